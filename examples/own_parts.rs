@@ -2,7 +2,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use proscenium::parts::{Execution, Executor, Generator, Planner, Question, Scenes};
+use proscenium::parts::{Executor, Generator, Planner, PlannerRequest, ToolExecution, ToolRunner};
 use proscenium::plan::{DependsOn, Plan, Step};
 use proscenium::run::{Effect, Fault, Outcome, Verdict};
 use proscenium::{Answer, Config, Engine, scene::Scene, scene::SceneTool};
@@ -18,7 +18,7 @@ struct Rules;
 
 #[async_trait]
 impl Planner for Rules {
-    async fn plan(&self, question: Question) -> Result<Plan, Fault> {
+    async fn plan(&self, question: PlannerRequest) -> Result<Plan, Fault> {
         let first = question.state.last_step() + 1;
         let step = |number: u32, tool: &str, after: Option<u32>| Step {
             step_number: number,
@@ -35,14 +35,14 @@ impl Planner for Rules {
         Ok(Plan { needs_execution: true, reasoning: "the shop's rules".to_owned(), steps, ..Plan::default() })
     }
 
-    async fn check(&self, _: Question) -> Result<Verdict, Fault> {
+    async fn check(&self, _: PlannerRequest) -> Result<Verdict, Fault> {
         Ok(Verdict { can_answer_now: true, reasoning: "one plan is enough".to_owned(), ..Verdict::default() })
     }
 }
 
 #[async_trait]
 impl Generator for Rules {
-    async fn generate(&self, question: Question) -> Result<Plan, Fault> {
+    async fn generate(&self, question: PlannerRequest) -> Result<Plan, Fault> {
         let mut plan = self.plan(question.clone()).await?;
         // What a person wants changed: "look only".
         if question.feedback.is_some_and(|feedback| feedback.words.contains("look only")) {
@@ -58,7 +58,7 @@ struct Ledger(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl Executor for Ledger {
-    async fn execute(&self, call: Execution, scene: &dyn Scenes) -> Outcome {
+    async fn execute(&self, call: ToolExecution, scene: &dyn ToolRunner) -> Outcome {
         if let Ok(mut lines) = self.0.lock() {
             lines.push(format!("{} {}", call.tool, call.arguments));
         }

@@ -1,31 +1,32 @@
-//! Who may do what: a role, an action and whose thing it is, in one table.
+//! Access control: one table of role, action and ownership.
 //!
-//! Runs, plans and approvals belong to the user of their `run_queued`, a conversation to that of its first.
-//! What somebody may not see is told as if it were not there; what they see and may not do is refused.
+//! Runs, plans and approvals belong to the user of their `run_queued` event, a conversation to the user of
+//! its first run. Hidden resources give 404 as if they did not exist; visible ones without permission give
+//! 403.
 
 use serde::{Deserialize, Serialize};
 
-/// What a key is for.
+/// The role of a key.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Works with what belongs to its own user.
+    /// Works with its own user's resources.
     #[default]
     User,
-    /// The same, and sees and decides what was put to people in its tenant.
+    /// As `user`, and sees and decides whatever was sent for approval in its tenant.
     Approver,
-    /// Reads everything of its tenant, and changes and starts nothing.
+    /// Reads everything in its tenant; cannot start or change anything.
     Auditor,
-    /// May do everything in its tenant but speak in another user's conversation.
+    /// May do everything in its tenant, except send messages in another user's conversation.
     Admin,
-    /// The one key of a chatbot: names its end user with each request, and acts with that user's rights.
+    /// For a chatbot with a single key: each request names its end user, and has that user's rights.
     Service,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Role; 5] = [Role::User, Role::Approver, Role::Auditor, Role::Admin, Role::Service];
 
     /// Its name on the wire, in the store and on the command line.
@@ -39,72 +40,76 @@ impl Role {
         }
     }
 
-    /// The role of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The role with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
 }
 
-/// What somebody wants to do.
+/// An action on a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// To start a run; in another's conversation, where it names one.
+pub enum AccessAction {
+    /// Start a run; in the named conversation, if any.
     Ask,
-    /// To look at it.
+    /// Read it.
     Read,
-    /// To decide what waits in it.
+    /// Decide its approvals.
     Decide,
-    /// To change its plan.
+    /// Modify its plan.
     Change,
-    /// To stop it.
+    /// Cancel it.
     Stop,
-    /// To carry it on.
+    /// Resume it.
     Resume,
-    /// To erase it.
+    /// Erase it.
     Erase,
-    /// To read what the whole tenant has used.
+    /// Read the usage of the whole tenant.
     ReadUsage,
 }
 
-/// Whose the thing is.
+/// Who owns the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// That of who asks.
+pub enum Ownership {
+    /// The caller.
     Own,
-    /// Another user's, and something in it was put to people.
-    PutToPeople,
-    /// Another user's, or the whole tenant's.
+    /// Another user; part of it was sent for approval.
+    SentForApproval,
+    /// Another user, or the whole tenant.
     Others,
 }
 
-/// Whether it may be done.
+/// The result of an access check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may.
+pub enum AccessVerdict {
+    /// The action is allowed.
     Allowed,
-    /// It may not, and the thing may be seen.
-    Refused,
-    /// It is told as if it were not there.
-    Unseen,
+    /// The action is forbidden, but the resource is visible: 403.
+    Forbidden,
+    /// The resource is hidden: 404.
+    Hidden,
 }
 
-/// Whether a role may do something with a thing.
-pub fn may(role: Role, action: Action, whose: Whose) -> Verdict {
-    use Verdict::{Allowed, Refused, Unseen};
+/// Whether a role may do an action with a resource.
+pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict {
+    use AccessVerdict::{Allowed, Forbidden, Hidden};
     match (role, action, whose) {
-        (Role::Auditor, Action::Read | Action::ReadUsage, _) => Allowed,
-        (Role::Auditor, ..) => Refused,
-        // Whoever speaks in a conversation is its user: also the administrator would be taken for them.
-        (Role::Admin, Action::Ask, Whose::PutToPeople | Whose::Others) => Refused,
+        (Role::Auditor, AccessAction::Read | AccessAction::ReadUsage, _) => Allowed,
+        (Role::Auditor, ..) => Forbidden,
+        // A message in a conversation counts as its user's, so even an administrator may not send one.
+        (Role::Admin, AccessAction::Ask, Ownership::SentForApproval | Ownership::Others) => Forbidden,
         (Role::Admin, ..) => Allowed,
-        (Role::User | Role::Service, Action::ReadUsage, _) => Refused,
-        (Role::Approver, Action::ReadUsage, _) => Allowed,
-        (Role::User | Role::Service | Role::Approver, _, Whose::Own) => Allowed,
-        (Role::User | Role::Service, ..) => Unseen,
-        (Role::Approver, Action::Read | Action::Decide | Action::Change, Whose::PutToPeople) => Allowed,
-        (Role::Approver, Action::Ask, _) => Unseen,
-        (Role::Approver, _, Whose::PutToPeople) => Refused,
-        (Role::Approver, _, Whose::Others) => Unseen,
+        (Role::User | Role::Service, AccessAction::ReadUsage, _) => Forbidden,
+        (Role::Approver, AccessAction::ReadUsage, _) => Allowed,
+        (Role::User | Role::Service | Role::Approver, _, Ownership::Own) => Allowed,
+        (Role::User | Role::Service, ..) => Hidden,
+        (
+            Role::Approver,
+            AccessAction::Read | AccessAction::Decide | AccessAction::Change,
+            Ownership::SentForApproval,
+        ) => Allowed,
+        (Role::Approver, AccessAction::Ask, _) => Hidden,
+        (Role::Approver, _, Ownership::SentForApproval) => Forbidden,
+        (Role::Approver, _, Ownership::Others) => Hidden,
     }
 }
 
@@ -112,28 +117,30 @@ pub fn may(role: Role, action: Action, whose: Whose) -> Verdict {
 mod tests {
     use super::*;
 
-    const ACTIONS: [Action; 8] = [
-        Action::Ask,
-        Action::Read,
-        Action::Decide,
-        Action::Change,
-        Action::Stop,
-        Action::Resume,
-        Action::Erase,
-        Action::ReadUsage,
+    const ACTIONS: [AccessAction; 8] = [
+        AccessAction::Ask,
+        AccessAction::Read,
+        AccessAction::Decide,
+        AccessAction::Change,
+        AccessAction::Stop,
+        AccessAction::Resume,
+        AccessAction::Erase,
+        AccessAction::ReadUsage,
     ];
 
     #[test]
-    fn every_cell_of_the_table() {
+    fn access_table_is_exactly_as_documented() {
         let mut table = String::new();
-        for (name, whose) in
-            [("own", Whose::Own), ("put to people", Whose::PutToPeople), ("others'", Whose::Others)]
-        {
+        for (name, whose) in [
+            ("own", Ownership::Own),
+            ("put to people", Ownership::SentForApproval),
+            ("others'", Ownership::Others),
+        ] {
             for role in Role::ALL {
                 let cells = ACTIONS.map(|action| match may(role, action, whose) {
-                    Verdict::Allowed => "yes",
-                    Verdict::Refused => "403",
-                    Verdict::Unseen => "404",
+                    AccessVerdict::Allowed => "yes",
+                    AccessVerdict::Forbidden => "403",
+                    AccessVerdict::Hidden => "404",
                 });
                 table.push_str(&format!("{name:<13} {:<8} {}\n", role.name(), cells.join(" ")));
             }
@@ -159,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_known_by_their_names() {
+    fn role_names_round_trip() {
         for role in Role::ALL {
             assert_eq!(Role::named(role.name()), Some(role));
             assert_eq!(serde_json::to_value(role).unwrap(), role.name());

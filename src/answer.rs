@@ -1,54 +1,55 @@
-//! The answer document: what a request got, as `POST /api/chat` and `chat --json` give it.
+//! The answer document: the result of a request, as `POST /api/chat` and `chat --json` return it.
 
-mod waiting;
+mod phrases;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invisible;
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
-    Approval, ApprovalId, CallStatus, Effect, Fault, Matter, Outcome, RunId, RunState, RunStatus, SessionId,
-    StepState, Usage,
+    Approval, ApprovalId, ApprovalSubject, CallStatus, Effect, Fault, Outcome, RunId, RunState, RunStatus,
+    SessionId, StepState, Usage,
 };
 use crate::store::About;
-use crate::unseen;
 
-/// A run and its answer, for clients.
+/// A run with its answer, as clients get it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Answer {
     /// The run.
     #[schema(value_type = String, format = "uuid")]
     pub run_id: RunId,
-    /// The conversation; sent with the next message, it goes on.
+    /// The conversation; send it with the next message to continue.
     #[schema(value_type = String)]
     pub session_id: SessionId,
     /// The public id of the plan.
     #[schema(value_type = String, format = "uuid")]
     pub task_id: TaskId,
-    /// How it ended; `waiting` where a person has to decide first.
+    /// The run's status; `waiting` if a person has to decide first.
     pub status: RunStatus,
-    /// The answer's words, in the user's language; of a run that waits, what it waits for and how that is
-    /// decided. Empty only where the run failed, was cancelled, or is under way.
+    /// The answer's text, in the user's language. For a waiting run: what it waits for and how to decide it.
+    /// Empty only if the run failed, was cancelled, or is in progress.
     pub answer: String,
-    /// The plan with the steps of all its versions; absent where none could be made.
+    /// The plan with the steps of all its versions; absent if none could be made.
     pub plan: Option<Plan>,
-    /// The steps and what became of them, in the order of their numbers.
+    /// The steps and their results, in order of their numbers.
     pub steps: Vec<AnswerStep>,
-    /// The writes that were begun, in order, each with what became of it; absent where there are none.
+    /// The writes that were started, in order, with their outcomes; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<AnswerWrite>,
-    /// What a person has to decide; absent where nothing is.
+    /// The pending approvals; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<AnswerApproval>,
-    /// Where the run went.
+    /// The path of the run through the scenes.
     pub metadata: Metadata,
-    /// What it cost.
+    /// Usage and cost.
     pub usage: AnswerUsage,
-    /// How long it took.
+    /// Durations.
     pub timings: Timings,
-    /// Why it failed, or was put aside; only there where `status` is `failed`, or `waiting` until somebody resumes it.
+    /// Why the run failed or was quarantined. Present only if `status` is `failed`, or `waiting` for a
+    /// resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
 }
@@ -58,15 +59,15 @@ pub struct Answer {
 pub struct AnswerStep {
     /// Its number in the plan.
     pub step_number: u32,
-    /// The scene that did it.
+    /// Its scene.
     pub scene_name: String,
-    /// How it ended.
+    /// Its status.
     pub status: StepStatus,
-    /// What it found or did, in words; absent where it did not complete.
+    /// What it found or did, as text; absent if it did not complete.
     pub result: Option<String>,
     /// Its tool calls, in order.
     pub tool_calls: Vec<AnswerCall>,
-    /// Why it did not complete, or what it asks.
+    /// Why it did not complete, or the question that it asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
 }
@@ -79,13 +80,13 @@ pub struct AnswerCall {
     /// Its arguments.
     #[schema(value_type = Object)]
     pub arguments: Value,
-    /// How it ended.
+    /// Its status.
     pub outcome: CallOutcome,
-    /// What it returned; for a skipped call, what the equal call returned.
+    /// Its result; for a skipped call, the result of the equal call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value)]
     pub result: Option<Value>,
-    /// Why it gave no result.
+    /// Why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
 }
@@ -102,11 +103,11 @@ pub struct AnswerWrite {
     /// Its arguments.
     #[schema(value_type = Object)]
     pub arguments: Value,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: CallOutcome,
 }
 
-/// What a person has to decide, in the answer document.
+/// One pending approval of the answer document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AnswerApproval {
     /// Its id, for `POST /api/approvals/{id}`.
@@ -114,23 +115,22 @@ pub struct AnswerApproval {
     pub approval_id: ApprovalId,
     /// What it is about.
     pub about: About,
-    /// Why somebody is asked.
+    /// Why approval is required.
     pub why: Vec<String>,
-    /// What a yes covers; sent back with the decision, it counts for nothing else. Empty where there is
-    /// nothing that could change.
+    /// Hash of what is approved. Sent back with the decision, it makes sure that nothing else is approved.
+    /// Empty if nothing about it can change.
     pub hash: String,
-    /// The tool, where it is about a call.
+    /// For a call: the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The call's exact arguments.
+    /// For a call: its exact arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
-    /// The call's arguments as text in which nothing is invisible: what a screen would not show, or show
-    /// elsewhere, is written as an escape.
+    /// For a call: its arguments as text, with invisible and direction-changing characters escaped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
-    /// The plan's version, where it is about a plan.
+    /// For a plan: its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
 }
@@ -141,48 +141,48 @@ pub struct AnswerApproval {
 pub enum CallOutcome {
     /// Done.
     Ok,
-    /// The tool said no and did nothing.
+    /// The tool refused and did nothing.
     Refused,
-    /// It did not work and nothing was done.
+    /// The call failed and nothing was done.
     Failed,
-    /// A write of which nobody knows whether it was done.
+    /// A write whose outcome is unknown.
     Unknown,
-    /// Not executed, since an equal call of the run was.
+    /// Not executed, because an equal call of the run was.
     Skipped,
-    /// A write that was told and not done, since the request was a dry run.
+    /// A write that was only reported, because the request was a dry run.
     DryRun,
-    /// A write that was done, and undone since the run failed or was cancelled.
+    /// A write that was undone, because the run failed or was cancelled.
     Undone,
 }
 
-/// Where the run went.
+/// The path of the run through the scenes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Metadata {
-    /// The scenes of the plan, in the order of their steps.
+    /// The scenes of the plan, in order of the steps.
     pub planned_execution_path: Vec<String>,
     /// How many of these steps have ended.
     pub current_path_index: usize,
 }
 
-/// What the run cost, and the conversation so far.
+/// The usage and cost of the run, and the cost of its conversation so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AnswerUsage {
-    /// Calls sent to a model.
+    /// Number of model calls.
     pub llm_calls: u32,
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub input_tokens: u64,
-    /// Prompt tokens that the provider had cached.
+    /// Prompt tokens from the provider's cache.
     pub cached_input_tokens: u64,
     /// Completion tokens.
     pub output_tokens: u64,
-    /// US dollars of this run.
+    /// Cost of this run in US dollars.
     pub cost_usd: f64,
-    /// US dollars of the whole conversation, this run included.
+    /// Cost of the whole conversation in US dollars, including this run.
     pub session_cost_usd: f64,
 }
 
 impl AnswerUsage {
-    /// A run's usage, with the nano-USD of its whole conversation.
+    /// A run's usage, with the cost of its whole conversation in nano-USD.
     pub fn new(run: Usage, session_cost_nano_usd: u64) -> Self {
         Self {
             llm_calls: run.calls,
@@ -196,8 +196,8 @@ impl AnswerUsage {
 }
 
 impl Answer {
-    /// The document of a run that ended: `session_cost_nano_usd` is the conversation's, this run
-    /// included; `total` runs from the request's arrival.
+    /// The document of a run. `session_cost_nano_usd` is the cost of its conversation, including this run;
+    /// `total` is measured from the request's arrival.
     pub(crate) fn new(
         state: &RunState,
         session: &SessionId,
@@ -206,7 +206,7 @@ impl Answer {
         overhead: Duration,
     ) -> Self {
         let steps: Vec<AnswerStep> =
-            state.steps.iter().map(|(number, step)| step_of(state, *number, step)).collect();
+            state.steps.iter().map(|(number, step)| answer_step(state, *number, step)).collect();
         let last = state.plan().map(|made| &made.plan);
         let ended =
             state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
@@ -217,7 +217,7 @@ impl Answer {
             status: state.status,
             answer: match &state.answer {
                 Some(answer) => answer.text.clone(),
-                None if state.status == RunStatus::Waiting => waiting::words(state),
+                None if state.status == RunStatus::Waiting => phrases::render_waiting(state),
                 None => String::new(),
             },
             plan: state.plans.first().map(|first| Plan {
@@ -231,8 +231,10 @@ impl Answer {
                 current_path_index: ended.count(),
             },
             steps,
-            writes: state.calls.keys().filter_map(|call| write_of(state, *call)).collect(),
-            approvals: open(state).map(|(id, approval)| approval_of(state, id, approval)).collect(),
+            writes: state.calls.keys().filter_map(|call| answer_write(state, *call)).collect(),
+            approvals: open_approvals(state)
+                .map(|(id, approval)| answer_approval(state, id, approval))
+                .collect(),
             usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
             timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
             error: state.aside.clone().or_else(|| state.error.clone()),
@@ -240,27 +242,27 @@ impl Answer {
     }
 }
 
-/// The words for a client that is told nothing but words of a run that was stopped.
-pub(crate) fn words_of_stopped(state: &RunState) -> String {
-    waiting::stopped(state)
+/// The text about a cancelled run, for clients that get only text.
+pub(crate) fn stopped_text(state: &RunState) -> String {
+    phrases::render_stopped(state)
 }
 
-/// What of a run a person can decide.
-/// Whether the words of a run that waits show all that it waits for.
+/// Whether the text about a waiting run shows everything that it waits for.
 pub(crate) fn is_shown_whole(state: &RunState) -> bool {
-    waiting::is_shown_whole(state)
+    phrases::is_shown_whole(state)
 }
 
-fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
+/// The pending approvals of a run.
+fn open_approvals(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
     let run = state.run;
     let open = state.approvals.iter().filter(|(_, approval)| approval.is_open());
     open.map(move |(number, approval)| (ApprovalId { run, approval: *number }, approval))
 }
 
-fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -> AnswerApproval {
+fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approval) -> AnswerApproval {
     let (call, version) = match approval.matter {
-        Matter::Plan { version } => (None, Some(version)),
-        Matter::Call { call } | Matter::Outcome { call } => (state.calls.get(&call), None),
+        ApprovalSubject::Plan { version } => (None, Some(version)),
+        ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => (state.calls.get(&call), None),
     };
     AnswerApproval {
         approval_id,
@@ -269,24 +271,24 @@ fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -
         hash: approval.needed.hash.clone(),
         tool: call.map(|call| call.requested.tool.clone()),
         arguments: call.map(|call| call.requested.arguments.clone()),
-        shown: call.map(|call| unseen::json_lines(&call.requested.arguments)),
+        shown: call.map(|call| invisible::escape_json_lines(&call.requested.arguments)),
         version,
     }
 }
 
-fn step_of(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
+fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
     AnswerStep {
         step_number: number,
         scene_name: step.step.scene_name.clone(),
         status: step.status,
         result: step.result.clone(),
-        tool_calls: step.calls.iter().filter_map(|call| call_of(state, *call)).collect(),
+        tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
         error: step.error.clone(),
     }
 }
 
 /// `None` for a call that never ended.
-fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
+fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
     let call = state.calls.get(&number)?;
     let (mut outcome, result, error) = match state.outcome(number)? {
         Outcome::Ok { result, .. } => (CallOutcome::Ok, Some(result.clone()), None),
@@ -296,7 +298,7 @@ fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
     };
     match &call.status {
         CallStatus::Skipped { .. } => outcome = CallOutcome::Skipped,
-        // It was never begun.
+        // It was never started.
         CallStatus::Done { outcome: Outcome::Ok { .. } }
             if call.requested.effect == Effect::Write && call.attempts == 0 && state.is_dry_run() =>
         {
@@ -316,17 +318,17 @@ fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
     })
 }
 
-/// `None` for what is no write, or was never begun.
-fn write_of(state: &RunState, number: u32) -> Option<AnswerWrite> {
+/// `None` for reads, and for writes that were never started.
+fn answer_write(state: &RunState, number: u32) -> Option<AnswerWrite> {
     let call = state.calls.get(&number)?;
     if call.requested.effect != Effect::Write || call.attempts == 0 {
         return None;
     }
-    let AnswerCall { tool, arguments, outcome, .. } = call_of(state, number)?;
+    let AnswerCall { tool, arguments, outcome, .. } = answer_call(state, number)?;
     Some(AnswerWrite { step_number: call.step, scene_name: call.scene.clone(), tool, arguments, outcome })
 }
 
-/// To the microsecond: what lies below is noise.
+/// Rounded to microseconds.
 fn millis(time: Duration) -> f64 {
     time.as_micros() as f64 / 1e3
 }
@@ -338,9 +340,9 @@ fn usd(nano: u64) -> f64 {
 /// How long the run took, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Timings {
-    /// From the request's acceptance to its answer.
+    /// From the acceptance of the request to its answer.
     pub total_ms: f64,
-    /// Of that, the time in which neither a model, a tool nor a person was awaited.
+    /// Of that, the time without waiting for a model, a tool or a person.
     pub overhead_ms: f64,
 }
 
@@ -348,7 +350,7 @@ pub struct Timings {
 mod tests {
     use super::*;
 
-    /// The document as it is published: names, order and shapes are a promise to clients.
+    /// The published document: names, order and shapes are a stable interface.
     const DOCUMENT: &str = r#"{
   "run_id": "01976c8e-0000-7000-8000-000000000001",
   "session_id": "s-1",
@@ -411,13 +413,13 @@ mod tests {
 }"#;
 
     #[test]
-    fn the_document_keeps_its_names_and_their_order() {
+    fn answer_document_keeps_field_names_and_order() {
         let answer: Answer = serde_json::from_str(DOCUMENT).unwrap();
         assert_eq!(serde_json::to_string_pretty(&answer).unwrap(), DOCUMENT);
     }
 
     #[test]
-    fn money_is_told_in_dollars() {
+    fn costs_are_reported_in_dollars() {
         let usage = Usage { calls: 2, cost_nano_usd: 600_000, ..Usage::default() };
         let told = AnswerUsage::new(usage, 1_000_000);
         assert_eq!((told.cost_usd, told.session_cost_usd), (0.0006, 0.001));

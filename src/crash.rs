@@ -1,8 +1,9 @@
-//! Places at which a test can have this process end as a power failure would, or the work at hand panic.
+//! Crash points: places where a test can end this process as a power failure would, or make the current
+//! work panic.
 //!
-//! What happens there, and which environment variables say so, is not in this library: the program of
-//! `tests/support/crashing.rs`, which only tests build, installs it. Without the feature `crash-points`
-//! there is nothing to install into, and with it no other program installs anything.
+//! The behaviour and its environment variables are not part of this library: the test program
+//! `tests/support/crashing.rs` installs them. Without the feature `crash-points` nothing can be installed,
+//! and no other program installs anything.
 
 /// Before an event is appended to the journal.
 pub(crate) const BEFORE: &str = "before";
@@ -13,18 +14,18 @@ pub(crate) const AFTER: &str = "after";
 mod installed {
     use std::sync::OnceLock;
 
-    /// What a program of tests has happen.
+    /// The behaviour that a test program installs.
     #[derive(Debug, Clone, Copy)]
     pub struct Points {
-        /// Called with `before` or `after`, the name of an event and the request of its run.
+        /// Called at each crash point with `before` or `after`, the event's name and its run's request.
         pub reached: fn(when: &str, event: &str, request: &str),
-        /// How many events a run may have, in place of more than a test can bring about.
+        /// Overrides the maximum number of events of a run, which a test could not reach otherwise.
         pub most_events: Option<u64>,
     }
 
     static POINTS: OnceLock<Points> = OnceLock::new();
 
-    /// Has this happen in this process from now on. The first call counts.
+    /// Installs the behaviour for this process. Only the first call has an effect.
     pub fn install(points: Points) {
         let _ = POINTS.set(points);
     }
@@ -45,11 +46,11 @@ pub use installed::{Points, install};
 #[cfg(feature = "crash-points")]
 pub(crate) use installed::{most_events, point};
 
-/// Such a place, in a run with this request.
+/// A crash point; does nothing without the feature.
 #[cfg(not(feature = "crash-points"))]
 pub(crate) fn point(_: &str, _: &str, _: &str) {}
 
-/// How many events a run may have.
+/// The maximum number of events of a run.
 #[cfg(not(feature = "crash-points"))]
 pub(crate) fn most_events(most: u64) -> u64 {
     most

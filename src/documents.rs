@@ -1,5 +1,5 @@
-//! Plans, and what is put to people, as clients get them: over HTTP and from the command line. Made from the
-//! journal of their run.
+//! The documents of plans and approvals for clients, over HTTP and on the command line. They are made from
+//! the run's journal.
 
 use std::time::Duration;
 
@@ -9,51 +9,52 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
+use crate::invisible;
 use crate::plan::{self, Plan, PlanStatus, TaskId, diff};
 use crate::run::{
-    ApprovalId, CallState, Cause, Effect, Envelope, Event, Fault, Maker, Matter, Outcome, PlanMade, RunId,
-    RunState, RunStatus, SessionId, idempotency_key,
+    ApprovalId, ApprovalSubject, CallState, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
+    PlanMaker, RunId, RunState, RunStatus, SessionId, idempotency_key,
 };
 use crate::store::{About, ApprovalState, PlanRow};
-use crate::unseen;
 
-/// A plan, its versions, and how far it was carried out.
+/// A plan with its versions and progress.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanDocument {
     /// Its public id.
     #[schema(value_type = String, format = "uuid")]
     pub task_id: TaskId,
-    /// The run that it is of.
+    /// Its run.
     #[schema(value_type = String, format = "uuid")]
     pub run_id: RunId,
     /// The run's conversation.
     #[schema(value_type = String)]
     pub session_id: SessionId,
-    /// Where the plan stands.
+    /// The plan's status.
     pub status: PlanStatus,
-    /// Where its run stands.
+    /// The run's status.
     pub run_status: RunStatus,
-    /// The version in force; 0 as long as none was made.
+    /// The current version; 0 before the first one is made.
     pub version: u32,
     /// The request.
     pub objective: String,
-    /// Who asked.
+    /// The requester.
     pub user: String,
-    /// What an approval covers, where somebody has to approve; sent back with it, it counts for nothing else.
+    /// Hash of what is approved, if approval is required. Sent back with the approval, it makes sure that
+    /// nothing else is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Why somebody has to approve the version in force; empty where nobody has to.
+    /// Why the current version requires approval; empty if it does not.
     pub why_approval: Vec<String>,
-    /// The version in force; absent as long as none was made.
+    /// The current version; absent before the first one is made.
     pub plan: Option<Plan>,
-    /// The steps of all versions that were begun, and of the one in force.
+    /// The started steps of all versions, and all steps of the current one.
     pub steps: Vec<AnswerStep>,
-    /// The versions of this page, the newest ones unless told, in order.
+    /// The versions of this page in ascending order; by default the newest ones.
     pub versions: Vec<PlanVersion>,
-    /// What `before` is for the page of the versions before these; absent where there are none.
+    /// The `before` of the page with older versions; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions_before: Option<u32>,
-    /// What about its run a person has to decide.
+    /// The pending approvals of its run.
     #[schema(value_type = Vec<String>)]
     pub approvals: Vec<ApprovalId>,
     /// The answer, once there is one.
@@ -62,16 +63,16 @@ pub struct PlanDocument {
     /// Why the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
-    /// Why the last change that somebody wanted could not be made.
+    /// Why the last requested modification failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmodified: Option<Fault>,
-    /// When it was asked for.
+    /// When it was requested.
     #[schema(value_type = String, format = "date-time")]
     pub created_at: Timestamp,
-    /// When something last happened to it.
+    /// When it last changed.
     #[schema(value_type = String, format = "date-time")]
     pub updated_at: Timestamp,
-    /// What it cost so far.
+    /// Its usage so far.
     pub usage: AnswerUsage,
 }
 
@@ -82,46 +83,46 @@ pub struct PlanVersion {
     pub version: u32,
     /// Why it was made: `request`, `continuation`, `feedback` or `edit`.
     #[schema(value_type = String)]
-    pub cause: Cause,
-    /// Who made it: `deterministic`, `fallback` or `person`.
+    pub cause: PlanCause,
+    /// What made it: `deterministic`, `fallback` or `person`.
     #[schema(value_type = String)]
-    pub maker: Maker,
-    /// The person who made or wanted it.
+    pub maker: PlanMaker,
+    /// The person who made or requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why, in that person's words.
+    /// That person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// When.
     #[schema(value_type = String, format = "date-time")]
     pub at: Timestamp,
-    /// What it changes in the version before it, a line each.
+    /// The changes from the previous version, one per line.
     pub diff: Vec<String>,
     /// The plan.
     pub plan: Plan,
 }
 
-/// A plan as lists show it.
+/// A plan in a list.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanSummary {
     /// Its public id.
     #[schema(value_type = String, format = "uuid")]
     pub task_id: TaskId,
-    /// The run that it is of.
+    /// Its run.
     #[schema(value_type = String, format = "uuid")]
     pub run_id: RunId,
     /// The run's conversation.
     #[schema(value_type = String)]
     pub session_id: SessionId,
-    /// Who asked.
+    /// The requester.
     pub user: String,
-    /// The first words of the request.
+    /// The beginning of the request.
     pub objective: String,
-    /// Where it stands.
+    /// Its status.
     pub status: PlanStatus,
-    /// The version in force; 0 as long as none was made.
+    /// The current version; 0 before the first one is made.
     pub version: u32,
-    /// When it was asked for.
+    /// When it was requested.
     #[schema(value_type = String, format = "date-time")]
     pub created_at: Timestamp,
     /// When it last changed.
@@ -145,13 +146,13 @@ impl From<PlanRow> for PlanSummary {
     }
 }
 
-/// Something that a person decides, and what was decided.
+/// An approval, pending or decided.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalDocument {
     /// Its id.
     #[schema(value_type = String)]
     pub approval_id: ApprovalId,
-    /// The run that it is of.
+    /// Its run.
     #[schema(value_type = String, format = "uuid")]
     pub run_id: RunId,
     /// The run's plan.
@@ -160,92 +161,92 @@ pub struct ApprovalDocument {
     /// The run's conversation.
     #[schema(value_type = String)]
     pub session_id: SessionId,
-    /// What about.
+    /// What it is about.
     pub about: About,
-    /// Who asked for the run.
+    /// The requester of the run.
     pub user: String,
     /// The request.
     pub objective: String,
-    /// Why somebody is asked.
+    /// Why approval is required.
     pub why: Vec<String>,
-    /// What a yes covers; sent back with the decision, it counts for nothing else. Empty where there is
-    /// nothing that could change.
+    /// Hash of what is approved. Sent back with the decision, it makes sure that nothing else is approved.
+    /// Empty if nothing about it can change.
     pub hash: String,
-    /// Where it stands.
+    /// Its status.
     pub state: ApprovalState,
-    /// When it was put.
+    /// When it was created.
     #[schema(value_type = String, format = "date-time")]
     pub created_at: Timestamp,
-    /// When it counts as refused, if nobody decides before.
+    /// When it expires; an expired approval counts as refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "date-time")]
     pub expires_at: Option<Timestamp>,
-    /// What was said: `yes`, `no`, `edited`, `done`, `not_done` or `again`.
+    /// The decision: `yes`, `no`, `edited`, `done`, `not_done` or `again`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// By whom.
+    /// Who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// When.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "date-time")]
     pub decided_at: Option<Timestamp>,
-    /// Why, in that person's words.
+    /// That person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Of a plan: its version.
+    /// For a plan: its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// Of a plan: the plan.
+    /// For a plan: the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// Of a call: its step.
+    /// For a call: its step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_number: Option<u32>,
-    /// Of a call: its scene.
+    /// For a call: its scene.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scene: Option<String>,
-    /// Of a call: its tool.
+    /// For a call: its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Of a call: its exact arguments; those of the decision, where it changed them.
+    /// For a call: its exact arguments, as edited by the decision, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
-    /// Of a call: its arguments as text in which nothing is invisible: what a screen would not show, or show
-    /// elsewhere, is written as an escape. Of a plan: the plan so.
+    /// For a call: its arguments as text, with invisible and direction-changing characters escaped. For a
+    /// plan: the plan as such a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
-    /// Of a call: `write`.
+    /// For a call: `write`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub effect: Option<Effect>,
-    /// Of an outcome: how often the call was begun.
+    /// For an outcome: the number of attempts of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Of an outcome: what is known of it.
+    /// For an outcome: what is known about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
-    /// Of an outcome: the key that the call was sent with, by which the other side may know it.
+    /// For an outcome: the idempotency key of the call, by which the called system may recognize it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 impl PlanDocument {
-    /// The document of a run's plan: `state` is the fold of `journal`, `session_cost_nano_usd` what the run's
-    /// conversation cost so far. `None` where the journal is empty: there is no such run.
+    /// The document of a run's plan. `state` is the fold of `journal`, `session_cost_nano_usd` the cost of
+    /// the run's conversation so far. `None` if the journal is empty.
     pub fn new(journal: &[Envelope<Event>], state: &RunState, session_cost_nano_usd: u64) -> Option<Self> {
         Self::paged(journal, state, session_cost_nano_usd, VersionPage::default())
     }
 
-    /// The same with that page of its versions.
+    /// Like [`PlanDocument::new`], with this page of versions.
     pub fn paged(
         journal: &[Envelope<Event>],
         state: &RunState,
         session_cost_nano_usd: u64,
         page: VersionPage,
     ) -> Option<Self> {
-        let (versions, versions_before) = versions(journal, page);
+        let (versions, versions_before) = versions_of_page(journal, page);
         let (first, last) = (journal.first()?, journal.last()?);
         let session = &first.session;
         let answer = Answer::new(state, session, session_cost_nano_usd, Duration::ZERO, Duration::ZERO);
@@ -278,13 +279,13 @@ impl PlanDocument {
     }
 }
 
-/// Which of a plan's versions a document shows.
+/// A page of a plan's versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionPage {
-    /// Most of them. Fewer are shown where they are large: together no more bytes than a plan's versions may
-    /// have, and at least one.
+    /// Maximum number of versions. A page has fewer if together they exceed the size limit of a plan's
+    /// versions, but at least one.
     pub limit: usize,
-    /// Only those before this version.
+    /// Only versions before this one.
     pub before: Option<u32>,
 }
 
@@ -294,8 +295,8 @@ impl Default for VersionPage {
     }
 }
 
-/// The page, and what the page before it is asked for with.
-fn versions(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>, Option<u32>) {
+/// The versions of a page, and the cursor of the page with older ones.
+fn versions_of_page(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>, Option<u32>) {
     let made = journal.iter().filter_map(|envelope| match &envelope.body {
         Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
             Some((envelope.at, made))
@@ -311,7 +312,8 @@ fn versions(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>
         && versions.len() < page.limit
     {
         let diff = older.last().map(|(_, before)| diff(&before.plan, &now.plan)).unwrap_or_default();
-        bytes = bytes.saturating_add(plan::size(&now.plan) + diff.iter().map(String::len).sum::<usize>());
+        bytes =
+            bytes.saturating_add(plan::json_size(&now.plan) + diff.iter().map(String::len).sum::<usize>());
         if bytes > plan::MAX_VERSIONS_BYTES && !versions.is_empty() {
             break;
         }
@@ -333,8 +335,8 @@ fn versions(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>
 }
 
 impl ApprovalDocument {
-    /// The document of something that was put to a person: `state` is the fold of `journal`, and what nobody
-    /// decides counts as refused after `expires`. `None` where there is no such thing in the run.
+    /// The document of an approval. `state` is the fold of `journal`; the approval expires after `expires`.
+    /// `None` if the run has no such approval.
     pub fn new(
         journal: &[Envelope<Event>],
         state: &RunState,
@@ -358,7 +360,7 @@ impl ApprovalDocument {
         }
         let (decided_at, note) = decided.map_or((None, None), |(at, note)| (Some(at), note));
         let said = put.decided.as_ref();
-        let waits = put.is_open() && !matches!(put.matter, Matter::Outcome { .. });
+        let waits = put.is_open() && !matches!(put.matter, ApprovalSubject::Outcome { .. });
         let queued = state.queued.as_ref();
         let mut document = ApprovalDocument {
             approval_id: id,
@@ -372,7 +374,7 @@ impl ApprovalDocument {
             hash: put.needed.hash.clone(),
             state: put.into(),
             created_at,
-            // So late that there is no such time: never.
+            // An unrepresentable time means never.
             expires_at: expires.filter(|_| waits).and_then(|after| created_at.checked_add(after).ok()),
             decision: said.map(|(decision, _)| decision.name().to_owned()),
             decided_by: said.map(|(_, by)| by.clone()),
@@ -391,7 +393,7 @@ impl ApprovalDocument {
             idempotency_key: None,
         };
         match put.matter {
-            Matter::Plan { version } => {
+            ApprovalSubject::Plan { version } => {
                 document.version = Some(version);
                 let made = state.plans.iter().find(|made| made.version == version);
                 document.plan = made.map(|made| made.plan.clone());
@@ -400,12 +402,12 @@ impl ApprovalDocument {
                     plan::text(&made.plan, &document.objective, task, state.plan_status, &none)
                 });
             }
-            Matter::Call { call } => document.with_call(state.calls.get(&call)),
-            Matter::Outcome { call: number } => {
+            ApprovalSubject::Call { call } => document.with_call(state.calls.get(&call)),
+            ApprovalSubject::Outcome { call: number } => {
                 let call = state.calls.get(&number);
                 document.with_call(call);
                 document.attempts = call.map(|call| call.attempts);
-                document.error = unknown(journal, state, number);
+                document.error = unknown_outcome_error(journal, state, number);
                 document.idempotency_key = call.map(|call| idempotency_key(state.run, call.step, number));
             }
         }
@@ -418,20 +420,20 @@ impl ApprovalDocument {
         self.scene = Some(call.scene.clone());
         self.tool = Some(call.requested.tool.clone());
         self.arguments = Some(call.requested.arguments.clone());
-        self.shown = Some(unseen::json_lines(&call.requested.arguments));
+        self.shown = Some(invisible::escape_json_lines(&call.requested.arguments));
         self.effect = Some(call.requested.effect);
     }
 }
 
-/// What was known of a call when its outcome was put to a person.
-fn unknown(journal: &[Envelope<Event>], state: &RunState, number: u32) -> Option<Fault> {
+/// What was known about a call when a person was asked for its outcome.
+fn unknown_outcome_error(journal: &[Envelope<Event>], state: &RunState, number: u32) -> Option<Fault> {
     let own = journal.iter().rev().find_map(|envelope| match &envelope.body {
         Event::ToolCompleted { call, outcome: Outcome::Unknown { error }, .. } if *call == number => {
             Some(error.clone())
         }
         _ => None,
     });
-    // One that a crash cut off has no end of its own.
+    // A call interrupted by a crash has no completion event.
     own.or_else(|| match state.outcome(number) {
         Some(Outcome::Unknown { error }) => Some(error.clone()),
         _ => None,

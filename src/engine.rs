@@ -1,18 +1,18 @@
-//! The engine: everything together, as a library user and the command line see it.
+//! The engine: the entry point for library users, the server and the command line.
 //!
-//! It owns an actix system on a thread of its own, so it can be started from any async runtime.
+//! It owns an actix system on a separate thread, so it can be started from any async runtime.
 
-pub(crate) mod again;
+mod actor_system;
 mod builder;
-mod carry;
-mod cast;
 mod command;
-mod confirm;
+pub(crate) mod earlier_requests;
 mod expiry;
-mod once;
-mod past;
+mod idempotency;
+mod pending_question;
+mod recovery;
 mod reload;
 mod sessions;
+mod stored_answer;
 mod ticket;
 mod unreadable;
 
@@ -21,18 +21,20 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use self::builder::{Current, IDLE, Parts, Sources, http_client, make_tables, seed};
-use self::cast::{System, shared};
+use self::actor_system::{ActorSystem, run_services};
+use self::builder::{
+    ActiveConfig, DEFAULT_IDLE, EngineParts, SceneSources, apply_scene_schemas, http_client, seed_budget,
+};
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
+use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
-use crate::actors::live::Watch;
 use crate::actors::scene_manager::Submit;
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
-use crate::nested;
+use crate::nesting;
 use crate::plan;
-use crate::planner::{Command, Wish};
+use crate::planner::{Command, CommandAction};
 use crate::public::{EventId, PublicStream};
 use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, RunStatus, SessionId, TenantId};
 use crate::scene::Catalogue;
@@ -40,67 +42,67 @@ use crate::store::{self, Store};
 use crate::telemetry::{self, Exposition, Outside};
 
 pub use builder::{Builder, StartError};
-pub use once::Submitted;
-pub use ticket::{ChatRequest, Ticket};
+pub use idempotency::Submitted;
+pub use ticket::{ChatRequest, RunTicket};
 
 /// A running engine.
 pub struct Engine {
-    parts: Parts,
-    system: System,
+    parts: EngineParts,
+    system: ActorSystem,
     workers: Option<tokio::runtime::Runtime>,
-    once: once::Locks,
-    earlier: again::Earlier,
+    key_locks: idempotency::KeyLocks,
+    earlier: earlier_requests::EarlierRequests,
 }
 
 impl Engine {
-    /// An engine to be configured further.
+    /// Returns a builder for an engine.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, sources: Sources::default(), idle: IDLE }
+        Builder { config, sources: SceneSources::default(), idle: DEFAULT_IDLE }
     }
 
-    /// Submits a request: when this returns, it is in the journal.
+    /// Submits a request. When this returns, the request is in the journal.
     ///
     /// # Errors
-    /// `request.empty`, `request.too_long`, a full queue, or the store's reason. `request.duplicate`
-    /// where it has an idempotency key and was accepted before; [`Engine::submit_once`] gives the run.
-    pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+    /// `request.empty`, `request.too_long`, a full queue, or an error of the store. `request.duplicate` if a
+    /// request with this idempotency key was accepted before; [`Engine::submit_once`] returns that run.
+    pub async fn submit(&self, request: ChatRequest) -> Result<RunTicket, Fault> {
         match self.submit_once(request).await? {
             Submitted::New(ticket) => Ok(ticket),
-            Submitted::Before { run, .. } => Err(Fault::new(
+            Submitted::Duplicate { run, .. } => Err(Fault::new(
                 "request.duplicate",
-                format!("this request was accepted before, as run {run}; ask for that run"),
+                format!("this request was already accepted as run {run}; query that run"),
             )),
         }
     }
 
-    async fn accept(
+    async fn accept_request(
         intake: &Intake,
         request: ChatRequest,
         idempotency: Option<Idempotency>,
-    ) -> Result<Ticket, Fault> {
+    ) -> Result<RunTicket, Fault> {
         let received = Instant::now();
         let length = request.message.chars().count();
         if request.message.trim().is_empty() {
-            return Err(Fault::new("request.empty", "the message is empty: say what you want"));
+            return Err(Fault::new("request.empty", "the message is empty: write what you want"));
         }
         if length > MAX_REQUEST_CHARS {
             let message =
-                format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
+                format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are allowed");
             return Err(Fault::new("request.too_long", message));
         }
         if let Some(plan) = &request.plan {
-            plan::taken(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
-            if nested::is_too_deep(
+            plan::check_size(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
+            if nesting::is_too_deep(
                 plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values()),
             ) {
                 let what =
-                    format!("the plan's arguments are nested deeper than {} levels", nested::MAX_DEPTH);
+                    format!("the plan's arguments are nested deeper than {} levels", nesting::MAX_DEPTH);
                 return Err(Fault::new("request.too_deep", what));
             }
         }
         if let Some(session) = request.session.as_ref().filter(|session| session.is_path_step()) {
             let message = format!(
-                "a conversation cannot be named `{session}`: in an address this is a step of the path; choose another name"
+                "a conversation cannot be named `{session}`: in a URL this is a path segment with a special meaning; choose another name"
             );
             return Err(Fault::new("request.session", message));
         }
@@ -109,8 +111,8 @@ impl Engine {
             Some(session) => session,
             None => new_session()?,
         };
-        // Held until the request is in the journal: a question is answered once.
-        let found = confirm::question(intake, &request).await?;
+        // Held until the request is in the journal, so that a question is answered only once.
+        let found = pending_question::find_question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
         let submit = Submit {
             is_first,
@@ -120,7 +122,7 @@ impl Engine {
             own_session: request.own_session,
             plan_only: request.plan_only,
             idempotency,
-            asked: request.asked,
+            asked: request.fingerprint,
             history: request.history,
             instructions: request.instructions,
             cache: request.cache,
@@ -139,42 +141,48 @@ impl Engine {
         })??;
         drop(found);
         let run = accepted.watch.run;
-        Ok(Ticket {
+        Ok(RunTicket {
             run,
             session,
             watch: accepted.watch,
             from_start: accepted.before == 0,
-            after: EventId::behind(accepted.before),
+            after: EventId::after_seq(accepted.before),
             source: intake.source(tenant, run),
             answer: accepted.answer,
         })
     }
 
-    /// Follows a tenant's run from now on; `None` where it has none of that id under way here.
-    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
-        self.parts.live.watch(tenant, run)
+    /// Subscribes to a tenant's run from now on; `None` if it is not in progress in this process.
+    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<RunWatch> {
+        self.parts.active_runs.watch(tenant, run)
     }
 
-    /// Asks a tenant's run to stop at its next safe point; `by` says who wants it. False where it has no
-    /// run of that id under way here.
+    /// Cancels a tenant's run at its next safe point; `by` is the requester. False if the tenant has no such
+    /// run that is in progress here or waits for a person.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
-        let heard = self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by));
-        // Its driver may have left just before; where it left after, it has heard the wish.
-        if heard && !self.parts.live.is_left(tenant, run) {
+        let heard = self.watch_or_resume(tenant, run).await?.is_some_and(|watch| watch.cancel(by));
+        // A driver that left just before did not see the cancellation; one that left later did.
+        if heard && !self.parts.active_runs.has_no_driver(tenant, run) {
             return Ok(true);
         }
-        // One that waits for a person is not under way.
+        // A run that waits for a person has no driver.
         let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
         let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
         if row.status != RunStatus::Waiting {
-            // Nor is one that cannot be read, and it never will be.
+            // An unreadable run has no driver either, and never will have one.
             return self.cancel_unreadable(tenant, run, by).await;
         }
-        let wish = Wish::Cancel;
-        let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false, keyed: false };
+        let wish = CommandAction::Cancel;
+        let command = Command {
+            by: by.to_owned(),
+            note: None,
+            action: wish,
+            no_own_approval: false,
+            is_authenticated: false,
+        };
         match self.command(tenant, run, command).await {
             Ok(()) => Ok(true),
             Err(refused) if refused.fault.code == "run.ended" => Ok(false),
@@ -182,38 +190,38 @@ impl Engine {
         }
     }
 
-    /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
-    /// it got.
+    /// Waits until a tenant's run has ended and returns its answer document; if it is not in progress here,
+    /// returns the document as it is.
     ///
     /// # Errors
-    /// `run.unknown` where the tenant has no such run; the store's.
+    /// `run.unknown` if the tenant has no such run; errors of the store.
     pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
-        if let Some(mut watch) = self.follow(tenant, run).await? {
+        if let Some(mut watch) = self.watch_or_resume(tenant, run).await? {
             while watch.next().await.is_some() {}
         }
         let answer = self.answer_of(tenant, run).await?;
         answer.ok_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")))
     }
 
-    /// How many runs are under way, those that wait for their turn included.
+    /// Number of runs in progress, including those that wait for their turn.
     pub fn runs_in_flight(&self) -> usize {
-        self.parts.live.count()
+        self.parts.active_runs.count()
     }
 
-    /// What clients see of a tenant's run: everything after `last`, or everything. Of a run under way it
-    /// tells what happens until its end; where `last` tells of an answer's words that may not be the
-    /// answer any more, it begins with `answer_reset`.
+    /// The public events of a tenant's run after `last`, or all of them. For a run in progress the stream
+    /// continues until its end. It starts with `answer_reset` if `last` covers answer text that may be
+    /// obsolete.
     ///
     /// # Errors
-    /// `run.unknown` where the tenant has no such run; the store's.
+    /// `run.unknown` if the tenant has no such run; errors of the store.
     pub async fn stream(
         &self,
         tenant: &TenantId,
         run: RunId,
         last: Option<EventId>,
     ) -> Result<PublicStream, Fault> {
-        // Before the journal is read, so that what happens in between is heard.
-        let watch = self.follow(tenant, run).await?;
+        // Subscribe before reading the journal, so that no event is missed.
+        let watch = self.watch_or_resume(tenant, run).await?;
         if watch.is_none() {
             let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
             if stored.is_none() {
@@ -231,25 +239,25 @@ impl Engine {
             registry: self.system.registry.clone(),
             journal: self.system.journal.clone(),
             store: self.parts.store.clone(),
-            locks: self.once.clone(),
+            locks: self.key_locks.clone(),
         }
     }
 
     /// Submits a request and waits for its answer.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`] and [`Ticket::answer`].
+    /// Those of [`Engine::submit`] and [`RunTicket::answer`].
     pub async fn chat(&self, request: ChatRequest) -> Result<Answer, Fault> {
         self.submit(request).await?.answer().await
     }
 
-    /// A request of the configured default user, as a terminal or a library user makes it.
+    /// A request of the configured default user, for terminals and library users.
     pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
         let (tenant, user) = self.default_principal();
         ChatRequest { session, ..ChatRequest::new(message, tenant, user) }
     }
 
-    /// Who asks and who pays, where nobody has to say it.
+    /// The configured default tenant and user.
     pub fn default_principal(&self) -> (TenantId, String) {
         let current = self.parts.current.load();
         let auth = &current.config.auth;
@@ -261,29 +269,28 @@ impl Engine {
         self.parts.clock.zone()
     }
 
-    /// Whether requests can be taken: the journal is open and the store can be read.
+    /// Checks whether requests can be accepted: the journal is open and the store can be read.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why they cannot.
     pub async fn ready(&self) -> Result<(), Fault> {
         let failed = |error| crate::actors::driver::store_fault(&error);
         self.system.journal.flush().await.map_err(failed)?;
         self.parts.store.unfinished_runs().await.map(drop).map_err(failed)
     }
 
-    /// How many conversations are awake; those that sleep are in the store only.
-    pub async fn awake(&self) -> usize {
+    /// Number of conversations in memory; all others are only in the store.
+    pub async fn awake_sessions(&self) -> usize {
         self.system.registry.awake().await
     }
 
-    /// The scenes there are.
+    /// The scenes.
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.parts.current.load().catalogue.clone()
     }
 
-    /// Everything that operations see in figures, in Prometheus' text format (version 0.0.4); `None`
-    /// with `telemetry.metrics = false`. Figures of runs are those of what is in the journal; what
-    /// stands in memory is looked up now.
+    /// All metrics in the Prometheus text format (version 0.0.4); `None` with `telemetry.metrics = false`.
+    /// Metrics of runs count what is in the journal; gauges of in-memory state are read now.
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
         let kpis = self.parts.figures.now().kpis.clone()?;
@@ -302,48 +309,47 @@ impl Engine {
         Some(text.text())
     }
 
-    /// The place to tell of what happens outside runs: what is refused, what waits.
+    /// Records metrics of what happens outside runs, such as rejections and queues.
     pub fn outside(&self) -> &Outside {
         &self.parts.outside
     }
 
-    /// What lasts: runs, their events, conversations.
+    /// The store of runs, events and conversations.
     pub fn store(&self) -> &Store {
         &self.parts.store
     }
 
-    /// The way to models.
+    /// The gateway to the models.
     pub fn gateway(&self) -> Gateway {
         self.parts.current.load().gateway.clone()
     }
 
-    /// A run as the fold of its stored events.
+    /// The state of a run: the fold of its stored events.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
         let events = self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
         Ok(fold(run, &events))
     }
 
-    /// Writes what is pending and ends every thread. Runs under way stop where they are; what they
-    /// did is in the journal.
+    /// Writes pending events and ends all threads. Runs in progress stop where they are; their events are in
+    /// the journal.
     ///
     /// # Errors
-    /// The store's, where the last events could not be written.
+    /// Errors of the store, if the last events could not be written.
     pub async fn stop(self) -> Result<(), store::Error> {
         self.shut_down().await
     }
 
-    /// As [`Engine::stop`], for an engine that others still hold: what they ask of it from here on is
-    /// refused.
+    /// Like [`Engine::stop`], for an engine that others still hold. Their later calls fail.
     ///
     /// # Errors
-    /// The store's, where the last events could not be written.
+    /// Errors of the store, if the last events could not be written.
     pub async fn shut_down(&self) -> Result<(), store::Error> {
-        self.stops().await;
+        self.begin_shutdown().await;
         let written = self.system.journal.stop().await;
-        self.system.end();
+        self.system.shut_down();
         self.parts.store.close().await;
         written
     }
@@ -351,14 +357,14 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.system.end();
+        self.system.shut_down();
         if let Some(workers) = self.workers.take() {
             workers.shutdown_background();
         }
     }
 }
 
-/// A run as the fold of its journal. What the journal holds has happened: nothing of it is checked.
+/// Folds a run's events into its state. Events have happened, so they are not validated.
 pub fn fold(run: RunId, journal: &[Envelope<Event>]) -> RunState {
-    RunState::of(run, journal.iter().map(|event| &event.body))
+    RunState::from_events(run, journal.iter().map(|event| &event.body))
 }

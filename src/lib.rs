@@ -1,12 +1,12 @@
 //! Proscenium: an actor-based multi-agent server and library.
 //!
-//! A request that spans several domains is planned by a model that is *forced* to answer with a
-//! structured plan; each **scene** of the plan is an actor with its own tools; a forced check decides
-//! whether the request is answered; one answer goes out. Everything that happens is an event in a
-//! journal, appended before it takes effect.
+//! A model plans a request that spans several domains; it is *forced* to reply with a structured plan. Each
+//! **scene** of the plan is an actor with its own tools. A forced continuation check decides whether the
+//! request is answered, and the user gets one answer. Everything that happens is an event in a journal,
+//! appended before it takes effect.
 //!
-//! [`Engine`] is the way in; [`scene::Scene::builder`] makes a scene in Rust. The map of the crate is
-//! in ARCHITECTURE.md.
+//! [`Engine`] is the entry point; [`scene::Scene::builder`] builds a scene in Rust. ARCHITECTURE.md has the
+//! map of the crate.
 
 pub mod access;
 pub mod actors;
@@ -24,8 +24,9 @@ pub mod http;
 pub mod llm;
 pub mod memory;
 mod nearest;
-mod nested;
+mod nesting;
 
+pub mod invisible;
 pub mod notify;
 pub mod parts;
 pub mod plan;
@@ -39,14 +40,13 @@ pub mod setting;
 pub mod store;
 pub mod telemetry;
 pub mod tools;
-pub mod unseen;
 
-pub use actors::live::Watch;
+pub use actors::active_runs::RunWatch;
 pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };
 pub use config::Config;
 pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion, VersionPage};
-pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
+pub use engine::{Builder, ChatRequest, Engine, RunTicket, StartError, Submitted, fold};
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;

@@ -1,6 +1,6 @@
-//! The name that was probably meant.
+//! Suggestions for misspelled names.
 
-/// `did you mean "…"?` for the candidate closest to `given`, or an empty text where none is close.
+/// `did you mean "…"?` with the candidate closest to `given`, or an empty string if none is close.
 pub(crate) fn did_you_mean<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(given, candidates) {
         Some(name) => format!("did you mean {name:?}?"),
@@ -8,7 +8,7 @@ pub(crate) fn did_you_mean<'a>(given: &str, candidates: impl IntoIterator<Item =
     }
 }
 
-/// The candidate closest to `given`: at most a third of its letters may differ, case aside.
+/// The candidate closest to `given`, ignoring case; at most a third of its characters may differ.
 pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     let most = (given.chars().count() / 3).max(1);
@@ -20,8 +20,8 @@ pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a 
         .map(|(_, name)| name)
 }
 
-/// The candidates as a list for people, at most twelve of them.
-pub(crate) fn listed<'a>(candidates: impl IntoIterator<Item = &'a str>) -> String {
+/// The candidates as a list for people; at most twelve are listed.
+pub(crate) fn name_list<'a>(candidates: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = candidates.into_iter().collect();
     let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
     match names.len() {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_pen_finds_what_was_meant_and_another_word_finds_nothing() {
+    fn typo_finds_the_nearest_name_and_other_words_none() {
         let known = ["description", "instructions", "effect"];
         assert_eq!(nearest("descripton", known), Some("description"));
         assert_eq!(nearest("Effect", known), Some("effect"));

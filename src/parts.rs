@@ -1,9 +1,9 @@
-//! What a library user can replace: who plans, who makes plans that people decide, and who carries calls
-//! out.
+//! The parts that a library user can replace: the planner, the generator of plans for approval, and the
+//! executor of tool calls.
 //!
-//! A replaced part takes the place of a model or of a scene's tools and of nothing else: what it gives is
-//! a reply or an outcome like theirs, is journalled, validated, repaired, approved and recovered in the
-//! same way, and shows in the same figures. So none of them can run a step twice or write unapproved.
+//! A replaced part stands in for a model or for a scene's tools only. Its replies and outcomes are
+//! journalled, validated, repaired, approved and recovered like theirs and recorded in the same metrics,
+//! so a part cannot run a step twice or write without approval.
 
 use std::sync::Arc;
 
@@ -12,97 +12,97 @@ use serde_json::Value;
 
 use crate::llm;
 use crate::plan::Plan;
-use crate::run::{Fault, Feedback, Outcome, RunId, RunState, SessionId, TenantId, Verdict};
+use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, TenantId, Verdict};
 use crate::scene::Catalogue;
 
-/// What a planner or a generator is asked.
+/// A request to a planner or a generator.
 #[derive(Clone)]
-pub struct Question {
-    /// The run so far: its request, what is remembered of the conversation, its plans and what was done.
-    /// Earlier replies that could not be used are in `state.asks`, with the problems found.
+pub struct PlannerRequest {
+    /// The run so far: its request, the memory of its session, its plans and its completed work. Earlier
+    /// unusable replies are in `state.asks`, with their problems.
     pub state: Arc<RunState>,
-    /// The scenes there are.
+    /// The available scenes.
     pub catalogue: Arc<Catalogue>,
-    /// What a model would be asked: instructions, data, and the forced function.
+    /// The request that a model would get: instructions, data and the forced function.
     pub request: llm::Request,
-    /// What a person wants changed in the plan in force, if that is asked.
-    pub feedback: Option<Feedback>,
+    /// The changes that a person requested to the plan in force, if any.
+    pub feedback: Option<PlanFeedback>,
 }
 
-/// Who decides which scenes take part, and whether the request is answered: the two forced decisions.
+/// Decides which scenes take part and whether the request is answered: the two forced decisions.
 #[async_trait]
 pub trait Planner: Send + Sync {
-    /// A plan for the request, or for what the last verdict found missing. Its step numbers continue those
-    /// of `question.state`. A plan with problems is sent back up to `planning.max_retries` times.
+    /// Creates a plan for the request, or for what the last verdict found missing. Its step numbers continue
+    /// those of `question.state`. A plan with problems is returned up to `planning.max_retries` times.
     ///
     /// # Errors
-    /// Where none can be made now: the embedded rules plan, if they may, or the run fails with it.
-    async fn plan(&self, question: Question) -> Result<Plan, Fault>;
+    /// If no plan can be created now. The embedded rules then plan, if allowed, or the run fails with this
+    /// error.
+    async fn plan(&self, question: PlannerRequest) -> Result<Plan, Fault>;
 
-    /// Whether what was executed answers the request.
+    /// Checks whether the completed work answers the request.
     ///
     /// # Errors
-    /// Where it cannot be judged: what was done is then told as it is.
-    async fn check(&self, question: Question) -> Result<Verdict, Fault>;
+    /// If this cannot be decided. The answer then reports the completed work as it is.
+    async fn check(&self, question: PlannerRequest) -> Result<Verdict, Fault>;
 }
 
-/// Who makes the plans that people decide: those asked for with `require_approval` (as by
-/// `POST /api/plans`), and those that a person wants changed in words. The planner, unless replaced.
+/// Creates the plans that people approve: those requested with `require_approval` (as by
+/// `POST /api/plans`), and those that a person asked to change. The planner does this unless replaced.
 #[async_trait]
 pub trait Generator: Send + Sync {
-    /// The plan, or the changed one where `question.feedback` says what is to change.
+    /// Creates the plan, or a changed one if `question.feedback` is given.
     ///
     /// # Errors
     /// As [`Planner::plan`].
-    async fn generate(&self, question: Question) -> Result<Plan, Fault>;
+    async fn generate(&self, question: PlannerRequest) -> Result<Plan, Fault>;
 }
 
-/// One call to be carried out: it was checked, approved where it has to be, and for a write its intent is
-/// on disk.
+/// One tool call to execute. It is validated and, if necessary, approved; the intent of a write is on disk.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Execution {
+pub struct ToolExecution {
     /// The scene.
     pub scene: String,
     /// The tool.
     pub tool: String,
-    /// Its arguments, valid.
+    /// Its validated arguments.
     pub arguments: Value,
-    /// Who pays.
+    /// The tenant that is charged.
     pub tenant: TenantId,
-    /// Who asks.
+    /// The requester.
     pub user: String,
-    /// The conversation.
+    /// The session.
     pub session: SessionId,
     /// The run.
     pub run: RunId,
     /// The step.
     pub step: u32,
-    /// For a write: the key under which doing it twice is doing it once.
+    /// The idempotency key, for writes only: repeating a write under the same key has no further effect.
     pub idempotency_key: Option<String>,
 }
 
-/// Who carries calls out.
+/// Executes tool calls.
 #[async_trait]
 pub trait Executor: Send + Sync {
-    /// Carries the call out; `scene` does it as it would be done without this executor. A write that may
-    /// have been done and of which nobody knows is [`Outcome::Unknown`].
-    async fn execute(&self, call: Execution, scene: &dyn Scenes) -> Outcome;
+    /// Executes the call. `scene` executes it as it would be done without this executor. Return
+    /// [`Outcome::Unknown`] for a write that may have taken effect.
+    async fn execute(&self, call: ToolExecution, scene: &dyn ToolRunner) -> Outcome;
 }
 
-/// The scene's own way to carry a call out.
+/// Executes calls with the scene's own tools.
 #[async_trait]
-pub trait Scenes: Send + Sync {
-    /// Calls the tool: bounded in time, its result cut to size and phrased.
-    async fn call(&self, call: &Execution) -> Outcome;
+pub trait ToolRunner: Send + Sync {
+    /// Calls the tool with its timeout, truncates the result and renders its sentence.
+    async fn call(&self, call: &ToolExecution) -> Outcome;
 }
 
-/// The parts that were replaced.
+/// The replaced parts.
 #[derive(Clone, Default)]
-pub struct Replaced {
-    /// Who plans and checks.
+pub struct ReplacedParts {
+    /// Plans and checks.
     pub planner: Option<Arc<dyn Planner>>,
-    /// Who makes the plans that people decide.
+    /// Creates the plans that people approve.
     pub generator: Option<Arc<dyn Generator>>,
-    /// Who carries calls out.
+    /// Executes tool calls.
     pub executor: Option<Arc<dyn Executor>>,
 }

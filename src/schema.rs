@@ -1,4 +1,5 @@
-//! JSON Schemas that are written again and again: in each prompt, in its hash, and to a provider.
+//! JSON Schemas with cached text, because each is serialized many times: for prompts, their hashes, and
+//! requests to providers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,20 +7,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The JSON Schema of a function's arguments. It is read as the value that it is; clones share it, and
-/// its text is made once.
+/// The JSON Schema of a function's arguments. Dereferences to its value. Clones share the value and the text,
+/// which is serialized once.
 #[derive(Clone)]
-pub struct Schema(Arc<Inner>);
+pub struct Schema(Arc<SharedSchema>);
 
-struct Inner {
+struct SharedSchema {
     value: Value,
-    /// `None` inside: it cannot be written, which no value is known for.
+    /// `None` inside if serialization failed; no such value is known.
     text: OnceLock<Option<Box<RawValue>>>,
 }
 
 impl Schema {
-    /// How many bytes of JSON it has.
-    pub fn length(&self) -> usize {
+    /// The length of its JSON in bytes.
+    pub fn json_bytes(&self) -> usize {
         self.text().map_or(0, |text| text.get().len())
     }
 
@@ -30,7 +31,7 @@ impl Schema {
 
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
-        Self(Arc::new(Inner { value, text: OnceLock::new() }))
+        Self(Arc::new(SharedSchema { value, text: OnceLock::new() }))
     }
 }
 
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_as_its_value_is() {
+    fn schema_serializes_like_its_value() {
         let value =
             json!({"type": "object", "properties": {"città": {"type": ["string", "null"], "x": 1.5}}});
         let schema = Schema::from(value.clone());

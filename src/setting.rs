@@ -1,53 +1,57 @@
-//! What settings must hold. Each module that owns settings lists what is wrong with their values;
-//! the configuration adds where a value was written.
+//! Validation of settings. Each module validates its own settings; the configuration adds where a value was
+//! written.
 
-mod passwords;
+mod redaction;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-pub use passwords::{url_without_passwords, without_passwords};
+pub use redaction::{redact_passwords, redact_url};
 
-/// A day, the most that anything waits.
+/// One day in milliseconds: the maximum of all timeouts.
 pub const DAY_MS: u64 = 86_400_000;
 
-/// One thing that is wrong with the values of some keys.
+/// One invalid value, or several contradictory ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
-    /// The key, with dots: `planning.max_steps`, `llm.models.0.name`. Where several keys contradict
-    /// each other, all of them.
+pub struct SettingProblem {
+    /// The dotted key, such as `planning.max_steps` or `llm.models.0.name`. If several keys contradict each
+    /// other, all of them.
     pub keys: Vec<String>,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: String,
 }
 
-impl Display for Wrong {
+impl Display for SettingProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.message, self.remedy)
     }
 }
 
-/// A list of what is wrong, as it is made.
+/// Collects the problems of settings.
 #[derive(Debug, Default)]
-pub struct Review {
-    wrong: Vec<Wrong>,
+pub struct SettingsReview {
+    problems: Vec<SettingProblem>,
 }
 
-impl Review {
-    /// Adds what is wrong with the value of `key`.
+impl SettingsReview {
+    /// Adds a problem of the value of `key`.
     pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) {
-        self.wrong.push(Wrong { keys: vec![key.into()], message: message.into(), remedy: remedy.into() });
+        self.problems.push(SettingProblem {
+            keys: vec![key.into()],
+            message: message.into(),
+            remedy: remedy.into(),
+        });
     }
 
-    /// Adds keys that contradict each other.
+    /// Adds a contradiction between keys.
     pub fn contradiction(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.wrong.push(Wrong { keys, message: message.into(), remedy: remedy.into() });
+        self.problems.push(SettingProblem { keys, message: message.into(), remedy: remedy.into() });
     }
 
-    /// Holds `value` to its bounds.
+    /// Adds a problem if `value` is out of `range`.
     pub fn range<N: PartialOrd + Display>(&mut self, key: &str, value: N, range: RangeInclusive<N>) {
         if !range.contains(&value) {
             let bounds = format!("set a value from {} to {}", range.start(), range.end());
@@ -55,8 +59,8 @@ impl Review {
         }
     }
 
-    /// Everything that was added.
-    pub fn end(self) -> Vec<Wrong> {
-        self.wrong
+    /// Returns all problems.
+    pub fn into_problems(self) -> Vec<SettingProblem> {
+        self.problems
     }
 }

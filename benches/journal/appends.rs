@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proscenium::actors::journal::{Handle, Journal, Stats};
+use proscenium::actors::journal::{Handle, Journal, JournalStats};
 use proscenium::run::{Envelope, Event, RunId};
 use proscenium::store::{DataDir, Options, Record, Store};
 use uuid::Uuid;
@@ -66,7 +66,7 @@ pub fn measure(plan: &Plan, recorded: &Recorded) -> Result<(), Failure> {
 }
 
 /// Appends a second, with what the journal says of itself.
-fn journal(recorded: &Recorded, writers: u32, time: Duration) -> Result<(f64, Stats), Failure> {
+fn journal(recorded: &Recorded, writers: u32, time: Duration) -> Result<(f64, JournalStats), Failure> {
     let dir = directory(&disk())?;
     let events: Arc<[Envelope<Event>]> = recorded.events().into();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -123,7 +123,7 @@ impl Work {
         let began = Instant::now();
         let millis = |since: Instant| since.elapsed().as_secs_f64() * 1000.0;
         let engine = Arc::new(flow::engine(config.clone())?.start().await?);
-        let unfinished = engine.carry_on().await?;
+        let unfinished = engine.resume_unfinished().await?;
         let server = Server::start(engine.clone(), &config).await?;
         let ready_ms = millis(began);
         while count(&engine, "status IN ('queued', 'running')").await? > 0 {

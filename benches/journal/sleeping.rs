@@ -84,7 +84,7 @@ impl Work {
         let last = BEFORE + self.conversations;
         self.converse(&engine, BEFORE..last).await?;
         let after_kib = resident().await?;
-        let awake = engine.awake().await;
+        let awake = engine.awake_sessions().await;
         let mut again = Vec::new();
         for n in (BEFORE..last).step_by((self.conversations / WOKEN).max(1) as usize) {
             let began = Instant::now();
@@ -107,7 +107,7 @@ impl Work {
             turn??;
         }
         let began = Instant::now();
-        while self.sleep && engine.awake().await > 0 {
+        while self.sleep && engine.awake_sessions().await > 0 {
             if began.elapsed() > PATIENCE {
                 return Err(fail("some conversations do not fall asleep"));
             }

@@ -2,8 +2,8 @@
 
 use proscenium::config::Config;
 use proscenium::llm::limits::Rates;
-use proscenium::llm::{ModelOptions, Stream};
-use proscenium::run::Effect;
+use proscenium::llm::{ModelOptions, StreamMode};
+use proscenium::run::{ConfirmPolicy, Effect};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::{Builder, Engine};
 use schemars::JsonSchema;
@@ -74,11 +74,13 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
         input_usd_per_million: 0.15,
         output_usd_per_million: 0.6,
         // The provider sends each reply whole.
-        stream: Stream::No,
+        stream: StreamMode::No,
         ..ModelOptions::default()
     }];
     data.clone_into(&mut config.store.data_dir);
     config.execution.time_zone = "Europe/Rome".to_owned();
+    // The dates of the write come from the scripted model; the request does not contain them.
+    config.execution.confirm = ConfirmPolicy::Never;
     config.telemetry.metrics = on(Part::Kpis);
     if !on(Part::Cache) {
         config.cache.max_bytes = 0;
@@ -128,7 +130,7 @@ struct BookLeave {
     to: String,
 }
 
-type Built = Result<Scene, Vec<proscenium::scene::Fault>>;
+type Built = Result<Scene, Vec<proscenium::scene::SceneFault>>;
 
 fn weather() -> Built {
     let forecast = |asked: GetForecast, _| async move {

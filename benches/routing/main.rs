@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use mimalloc::MiMalloc;
 use proscenium::llm::Request;
 use proscenium::llm::offline::Offline;
-use proscenium::parts::{Planner, Question};
+use proscenium::parts::{Planner, PlannerRequest};
 use proscenium::plan::Plan;
 use proscenium::run::{Fault, Verdict};
 use proscenium::{Config, Engine};
@@ -45,12 +45,12 @@ struct Recorder(Arc<Mutex<Vec<Request>>>);
 
 #[async_trait]
 impl Planner for Recorder {
-    async fn plan(&self, question: Question) -> Result<Plan, Fault> {
+    async fn plan(&self, question: PlannerRequest) -> Result<Plan, Fault> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(question.request);
         Err(Fault::new("bench.recorded", "recorded"))
     }
 
-    async fn check(&self, _: Question) -> Result<Verdict, Fault> {
+    async fn check(&self, _: PlannerRequest) -> Result<Verdict, Fault> {
         Err(Fault::new("bench.recorded", "recorded"))
     }
 }

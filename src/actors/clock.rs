@@ -1,18 +1,18 @@
-//! The engine's clock: the time that "today" refers to.
+//! The engine's clock, which defines what "today" means.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// Local time in the configured zone; frozen where the configuration says so, for demonstrations
-/// and tests. The journal's `at` is always real.
+/// Local time in the configured zone. The configuration can freeze it for demonstrations and tests; the
+/// journal's `at` is always the real time.
 #[derive(Debug, Clone)]
-pub struct Clock {
+pub struct EngineClock {
     zone: TimeZone,
     fixed: Option<Timestamp>,
 }
 
-impl Clock {
-    /// A clock in `zone`, standing still at `fixed` if given.
+impl EngineClock {
+    /// A clock in `zone`, frozen at `fixed` if given.
     pub fn new(zone: TimeZone, fixed: Option<Timestamp>) -> Self {
         Self { zone, fixed }
     }

@@ -1,13 +1,13 @@
-//! The driver of one run: asks the machine what must happen, does it, and appends every outcome to
-//! the journal before it takes effect. It holds no rule.
+//! The driver of one run: asks the run machine for the next actions, performs them, and appends every
+//! outcome to the journal before it takes effect. It contains no rules.
 
 mod append;
-mod orders;
+mod commands;
 mod perform;
 mod preflight;
-mod replaced;
-mod taken_over;
-mod waited;
+mod replaced_parts;
+mod takeover;
+mod wait_timer;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,17 +20,17 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
-use super::gate::{Place, Turn};
+use super::active_runs::{ActiveRun, ActiveRuns, RunCommand};
+use super::clock::EngineClock;
 use super::journal;
-use super::live::{Entered, Live, Order};
+use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
 use crate::config;
 use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Confirm, Gateway};
-use crate::parts::Replaced;
-use crate::planner::Refused;
+use crate::parts::ReplacedParts;
+use crate::planner::CommandRefusal;
 use crate::run::{
     Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
     Settings, TenantId,
@@ -38,249 +38,250 @@ use crate::run::{
 use crate::scene::Catalogue;
 use crate::store;
 use crate::tools::Principal;
-use orders::next_order;
-use waited::Waited;
+use commands::next_command;
+use wait_timer::WaitTimer;
 
-/// Events that one run may have. Every loop has a bound of its own; this one is for what was
-/// forgotten.
+/// The maximum number of events of one run. Every loop has its own bound; this is the safety net.
 const MAX_EVENTS: u64 = 20_000;
-/// How many events a slow listener may lag behind before it has to read the journal.
-pub(crate) const EVENTS_KEPT: usize = 256;
+/// How many events a slow subscriber may lag behind before it has to read the journal.
+pub(crate) const EVENT_BUFFER_CAPACITY: usize = 256;
 
-/// What every run works with.
+/// The services that every run uses.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct RunServices {
     pub(crate) gateway: Gateway,
     pub(crate) journal: journal::Handle,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) catalogue_hash: Arc<str>,
     pub(crate) scenes: Arc<BTreeMap<String, scene::Handle>>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: EngineClock,
     pub(crate) settings: Settings,
-    /// What is different by tenant.
-    pub(crate) approval: Arc<config::Approval>,
-    /// The same, beside approvals.
-    pub(crate) tenants: Arc<BTreeMap<String, config::Tenant>>,
-    pub(crate) live: Live,
-    /// What a library user has put in the place of ours.
-    pub(crate) replaced: Replaced,
+    /// Approval settings, by tenant.
+    pub(crate) approval: Arc<config::ApprovalConfig>,
+    /// All other settings, by tenant.
+    pub(crate) tenants: Arc<BTreeMap<String, config::TenantConfig>>,
+    pub(crate) live: ActiveRuns,
+    /// The parts that a library user has replaced.
+    pub(crate) replaced: ReplacedParts,
 }
 
-/// A wish to stop a run.
+/// A request to cancel a run.
 #[derive(Debug, Clone)]
-pub struct CancelWish {
-    /// Whose.
+pub struct CancelRequest {
+    /// Who requested it.
     pub by: String,
 }
 
-/// An event as listeners get it.
-pub type Told = Arc<Envelope<Event>>;
+/// An event as subscribers receive it.
+pub type PublishedRunEvent = Arc<Envelope<Event>>;
 
-/// A run whose `run_queued` is in the journal, and who is to be told of it.
-pub(crate) struct Accepted {
-    /// The fold of what the journal has of it.
+/// A run whose `run_queued` is in the journal, ready to be driven.
+pub(crate) struct AcceptedRun {
+    /// The fold of its journalled events.
     pub(crate) state: RunState,
-    pub(crate) live: Arc<Entered>,
-    /// Somebody carried it out before: it is to be taken over.
+    pub(crate) live: Arc<ActiveRun>,
+    /// Whether it had a driver before, so that it has to be taken over.
     pub(crate) taken_over: bool,
-    /// That was a driver of this process, which panicked.
+    /// Whether that was a driver of this process, which panicked.
     pub(crate) panicked: bool,
-    /// What the journal has of it, where whoever counts was not shown it yet.
-    pub(crate) known: Vec<Envelope<Event>>,
+    /// Its journalled events, if the journal's subscriber has not received them yet.
+    pub(crate) prior_events: Vec<Envelope<Event>>,
 }
 
-impl Accepted {
-    /// A run of which nothing but the request is in the journal.
-    pub(crate) fn new(run: RunId, queued: RunQueued, live: Entered) -> Self {
+impl AcceptedRun {
+    /// A new run, with only its request in the journal.
+    pub(crate) fn new(run: RunId, queued: RunQueued, live: ActiveRun) -> Self {
         let mut state = RunState::new(run);
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
-            tracing::error!(%run, %error, "a new run refused its own request");
+            tracing::error!(%run, %error, "a new run rejected its own request");
         }
-        Self { state, live: Arc::new(live), taken_over: false, panicked: false, known: Vec::new() }
+        Self { state, live: Arc::new(live), taken_over: false, panicked: false, prior_events: Vec::new() }
     }
 }
 
-/// A run under way.
+/// Drives one active run.
 pub(crate) struct Driver {
-    shared: Shared,
+    shared: RunServices,
     session: SessionId,
     principal: Principal,
     state: RunState,
-    live: Arc<Entered>,
-    wishes: watch::Receiver<Option<CancelWish>>,
+    live: Arc<ActiveRun>,
+    cancel_requests: watch::Receiver<Option<CancelRequest>>,
     taken_over: bool,
     panicked: bool,
-    /// Its place among the runs under way, kept until it is left.
-    place: Option<Place>,
-    /// Nothing has come of the run since an earlier process died: the first that does is waited for until it
-    /// is on disk.
+    /// Its permit among the active runs, held until the driver leaves the run.
+    permit: Option<RunPermit>,
+    /// Whether the run has made no progress since an earlier process died. Its first progress event is
+    /// appended durably.
     suspect: bool,
-    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
-    /// Replies whose meaning is not read yet, by their questions.
-    unread: BTreeMap<u32, Confirm>,
+    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = FinishedAction> + Send>>>,
+    /// Model replies that were not parsed yet, by call number.
+    unparsed: BTreeMap<u32, Confirm>,
     stop: CancellationToken,
-    waited: Waited,
-    /// The last number of the session's own stream, held by whoever writes to it.
+    wait_timer: WaitTimer,
+    /// The last sequence number of the session's stream, locked by its writer.
     session_seq: SessionSeq,
-    /// What people want done with it.
-    orders: Option<mpsc::Receiver<Order>>,
-    /// The version whose plan was looked through before its first step.
-    looked_through: u32,
-    /// What its conversation remembers of it, with the numbers in the session's stream.
+    /// Commands of users to the run.
+    commands: Option<mpsc::Receiver<RunCommand>>,
+    /// The last plan version that passed through the preflight check.
+    checked_version: u32,
+    /// The turns that its session remembers of it, with their sequence numbers in the session's stream.
     turns: Vec<(u64, SessionEvent)>,
-    /// What the journal has of it, until whoever counts is shown it: with the first event from here.
-    known: Vec<Envelope<Event>>,
-    /// It was carried on after its end, and has its whole time once more.
+    /// Its journalled events, passed to the journal's subscriber with the first event appended here.
+    prior_events: Vec<Envelope<Event>>,
+    /// Whether it was reopened after its end, which restarts its timeout.
     reopened: bool,
-    /// How its questions use the cache, where not as configured.
+    /// How its model calls use the cache, if different from the configuration.
     cache: Option<llm::cache::Mode>,
-    /// Words of the conversation decided about it.
-    said: bool,
-    /// What was refused, and who is told once the run rests again: whoever then says something in its
-    /// conversation says it of a run that waits.
-    refused: Vec<(Reply, Refused)>,
-    /// Keeps the run's account until its end.
+    /// Whether a request in the session decided about it.
+    decided_in_session: bool,
+    /// Refused commands, answered when the run waits again: what the user says next in the session then
+    /// refers to a waiting run.
+    refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
+    /// Keeps the run's budget account open until its end.
     _account: Hold,
 }
 
-/// The last number of a session's own stream, shared by all who write to it: its conversation, and the
-/// drivers of its runs.
+/// The last sequence number of a session's stream, shared by its writers: the session and the drivers of
+/// its runs.
 pub(crate) type SessionSeq = Arc<Mutex<u64>>;
 
-/// Who is told what became of an order.
-type Reply = oneshot::Sender<Result<(), Refused>>;
+/// Receives the result of a command.
+type CommandReplySender = oneshot::Sender<Result<(), CommandRefusal>>;
 
-/// What came of an action, and for a reply where to say what its reader made of it.
-type Done = (Event, Option<Confirm>);
+/// The outcome of an action. For a model reply, also the channel that confirms whether it was usable.
+type FinishedAction = (Event, Option<Confirm>);
 
-/// A run that ended, or could not go on.
-pub(crate) struct Ended {
+/// A run that its driver left: it ended, waits, or could not continue.
+pub(crate) struct EndedRun {
     /// Its last state.
     pub(crate) state: RunState,
-    /// Time in which neither a model, a tool nor a person was awaited.
+    /// Time spent without waiting for a model, a tool or a person.
     pub(crate) overhead: Duration,
-    /// Why it could not go on: the journal refused an event.
-    pub(crate) broken: Option<Fault>,
-    /// What its conversation remembers of it, where it ended here, with the numbers in the session's stream.
+    /// Why it could not continue: the journal refused an event.
+    pub(crate) fault: Option<Fault>,
+    /// The turns that its session remembers, if it ended here, with their sequence numbers in the
+    /// session's stream.
     pub(crate) turns: Vec<(u64, SessionEvent)>,
-    /// Whether words of the conversation decided about it here: what it comes to is their answer.
-    pub(crate) said: bool,
-    /// What was refused last, to be told once the conversation knows where the run stands.
-    refused: Vec<(Reply, Refused)>,
+    /// Whether a request in the session decided about it here: the run's result is then its answer.
+    pub(crate) decided_in_session: bool,
+    /// The commands refused last, answered once the session knows the state of the run.
+    refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
 }
 
-impl Ended {
-    /// Tells those whose orders were refused.
-    pub(crate) fn take_refused(&mut self) -> RefusedLast {
-        RefusedLast(std::mem::take(&mut self.refused))
+impl EndedRun {
+    /// Takes the refused commands, to be answered by the caller.
+    pub(crate) fn take_refused_commands(&mut self) -> RefusedCommands {
+        RefusedCommands(std::mem::take(&mut self.refused_commands))
     }
 }
 
-/// Orders that were refused while their run was leaving.
-pub(crate) struct RefusedLast(Vec<(Reply, Refused)>);
+/// Commands that were refused and not answered yet.
+pub(crate) struct RefusedCommands(Vec<(CommandReplySender, CommandRefusal)>);
 
-impl RefusedLast {
-    /// Tells who gave them.
-    pub(crate) fn tell(self) {
+impl RefusedCommands {
+    /// Answers every command with its refusal.
+    pub(crate) fn reply_all(self) {
         for (reply, refused) in self.0 {
-            // Whoever asked may have gone.
+            // The requester may have disconnected.
             let _ = reply.send(Err(refused));
         }
     }
 }
 
 impl Driver {
-    /// A driver for a run that has not started, or that was left by whoever carried it out.
+    /// A driver for a run that has not started or that its previous driver left.
     pub(crate) fn new(
-        shared: Shared,
+        shared: RunServices,
         session: SessionId,
         tenant: TenantId,
-        accepted: Accepted,
+        accepted: AcceptedRun,
         session_seq: SessionSeq,
     ) -> Self {
-        let Accepted { state, live, taken_over, panicked, known } = accepted;
+        let AcceptedRun { state, live, taken_over, panicked, prior_events } = accepted;
         let queued = state.queued.as_ref();
         let user = queued.map(|queued| queued.user.clone()).unwrap_or_default();
         let cache = queued.and_then(|queued| queued.cache);
         let principal = Principal { tenant, user };
         let spent = state.usage.cost_nano_usd;
         let account = shared.gateway.guards().budget.hold_run(&principal.tenant, state.run, spent);
-        let mut wishes = live.wishes.clone();
-        // One that came before is heard, too.
-        if wishes.borrow().is_some() {
-            wishes.mark_changed();
+        let mut cancel_requests = live.cancel_requests.clone();
+        // A cancel request that arrived earlier counts too.
+        if cancel_requests.borrow().is_some() {
+            cancel_requests.mark_changed();
         }
         Self {
             shared,
             session,
             principal,
             state,
-            wishes,
+            cancel_requests,
             taken_over,
             panicked,
-            place: None,
+            permit: None,
             suspect: false,
             in_flight: FuturesUnordered::new(),
-            unread: BTreeMap::new(),
+            unparsed: BTreeMap::new(),
             stop: CancellationToken::new(),
-            waited: Waited::default(),
+            wait_timer: WaitTimer::default(),
             session_seq,
-            orders: live.orders(),
+            commands: live.take_commands(),
             live,
-            looked_through: 0,
+            checked_version: 0,
             turns: Vec::new(),
-            known,
+            prior_events,
             reopened: false,
             cache,
-            said: false,
-            refused: Vec::new(),
+            decided_in_session: false,
+            refused_commands: Vec::new(),
             _account: account,
         }
     }
 
-    /// Drives the run to its end with `context` as its memory of the conversation, or puts it aside.
-    pub(crate) async fn run(mut self, context: Context, turn: Turn) -> Ended {
+    /// Drives the run until it ends or waits, with `context` as its memory of the session, or quarantines
+    /// it.
+    pub(crate) async fn run(mut self, context: Context, turn: GateOutcome) -> EndedRun {
         let began = Instant::now();
         let mut broken = self.drive(context, turn).await.err();
-        // A journal that takes events can be told how it ends; a run that cannot go on has failed.
+        // The fault is the run's own and the journal still accepts events, so the run is ended as failed.
         let ended = self.state.status.is_terminal();
         let of_itself =
             |fault: &Fault| matches!(fault.code.as_str(), "run.illegal_event" | "store.bad_record");
         if let Some(fault) = broken.take_if(|fault| of_itself(fault) && !ended) {
-            broken = self.end_by_force(fault).await.err();
+            broken = self.force_end(fault).await.err();
         }
-        // What is still in flight is of no use to an ended run.
+        // The run no longer needs what is still in flight.
         self.stop.cancel();
         self.in_flight.clear();
         if let Some(fault) = &broken {
             tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
         }
-        let overhead = began.elapsed().saturating_sub(self.waited.total());
-        Ended {
+        let overhead = began.elapsed().saturating_sub(self.wait_timer.total());
+        EndedRun {
             state: self.state,
             overhead,
-            broken,
+            fault: broken,
             turns: self.turns,
-            said: self.said,
-            refused: self.refused,
+            decided_in_session: self.decided_in_session,
+            refused_commands: self.refused_commands,
         }
     }
 
-    async fn drive(&mut self, context: Context, turn: Turn) -> Result<(), Fault> {
+    async fn drive(&mut self, context: Context, turn: GateOutcome) -> Result<(), Fault> {
         let mut context = Some(context);
         self.take_over(turn).await?;
-        // Whoever takes a run over gives it its whole time: that in which nobody was there is not its own.
+        // A takeover restarts the timeout: time without a driver does not count.
         let settings = self.state.started.as_ref().map_or(&self.shared.settings, |started| &started.settings);
         let time = Duration::from_millis(settings.run_timeout_ms);
         let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);
         let mut late = false;
-        // Whoever decides about something that is another by now is told so; only then it is put anew.
-        self.carry_out().await?;
-        // What was approved may be another by now.
-        self.see_what_lapsed().await?;
+        // First, so that a decision about an outdated approval is refused before the new one is requested.
+        self.handle_pending_commands().await?;
+        // The tools of an approved call may have changed since.
+        self.record_lapsed_approvals().await?;
         loop {
-            self.carry_out().await?;
+            self.handle_pending_commands().await?;
             if std::mem::take(&mut self.reopened) {
                 late = false;
                 deadline.as_mut().reset(tokio::time::Instant::now() + time);
@@ -288,42 +289,43 @@ impl Driver {
             while let Some(action) = self.state.next().into_iter().next() {
                 let most = crash::most_events(MAX_EVENTS);
                 if self.state.seq > most && !matches!(action, Action::Record { .. }) {
-                    // Nothing new begins, and what becomes of a write is heard of.
+                    // Start nothing new, but record the outcome of a write in flight.
                     if self.state.write_in_flight() {
                         break;
                     }
                     let message = format!("more than {most} events: the run was stopped");
-                    self.end_by_force(Fault::new("run.too_many_events", message)).await?;
+                    self.force_end(Fault::new("run.too_many_events", message)).await?;
                     continue;
                 }
                 self.perform(action, &mut context).await?;
             }
             let rests = self.state.status.is_terminal() || self.state.status == RunStatus::Waiting;
             if rests && self.in_flight.is_empty() {
-                if self.is_left() {
+                if self.leave_if_idle() {
                     return Ok(());
                 }
-                // A wish to stop that came in these last moments is one of a run that waits.
-                let wished = !self.state.status.is_terminal() && self.wishes.has_changed().unwrap_or(false);
-                let wish = if wished { self.wishes.borrow_and_update().clone() } else { None };
-                if let Some(CancelWish { by }) = wish {
+                // A cancel request that arrived just now applies to the waiting run.
+                let wished =
+                    !self.state.status.is_terminal() && self.cancel_requests.has_changed().unwrap_or(false);
+                let wish = if wished { self.cancel_requests.borrow_and_update().clone() } else { None };
+                if let Some(CancelRequest { by }) = wish {
                     self.record(Event::CancelRequested { by, deadline: false, note: None }).await?;
                 }
                 continue;
             }
-            // The run goes on anyway.
-            RefusedLast(std::mem::take(&mut self.refused)).tell();
-            self.waited.busy(!self.in_flight.is_empty());
+            // The run continues, so the refusals need not wait for it to rest.
+            RefusedCommands(std::mem::take(&mut self.refused_commands)).reply_all();
+            self.wait_timer.set_waiting(!self.in_flight.is_empty());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,
-                Some(order) = next_order(&mut self.orders) => {
-                    self.waited.busy(false);
-                    self.obey(order).await?;
+                Some(order) = next_command(&mut self.commands) => {
+                    self.wait_timer.set_waiting(false);
+                    self.handle_command(order).await?;
                     continue;
                 }
-                Ok(()) = self.wishes.changed() => {
-                    let wish = self.wishes.borrow_and_update().clone();
-                    let Some(CancelWish { by }) = wish else { continue };
+                Ok(()) = self.cancel_requests.changed() => {
+                    let wish = self.cancel_requests.borrow_and_update().clone();
+                    let Some(CancelRequest { by }) = wish else { continue };
                     (Event::CancelRequested { by, deadline: false, note: None }, None)
                 }
                 () = &mut deadline, if !late => {
@@ -331,9 +333,9 @@ impl Driver {
                     (Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None }, None)
                 }
             };
-            self.waited.busy(false);
+            self.wait_timer.set_waiting(false);
             if let (Event::ModelReplied { call, .. }, Some(confirm)) = (&event, confirm) {
-                self.unread.insert(*call, confirm);
+                self.unparsed.insert(*call, confirm);
             }
             self.record(event).await?;
         }

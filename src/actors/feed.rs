@@ -1,8 +1,8 @@
-//! The answer of a run as far as it was written, for any number of readers, each at its own pace.
+//! The answer of a run while it is generated, for any number of readers at their own pace.
 //!
-//! One text is shared; a reader holds a place in it and copies what is behind that place. So nobody
-//! who writes waits for anybody who reads, and what a slow reader holds up is itself. A text that turns
-//! out not to be the answer is taken back: its *generation* ends, and readers begin anew.
+//! All readers share one text; each holds a cursor and copies what follows it. Writers never wait for
+//! readers, and a slow reader delays only itself. A text that turns out not to be the answer is
+//! retracted: its *generation* ends and readers start over.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,140 +10,140 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::llm::{Listener, Sink};
-use crate::planner::Shown;
+use crate::planner::AnswerPreview;
 use crate::run::{Event, Reply};
 
-/// Most bytes of an answer that are shown before it is journalled; a provider's whole reply is not
-/// longer.
+/// How many bytes of an answer are shown before it is journalled. A provider's reply is never longer.
 const MAX_SHOWN_BYTES: usize = 4 * 1024 * 1024;
 
-/// The answer so far; see the module.
+/// The answer so far; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    inner: Mutex<Inner>,
+    inner: Mutex<FeedState>,
     changed: watch::Sender<()>,
-    /// Who is shown what happens, just now.
+    /// The number of current readers.
     readers: AtomicUsize,
 }
 
-/// One who is shown what happens, as long as this is held.
+/// Counts one reader of the feed until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Reading(Arc<Feed>);
+pub(crate) struct FeedReaderGuard(Arc<Feed>);
 
-impl Drop for Reading {
+impl Drop for FeedReaderGuard {
     fn drop(&mut self) {
         self.0.readers.fetch_sub(1, Relaxed);
     }
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct FeedState {
     text: String,
-    /// Raised when a text that was shown is taken back.
+    /// Incremented when a shown text is retracted.
     generation: u64,
-    /// The number of the run's last event when this generation began.
-    born: u64,
-    /// Bytes of the longest text of earlier generations.
-    older: usize,
-    /// The number of the run's last event.
+    /// The sequence number of the run's last event when this generation began.
+    generation_start_seq: u64,
+    /// The length in bytes of the longest text of earlier generations.
+    longest_retracted: usize,
+    /// The sequence number of the run's last event.
     seq: u64,
-    /// That of the first event that was journalled here; 0 before.
-    first: u64,
-    /// What that was when the text began.
-    since: u64,
-    /// Which writer may write: the one that was made last.
+    /// The sequence number of the first event journalled by this process; 0 before it.
+    first_seq: u64,
+    /// The run's last sequence number when the text began.
+    text_start_seq: u64,
+    /// The number of the only writer that may write: the latest one.
     writer: u64,
-    /// A piece found no room: what comes behind it would not join on.
+    /// Whether a piece was dropped for lack of room. Later pieces would leave a gap.
     full: bool,
-    /// The answer is known, or there will be none.
+    /// Whether the answer is final, or there will be none.
     closed: bool,
 }
 
-/// A reader's place.
+/// A reader's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    /// Of which generation it has read; `None` where that is not known.
+pub(crate) struct FeedCursor {
+    /// The generation it has read, if known.
     pub(crate) generation: Option<u64>,
-    /// How many bytes it has.
+    /// How many bytes it has read.
     pub(crate) offset: usize,
 }
 
-/// What a reader gets.
+/// The next part of the answer for one reader.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// What it had is not the answer.
+pub(crate) struct FeedChunk {
+    /// Whether what the reader has so far was retracted.
     pub(crate) reset: bool,
-    /// What comes behind what it has.
+    /// The text after the reader's position.
     pub(crate) text: String,
 }
 
 impl Feed {
-    /// An empty one.
+    /// An empty feed.
     pub(crate) fn new() -> Self {
         Self { inner: Mutex::default(), changed: watch::Sender::new(()), readers: AtomicUsize::new(0) }
     }
 
-    /// One more is shown what happens.
-    pub(crate) fn reading(self: &Arc<Self>) -> Reading {
+    /// Registers a reader.
+    pub(crate) fn add_reader(self: &Arc<Self>) -> FeedReaderGuard {
         self.readers.fetch_add(1, Relaxed);
-        Reading(self.clone())
+        FeedReaderGuard(self.clone())
     }
 
-    /// Whether somebody is shown what happens.
-    pub(crate) fn is_read(&self) -> bool {
+    /// Whether there is any reader.
+    pub(crate) fn has_readers(&self) -> bool {
         self.readers.load(Relaxed) > 0
     }
 
-    /// Wakes its receiver after each change.
+    /// A receiver that is notified of each change.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// The same for a reader that has every event.
+    /// Like [`read_after`](Self::read_after), for a reader that has every event.
     #[cfg(test)]
-    pub(crate) fn read(&self, cursor: &mut Cursor) -> Piece {
+    pub(crate) fn read(&self, cursor: &mut FeedCursor) -> FeedChunk {
         self.lock().read(cursor)
     }
 
-    /// What `cursor` has not, which moves behind it, for a reader that has the run's events up to `seq`;
-    /// `None` where there are words that were written after a later event: it has to have that first.
-    pub(crate) fn read_after(&self, seq: u64, cursor: &mut Cursor) -> Option<Piece> {
+    /// Reads what follows `cursor` and advances it, for a reader that has the run's events up to `seq`.
+    /// Returns `None` if the text was written after a later event, which the reader has to receive first.
+    pub(crate) fn read_after(&self, seq: u64, cursor: &mut FeedCursor) -> Option<FeedChunk> {
         let inner = self.lock();
-        let begun = inner.text.is_empty() || inner.since <= seq;
+        let begun = inner.text.is_empty() || inner.text_start_seq <= seq;
         begun.then(|| inner.read(cursor))
     }
 
-    /// The place of a reader that had `offset` bytes when the run's last event was `seq`. Where these
-    /// may be of a text that was taken back, or that somebody else wrote before, its generation is unknown.
-    pub(crate) fn resume(&self, seq: u64, offset: usize) -> Cursor {
+    /// The position of a reader that had `offset` bytes when the run's last event was `seq`. The generation
+    /// is unknown if these bytes may belong to a retracted text or to the text of an earlier process.
+    pub(crate) fn resume(&self, seq: u64, offset: usize) -> FeedCursor {
         let inner = self.lock();
         let fits = inner.text.is_char_boundary(offset);
-        let current = inner.generation == 0 || seq > inner.born || offset > inner.older;
-        // Words come behind their question.
-        let ours = seq >= inner.first;
-        Cursor { generation: (fits && current && ours).then_some(inner.generation), offset }
+        let current =
+            inner.generation == 0 || seq > inner.generation_start_seq || offset > inner.longest_retracted;
+        // Text always follows the event of its model call.
+        let ours = seq >= inner.first_seq;
+        FeedCursor { generation: (fits && current && ours).then_some(inner.generation), offset }
     }
 
-    /// Whether what `cursor` has is how `text` begins.
-    pub(crate) fn agrees(&self, cursor: Cursor, text: &str) -> bool {
+    /// Whether what `cursor` has read is a prefix of `text`.
+    pub(crate) fn matches_prefix(&self, cursor: FeedCursor, text: &str) -> bool {
         let inner = self.lock();
         let had = inner.text.get(..cursor.offset);
         cursor.generation == Some(inner.generation) && had.is_some_and(|had| text.starts_with(had))
     }
 
-    /// Whether the answer is known, or there will be none.
+    /// Whether the answer is final, or there will be none.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// An event was journalled. With `answered` the text is exactly the journal's; with whatever
-    /// tells that the text was not the answer it is taken back.
-    pub(crate) fn journalled(&self, seq: u64, event: &Event) {
+    /// Applies a journalled event. `answered` sets the text to exactly the journal's; an event that shows
+    /// that the text is not the answer retracts it.
+    pub(crate) fn apply_event(&self, seq: u64, event: &Event) {
         let mut inner = self.lock();
-        // First, so that a generation that begins now is younger than what readers hold by then.
+        // First, so that a generation that begins now is newer than every reader's position.
         inner.seq = seq;
-        if inner.first == 0 {
-            inner.first = seq;
+        if inner.first_seq == 0 {
+            inner.first_seq = seq;
         }
         if inner.closed {
             return;
@@ -153,17 +153,17 @@ impl Feed {
                 inner.writer += 1;
                 inner.closed = true;
                 inner.full = false;
-                inner.become_text(text);
+                inner.replace_text(text);
             }
             Event::ModelAsked { .. } | Event::ModelFailed { .. } | Event::ReplyRejected { .. } => {
                 inner.writer += 1;
-                inner.take_back();
+                inner.retract();
             }
-            Event::Continuation { verdict, .. } if verdict.answer.is_none() => inner.take_back(),
+            Event::Continuation { verdict, .. } if verdict.answer.is_none() => inner.retract(),
             last if last.is_terminal() => {
                 inner.writer += 1;
                 inner.closed = true;
-                inner.take_back();
+                inner.retract();
             }
             _ => return,
         }
@@ -171,16 +171,15 @@ impl Feed {
         self.changed.send_replace(());
     }
 
-    /// Where a model's reply goes while it comes. It may be told until the next question is asked, or
-    /// the answer is known.
-    pub(crate) fn sink(self: &Arc<Self>, shown: Shown) -> Sink {
+    /// The sink of a model's streamed reply. It is active until the next model call or the final answer.
+    pub(crate) fn sink(self: &Arc<Self>, shown: AnswerPreview) -> Sink {
         let mut inner = self.lock();
         inner.writer += 1;
-        Sink::to(Arc::new(Writer { feed: self.clone(), number: inner.writer, shown: Mutex::new(shown) }))
+        Sink::to(Arc::new(FeedWriter { feed: self.clone(), number: inner.writer, shown: Mutex::new(shown) }))
     }
 
-    /// Changes the text for the writer of that number, if it still may.
-    fn write(&self, writer: u64, change: impl FnOnce(&mut Inner)) {
+    /// Applies a writer's change, if that writer is still the active one.
+    fn update(&self, writer: u64, change: impl FnOnce(&mut FeedState)) {
         let mut inner = self.lock();
         if inner.closed || inner.writer != writer {
             return;
@@ -190,15 +189,15 @@ impl Feed {
         self.changed.send_replace(());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing in here panics half-way, so a poisoned text is still whole.
+    fn lock(&self) -> MutexGuard<'_, FeedState> {
+        // No critical section panics between two changes, so a poisoned text is consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn read(&self, cursor: &mut Cursor) -> Piece {
-        let mut piece = Piece::default();
+impl FeedState {
+    fn read(&self, cursor: &mut FeedCursor) -> FeedChunk {
+        let mut piece = FeedChunk::default();
         let rest = match self.text.get(cursor.offset..) {
             Some(rest) if cursor.generation == Some(self.generation) => rest,
             _ => {
@@ -207,7 +206,7 @@ impl Inner {
             }
         };
         piece.text.push_str(rest);
-        *cursor = Cursor { generation: Some(self.generation), offset: self.text.len() };
+        *cursor = FeedCursor { generation: Some(self.generation), offset: self.text.len() };
         piece
     }
 
@@ -220,72 +219,72 @@ impl Inner {
 
     fn add(&mut self, piece: &str) {
         if self.text.is_empty() {
-            self.since = self.seq;
+            self.text_start_seq = self.seq;
         }
         self.text.push_str(piece);
     }
 
-    fn take_back(&mut self) {
+    fn retract(&mut self) {
         self.full = false;
         if self.text.is_empty() {
             return;
         }
-        self.older = self.older.max(self.text.len());
+        self.longest_retracted = self.longest_retracted.max(self.text.len());
         self.generation += 1;
-        self.born = self.seq;
+        self.generation_start_seq = self.seq;
         self.text.clear();
     }
 
-    fn become_text(&mut self, text: &str) {
+    fn replace_text(&mut self, text: &str) {
         match text.strip_prefix(self.text.as_str()) {
             Some(rest) => self.add(rest),
             None => {
-                self.take_back();
+                self.retract();
                 self.add(text);
             }
         }
     }
 }
 
-/// Shows of one question's reply what is the answer.
-struct Writer {
+/// Writes the answer part of one model reply to the feed.
+struct FeedWriter {
     feed: Arc<Feed>,
     number: u64,
-    shown: Mutex<Shown>,
+    shown: Mutex<AnswerPreview>,
 }
 
-impl Writer {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+impl FeedWriter {
+    fn shown(&self) -> MutexGuard<'_, AnswerPreview> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, piece: &str) {
         if !piece.is_empty() {
-            self.feed.write(self.number, |inner| inner.push(piece));
+            self.feed.update(self.number, |inner| inner.push(piece));
         }
     }
 }
 
-impl Listener for Writer {
+impl Listener for FeedWriter {
     fn restart(&self) {
         self.shown().restart();
-        self.feed.write(self.number, Inner::take_back);
+        self.feed.update(self.number, FeedState::retract);
     }
 
     fn text(&self, piece: &str) {
-        let piece = self.shown().text(piece);
+        let piece = self.shown().push_text(piece);
         self.push(&piece);
     }
 
     fn arguments(&self, call: usize, name: &str, piece: &str) {
-        let piece = self.shown().arguments(call, name, piece);
+        let piece = self.shown().push_arguments(call, name, piece);
         self.push(&piece);
     }
 
     fn whole(&self, reply: &Reply) {
-        let text = self.shown().whole(reply);
+        let text = self.shown().whole_reply(reply);
         if text.len() <= MAX_SHOWN_BYTES {
-            self.feed.write(self.number, |inner| inner.become_text(&text));
+            self.feed.update(self.number, |inner| inner.replace_text(&text));
         }
     }
 }

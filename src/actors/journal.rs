@@ -1,15 +1,15 @@
-//! The journal's actor: group commit of the events of all runs and sessions by one writer.
+//! The journal actor: group commit of the events of all runs and sessions by a single writer.
 //!
-//! Appends queue up while a commit is on its way and go into the next one together, so that many
-//! callers share one wait for the disk. The queue ([`inbox`]) is bounded by permits that a caller takes
-//! before its append is accepted and that the commit gives back.
+//! Appends that arrive during a commit are queued and written by the next one, so many callers share one
+//! fsync. The queue ([`inbox`]) is bounded by permits: a caller takes them before its append is accepted,
+//! and the commit returns them.
 //!
-//! A commit begins when somebody waits for it. What nobody waits for goes with it, or on its own a moment
-//! later: a commit of its own would only have whoever comes next wait for two. Nor is the actor told of
-//! it, unless it sleeps: a message would be two changes of thread for nothing.
+//! A commit starts when a caller waits for it. Appends without a waiter join the next commit, or are
+//! committed after a short delay: committing them immediately would make the next caller wait for two
+//! commits. They do not wake the actor unless it is idle, which saves two thread switches per append.
 //!
-//! Where the disk takes nothing just now, what belongs to runs that were accepted waits and is tried
-//! again ([`held`]); what would begin another run is refused at once.
+//! While the disk rejects writes, appends of accepted runs are held and retried ([`held_appends`]); an
+//! append that would start a new run is refused at once.
 
 use std::sync::Arc;
 
@@ -17,144 +17,148 @@ use actix::prelude::*;
 use tokio::sync::OwnedSemaphorePermit;
 
 pub use self::handle::Handle;
-use self::held::Held;
-use self::inbox::{Done, Item, Next};
-use self::shared::Shared;
-pub use self::shared::Stats;
-use super::aside::aside;
+use self::held_appends::HeldAppends;
+use self::inbox::{CompletionSender, InboxItem, InboxPoll};
+use self::shared::JournalShared;
+pub use self::shared::JournalStats;
+use super::runtime_task::run_as_task;
 use crate::store::{Code, Error, Options, Outcome, Record, Row, Store, Stream};
 use crate::telemetry::{Outside, Subscriber, Watch};
 
 mod handle;
-mod held;
+mod held_appends;
 mod inbox;
 mod shared;
 #[cfg(test)]
 mod tests;
 
-/// Room in the queue beside the appends, which the permits bound: flushes and reopenings.
-const SPARE: usize = 64;
+/// Queue capacity for flushes and reopens. Appends are bounded by the permits instead.
+const CONTROL_CAPACITY: usize = 64;
 
-/// How long appends that nobody waits for may wait for one that somebody does.
+/// How long appends without a waiter are delayed so that they can share another append's commit.
 const LINGER: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// How long the end waits before it looks again for appends that are on their way.
-const BREATH: std::time::Duration = std::time::Duration::from_millis(1);
+/// How often the shutdown checks for appends that hold a permit but are not queued yet.
+const DRAIN_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// The actor. It lives on a thread of its own and dies with its last handle.
+/// The actor. It runs on a dedicated thread and stops when its last handle is dropped.
 pub struct Journal {
     store: Store,
-    shared: Arc<Shared>,
-    /// Fires when what nobody waits for has waited long enough.
+    shared: Arc<JournalShared>,
+    /// The timer that ends the delay of appends without a waiter.
     linger: Option<SpawnHandle>,
-    /// It has fired.
-    due: bool,
-    /// A commit is on its way, or waits to be tried again.
+    /// Whether that timer has fired.
+    linger_elapsed: bool,
+    /// Whether a commit is in progress or waits to be retried.
     committing: bool,
-    /// Something was written that may not be on the disk yet.
+    /// Whether something was written without an fsync since.
     unsynced: bool,
-    /// What the disk did not take and is tried again.
-    held: Held,
-    /// The first whole commit that was given up since a flush last told of one.
+    /// Appends that the disk rejected, to be retried.
+    held: HeldAppends,
+    /// The error of the first abandoned commit that no flush has reported yet.
     failed: Option<Error>,
-    /// Is shown what was written.
+    /// Observes what was written.
     subscriber: Option<Subscriber>,
     outside: Outside,
-    /// Who waits for the end.
-    stopping: Vec<Done>,
+    /// Callers that wait for the actor to stop.
+    stopping: Vec<CompletionSender>,
 }
 
-/// There is something to look at.
+/// Tells the actor that its inbox has work.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Wake;
 
-/// What one commit has to carry.
+/// The content of one commit.
 #[derive(Default)]
-struct Batch {
+struct CommitBatch {
     groups: Vec<Vec<Row>>,
-    /// For each group, what is behind it.
-    waiting: Vec<Waiting>,
-    flushes: Vec<Done>,
+    /// The append of each group, in the same order.
+    waiting: Vec<PendingAppend>,
+    flushes: Vec<CompletionSender>,
 }
 
-/// What is behind a group of rows: their records, their place in the queue, who waits for them, and who is
-/// told of them.
-struct Waiting {
+/// The append behind a group of rows: its records, its queue permit, its waiter and its commit hook.
+struct PendingAppend {
     records: Vec<Record>,
     permit: OwnedSemaphorePermit,
-    done: Option<Done>,
-    committed: Option<Committed>,
+    done: Option<CompletionSender>,
+    committed: Option<BoxedCommitHook>,
 }
 
-/// Who is told when an append is committed, on the journal's thread and in the order of the appends.
-pub(crate) trait Listeners: Send {
-    /// Whether somebody is shown what is appended: then it is on the disk before it is told.
-    fn are_there(&self) -> bool;
+/// Called when an append is committed, on the journal's thread and in the order of the appends.
+pub(crate) trait CommitHook: Send {
+    /// Whether the append has readers: then it is synced to disk before it is published.
+    fn has_readers(&self) -> bool;
 
-    /// It was committed.
-    fn tell(self: Box<Self>);
+    /// Publishes the committed append.
+    fn publish(self: Box<Self>);
 }
 
-pub(crate) type Committed = Box<dyn Listeners>;
+pub(crate) type BoxedCommitHook = Box<dyn CommitHook>;
 
-impl Batch {
-    /// Whether it has to be on the disk before the next thing happens.
+impl CommitBatch {
+    /// Whether a caller or a reader waits for this commit, so that it must be synced.
     fn is_awaited(&self) -> bool {
-        let awaited = |waiting: &Waiting| {
-            waiting.done.is_some() || waiting.committed.as_ref().is_some_and(|told| told.are_there())
+        let awaited = |waiting: &PendingAppend| {
+            waiting.done.is_some() || waiting.committed.as_ref().is_some_and(|told| told.has_readers())
         };
         !self.flushes.is_empty() || self.waiting.iter().any(awaited)
     }
 }
 
 impl Journal {
-    /// Starts the journal over `store` on a thread of its own, inside the running actix system.
+    /// Starts the journal over `store` on a dedicated thread, inside the running actix system.
     ///
     /// # Errors
     /// `store.stopped` when there is no actix system, `store.failed` when no thread can be made.
     pub async fn start(store: Store, options: &Options) -> Result<Handle, Error> {
-        Self::watched(store, options, Watch::default()).await
+        Self::start_with_telemetry(store, options, Watch::default()).await
     }
 
-    /// The same, telling `watch` of what it does: a record once it is on disk and before whoever waits
-    /// for it is told.
+    /// Like [`start`](Self::start), and reports to `watch`: a record after it is on disk and before its
+    /// waiter is answered.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub async fn watched(store: Store, options: &Options, watch: Watch) -> Result<Handle, Error> {
+    pub async fn start_with_telemetry(
+        store: Store,
+        options: &Options,
+        watch: Watch,
+    ) -> Result<Handle, Error> {
         let Watch { subscriber, outside } = watch;
         if System::try_current().is_none() {
             return Err(Error::new(Code::Stopped, "the journal needs a running actix system"));
         }
         let arbiter = Arbiter::try_new()
             .map_err(|e| Error::new(Code::Failed, format!("no thread for the journal: {e}")))?;
-        let shared = Arc::new(Shared::new(options, SPARE, subscriber.is_some(), outside.clone()));
+        let shared =
+            Arc::new(JournalShared::new(options, CONTROL_CAPACITY, subscriber.is_some(), outside.clone()));
         let journal = Journal {
             store,
             shared: Arc::clone(&shared),
             linger: None,
-            due: false,
+            linger_elapsed: false,
             committing: false,
             unsynced: false,
-            held: Held::default(),
+            held: HeldAppends::default(),
             failed: None,
             subscriber,
             outside,
             stopping: Vec::new(),
         };
-        // At most one message is on its way, so its mailbox needs no more room than any has.
+        // At most one message is in flight, so the default mailbox capacity is enough.
         let actor = Self::start_in_arbiter(&arbiter.handle(), move |_| journal);
         Ok(Handle { actor, shared })
     }
 
-    /// Makes a batch of these items and answers what needs no commit.
-    fn batch(&mut self, items: Vec<Item>) -> Batch {
-        let mut batch = Batch::default();
+    /// Turns these items into a batch and answers those that need no commit.
+    fn assemble_batch(&mut self, items: Vec<InboxItem>) -> CommitBatch {
+        let mut batch = CommitBatch::default();
         for item in items {
             match item {
-                Item::Append { mut records, mut rows, permit, done, committed } => {
-                    let stuck = rows.iter().find_map(|row| self.shared.stuck(&row.stream));
+                InboxItem::Append { mut records, mut rows, permit, done, committed } => {
+                    let stuck = rows.iter().find_map(|row| self.shared.stream_error(&row.stream));
                     let is_stuck = stuck.is_some();
                     let done = match (stuck, done) {
                         (Some(error), Some(done)) => {
@@ -164,79 +168,79 @@ impl Journal {
                         (_, done) => done,
                     };
                     if is_stuck {
-                        rows.retain(|row| self.shared.stuck(&row.stream).is_none());
-                        let open = |stream: Stream| self.shared.stuck(&stream).is_none();
+                        rows.retain(|row| self.shared.stream_error(&row.stream).is_none());
+                        let open = |stream: Stream| self.shared.stream_error(&stream).is_none();
                         records.retain(|record| record.stream().is_ok_and(open));
                     }
                     if !rows.is_empty() {
                         batch.groups.push(rows);
-                        batch.waiting.push(Waiting { records, permit, done, committed });
+                        batch.waiting.push(PendingAppend { records, permit, done, committed });
                     }
                 }
-                Item::Known(events) => {
+                InboxItem::RestoreRun(events) => {
                     if let Some(subscriber) = &mut self.subscriber {
                         subscriber.restore(&events);
                     }
                 }
-                Item::Flush(done) => batch.flushes.push(done),
-                Item::Reopen(stream, done) => {
-                    // What was appended to it before is still to be answered.
-                    let held = self.shared.refusing().filter(|_| self.held.has(&stream));
+                InboxItem::Flush(done) => batch.flushes.push(done),
+                InboxItem::Reopen(stream, done) => {
+                    // Held appends of this stream have not been answered yet.
+                    let held = self.shared.write_error().filter(|_| self.held.contains_stream(&stream));
                     if held.is_none() {
-                        self.shared.release(&stream);
+                        self.shared.reopen_stream(&stream);
                     }
-                    answer(Some(done), held.map_or(Ok(()), Err));
+                    send_reply(Some(done), held.map_or(Ok(()), Err));
                 }
-                Item::Stop(done) => self.stopping.push(done),
+                InboxItem::Stop(done) => self.stopping.push(done),
             }
         }
         batch
     }
 
-    /// Begins the next commit unless one is on its way; ends the actor when all is done and it was
-    /// asked to stop.
-    fn work(&mut self, context: &mut Context<Self>) {
+    /// Starts the next commit unless one is in progress. Stops the actor once the inbox is empty and a
+    /// stop was requested.
+    fn process_inbox(&mut self, context: &mut Context<Self>) {
         while !self.committing {
-            let items = match self.shared.next(self.due || !self.stopping.is_empty()) {
-                Next::Work(items) => items,
-                Next::Linger => {
+            let items = match self.shared.poll_inbox(self.linger_elapsed || !self.stopping.is_empty()) {
+                InboxPoll::Ready(items) => items,
+                InboxPoll::Linger => {
                     self.linger.get_or_insert_with(|| {
                         context.run_later(LINGER, |journal, context| {
                             journal.linger = None;
-                            journal.due = true;
-                            journal.work(context);
+                            journal.linger_elapsed = true;
+                            journal.process_inbox(context);
                         })
                     });
                     return;
                 }
-                Next::Nothing => {
-                    self.due = false;
-                    self.rest(context);
+                InboxPoll::Empty => {
+                    self.linger_elapsed = false;
+                    self.stop_if_drained(context);
                     return;
                 }
             };
-            self.due = false;
+            self.linger_elapsed = false;
             if let Some(timer) = self.linger.take() {
                 context.cancel_future(timer);
             }
-            let batch = self.batch(items);
+            let batch = self.assemble_batch(items);
             let asked = !batch.flushes.is_empty() || !self.stopping.is_empty();
             if batch.groups.is_empty() && !(asked && self.unsynced) {
-                self.flushed(batch.flushes);
+                self.complete_flushes(batch.flushes);
                 continue;
             }
             self.commit(batch, context);
         }
     }
 
-    fn commit(&mut self, batch: Batch, context: &mut Context<Self>) {
+    fn commit(&mut self, batch: CommitBatch, context: &mut Context<Self>) {
         self.committing = true;
         let store = self.store.clone();
         let synced = batch.is_awaited() || !self.stopping.is_empty();
         let unsynced = self.unsynced;
-        let commit = aside(async move {
+        let commit = run_as_task(async move {
             let began = std::time::Instant::now();
-            let outcome = write(&store, &batch.groups, synced, unsynced).await;
+            let outcome = write_groups(&store, &batch.groups, synced, unsynced).await;
             (batch, outcome, began.elapsed())
         });
         context.spawn(commit.into_actor(self).map(move |(batch, outcome, took), journal, context| {
@@ -244,43 +248,45 @@ impl Journal {
             if outcome.is_ok() {
                 journal.unsynced = !synced;
             }
-            journal.shared.count(events, took, outcome.is_ok(), synced);
+            journal.shared.record_commit(events, took, outcome.is_ok(), synced);
             journal.outside.committed(events, took, outcome.is_ok());
             match outcome {
-                Err(error) if error.may_pass() && journal.stopping.is_empty() && !journal.held.too_long() => {
+                Err(error)
+                    if error.may_pass() && journal.stopping.is_empty() && !journal.held.is_expired() =>
+                {
                     journal.hold(batch, error, context);
                 }
                 outcome => {
-                    journal.released();
-                    journal.committed(batch, outcome);
-                    journal.work(context);
+                    journal.clear_held();
+                    journal.finish_commit(batch, outcome);
+                    journal.process_inbox(context);
                 }
             }
         }));
     }
 
-    /// Nothing is left to do: ends the actor if it was asked to stop.
-    fn rest(&self, context: &mut Context<Self>) {
+    /// Stops the actor if a stop was requested and no append is outstanding.
+    fn stop_if_drained(&self, context: &mut Context<Self>) {
         if self.stopping.is_empty() {
             return;
         }
         if self.shared.stats().pending == 0 {
             context.stop();
         } else {
-            // An append took its place before the end was announced and is still on its way here.
-            context.run_later(BREATH, Self::work);
+            // An append took its permit before the stop and is not queued yet.
+            context.run_later(DRAIN_POLL_INTERVAL, Self::process_inbox);
         }
     }
 
-    fn committed(&mut self, batch: Batch, outcome: Result<Vec<Outcome>, Error>) {
+    fn finish_commit(&mut self, batch: CommitBatch, outcome: Result<Vec<Outcome>, Error>) {
         self.committing = false;
         match outcome {
             Ok(outcomes) => {
                 for (waiting, outcome) in batch.waiting.into_iter().zip(outcomes) {
-                    let Waiting { records, permit, done, committed } = waiting;
-                    self.show(&records, &outcome.failures);
+                    let PendingAppend { records, permit, done, committed } = waiting;
+                    self.publish_records(&records, &outcome.failures);
                     if let Some(told) = committed.filter(|_| outcome.failures.is_empty()) {
-                        told.tell();
+                        told.publish();
                     }
                     let mut first = Ok(());
                     for (stream, error) in outcome.failures {
@@ -288,31 +294,31 @@ impl Journal {
                         if first.is_ok() {
                             first = Err(error.clone());
                         }
-                        self.lose(&stream);
-                        self.shared.stick(stream, error);
+                        self.forget_stream(&stream);
+                        self.shared.fail_stream(stream, error);
                     }
                     drop(permit);
-                    answer(done, first);
+                    send_reply(done, first);
                 }
             }
             Err(error) => {
                 tracing::error!(code = error.code(), %error, "commit failed");
                 for row in batch.groups.iter().flatten() {
-                    self.lose(&row.stream);
-                    self.shared.stick(row.stream.clone(), error.clone());
+                    self.forget_stream(&row.stream);
+                    self.shared.fail_stream(row.stream.clone(), error.clone());
                 }
-                for Waiting { permit, done, .. } in batch.waiting {
+                for PendingAppend { permit, done, .. } in batch.waiting {
                     drop(permit);
-                    answer(done, Err(error.clone()));
+                    send_reply(done, Err(error.clone()));
                 }
                 self.failed.get_or_insert(error);
             }
         }
-        self.flushed(batch.flushes);
+        self.complete_flushes(batch.flushes);
     }
 
-    /// Shows what was written: all but the streams that failed.
-    fn show(&mut self, records: &[Record], failures: &[(Stream, Error)]) {
+    /// Passes what was written to the subscriber, except the streams that failed.
+    fn publish_records(&mut self, records: &[Record], failures: &[(Stream, Error)]) {
         let Some(subscriber) = &mut self.subscriber else { return };
         for record in records {
             let failed = |stream: Stream| failures.iter().any(|(failed, _)| *failed == stream);
@@ -322,14 +328,14 @@ impl Journal {
         }
     }
 
-    /// A stream ends where it could not be written.
-    fn lose(&mut self, stream: &Stream) {
+    /// Drops a failed stream from the subscriber's state.
+    fn forget_stream(&mut self, stream: &Stream) {
         if let Some(subscriber) = &mut self.subscriber {
             subscriber.forget(stream);
         }
     }
 
-    fn flushed(&mut self, flushes: Vec<Done>) {
+    fn complete_flushes(&mut self, flushes: Vec<CompletionSender>) {
         if flushes.is_empty() {
             return;
         }
@@ -340,15 +346,15 @@ impl Journal {
     }
 }
 
-/// Writes them; with `synced` all is on the disk then, also what was written before and is `unsynced`.
-async fn write(
+/// Writes the groups. With `synced` everything is on disk afterwards, earlier `unsynced` writes included.
+async fn write_groups(
     store: &Store,
     groups: &[Vec<Row>],
     synced: bool,
     unsynced: bool,
 ) -> Result<Vec<Outcome>, Error> {
     let outcomes = if groups.is_empty() { Vec::new() } else { store.append(groups, synced).await? };
-    // Where nothing was accepted, nothing was committed.
+    // If the store accepted no group, no commit has synced the earlier writes.
     let committed = outcomes.iter().any(|outcome| outcome.failures.is_empty());
     if synced && unsynced && !committed {
         store.sync().await?;
@@ -356,9 +362,9 @@ async fn write(
     Ok(outcomes)
 }
 
-fn answer(done: Option<Done>, result: Result<(), Error>) {
+fn send_reply(done: Option<CompletionSender>, result: Result<(), Error>) {
     if let Some(done) = done {
-        // A caller that went away wants no answer.
+        // The caller may have dropped its future.
         let _ = done.send(result);
     }
 }
@@ -367,19 +373,19 @@ impl Actor for Journal {
     type Context = Context<Self>;
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        self.shared.end();
+        self.shared.close_inbox();
         for done in self.stopping.drain(..) {
             let _ = done.send(self.failed.clone().map_or(Ok(()), Err));
         }
-        // The thread was made for this actor alone.
+        // This actor is the only one on its thread.
         Arbiter::current().stop();
     }
 }
 
 impl Drop for Journal {
-    /// Also after a panic: nobody waits for room that never comes.
+    /// Also runs after a panic, so that no caller waits for permits that will never be returned.
     fn drop(&mut self) {
-        self.shared.end();
+        self.shared.close_inbox();
     }
 }
 
@@ -387,6 +393,6 @@ impl Handler<Wake> for Journal {
     type Result = ();
 
     fn handle(&mut self, _: Wake, context: &mut Self::Context) {
-        self.work(context);
+        self.process_inbox(context);
     }
 }

@@ -1,12 +1,11 @@
-//! Starting an actor with the mailbox it is to have.
+//! Starts an actor with a given mailbox capacity.
 
 use actix::dev::channel;
 use actix::prelude::{Actor, Addr, ArbiterHandle, Context};
 
-/// Starts `actor` on `arbiter` with room for `capacity` messages. actix's own way gives a mailbox its
-/// capacity only once the arbiter's thread has come to it; until then a burst of more than 16 messages
-/// would be refused.
-pub(crate) fn start<A>(arbiter: &ArbiterHandle, capacity: usize, actor: A) -> Addr<A>
+/// Starts `actor` on `arbiter` with a mailbox of `capacity` messages. actix itself sets the capacity only
+/// when the arbiter's thread runs the actor; until then it would refuse a burst of more than 16 messages.
+pub(crate) fn start_actor<A>(arbiter: &ArbiterHandle, capacity: usize, actor: A) -> Addr<A>
 where
     A: Actor<Context = Context<A>> + Send,
 {

@@ -1,9 +1,9 @@
-//! `Scene`: one scene at work. Holds its tools and a bound on how much it does at once; asks its
-//! model and calls its tools, and says how each ended.
+//! The actor of one scene: holds its tools, bounds its concurrency, asks its model, calls its tools and
+//! reports each outcome.
 //!
-//! Watched over: calls run on the worker runtime, where a panic ends one piece of work and nothing
-//! else; a dead actor is replaced at the next message. The reply travels with the work, so neither
-//! loses what is under way.
+//! Supervision: calls run on the worker runtime, where a panic ends only that call; a dead actor is
+//! replaced at the next message. The reply channel travels with the call, so neither case loses calls in
+//! progress.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,119 +18,118 @@ use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied, Sink};
-use crate::nested;
+use crate::nesting;
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Outside, Part, Queued};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
 
-/// What every scene works with.
+/// The services that every scene uses.
 #[derive(Clone)]
 pub struct Options {
-    /// The way to models.
+    /// The LLM gateway.
     pub gateway: Gateway,
     /// Scene data.
     pub store: SceneStore,
-    /// The guarded HTTP client of tools.
+    /// The tools' HTTP client, which enforces the network policy.
     pub http: reqwest::Client,
-    /// Where tools run: many threads, so that a tool that blocks holds up no actor.
+    /// The multi-threaded runtime that tools run on, so that a blocking tool stalls no actor.
     pub workers: tokio::runtime::Handle,
-    /// The thread that the actor lives on.
+    /// The thread that the actor runs on.
     pub arbiter: ArbiterHandle,
-    /// Hears of what waits and of what is refused.
+    /// Records queued and shed work.
     pub outside: Outside,
 }
 
-/// A tool call to be carried out.
+/// A tool call to execute.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct SceneCall {
     /// The tool's name.
     pub tool: String,
-    /// Its arguments, checked.
+    /// Its validated arguments.
     pub arguments: Value,
-    /// Who asks.
+    /// The requester.
     pub principal: Principal,
     /// The run's frozen local time.
     pub now: jiff::Zoned,
     /// The user's language.
     pub language: Option<String>,
-    /// The conversation.
+    /// The session.
     pub session: SessionId,
     /// The run.
     pub run: RunId,
     /// The step.
     pub step: u32,
-    /// For writes.
+    /// The idempotency key, for writes only.
     pub idempotency_key: Option<String>,
     /// Fires when the run ends.
     pub cancelled: CancellationToken,
 }
 
-/// A question to a model that got no reply, and what it cost all the same.
+/// A model call without a reply, with the cost of its attempts.
 #[derive(Debug, Clone)]
-pub struct Failed {
-    /// Why.
+pub struct FailedModelCall {
+    /// Why it failed.
     pub fault: Fault,
     /// Each attempt, with its tokens and money.
     pub attempts: Vec<Attempt>,
 }
 
-impl Failed {
-    /// No model was asked.
-    fn unasked(fault: Fault) -> Self {
+impl FailedModelCall {
+    /// A failure before any model was called.
+    fn without_attempts(fault: Fault) -> Self {
         Self { fault, attempts: Vec::new() }
     }
 }
 
-impl From<llm::Error> for Failed {
+impl From<llm::Error> for FailedModelCall {
     fn from(error: llm::Error) -> Self {
         Self { attempts: error.attempts().to_vec(), fault: error.into() }
     }
 }
 
-/// A scene as others see it.
+/// A handle to a scene.
 #[derive(Clone)]
 pub struct Handle {
     scene: Arc<Scene>,
     options: Options,
-    address: Arc<Mutex<Addr<Actor>>>,
-    /// Places for questions, as many as the scene's `mailbox`. They take none from calls: how much a
-    /// provider takes at once is the gateway's matter. A question needs nothing else of the actor, so it
-    /// is not sent there.
-    asking: Arc<Semaphore>,
+    address: Arc<Mutex<Addr<SceneActor>>>,
+    /// Permits for concurrent model calls, as many as the scene's `mailbox`. They are separate from tool
+    /// calls, because the gateway bounds the load on providers. Model calls do not pass through the actor.
+    model_permits: Arc<Semaphore>,
 }
 
 impl Handle {
-    /// Puts a scene to work.
+    /// Starts the scene's actor.
     pub fn start(scene: Arc<Scene>, options: Options) -> Self {
-        let address = Arc::new(Mutex::new(Actor::launch(&scene, &options)));
-        let asking = Arc::new(Semaphore::new(scene.mailbox as usize));
-        Self { scene, options, address, asking }
+        let address = Arc::new(Mutex::new(SceneActor::launch(&scene, &options)));
+        let model_permits = Arc::new(Semaphore::new(scene.mailbox as usize));
+        Self { scene, options, address, model_permits }
     }
 
     /// Asks the scene's model for `caller`.
     ///
     /// # Errors
-    /// The gateway's, or `scene.busy` when too much waits.
+    /// The gateway's, or `scene.busy` when too many model calls are in progress.
     pub async fn ask(
         &self,
         caller: Caller,
         request: llm::Request,
         fallback: bool,
         cancelled: CancellationToken,
-    ) -> Result<Replied, Failed> {
-        let Ok(_place) = self.asking.try_acquire() else {
+    ) -> Result<Replied, FailedModelCall> {
+        let Ok(_place) = self.model_permits.try_acquire() else {
             self.options.outside.shed(Part::Scene);
-            return Err(Failed::unasked(self.busy()));
+            return Err(FailedModelCall::without_attempts(self.busy()));
         };
-        // The gateway asks in a task of its own; here is only waited.
+        // The gateway calls the model in its own task; this future only waits for it.
         let asked =
-            self.options.gateway.complete_telling(caller, request, fallback, &cancelled, Sink::default());
-        asked.await.map_err(Failed::from)
+            self.options.gateway.complete_streaming(caller, request, fallback, &cancelled, Sink::default());
+        asked.await.map_err(FailedModelCall::from)
     }
 
-    /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
-    pub async fn call(&self, call: Call) -> Outcome {
+    /// Calls one of the scene's tools. The outcome of a write that was interrupted or timed out is `Unknown`.
+    pub async fn call(&self, call: SceneCall) -> Outcome {
         let effect = self.scene.tool(&call.tool).map_or(Effect::Read, |t| t.effect);
         let (reply, answer) = oneshot::channel();
         if let Err(error) = self.send(call, reply) {
@@ -143,15 +142,15 @@ impl Handle {
         }
     }
 
-    fn send(&self, call: Call, reply: oneshot::Sender<Outcome>) -> Result<(), Fault> {
+    fn send(&self, call: SceneCall, reply: oneshot::Sender<Outcome>) -> Result<(), Fault> {
         let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         if !address.connected() {
-            tracing::warn!(scene = %self.scene.name, "the scene's actor had died and is replaced");
-            *address = Actor::launch(&self.scene, &self.options);
+            tracing::warn!(scene = %self.scene.name, "the scene's actor died and is replaced");
+            *address = SceneActor::launch(&self.scene, &self.options);
         }
         let outside = &self.options.outside;
         let waiting = outside.queued(Part::Scene);
-        address.try_send(Work { call, reply, waiting }).map_err(|_| {
+        address.try_send(QueuedSceneCall { call, reply, waiting }).map_err(|_| {
             outside.shed(Part::Scene);
             self.busy()
         })
@@ -162,79 +161,83 @@ impl Handle {
     }
 
     fn lost(&self) -> Fault {
-        Fault::new("scene.lost", format!("scene {} failed while it was at work", self.scene.name))
+        Fault::new("scene.lost", format!("scene {} failed during the call", self.scene.name))
     }
 }
 
 fn busy(scene: &Scene) -> Fault {
     Fault::new(
         "scene.busy",
-        format!("scene {} has {} pieces of work waiting already; try again later", scene.name, scene.mailbox),
+        format!("scene {} already has {} calls waiting; try again later", scene.name, scene.mailbox),
     )
 }
 
-/// A call that waits until it begins or is refused, and who is told of its outcome.
+/// A queued tool call and the channel that receives its outcome.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Work {
-    call: Call,
+struct QueuedSceneCall {
+    call: SceneCall,
     reply: oneshot::Sender<Outcome>,
     waiting: Queued,
 }
 
-struct Actor {
+struct SceneActor {
     scene: Arc<Scene>,
     options: Options,
-    /// Calls that wait for a place.
-    waiting: VecDeque<Work>,
-    /// Calls under way, at most the scene's `concurrency`.
-    calling: u32,
+    /// Calls that wait because `concurrency` is reached.
+    waiting: VecDeque<QueuedSceneCall>,
+    /// The number of calls in progress, at most the scene's `concurrency`.
+    active_calls: u32,
 }
 
-impl Actor {
+impl SceneActor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
-        let actor =
-            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0 };
-        launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
+        let actor = Self {
+            scene: scene.clone(),
+            options: options.clone(),
+            waiting: VecDeque::new(),
+            active_calls: 0,
+        };
+        launch::start_actor(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
-    fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
-        let Work { call, reply, waiting } = work;
+    fn start_call(&mut self, work: QueuedSceneCall, ctx: &mut Context<Self>) {
+        let QueuedSceneCall { call, reply, waiting } = work;
         drop(waiting);
         let scene = self.scene.clone();
         let options = self.options.clone();
-        self.calling += 1;
-        // A task of its own: it outlives this actor.
+        self.active_calls += 1;
+        // A separate task, so that it outlives this actor.
         let task = self.options.workers.spawn(async move {
-            // Whoever asked may have gone; then nobody is to be told.
-            let _ = reply.send(carry_out(&scene, &options, call).await);
+            // The caller may have dropped its future.
+            let _ = reply.send(run_tool(&scene, &options, call).await);
         });
         let ended = async move {
             if let Err(error) = task.await {
-                tracing::error!(%error, "a piece of a scene's work panicked");
+                tracing::error!(%error, "the task of a tool call panicked");
             }
         };
         ctx.spawn(ended.into_actor(self).map(|(), actor, ctx| {
-            actor.calling -= 1;
-            if actor.calling < actor.scene.concurrency
+            actor.active_calls -= 1;
+            if actor.active_calls < actor.scene.concurrency
                 && let Some(next) = actor.waiting.pop_front()
             {
-                actor.begin(next, ctx);
+                actor.start_call(next, ctx);
             }
         }));
     }
 }
 
-impl actix::Actor for Actor {
+impl actix::Actor for SceneActor {
     type Context = Context<Self>;
 }
 
-impl Handler<Work> for Actor {
+impl Handler<QueuedSceneCall> for SceneActor {
     type Result = ();
 
-    fn handle(&mut self, work: Work, ctx: &mut Context<Self>) {
-        if self.calling < self.scene.concurrency {
-            self.begin(work, ctx);
+    fn handle(&mut self, work: QueuedSceneCall, ctx: &mut Context<Self>) {
+        if self.active_calls < self.scene.concurrency {
+            self.start_call(work, ctx);
         } else if self.waiting.len() < self.scene.mailbox as usize {
             self.waiting.push_back(work);
         } else {
@@ -245,8 +248,8 @@ impl Handler<Work> for Actor {
     }
 }
 
-/// One call, held to its timeout and its bound; a panic inside the tool is an outcome like any other.
-async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome {
+/// Executes one call, with its timeout and its result bound. A panic of the tool is an ordinary outcome.
+async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Outcome {
     let Some(tool) = scene.tool(&call.tool).cloned() else {
         let message = format!("scene {} has no tool {}", scene.name, call.tool);
         return Outcome::Refused { error: Fault::new("tool.unknown", message) };
@@ -271,54 +274,58 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
     let mut task = tokio::spawn(async move { body.call(context, arguments).await });
     let ended = tokio::select! {
         ended = tokio::time::timeout(limit, &mut task) => ended.map_err(|_| "tool.timeout"),
-        () = stopped(&call.cancelled, tool.effect) => Err("tool.cancelled"),
+        () = cancelled_if_read(&call.cancelled, tool.effect) => Err("tool.cancelled"),
     };
     let outcome = match ended {
         Ok(Ok(Ok(result))) => {
-            let result = nested::shallow(result);
+            let result = nesting::truncate_deep(result);
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
-            Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
+            Outcome::Ok { result: bound::truncate(result, tool.max_result_bytes), say }
         }
         Ok(Ok(Err(error))) => {
             let fault = Fault::new(&error.code, error.message);
             match (error.kind, tool.effect) {
                 (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
                 (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },
-                // A read changes nothing, so whether it was done does not matter.
+                // A read has no effect, so an unknown outcome is a failure.
                 (ToolErrorKind::Failed, _) | (ToolErrorKind::Unknown, Effect::Read) => {
                     Outcome::Failed { error: fault }
                 }
             }
         }
         Ok(Err(_panic)) => {
-            unfinished(&tool, "tool.panicked", format!("{} stopped with an error of its own", tool.name))
+            unfinished_outcome(&tool, "tool.panicked", format!("{} failed with an internal error", tool.name))
         }
         Err("tool.cancelled") => {
             task.abort();
-            unfinished(&tool, "tool.cancelled", format!("{} was stopped with its run", tool.name))
+            unfinished_outcome(&tool, "tool.cancelled", format!("{} was cancelled with its run", tool.name))
         }
         Err(code) => {
             task.abort();
-            unfinished(&tool, code, format!("{} did not answer within {} ms", tool.name, tool.timeout_ms))
+            unfinished_outcome(
+                &tool,
+                code,
+                format!("{} did not answer within {} ms", tool.name, tool.timeout_ms),
+            )
         }
     };
     tracing::debug!(scene = %scene.name, tool = %tool.name, elapsed = ?started.elapsed(), "tool call ended");
     outcome
 }
 
-/// Only a read stops with its run; a write that began is awaited.
-async fn stopped(cancelled: &CancellationToken, effect: Effect) {
+/// Resolves when a read's run is cancelled. A write is never interrupted once it has started.
+async fn cancelled_if_read(cancelled: &CancellationToken, effect: Effect) {
     match effect {
         Effect::Read => cancelled.cancelled().await,
         Effect::Write => std::future::pending().await,
     }
 }
 
-fn unfinished(tool: &SceneTool, code: &str, message: String) -> Outcome {
+fn unfinished_outcome(tool: &SceneTool, code: &str, message: String) -> Outcome {
     match tool.effect {
         Effect::Read => Outcome::Failed { error: Fault::new(code, message) },
         Effect::Write => Outcome::Unknown {
-            error: Fault::new(code, format!("{message}; nobody knows whether it was done")),
+            error: Fault::new(code, format!("{message}; whether it took effect is unknown")),
         },
     }
 }

@@ -20,9 +20,9 @@ use actix::prelude::*;
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use super::driver::{SessionSeq, Shared};
-use super::gate::Gate;
+use super::driver::{RunServices, SessionSeq};
 use super::launch;
+use super::recovery_gate::RecoveryGate;
 use super::session_registry;
 use crate::conversation::{self, CallerId, ConversationLimits, ConversationState, Input, SideEffect};
 use crate::llm::Purpose;
@@ -40,7 +40,7 @@ use runs::RunEntry;
 #[derive(Clone)]
 pub(crate) struct Options {
     /// The services of runs that start now; replaced when the configuration is reloaded.
-    pub(crate) shared: Arc<ArcSwap<Shared>>,
+    pub(crate) shared: Arc<ArcSwap<RunServices>>,
     pub(crate) store: Store,
     pub(crate) memory: memory::Options,
     /// The maximum number of waiting requests of one conversation.
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// Records what waits and what is refused.
     pub(crate) outside: Outside,
     /// Admits runs.
-    pub(crate) gate: Gate,
+    pub(crate) gate: RecoveryGate,
     /// Whether this process resumes runs that an earlier one left unfinished.
     pub(crate) carries_on: Arc<AtomicBool>,
 }
@@ -124,7 +124,7 @@ impl SceneManager {
         }
         // The registry holds a place for each message, of which there are so many.
         let capacity = manager.options.max_queued + conversation::MAX_COMMANDS;
-        launch::start(arbiter, capacity + 1, manager)
+        launch::start_actor(arbiter, capacity + 1, manager)
     }
 
     /// Passes an input to the conversation and performs what follows.

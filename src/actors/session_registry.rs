@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::launch;
 use super::scene_manager::{self, CarryOn, Delivery, Do, Erase, SceneManager, SessionMessage, Submit};
 use crate::conversation::{self, MAX_COMMANDS};
-use crate::planner::Refused;
+use crate::planner::CommandRefusal;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Outside, Part, Queued};
 
@@ -33,7 +33,7 @@ impl Address {
     ) -> Self {
         let registry = SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 };
         let outside = registry.options.outside.clone();
-        Self { registry: launch::start(own, mailbox, registry), outside }
+        Self { registry: launch::start_actor(own, mailbox, registry), outside }
     }
 
     /// Hands a request to its conversation, awake or asleep.
@@ -281,7 +281,7 @@ impl Handler<ToDo> for SessionRegistry {
     fn handle(&mut self, message: ToDo, ctx: &mut Context<Self>) {
         let ToDo { tenant, session, wish } = message;
         let refuse = |command: Do, fault: Fault| {
-            let refused = Refused { fault, difference: Vec::new(), record: None };
+            let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
             // The caller may have disconnected.
             let _ = command.reply.send(Err(refused));
         };

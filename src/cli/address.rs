@@ -15,7 +15,7 @@ const FILE: &str = "server";
 
 /// What a server has left: where it is, and what it works with that a command line may name, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerRecord {
     /// Where it is.
     pub url: String,
     /// The configuration file that it reads.
@@ -23,12 +23,12 @@ pub struct Address {
     /// The directory of its scenes beside the built-in ones.
     pub scenes: Option<PathBuf>,
     /// What it answers with; absent where it is of a version that does not tell.
-    pub asked: Option<Asked>,
+    pub asked: Option<ServerDefaults>,
 }
 
 /// An address that was left. It is taken back when this is dropped.
 #[derive(Debug)]
-pub struct Left {
+pub struct AddressFile {
     path: PathBuf,
     /// All that stays while it serves.
     text: String,
@@ -36,7 +36,7 @@ pub struct Left {
 
 /// What a server answers with, as long as it is not told otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ServerDefaults {
     /// Whose runs those are that are asked for without a key.
     pub tenant: TenantId,
     /// What of its configuration is not built in: a hash of each value by its key.
@@ -53,14 +53,14 @@ pub fn leave(
     addr: SocketAddr,
     config: Option<&Path>,
     scenes: Option<&Path>,
-    asked: &Asked,
-) -> Result<Left, Failure> {
-    let left = Left::new(data_dir, addr, config, scenes);
+    asked: &ServerDefaults,
+) -> Result<AddressFile, Failure> {
+    let left = AddressFile::new(data_dir, addr, config, scenes);
     left.tell(asked)?;
     Ok(left)
 }
 
-impl Left {
+impl AddressFile {
     /// An address that is still to be told.
     pub fn new(data_dir: &Path, addr: SocketAddr, config: Option<&Path>, scenes: Option<&Path>) -> Self {
         let mut text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
@@ -78,7 +78,7 @@ impl Left {
     ///
     /// # Errors
     /// `store.full` where the disk has no room, as [`leave`] for all else.
-    pub fn tell(&self, asked: &Asked) -> Result<(), Failure> {
+    pub fn tell(&self, asked: &ServerDefaults) -> Result<(), Failure> {
         let mut text = format!("{}tenant {}\n", self.text, asked.tenant);
         for (key, hash) in &asked.values {
             text.push_str(&format!("value {key} {hash}\n"));
@@ -128,7 +128,7 @@ fn reached(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, addr.port())
 }
 
-impl Drop for Left {
+impl Drop for AddressFile {
     fn drop(&mut self) {
         // One that stays is found to be stale by its process.
         let _ = std::fs::remove_file(&self.path);
@@ -140,7 +140,7 @@ impl Drop for Left {
 ///
 /// # Errors
 /// `owned` with what to do where the owner is no server.
-pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
+pub fn find(data_dir: &Path, owned: Failure) -> Result<ServerRecord, Failure> {
     let field = |file: &str, name: &str| {
         let text = std::fs::read_to_string(data_dir.join(file)).ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
@@ -154,8 +154,8 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
             let text = std::fs::read_to_string(data_dir.join(FILE)).unwrap_or_default();
             let values = text.lines().filter_map(|line| line.strip_prefix("value ")?.rsplit_once(' '));
             let values = values.map(|(key, hash)| (key.to_owned(), hash.to_owned())).collect();
-            let asked = tenant.map(|tenant| Asked { tenant, values });
-            Ok(Address { url, config: named("config "), scenes: named("scenes "), asked })
+            let asked = tenant.map(|tenant| ServerDefaults { tenant, values });
+            Ok(ServerRecord { url, config: named("config "), scenes: named("scenes "), asked })
         }
         _ => Err(owned.help(
             "what owns it is no server that is ready: end it, or try again when `proscenium serve` has said its address",
@@ -167,9 +167,9 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
 mod tests {
     use super::*;
 
-    fn asked(tenant: &str) -> Asked {
+    fn asked(tenant: &str) -> ServerDefaults {
         let values = [("approval.plans".to_owned(), "0123".to_owned())].into();
-        Asked { tenant: TenantId::new(tenant).unwrap(), values }
+        ServerDefaults { tenant: TenantId::new(tenant).unwrap(), values }
     }
 
     fn owned() -> Failure {
@@ -182,7 +182,7 @@ mod tests {
         let lock = |pid: u32| std::fs::write(dir.path().join("lock"), format!("pid {pid}\n")).unwrap();
         lock(std::process::id());
         let left = leave(dir.path(), "0.0.0.0:8080".parse().unwrap(), None, None, &asked("local")).unwrap();
-        let plain = Address {
+        let plain = ServerRecord {
             url: "http://127.0.0.1:8080".to_owned(),
             config: None,
             scenes: None,
@@ -230,7 +230,7 @@ mod tests {
         let other = dir.path().join("other");
         std::fs::write(&other, "keep this").unwrap();
         symlink(&other, dir.path().join("server.new")).unwrap();
-        let asked = Asked { tenant: TenantId::new("t").unwrap(), values: BTreeMap::new() };
+        let asked = ServerDefaults { tenant: TenantId::new("t").unwrap(), values: BTreeMap::new() };
         let _left = leave(dir.path(), "127.0.0.1:80".parse().unwrap(), None, None, &asked).unwrap();
         let file = dir.path().join(FILE);
         assert_eq!(std::fs::symlink_metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use proscenium::ApprovalDocument;
-use proscenium::config::Loaded;
-use proscenium::planner::Wish;
+use proscenium::config::LoadedConfig;
+use proscenium::planner::CommandAction;
 use proscenium::run::ApprovalId;
 use proscenium::store::{About, ApprovalState};
 
-use super::assistant::{Order, Target};
+use super::assistant::{OrderTarget, RunOrder};
 use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::past::{self, Past};
-use super::plans::Change;
+use super::plans::RunRequest;
 use super::plans_args::{Approvals, ApprovalsCommand};
 use super::text::one_line;
 use super::{show, table, waits};
@@ -22,7 +22,7 @@ use super::{show, table, waits};
 /// Does it.
 pub async fn run<W: Write, E: Write>(
     approvals: Approvals,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -46,9 +46,9 @@ pub async fn run<W: Write, E: Write>(
             let row = past.approval_named(&id).await?;
             let id = row.id;
             let hash = decides(out, &past, id, hash, json).await?;
-            let change = Change {
-                of: Target { run: id.run, task: row.task },
-                order: Order { wish: Wish::Decide { approval: id.approval, choice, hash }, note },
+            let change = RunRequest {
+                of: OrderTarget { run: id.run, task: row.task },
+                order: RunOrder { wish: CommandAction::Decide { approval: id.approval, choice, hash }, note },
                 as_user: approvals.user.is_some(),
                 json,
             };

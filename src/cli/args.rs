@@ -13,7 +13,7 @@ pub struct Cli {
     pub global: Global,
     /// The command.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 const EXIT_STATUS: &str = "\
@@ -38,13 +38,13 @@ pub struct Global {
 
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Answers a message; without one, an interactive prompt, or each line of a pipe
-    Chat(Chat),
+    Chat(ChatArgs),
     /// Serves chatbots over HTTP until it is told to stop
     Serve(Serve),
     /// Makes a plan and shows it, without carrying it out
-    Plan(Plan),
+    Plan(PlanArgs),
     /// Checks the configuration and the scenes, and tells every fault at once
     Check(Check),
     /// Shows what was run
@@ -56,14 +56,14 @@ pub enum Command {
     /// Replays a stored run offline and tells whether today's code decides the same
     Replay(Replay),
     /// Makes, lists and revokes the keys that a server asks for
-    Keys(Keys),
+    Keys(KeysArgs),
     /// Shows who decided what and when, also of runs that were erased, and proves that none was changed
-    Audit(Audit),
+    Audit(AuditArgs),
 }
 
 /// `chat`
 #[derive(Debug, Clone, Default, Args)]
-pub struct Chat {
+pub struct ChatArgs {
     /// The message
     #[arg(value_parser = message)]
     pub message: Option<String>,
@@ -94,7 +94,7 @@ pub struct Serve {
 
 /// `plan`
 #[derive(Debug, Clone, Args)]
-pub struct Plan {
+pub struct PlanArgs {
     /// The message
     #[arg(value_parser = message)]
     pub message: String,
@@ -160,7 +160,7 @@ pub struct Replay {
 
 /// `keys`
 #[derive(Debug, Clone, Args)]
-pub struct Keys {
+pub struct KeysArgs {
     /// What to do
     #[command(subcommand)]
     pub what: KeysCommand,
@@ -221,7 +221,7 @@ pub enum KeysCommand {
 }
 
 fn role(given: &str) -> Result<proscenium::access::Role, String> {
-    proscenium::access::Role::named(given)
+    proscenium::access::Role::from_name(given)
         .ok_or_else(|| "the roles are user, approver, auditor, admin and service".to_owned())
 }
 
@@ -247,7 +247,7 @@ fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
 
 /// `audit`
 #[derive(Debug, Clone, Args)]
-pub struct Audit {
+pub struct AuditArgs {
     /// What to do
     #[command(subcommand)]
     pub what: AuditCommand,
@@ -341,7 +341,9 @@ mod tests {
         ] {
             let cli = Cli::try_parse_from(line).unwrap();
             assert_eq!(cli.global.data_dir, Some(PathBuf::from("d")));
-            assert!(matches!(cli.command, Command::Chat(Chat { message: Some(m), .. }) if m == "Ciao"));
+            assert!(
+                matches!(cli.command, CliCommand::Chat(ChatArgs { message: Some(m), .. }) if m == "Ciao")
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use proscenium::Answer;
 use proscenium::plan::{Plan, TaskId};
-use proscenium::planner::Wish;
+use proscenium::planner::CommandAction;
 use proscenium::run::{Envelope, Event, RunId, RunState, SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,13 @@ use super::failure::Failure;
 #[async_trait(?Send)]
 pub trait Assistant: Office {
     /// Accepts a message of a conversation; a new conversation where `session` is absent.
-    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure>;
+    async fn ask(
+        &self,
+        message: &str,
+        session: Option<SessionId>,
+    ) -> Result<Box<dyn FollowedTicket>, Failure>;
     /// Makes a plan without carrying it out.
-    async fn draft(&self, message: &str) -> Result<Draft, Failure>;
+    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure>;
     /// Writes what is pending and ends.
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }
@@ -43,12 +47,12 @@ pub trait Office {
     /// A run as its journal has it just now.
     async fn state(&self, run: RunId) -> Result<RunState, Failure>;
     /// Has an order carried out, and follows what the run does from there until it ends or waits again.
-    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn Ticket>, Failure>;
+    async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure>;
 }
 
 /// The run that an order is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct OrderTarget {
     /// The run.
     pub run: RunId,
     /// The public id of its plan.
@@ -57,22 +61,22 @@ pub struct Target {
 
 /// What somebody wants done with a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct RunOrder {
     /// What.
-    pub wish: Wish,
+    pub wish: CommandAction,
     /// Why, in their own words.
     pub note: Option<String>,
 }
 
-impl From<Wish> for Order {
-    fn from(wish: Wish) -> Self {
+impl From<CommandAction> for RunOrder {
+    fn from(wish: CommandAction) -> Self {
         Self { wish, note: None }
     }
 }
 
 /// A run that is followed.
 #[async_trait(?Send)]
-pub trait Ticket {
+pub trait FollowedTicket {
     /// The conversation.
     fn session(&self) -> SessionId;
     /// What happened in its run before what is told, where it was not told here.
@@ -89,7 +93,7 @@ pub trait Ticket {
 
 /// A plan that nobody has asked to run: what `plan --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Draft {
+pub struct PrintedDraft {
     /// The public id of the plan.
     pub task_id: TaskId,
     /// The plan.

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::store::{Audit, AuditRow, Error, Store};
 
 use super::args::AuditCommand;
@@ -16,7 +16,7 @@ use super::text::one_line;
 /// Does it.
 pub async fn run<W: Write>(
     what: AuditCommand,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use proscenium::AnswerUsage;
-use proscenium::config::{Loaded, Origin};
+use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
 use proscenium::run::{RunId, RunState, SessionId, Usage};
@@ -12,21 +12,23 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::address::{self, Address};
-use super::assistant::{Asking, Assistant, Draft, Office, Order, Target, Ticket, before_decided};
+use super::address::{self, ServerRecord};
+use super::assistant::{
+    Asking, Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
+};
 use super::failure::Failure;
 use super::followed::Followed;
 use super::past;
-use super::remote::Server;
+use super::remote::RemoteServer;
 use super::settings;
 
 /// Whoever asks a server.
-pub struct Caller {
-    server: Server,
+pub struct ServerClient {
+    server: RemoteServer,
     asking: Asking,
 }
 
-impl Caller {
+impl ServerClient {
     /// Asks the server that owns the data directory; `owned` is how the store said that it is owned.
     /// `as_user` says that the command line names who asks.
     ///
@@ -34,7 +36,7 @@ impl Caller {
     /// `owned` where the owner is no server; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
     /// where the command line or the environment says what only the server's own can say.
     pub async fn new(
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         owned: Failure,
         asking: Asking,
         as_user: bool,
@@ -42,13 +44,13 @@ impl Caller {
         let address = address::find(&loaded.config.store.data_dir, owned)?;
         same_flags(loaded, &address)?;
         let past = past::open(loaded).await?;
-        Ok(Self { server: Server::at(address.url, past, as_user)?, asking })
+        Ok(Self { server: RemoteServer::at(address.url, past, as_user)?, asking })
     }
 }
 
 /// A server answers with what it was started with. Where something else is wanted here, that is said
 /// before anything is asked.
-fn same_flags(loaded: &Loaded, address: &Address) -> Result<(), Failure> {
+fn same_flags(loaded: &LoadedConfig, address: &ServerRecord) -> Result<(), Failure> {
     let refuse = |code: &str, flag: &str, theirs: Option<&std::path::Path>| {
         let theirs = theirs.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let what = format!(
@@ -60,15 +62,15 @@ fn same_flags(loaded: &Loaded, address: &Address) -> Result<(), Failure> {
         )))
     };
     let file = loaded.sources.values().find_map(|origin| match origin {
-        Origin::File { path, .. } => Some(address::whole(path)),
+        ValueOrigin::File { path, .. } => Some(address::whole(path)),
         _ => None,
     });
     if file.is_some() && file != address.config {
         return refuse("usage.config", "--config", address.config.as_deref());
     }
     let named = match loaded.sources.get("scenes.dir") {
-        Some(Origin::Flag(_)) => Some("--scenes"),
-        Some(Origin::Variable(name)) => Some(name.as_str()),
+        Some(ValueOrigin::Flag(_)) => Some("--scenes"),
+        Some(ValueOrigin::Variable(name)) => Some(name.as_str()),
         _ => None,
     };
     let scenes = loaded.config.scenes.dir.as_deref().map(address::whole);
@@ -106,8 +108,12 @@ struct Drafted {
 }
 
 #[async_trait(?Send)]
-impl Assistant for Caller {
-    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+impl Assistant for ServerClient {
+    async fn ask(
+        &self,
+        message: &str,
+        session: Option<SessionId>,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
         // Named here: a conversation without a name would not be kept there.
         let session = match session {
             Some(session) => session,
@@ -126,7 +132,7 @@ impl Assistant for Caller {
             return Err(Failure::new("server.reply", "the server did not say which run it began"));
         };
         let mut before = Vec::new();
-        if consent::said(message).is_some()
+        if consent::parse_consent(message).is_some()
             && let Ok(journal) = self.server.past().journal(run).await
         {
             // It may have decided what waited: the run is then an earlier one, taken up again.
@@ -136,7 +142,7 @@ impl Assistant for Caller {
         Ok(Box::new(Followed::new(self.server.clone(), run, session, before, Some(response))))
     }
 
-    async fn draft(&self, message: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
         let body = json!({"message": message});
         let response = self.server.send(Method::POST, "/api/planning/plan", Some(&body)).await?;
         let Drafted { task_id, plan, usage } = self.server.read(response).await?;
@@ -147,7 +153,7 @@ impl Assistant for Caller {
             output_tokens: usage.output_tokens,
             cost_nano_usd: (usage.cost_usd * 1e9).round() as u64,
         };
-        Ok(Draft { task_id, plan, usage })
+        Ok(PrintedDraft { task_id, plan, usage })
     }
 
     async fn stop(self: Box<Self>) -> Result<(), Failure> {
@@ -156,12 +162,12 @@ impl Assistant for Caller {
 }
 
 #[async_trait(?Send)]
-impl Office for Caller {
+impl Office for ServerClient {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         self.server.state(run).await
     }
 
-    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+    async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
         self.server.order(of, order).await
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proscenium::config::{Config, Flags};
+use proscenium::config::{Config, ConfigFlags};
 use proscenium::http;
 use tokio::sync::mpsc;
 
@@ -12,7 +12,7 @@ use super::super::follow::Show;
 use super::super::output::Output;
 use super::super::remote;
 use super::super::signals::Signals;
-use super::super::turns::{Turn, Turns};
+use super::super::turns::{NextInput, Turns};
 use super::*;
 
 /// A person at a terminal.
@@ -28,8 +28,8 @@ impl Turns for Person {
         true
     }
 
-    async fn next(&mut self) -> Result<Turn, Failure> {
-        Ok(self.turns.pop_front().map_or(Turn::End, |message| Turn::Message(message.to_owned())))
+    async fn next(&mut self) -> Result<NextInput, Failure> {
+        Ok(self.turns.pop_front().map_or(NextInput::End, |message| NextInput::Message(message.to_owned())))
     }
 
     async fn ask(&mut self, question: &str, _: &str) -> Result<Option<String>, Failure> {
@@ -47,18 +47,20 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
         ("PROSCENIUM__SERVER__ADDR", "127.0.0.1:0"),
     ];
     let env = env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let flags = Flags { data_dir: Some(dir.path().to_owned()), ..Flags::default() };
+    let flags = ConfigFlags { data_dir: Some(dir.path().to_owned()), ..ConfigFlags::default() };
     let loaded = Config::load(None, env, flags).unwrap();
     let owner =
         Arc::new(engine::engine(loaded.clone()).await.unwrap_or_else(|failure| panic!("{failure:?}")));
     let server = http::Server::start(owner.clone(), &loaded.config).await.unwrap();
-    let asked = address::Asked { tenant: owner.default_principal().0, values: settings::told(&loaded) };
+    let asked =
+        address::ServerDefaults { tenant: owner.default_principal().0, values: settings::told(&loaded) };
     let left = address::leave(dir.path(), server.addr(), None, None, &asked).unwrap();
 
     let asking = Asking { require_approval: true, dry_run: false };
     let Err(owned) = engine::start(loaded.clone(), asking).await else { panic!("it has two owners") };
     assert!(remote::is_owned(&owned), "{owned:?}");
-    let caller = Caller::new(&loaded, owned, asking, false).await.unwrap_or_else(|why| panic!("{why:?}"));
+    let caller =
+        ServerClient::new(&loaded, owned, asking, false).await.unwrap_or_else(|why| panic!("{why:?}"));
     let mut person = Person {
         turns: ["Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno", "Che tempo fa a Milano?"].into(),
         says: ["y", "n"].into(),

@@ -36,14 +36,14 @@ pub fn of(before: &str, after: &str) -> String {
     out
 }
 
-type Line<'a> = (char, &'a str);
+type ChangeLine<'a> = (char, &'a str);
 
-fn apart<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
+fn apart<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<ChangeLine<'a>> {
     old.iter().map(|line| ('-', *line)).chain(new.iter().map(|line| ('+', *line))).collect()
 }
 
 /// By the longest common sequence of lines.
-fn compared<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
+fn compared<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<ChangeLine<'a>> {
     let width = new.len() + 1;
     // common[i * width + j]: how many lines old[i..] and new[j..] have in common, in order.
     let mut common = vec![0_u32; (old.len() + 1) * width];

@@ -10,7 +10,7 @@ use super::failure::{Exit, Failure};
 use super::follow::{LEFT, Show, follow, heard, left};
 use super::output::{self, Output};
 use super::signals::Signals;
-use super::turns::{Turn, Turns};
+use super::turns::{NextInput, Turns};
 use super::waits;
 
 /// Where requests are taken and answers given.
@@ -96,21 +96,21 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 _ = self.signals.next() => return Err(left()),
             };
             let message = match turn {
-                Turn::End => break,
-                Turn::New => {
+                NextInput::End => break,
+                NextInput::New => {
                     session = None;
                     writeln!(self.out, "A new conversation.")?;
                     continue;
                 }
-                Turn::Help => {
+                NextInput::Help => {
                     writeln!(self.out, "{HELP}")?;
                     continue;
                 }
-                Turn::Unknown(command) => {
+                NextInput::Unknown(command) => {
                     writeln!(self.out, "There is no command {command}. {HELP}")?;
                     continue;
                 }
-                Turn::Message(message) => message,
+                NextInput::Message(message) => message,
             };
             match self.once(&message, session.clone(), turns).await {
                 Ok((exit, conversation)) => {

@@ -6,10 +6,10 @@ use proscenium::Answer;
 use proscenium::run::{Envelope, Event, RunId, RunState, RunStatus};
 use tokio::sync::mpsc;
 
-use super::super::assistant::{Draft, Office, Order, Target, Ticket};
+use super::super::assistant::{FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder};
 use super::super::follow::AGAIN;
 use super::super::recorded;
-use super::super::turns::Lines;
+use super::super::turns::LineInput;
 use super::*;
 
 /// Answers with what was written down; `None` refuses the message.
@@ -34,7 +34,11 @@ struct Played {
 
 #[async_trait(?Send)]
 impl Assistant for Scripted {
-    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+    async fn ask(
+        &self,
+        message: &str,
+        session: Option<SessionId>,
+    ) -> Result<Box<dyn FollowedTicket>, Failure> {
         self.heard.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
         match self.script.borrow_mut().pop_front().flatten() {
             Some(status) => {
@@ -49,7 +53,7 @@ impl Assistant for Scripted {
         }
     }
 
-    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
         Err(Failure::new("none", "no script"))
     }
 
@@ -64,13 +68,13 @@ impl Office for Scripted {
         Ok(proscenium::fold(run, &recorded::needs_input()))
     }
 
-    async fn order(&self, _: Target, _: Order) -> Result<Box<dyn Ticket>, Failure> {
+    async fn order(&self, _: OrderTarget, _: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
         Err(Failure::new("none", "no script"))
     }
 }
 
 #[async_trait(?Send)]
-impl Ticket for Played {
+impl FollowedTicket for Played {
     fn session(&self) -> SessionId {
         recorded::session()
     }
@@ -92,7 +96,7 @@ impl Ticket for Played {
     }
 }
 
-struct Said(VecDeque<Turn>, bool);
+struct Said(VecDeque<NextInput>, bool);
 
 #[async_trait(?Send)]
 impl Turns for Said {
@@ -100,8 +104,8 @@ impl Turns for Said {
         self.1
     }
 
-    async fn next(&mut self) -> Result<Turn, Failure> {
-        Ok(self.0.pop_front().unwrap_or(Turn::End))
+    async fn next(&mut self) -> Result<NextInput, Failure> {
+        Ok(self.0.pop_front().unwrap_or(NextInput::End))
     }
 
     async fn ask(&mut self, _: &str, _: &str) -> Result<Option<String>, Failure> {
@@ -111,8 +115,8 @@ impl Turns for Said {
 
 fn said(turns: &[&str], interactive: bool) -> Said {
     let turn = |text: &&str| match *text {
-        "/new" => Turn::New,
-        text => Turn::Message(text.to_owned()),
+        "/new" => NextInput::New,
+        text => NextInput::Message(text.to_owned()),
     };
     Said(turns.iter().map(turn).collect(), interactive)
 }
@@ -231,12 +235,12 @@ impl Stubborn {
 
 #[async_trait(?Send)]
 impl Assistant for Stubborn {
-    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn FollowedTicket>, Failure> {
         self.hangs(&[Hangs::Asking]).await;
         Ok(Box::new(Stubborn(self.0)))
     }
 
-    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
         std::future::pending().await
     }
 
@@ -251,13 +255,13 @@ impl Office for Stubborn {
         std::future::pending().await
     }
 
-    async fn order(&self, _: Target, _: Order) -> Result<Box<dyn Ticket>, Failure> {
+    async fn order(&self, _: OrderTarget, _: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
         Ok(Box::new(Stubborn(self.0)))
     }
 }
 
 #[async_trait(?Send)]
-impl Ticket for Stubborn {
+impl FollowedTicket for Stubborn {
     fn session(&self) -> SessionId {
         recorded::session()
     }
@@ -289,7 +293,7 @@ async fn a_signal_between_the_lines_of_a_pipe_ends_it() {
         out: &mut out,
         errors: &mut errors,
     };
-    let mut turns = Lines::new(NeverRead);
+    let mut turns = LineInput::new(NeverRead);
     assert_eq!(desk.conversation(&mut turns, None).await.unwrap_err().code, LEFT);
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use proscenium::config::{Config, Fault, Loaded, Origin};
+use proscenium::config::{Config, ConfigFault, LoadedConfig, ValueOrigin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
-use proscenium::setting::url_without_passwords;
+use proscenium::setting::redact_url;
 use proscenium::store::{Code, Holds, Standing, look};
 
 use super::address;
@@ -39,7 +39,7 @@ pub struct Finding {
 
 impl Finding {
     /// A fault or a warning of the configuration.
-    pub fn of(fault: &Fault, level: Level) -> Self {
+    pub fn of(fault: &ConfigFault, level: Level) -> Self {
         Self {
             place: fault.origin.to_string(),
             level,
@@ -52,7 +52,7 @@ impl Finding {
 
 /// What was found in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct CheckReport {
     /// Where the configuration comes from, and how many keys from each place.
     pub sources: Vec<String>,
     /// The data directory.
@@ -60,14 +60,14 @@ pub struct Found {
     /// How it stands; empty where that was not looked at, or is told as an error.
     pub store: String,
     /// The models.
-    pub models: Vec<Model>,
+    pub models: Vec<CheckedModel>,
     /// A line a scene: its name and its tools.
     pub scenes: Vec<String>,
 }
 
 /// A model as it is configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Model {
+pub struct CheckedModel {
     /// Its configured name; empty for the embedded rules.
     pub name: String,
     /// What is known of it, on one line.
@@ -76,9 +76,9 @@ pub struct Model {
     pub live: Vec<String>,
 }
 
-impl Found {
+impl CheckReport {
     /// What the configuration says; scenes and live answers are added by who has them.
-    pub fn of(loaded: &Loaded) -> Self {
+    pub fn of(loaded: &LoadedConfig) -> Self {
         Self {
             sources: sources(&loaded.sources),
             data_dir: loaded.config.store.data_dir.display().to_string(),
@@ -93,10 +93,10 @@ impl Found {
 ///
 /// # Errors
 /// What is wrong, with the place where the directory is named.
-pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
+pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
     let dir = &loaded.config.store.data_dir;
     let Standing { owner, holds, needed, migrated_keys } = look(dir).await.map_err(|error| Finding {
-        place: loaded.sources.get("store.data_dir").unwrap_or(&Origin::BuiltIn).to_string(),
+        place: loaded.sources.get("store.data_dir").unwrap_or(&ValueOrigin::BuiltIn).to_string(),
         level: Level::Error,
         code: error.code().to_owned(),
         // It says what to do, too.
@@ -133,7 +133,7 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
 }
 
 /// What of the data directory others than its user may read, a warning each.
-pub fn exposed(loaded: &Loaded) -> Vec<Finding> {
+pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
     let warning = |(path, mode): (std::path::PathBuf, u32)| Finding {
         place: path.display().to_string(),
         level: Level::Warning,
@@ -147,26 +147,26 @@ pub fn exposed(loaded: &Loaded) -> Vec<Finding> {
     proscenium::store::exposed(&loaded.config.store.data_dir).into_iter().map(warning).collect()
 }
 
-fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
-    let mut places: BTreeMap<Origin, usize> = BTreeMap::new();
+fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {
+    let mut places: BTreeMap<ValueOrigin, usize> = BTreeMap::new();
     for origin in keys.values() {
         let place = match origin {
-            Origin::File { path, .. } => Origin::File { path: path.clone(), line: None },
+            ValueOrigin::File { path, .. } => ValueOrigin::File { path: path.clone(), line: None },
             other => other.clone(),
         };
         *places.entry(place).or_default() += 1;
     }
     let told = places.iter().map(|(place, keys)| match place {
-        Origin::File { .. } => format!("{place} ({})", count(*keys, "key")),
+        ValueOrigin::File { .. } => format!("{place} ({})", count(*keys, "key")),
         _ => place.to_string(),
     });
-    std::iter::once(Origin::BuiltIn.to_string()).chain(told).collect()
+    std::iter::once(ValueOrigin::BuiltIn.to_string()).chain(told).collect()
 }
 
-fn models(config: &Config) -> Vec<Model> {
+fn models(config: &Config) -> Vec<CheckedModel> {
     if config.llm.models.is_empty() {
         let line = "offline (embedded rules, no network)".to_owned();
-        return vec![Model { line, ..Model::default() }];
+        return vec![CheckedModel { line, ..CheckedModel::default() }];
     }
     let line = |model: &proscenium::llm::ModelOptions| {
         let key = match &model.api_key_env {
@@ -174,13 +174,9 @@ fn models(config: &Config) -> Vec<Model> {
             None => "no key".to_owned(),
         };
         let (name, id) = (&model.name, model.id());
-        format!(
-            "{name}: {id} at {}, forced by \"{}\", {key}",
-            url_without_passwords(&model.base_url),
-            model.forcing
-        )
+        format!("{name}: {id} at {}, forced by \"{}\", {key}", redact_url(&model.base_url), model.forcing)
     };
-    let told = |model| Model { line: line(model), name: model.name.clone(), live: Vec::new() };
+    let told = |model| CheckedModel { line: line(model), name: model.name.clone(), live: Vec::new() };
     config.llm.models.iter().map(told).collect()
 }
 
@@ -198,7 +194,7 @@ pub fn scene(scene: &Scene) -> String {
 }
 
 /// Writes the findings, what was found, and the sum. The status says whether there are errors.
-pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&Found>) -> io::Result<Exit> {
+pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&CheckReport>) -> io::Result<Exit> {
     for finding in findings {
         let level = match finding.level {
             Level::Error => "error",
@@ -226,7 +222,7 @@ pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&Found>)
     Ok(if errors == 0 { Exit::Completed } else { Exit::Failed })
 }
 
-fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
+fn describe(out: &mut impl Write, found: &CheckReport) -> io::Result<()> {
     writeln!(out, "Configuration: {}", one_line(&found.sources.join(", ")))?;
     writeln!(out, "Data directory: {}", one_line(&found.data_dir))?;
     if !found.store.is_empty() {
@@ -249,17 +245,21 @@ fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use proscenium::config::Flags;
+    use proscenium::config::ConfigFlags;
 
     use super::*;
 
-    fn load(pairs: &[(&str, &str)]) -> Result<Loaded, proscenium::config::Faults> {
+    fn load(pairs: &[(&str, &str)]) -> Result<LoadedConfig, proscenium::config::ConfigFaults> {
         let env: Vec<(String, String)> =
             pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Config::load(None, env.into_iter(), Flags { data_dir: Some("d".into()), ..Flags::default() })
+        Config::load(
+            None,
+            env.into_iter(),
+            ConfigFlags { data_dir: Some("d".into()), ..ConfigFlags::default() },
+        )
     }
 
-    fn written(findings: &[Finding], found: Option<&Found>) -> (Exit, String) {
+    fn written(findings: &[Finding], found: Option<&CheckReport>) -> (Exit, String) {
         let mut out = Vec::new();
         let exit = report(&mut out, findings, found).unwrap();
         (exit, String::from_utf8(out).unwrap())
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_fine_is_told_with_what_was_found() {
-        let mut found = Found::of(&load(&[]).unwrap());
+        let mut found = CheckReport::of(&load(&[]).unwrap());
         found.scenes = vec!["Weather: WeatherForecast_Get, AddCity (write)".to_owned()];
         let (exit, text) = written(&[], Some(&found));
         assert_eq!(exit, Exit::Completed);
@@ -287,15 +287,15 @@ mod tests {
     fn warnings_are_told_and_are_no_failure() {
         let loaded = load(&[("OPENAI_BASE_URL", "http://models.example/v1"), ("OPENAI_MODEL", "m")]).unwrap();
         let findings: Vec<Finding> = loaded.warnings.iter().map(|w| Finding::of(w, Level::Warning)).collect();
-        let mut found = Found::of(&loaded);
+        let mut found = CheckReport::of(&loaded);
         found.models[0].live =
             vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
         let (exit, text) = written(&findings, Some(&found));
         assert_eq!(exit, Exit::Completed);
         insta::assert_snapshot!(text, @r#"
-        environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is asked without encryption at http://models.example/v1
+        environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is called without encryption at http://models.example/v1
           help: use https
-        environment variable OPENAI_MODEL: warning[config.price]: no prices are known of model `m`, so its cost is told as 0
+        environment variable OPENAI_MODEL: warning[config.price]: no prices are known for model `m`, so its cost is reported as 0
           help: set `input_usd_per_million` and `output_usd_per_million` of the model
 
         Configuration: built-in defaults, environment variable OPENAI_BASE_URL, flag --data-dir

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use proscenium::Answer;
-use proscenium::planner::{Choice, Wish};
-use proscenium::run::{Approval, ApprovalId, Matter, RunState, RunStatus};
+use proscenium::planner::{ApproverChoice, CommandAction};
+use proscenium::run::{Approval, ApprovalId, ApprovalSubject, RunState, RunStatus};
 use serde_json::Value;
 
-use super::assistant::Target;
+use super::assistant::OrderTarget;
 use super::chat::Desk;
 use super::failure::Failure;
 use super::follow::{LEFT, follow, heard, left};
@@ -20,9 +20,9 @@ const ARGUMENTS: &str = "arguments> ";
 const CHANGE: &str = "what is to change> ";
 
 /// What is said to one question.
-enum Said {
+enum DecisionInput {
     /// To be done.
-    Wish(Wish),
+    Wish(CommandAction),
     /// Not now.
     Later,
 }
@@ -38,14 +38,14 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         mut answer: Answer,
         turns: &mut dyn Turns,
     ) -> Result<Answer, Failure> {
-        let of = Target { run: answer.run_id, task: answer.task_id };
+        let of = OrderTarget { run: answer.run_id, task: answer.task_id };
         // Arguments that were refused, to be mended.
         let mut refused: Option<String> = None;
         while answer.status == RunStatus::Waiting {
             let state = self.assistant.state(of.run).await?;
             let Some((id, put)) = waits::asked(&state) else { break };
             let said = match (refused.take(), put.matter) {
-                (Some(text), Matter::Call { .. }) => self.arguments(turns, id, put, text).await?,
+                (Some(text), ApprovalSubject::Call { .. }) => self.arguments(turns, id, put, text).await?,
                 _ => {
                     writeln!(self.out)?;
                     waits::describe(self.out, &state, put)?;
@@ -53,12 +53,14 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                     self.question(turns, &state, id, put).await?
                 }
             };
-            let Said::Wish(wish) = said else { break };
+            let DecisionInput::Wish(wish) = said else { break };
             let given = match &wish {
-                Wish::Decide { choice: Choice::Edited(arguments), .. } => Some(arguments.to_string()),
+                CommandAction::Decide { choice: ApproverChoice::Edited(arguments), .. } => {
+                    Some(arguments.to_string())
+                }
                 _ => None,
             };
-            let changes = matches!(wish, Wish::Modify { .. });
+            let changes = matches!(wish, CommandAction::Modify { .. });
             let mut stop = None;
             let ordered = self.assistant.order(of, wish.into());
             let ticket = match heard(ordered, self.signals, &mut stop, &mut *self.errors).await {
@@ -81,7 +83,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         Ok(answer)
     }
 
-    async fn unmodified(&mut self, of: Target) -> Result<(), Failure> {
+    async fn unmodified(&mut self, of: OrderTarget) -> Result<(), Failure> {
         if let Some(fault) = self.assistant.state(of.run).await?.unmodified {
             writeln!(self.out, "The plan is as it was [{}]: {}", fault.code, one_line(&fault.message))?;
         }
@@ -94,26 +96,29 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         state: &RunState,
         id: ApprovalId,
         put: &Approval,
-    ) -> Result<Said, Failure> {
+    ) -> Result<DecisionInput, Failure> {
         loop {
-            let Some(line) = self.line(turns, QUESTION, "").await? else { return Ok(Said::Later) };
+            let Some(line) = self.line(turns, QUESTION, "").await? else { return Ok(DecisionInput::Later) };
             match line.trim().to_lowercase().as_str() {
-                "y" | "yes" => return Ok(decided(id, put, Choice::Yes)),
-                "n" | "no" => return Ok(decided(id, put, Choice::No)),
-                "l" | "later" => return Ok(Said::Later),
+                "y" | "yes" => return Ok(decided(id, put, ApproverChoice::Yes)),
+                "n" | "no" => return Ok(decided(id, put, ApproverChoice::No)),
+                "l" | "later" => return Ok(DecisionInput::Later),
                 "e" | "edit" => match put.matter {
-                    Matter::Call { call } => {
+                    ApprovalSubject::Call { call } => {
                         let call = state.calls.get(&call);
                         let now = call.map(|call| whole_json(&call.requested.arguments)).unwrap_or_default();
                         return self.arguments(turns, id, put, now).await;
                     }
-                    Matter::Plan { version } => {
+                    ApprovalSubject::Plan { version } => {
                         let words = self.line(turns, CHANGE, "").await?;
                         if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
-                            return Ok(Said::Wish(Wish::Modify { words, version: Some(version) }));
+                            return Ok(DecisionInput::Wish(CommandAction::Modify {
+                                words,
+                                version: Some(version),
+                            }));
                         }
                     }
-                    Matter::Outcome { .. } => return Ok(Said::Later),
+                    ApprovalSubject::Outcome { .. } => return Ok(DecisionInput::Later),
                 },
                 "" => {}
                 other => writeln!(self.out, "{} is none of y, n, e and l.", one_line(other))?,
@@ -128,18 +133,18 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         id: ApprovalId,
         put: &Approval,
         mut text: String,
-    ) -> Result<Said, Failure> {
+    ) -> Result<DecisionInput, Failure> {
         while let Some(line) = self.line(turns, ARGUMENTS, &text).await? {
             match serde_json::from_str::<Value>(&line) {
                 Ok(arguments @ Value::Object(_)) => {
-                    return Ok(decided(id, put, Choice::Edited(arguments)));
+                    return Ok(decided(id, put, ApproverChoice::Edited(arguments)));
                 }
                 Ok(_) => writeln!(self.out, "Arguments are a JSON object: {{\"name\": value}}.")?,
                 Err(error) => writeln!(self.out, "That is no JSON: {error}.")?,
             }
             text = line;
         }
-        Ok(Said::Later)
+        Ok(DecisionInput::Later)
     }
 
     /// What is said, unless somebody wants to leave.
@@ -157,8 +162,12 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
 }
 
 /// A decision about what was shown, and nothing else.
-fn decided(id: ApprovalId, put: &Approval, choice: Choice) -> Said {
-    Said::Wish(Wish::Decide { approval: id.approval, choice, hash: Some(put.needed.hash.clone()) })
+fn decided(id: ApprovalId, put: &Approval, choice: ApproverChoice) -> DecisionInput {
+    DecisionInput::Wish(CommandAction::Decide {
+        approval: id.approval,
+        choice,
+        hash: Some(put.needed.hash.clone()),
+    })
 }
 
 #[cfg(test)]

@@ -6,20 +6,20 @@ use proscenium::run::{Decision, Envelope, Event, Fault, RunId, SessionId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::super::assistant::{Assistant, Draft, Office, Order, Ticket};
+use super::super::assistant::{Assistant, FollowedTicket, Office, PrintedDraft, RunOrder};
 use super::super::failure::Exit;
 use super::super::follow::Show;
 use super::super::output::Output;
 use super::super::recorded;
 use super::super::signals::Signals;
-use super::super::turns::Turn;
+use super::super::turns::NextInput;
 use super::*;
 
 /// A run that waits, and what becomes of it with each order.
 struct Waits {
     journal: RefCell<Vec<Envelope<Event>>>,
     then: RefCell<VecDeque<Result<Vec<Event>, Failure>>>,
-    orders: RefCell<Vec<Wish>>,
+    orders: RefCell<Vec<CommandAction>>,
 }
 
 impl Waits {
@@ -27,7 +27,7 @@ impl Waits {
         Self { journal: RefCell::new(journal), then: RefCell::new(then.into()), orders: RefCell::default() }
     }
 
-    fn follow(&self, from: usize) -> Box<dyn Ticket> {
+    fn follow(&self, from: usize) -> Box<dyn FollowedTicket> {
         let journal = self.journal.borrow();
         let (before, news) = journal.split_at(from);
         let status = proscenium::fold(recorded::run_id(), &journal).status;
@@ -43,11 +43,11 @@ struct Played {
 
 #[async_trait(?Send)]
 impl Assistant for Waits {
-    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn FollowedTicket>, Failure> {
         Ok(self.follow(0))
     }
 
-    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
         Err(Failure::new("none", "no script"))
     }
 
@@ -62,7 +62,7 @@ impl Office for Waits {
         Ok(proscenium::fold(run, &self.journal.borrow()))
     }
 
-    async fn order(&self, _: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+    async fn order(&self, _: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
         self.orders.borrow_mut().push(order.wish);
         let events = self.then.borrow_mut().pop_front().unwrap()?;
         let from = self.journal.borrow().len();
@@ -73,7 +73,7 @@ impl Office for Waits {
 }
 
 #[async_trait(?Send)]
-impl Ticket for Played {
+impl FollowedTicket for Played {
     fn session(&self) -> SessionId {
         recorded::session()
     }
@@ -106,8 +106,8 @@ impl Turns for Person {
         self.sits
     }
 
-    async fn next(&mut self) -> Result<Turn, Failure> {
-        Ok(Turn::End)
+    async fn next(&mut self) -> Result<NextInput, Failure> {
+        Ok(NextInput::End)
     }
 
     async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure> {
@@ -135,12 +135,12 @@ async fn chat(waits: &Waits, says: &[&'static str], sits: bool, show: Show) -> C
     Chat { exit, asked: person.asked, out: text(out.into_inner()), errors: text(errors) }
 }
 
-fn decision(hash: &str, choice: Choice) -> Wish {
-    Wish::Decide { approval: 1, choice, hash: Some(hash.to_owned()) }
+fn decision(hash: &str, choice: ApproverChoice) -> CommandAction {
+    CommandAction::Decide { approval: 1, choice, hash: Some(hash.to_owned()) }
 }
 
-const PLAN: Matter = Matter::Plan { version: 1 };
-const CALL: Matter = Matter::Call { call: 1 };
+const PLAN: ApprovalSubject = ApprovalSubject::Plan { version: 1 };
+const CALL: ApprovalSubject = ApprovalSubject::Call { call: 1 };
 
 fn done() -> Vec<Event> {
     let yes = Decision::Yes { hold: false };
@@ -152,7 +152,7 @@ async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
     let waits = Waits::new(recorded::call_waits(), vec![Ok(done())]);
     let chat = chat(&waits, &["what?", "y"], true, Show::Plain).await;
     assert_eq!((chat.exit, chat.errors.as_str()), (Exit::Completed, ""));
-    assert_eq!(*waits.orders.borrow(), [decision("hash-2", Choice::Yes)]);
+    assert_eq!(*waits.orders.borrow(), [decision("hash-2", ApproverChoice::Yes)]);
     assert_eq!(chat.asked, [(QUESTION.to_owned(), String::new()), (QUESTION.to_owned(), String::new())]);
     let order = [
         "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: waits for a person's approval",
@@ -180,7 +180,7 @@ async fn a_no_is_said_as_well() {
     let waits = Waits::new(recorded::plan_waits(), vec![Ok(no)]);
     let chat = chat(&waits, &["N"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::Failed);
-    assert_eq!(*waits.orders.borrow(), [decision("hash-1", Choice::No)]);
+    assert_eq!(*waits.orders.borrow(), [decision("hash-1", ApproverChoice::No)]);
     assert!(chat.out.contains("run: cancelled by lucia"), "{}", chat.out);
 }
 
@@ -196,7 +196,8 @@ async fn arguments_are_changed_in_a_line_until_they_fit() {
     let now = "{\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}";
     let expected = [(QUESTION, ""), (ARGUMENTS, now), (ARGUMENTS, bad), (ARGUMENTS, "3"), (ARGUMENTS, worse)];
     assert_eq!(asked, expected);
-    let edited = |to: &str| decision("hash-2", Choice::Edited(json!({"from": "2026-06-15", "to": to})));
+    let edited =
+        |to: &str| decision("hash-2", ApproverChoice::Edited(json!({"from": "2026-06-15", "to": to})));
     assert_eq!(*waits.orders.borrow(), [edited("soon"), edited("2026-06-16")]);
     assert!(chat.out.contains("That is no JSON: ") && chat.out.contains("Arguments are a JSON object"));
     assert_eq!(chat.errors, "error[approval.arguments]: to: it is no date\n");
@@ -212,7 +213,7 @@ async fn a_plan_is_changed_in_words_and_asked_again() {
     let chat = chat(&waits, &["e", "two days", "l"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::NeedsInput);
     let words = "two days".to_owned();
-    assert_eq!(*waits.orders.borrow(), [Wish::Modify { words, version: Some(1) }]);
+    assert_eq!(*waits.orders.borrow(), [CommandAction::Modify { words, version: Some(1) }]);
     assert!(chat.out.contains("The plan is as it was [llm.unusable]: no model knew how"), "{}", chat.out);
 }
 

@@ -4,29 +4,29 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
-use proscenium::planner::{Command, Refused, consent};
+use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
-use proscenium::{Answer, Builder, ChatRequest, Engine, StartError, Watch, scene};
+use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
-use super::assistant::{self, Asking, Assistant, Draft, Office, Order, Target};
-use super::check::{self, Finding, Found, Level};
+use super::assistant::{self, Asking, Assistant, Office, OrderTarget, PrintedDraft, RunOrder};
+use super::check::{self, CheckReport, Finding, Level};
 use super::failure::Failure;
 use crate::shipped;
 
 /// The engine with the scenes that the program ships.
-fn builder(loaded: &Loaded) -> Builder {
+fn builder(loaded: &LoadedConfig) -> Builder {
     Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }
 
 /// Starts an engine for a terminal.
-pub async fn start(loaded: Loaded, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
+pub async fn start(loaded: LoadedConfig, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
     Ok(Box::new(Ready { engine: Arc::new(engine(loaded).await?), asking }))
 }
 
 /// Starts an engine.
-pub async fn engine(loaded: Loaded) -> Result<Engine, Failure> {
+pub async fn engine(loaded: LoadedConfig) -> Result<Engine, Failure> {
     builder(&loaded).start().await.map_err(failed)
 }
 
@@ -44,19 +44,19 @@ pub fn failed(error: StartError) -> Failure {
 }
 
 /// The scenes there are now, with nothing started.
-pub fn catalogue(loaded: &Loaded) -> Result<scene::Catalogue, Failure> {
+pub fn catalogue(loaded: &LoadedConfig) -> Result<scene::Catalogue, Failure> {
     let found = builder(loaded).load_scenes();
-    if found.failed() {
+    if found.has_errors() {
         return Err(failed(StartError::Scenes(found.faults)));
     }
     Ok(scene::Catalogue::new(found.scenes))
 }
 
 /// Looks at the scenes, and with `live` asks the models.
-pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
+pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Finding>) {
     let scenes = builder(loaded).load_scenes();
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
-    let mut found = Found::of(loaded);
+    let mut found = CheckReport::of(loaded);
     found.scenes = scenes.scenes.iter().map(check::scene).collect();
     if live {
         match probe(loaded).await {
@@ -81,7 +81,7 @@ pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
 }
 
 /// A model that cannot be forced in the configured way.
-fn unforced(loaded: &Loaded, probe: &Probe) -> Option<Finding> {
+fn unforced(loaded: &LoadedConfig, probe: &Probe) -> Option<Finding> {
     let model = loaded.config.llm.models.iter().find(|model| model.name == probe.model)?;
     let tried = probe.tried.iter().find(|tried| tried.forcing == model.forcing)?;
     let Worked::No(fault) = &tried.worked else { return None };
@@ -98,12 +98,12 @@ fn unforced(loaded: &Loaded, probe: &Probe) -> Option<Finding> {
     })
 }
 
-async fn probe(loaded: &Loaded) -> Result<Vec<Probe>, Fault> {
+async fn probe(loaded: &LoadedConfig) -> Result<Vec<Probe>, Fault> {
     let gateway = Gateway::new(loaded.config.llm.clone(), Arc::new(Offline))?;
     Ok(gateway.probe().await?)
 }
 
-fn finding(fault: &scene::Fault) -> Finding {
+fn finding(fault: &scene::SceneFault) -> Finding {
     Finding {
         place: match fault.line {
             Some(line) => format!("{}:{line}", fault.file),
@@ -124,7 +124,7 @@ fn failure(fault: Fault) -> Failure {
 }
 
 /// What was wanted was not done; the message has what its sender had not seen.
-fn refused(refused: Refused) -> Failure {
+fn refused(refused: CommandRefusal) -> Failure {
     let failure = failure(refused.fault);
     match failure.code.as_str() {
         "approval.changed" => failure.help("look at it again, and say which version you approve"),
@@ -148,9 +148,9 @@ impl Ready {
     async fn taken_up(
         &self,
         run: RunId,
-        watch: Option<Watch>,
+        watch: Option<RunWatch>,
         told: Option<u64>,
-    ) -> Result<Ordered, Failure> {
+    ) -> Result<CommandedRun, Failure> {
         // What was told to the journal by now is then in the store.
         self.state(run).await?;
         let tenant = self.tenant();
@@ -161,7 +161,7 @@ impl Ready {
         let told = told.unwrap_or_else(|| assistant::before_decided(&stored));
         let news = stored.split_off(stored.partition_point(|event| event.seq <= told));
         let engine = self.engine.clone();
-        Ok(Ordered { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })
+        Ok(CommandedRun { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })
     }
 }
 
@@ -171,25 +171,25 @@ impl Assistant for Ready {
         &self,
         message: &str,
         session: Option<SessionId>,
-    ) -> Result<Box<dyn assistant::Ticket>, Failure> {
+    ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let Asking { require_approval, dry_run } = self.asking;
         let request = ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
-        if consent::said(message).is_some() {
+        if consent::parse_consent(message).is_some() {
             // It may have decided what waited: the run is then an earlier one, taken up again.
             let watch = Some(ticket.watch());
             return Ok(Box::new(self.taken_up(ticket.run, watch, None).await?));
         }
-        Ok(Box::new(Waiting(ticket)))
+        Ok(Box::new(PendingRun(ticket)))
     }
 
-    async fn draft(&self, message: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
         let request = ChatRequest { plan_only: true, ..self.engine.request(message, None) };
         let answer = self.engine.chat(request).await.map_err(failure)?;
         match (answer.plan, answer.error) {
             (Some(plan), _) => {
                 let state = self.engine.run(&self.tenant(), answer.run_id).await.map_err(failure)?;
-                Ok(Draft { task_id: answer.task_id, plan, usage: state.usage })
+                Ok(PrintedDraft { task_id: answer.task_id, plan, usage: state.usage })
             }
             (None, Some(error)) => Err(failure(error)),
             (None, None) => Err(Failure::new("plan.none", "no plan could be made")),
@@ -208,11 +208,20 @@ impl Office for Ready {
         state.ok_or_else(|| super::past::unknown(run))
     }
 
-    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn assistant::Ticket>, Failure> {
+    async fn order(
+        &self,
+        of: OrderTarget,
+        order: RunOrder,
+    ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
         let told = self.state(of.run).await?.seq;
-        let command =
-            Command { by, note: order.note, wish: order.wish, no_own_approval: false, keyed: false };
+        let command = Command {
+            by,
+            note: order.note,
+            action: order.wish,
+            no_own_approval: false,
+            is_authenticated: false,
+        };
         self.engine.command(&tenant, of.run, command).await.map_err(refused)?;
         // Followed before the journal is read, so that nothing falls in between.
         let watch = self.engine.watch(&tenant, of.run);
@@ -221,7 +230,7 @@ impl Office for Ready {
 }
 
 /// A run that does what somebody wanted.
-struct Ordered {
+struct CommandedRun {
     engine: Arc<Engine>,
     tenant: TenantId,
     run: RunId,
@@ -231,11 +240,11 @@ struct Ordered {
     before: Vec<Envelope<Event>>,
     stored: VecDeque<Envelope<Event>>,
     /// Where it is under way.
-    watch: Option<Watch>,
+    watch: Option<RunWatch>,
 }
 
 #[async_trait(?Send)]
-impl assistant::Ticket for Ordered {
+impl assistant::FollowedTicket for CommandedRun {
     fn session(&self) -> SessionId {
         self.session.clone()
     }
@@ -269,10 +278,10 @@ impl assistant::Ticket for Ordered {
     }
 }
 
-struct Waiting(proscenium::Ticket);
+struct PendingRun(proscenium::RunTicket);
 
 #[async_trait(?Send)]
-impl assistant::Ticket for Waiting {
+impl assistant::FollowedTicket for PendingRun {
     fn session(&self) -> SessionId {
         self.0.session.clone()
     }

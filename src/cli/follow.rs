@@ -7,9 +7,9 @@ use std::pin::pin;
 use indicatif::ProgressDrawTarget;
 use proscenium::Answer;
 
-use super::assistant::Ticket;
+use super::assistant::FollowedTicket;
 use super::failure::Failure;
-use super::progress::Progress;
+use super::progress::ProgressDisplay;
 use super::signals::Signals;
 
 /// How a run is shown.
@@ -48,7 +48,7 @@ impl Show {
 /// # Errors
 /// `chat.left` where somebody wanted to stop twice, and what the ticket says.
 pub async fn follow<W: Write, E: Write>(
-    mut ticket: Box<dyn Ticket>,
+    mut ticket: Box<dyn FollowedTicket>,
     signals: &mut Signals,
     mut wish: Option<&'static str>,
     show: Show,
@@ -56,8 +56,8 @@ pub async fn follow<W: Write, E: Write>(
     errors: &mut E,
 ) -> Result<Answer, Failure> {
     let mut progress = match show {
-        Show::Live => Progress::live(&mut *out, ProgressDrawTarget::stdout()),
-        _ => Progress::plain(&mut *out),
+        Show::Live => ProgressDisplay::live(&mut *out, ProgressDrawTarget::stdout()),
+        _ => ProgressDisplay::plain(&mut *out),
     };
     for envelope in ticket.before() {
         progress.knows(&envelope);
@@ -120,7 +120,7 @@ fn again<E: Write>(
     Ok(errors.flush()?)
 }
 
-async fn stop(ticket: &dyn Ticket, by: &str) -> Result<(), Failure> {
+async fn stop(ticket: &dyn FollowedTicket, by: &str) -> Result<(), Failure> {
     ticket.cancel(by).await;
     Ok(())
 }

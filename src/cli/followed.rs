@@ -10,9 +10,9 @@ use proscenium::run::{Envelope, Event, RunId, RunStatus, SessionId};
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::assistant::Ticket;
+use super::assistant::FollowedTicket;
 use super::failure::Failure;
-use super::remote::{Server, Stream};
+use super::remote::{RemoteServer, RemoteStream};
 
 /// How often the store is looked at while a run is under way.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ const ASK_AGAIN: u32 = 10;
 
 /// A run that is followed.
 pub struct Followed {
-    server: Server,
+    server: RemoteServer,
     run: RunId,
     session: SessionId,
     before: Vec<Envelope<Event>>,
@@ -41,7 +41,7 @@ impl Followed {
     /// The run from behind `before`, which was read of it already. `alive` is open for as long as the run is
     /// under way at the server: it tells when there is nothing more to wait for.
     pub fn new(
-        server: Server,
+        server: RemoteServer,
         run: RunId,
         session: SessionId,
         before: Vec<Envelope<Event>>,
@@ -104,13 +104,13 @@ impl Followed {
     /// Has the server tell the run's events once more. It is waited for as long as it lives.
     async fn ask_again(&mut self) {
         let lives = match self.server.events(self.run, self.told).await {
-            Stream::Open(alive) => {
+            RemoteStream::Open(alive) => {
                 self.alive = Some(alive);
                 return;
             }
-            Stream::Refused => true,
+            RemoteStream::Refused => true,
             // One that ends takes nothing new, and finishes what it has accepted.
-            Stream::Unreachable => self.server.past().is_owned().await,
+            RemoteStream::Unreachable => self.server.past().is_owned().await,
         };
         if lives {
             self.looks = 0;
@@ -130,7 +130,7 @@ fn only_words(piece: &[u8]) -> bool {
 }
 
 #[async_trait(?Send)]
-impl Ticket for Followed {
+impl FollowedTicket for Followed {
     fn session(&self) -> SessionId {
         self.session.clone()
     }
@@ -175,7 +175,7 @@ impl Ticket for Followed {
 
 #[cfg(test)]
 mod tests {
-    use proscenium::config::{Config, Flags};
+    use proscenium::config::{Config, ConfigFlags};
     use proscenium::store::{DataDir, Store};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     use tokio::net::TcpListener;
@@ -191,11 +191,11 @@ mod tests {
         const BROKEN: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n8\r\n: ping\n\n\r\n";
         let dir = tempfile::tempdir().unwrap();
         Store::open(DataDir::open(dir.path()).unwrap()).await.unwrap().close().await;
-        let flags = Flags { data_dir: Some(dir.path().to_owned()), ..Flags::default() };
+        let flags = ConfigFlags { data_dir: Some(dir.path().to_owned()), ..ConfigFlags::default() };
         let past = past::open(&Config::load(None, std::iter::empty(), flags).unwrap()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = Server::at(url, past, false).unwrap_or_else(|why| panic!("{why:?}"));
+        let server = RemoteServer::at(url, past, false).unwrap_or_else(|why| panic!("{why:?}"));
         let mut followed = Followed::new(server, recorded::run_id(), recorded::session(), Vec::new(), None);
         let asked = async {
             for reply in [REFUSED, BROKEN, REFUSED] {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::store::{ApiKey, Code, DataDir, Error, KeyRules, Secret, Store};
 use serde::Serialize;
 
@@ -14,7 +14,11 @@ use super::output::{self, Output};
 use super::text::one_line;
 
 /// Does it.
-pub async fn run<W: Write>(what: KeysCommand, loaded: &Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+pub async fn run<W: Write>(
+    what: KeysCommand,
+    loaded: &LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
     let dir = &loaded.config.store.data_dir;
     match what {
         KeysCommand::Create { tenant, user, label, role, expires, no_own_approval, json } => {

@@ -39,19 +39,19 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use proscenium::config::{Config, Faults, Flags, Loaded, LogFormat};
+use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat};
 use proscenium::plan::{self, PlanStatus};
 
-use args::{Cli, Command, RunsCommand};
+use args::{Cli, CliCommand, RunsCommand};
 use assistant::{Asking, Assistant};
-use caller::Caller;
+use caller::ServerClient;
 use chat::Desk;
 use check::{Finding, Level};
 use failure::{Exit, Failure};
 use follow::Show;
 use output::Output;
 use signals::Signals;
-use turns::{Lines, Prompt, Turns};
+use turns::{InteractivePrompt, LineInput, Turns};
 
 /// Does what the command line says. The status is what the process ends with.
 pub fn main() -> ExitCode {
@@ -81,7 +81,7 @@ async fn run<W: Write, E: Write>(
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
     let (loaded, faults) = read(&cli);
-    if let Command::Check(check) = &cli.command {
+    if let CliCommand::Check(check) = &cli.command {
         return self::check(loaded, faults, check.live, out).await;
     }
     if !faults.0.is_empty() {
@@ -98,33 +98,33 @@ async fn run<W: Write, E: Write>(
         }
     }
     match cli.command.clone() {
-        Command::Chat(chat) => self::chat(chat, loaded, out, errors).await,
-        Command::Serve(_) => serve::serve(cli, loaded, out, errors).await,
-        Command::Plan(plan) => self::plan(plan, loaded, out).await,
-        Command::Runs(runs) => self::runs(runs, loaded, out).await,
-        Command::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
-        Command::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
-        Command::Replay(replay) => self::replay::run(replay, &loaded, out).await,
-        Command::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
-        Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
+        CliCommand::Chat(chat) => self::chat(chat, loaded, out, errors).await,
+        CliCommand::Serve(_) => serve::serve(cli, loaded, out, errors).await,
+        CliCommand::Plan(plan) => self::plan(plan, loaded, out).await,
+        CliCommand::Runs(runs) => self::runs(runs, loaded, out).await,
+        CliCommand::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
+        CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
+        CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
+        CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
+        CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
         // Answered above.
-        Command::Check(_) => Ok(Exit::Completed),
+        CliCommand::Check(_) => Ok(Exit::Completed),
     }
 }
 
-fn read(cli: &Cli) -> (Loaded, Faults) {
+fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     let user = match &cli.command {
-        Command::Chat(chat) => chat.user.clone(),
-        Command::Plans(plans) => plans.user.clone(),
-        Command::Approvals(approvals) => approvals.user.clone(),
+        CliCommand::Chat(chat) => chat.user.clone(),
+        CliCommand::Plans(plans) => plans.user.clone(),
+        CliCommand::Approvals(approvals) => approvals.user.clone(),
         _ => None,
     };
     let addr = match &cli.command {
-        Command::Serve(serve) => serve.addr.clone(),
+        CliCommand::Serve(serve) => serve.addr.clone(),
         _ => None,
     };
     let flags =
-        Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
+        ConfigFlags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
     // A variable that is not text is none of ours.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     // A key for a server is no part of the configuration.
@@ -151,18 +151,22 @@ fn log(config: &Config) -> Result<(), Failure> {
 
 /// Whoever answers: an engine here, or the server that owns the data directory. `as_user` says that the
 /// command line names who asks.
-async fn assistant(loaded: Loaded, asking: Asking, as_user: bool) -> Result<Box<dyn Assistant>, Failure> {
+async fn assistant(
+    loaded: LoadedConfig,
+    asking: Asking,
+    as_user: bool,
+) -> Result<Box<dyn Assistant>, Failure> {
     match engine::start(loaded.clone(), asking).await {
         Err(owned) if remote::is_owned(&owned) => {
-            Ok(Box::new(Caller::new(&loaded, owned, asking, as_user).await?))
+            Ok(Box::new(ServerClient::new(&loaded, owned, asking, as_user).await?))
         }
         started => started,
     }
 }
 
 async fn chat<W: Write, E: Write>(
-    chat: args::Chat,
-    loaded: Loaded,
+    chat: args::ChatArgs,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -182,13 +186,19 @@ async fn chat<W: Write, E: Write>(
         Some(message) => {
             // What waits is asked where a person sits on both sides.
             let asked = !chat.json && io::stdin().is_terminal() && io::stdout().is_terminal();
-            let mut turns: Box<dyn Turns> =
-                if asked { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
+            let mut turns: Box<dyn Turns> = if asked {
+                Box::new(InteractivePrompt::new(&data_dir)?)
+            } else {
+                Box::new(LineInput::of_stdin())
+            };
             desk.once(message, chat.session, turns.as_mut()).await.map(|(exit, _)| exit)
         }
         None => {
-            let mut turns: Box<dyn Turns> =
-                if typed { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
+            let mut turns: Box<dyn Turns> = if typed {
+                Box::new(InteractivePrompt::new(&data_dir)?)
+            } else {
+                Box::new(LineInput::of_stdin())
+            };
             desk.conversation(turns.as_mut(), chat.session).await
         }
     };
@@ -197,7 +207,11 @@ async fn chat<W: Write, E: Write>(
     stopped.map(|()| exit)
 }
 
-async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+async fn plan<W: Write>(
+    plan: args::PlanArgs,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
     let assistant = assistant(loaded, Asking::default(), false).await?;
     let draft = assistant.draft(&plan.message).await;
     assistant.stop().await?;
@@ -219,7 +233,11 @@ async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -
     Ok(Exit::Completed)
 }
 
-async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+async fn runs<W: Write>(
+    runs: args::Runs,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
     let past = past::open(&loaded).await?;
     match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
@@ -229,7 +247,7 @@ async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -
         }
         RunsCommand::Show { run, events, mermaid } => {
             let (journal, state) = past.run(run).await?;
-            show::run(out, &journal, &state, show::Parts { mermaid, events }, &zone)?;
+            show::run(out, &journal, &state, show::ShownParts { mermaid, events }, &zone)?;
         }
     }
     Ok(Exit::Completed)
@@ -237,8 +255,8 @@ async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -
 
 /// Scenes are looked at also where the configuration has faults: everything is told at once.
 async fn check<W: Write>(
-    loaded: Loaded,
-    faults: Faults,
+    loaded: LoadedConfig,
+    faults: ConfigFaults,
     live: bool,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Cause, Decision, Event, Maker, Matter, Outcome, PlanMade, Question, RequestedCall, UNCONFIRMED, Verdict,
+    ApprovalSubject, Decision, Event, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall,
+    UNCONFIRMED, Verdict,
 };
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ pub enum Mark {
 
 /// One line worth telling.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct NarrationLine {
     /// What it is about.
     pub mark: Mark,
     /// Its words, one line, without anything that steers a terminal.
@@ -44,7 +45,7 @@ pub struct Line {
 
 /// A tool call as a scene's model asked for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct RequestedToolCall {
     /// The step.
     pub step: u32,
     /// The tool.
@@ -60,7 +61,7 @@ pub struct Asked {
 pub struct Narrator {
     /// Scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
-    calls: BTreeMap<u32, Asked>,
+    calls: BTreeMap<u32, RequestedToolCall>,
     questions: BTreeMap<u32, String>,
     /// The plan in force.
     plan: Option<Plan>,
@@ -70,8 +71,8 @@ pub struct Narrator {
 
 impl Narrator {
     /// The lines that `event` is worth, often none.
-    pub fn tell(&mut self, event: &Event) -> Vec<Line> {
-        let line = |mark, text| vec![Line { mark, text }];
+    pub fn tell(&mut self, event: &Event) -> Vec<NarrationLine> {
+        let line = |mark, text| vec![NarrationLine { mark, text }];
         match event {
             Event::RunResumed { .. } => line(Mark::Note, "carried on after an interruption".to_owned()),
             Event::ModelFailed { error, .. } => line(
@@ -96,16 +97,21 @@ impl Narrator {
             }
             Event::ApprovalRequired { matter, needed, .. } => {
                 let what = match matter {
-                    Matter::Plan { version } => format!("plan {version}: waits for a person's approval"),
-                    Matter::Call { call } => format!("{}: waits for a person's approval", self.called(*call)),
-                    Matter::Outcome { call } => {
+                    ApprovalSubject::Plan { version } => {
+                        format!("plan {version}: waits for a person's approval")
+                    }
+                    ApprovalSubject::Call { call } => {
+                        format!("{}: waits for a person's approval", self.called(*call))
+                    }
+                    ApprovalSubject::Outcome { call } => {
                         format!("{}: a person has to say what became of it", self.called(*call))
                     }
                 };
                 line(Mark::Asks, format!("{what}{}", behind(&needed.why.join("; "))))
             }
             Event::Decided { matter, decision, by, note, .. } => {
-                if let (Matter::Call { call }, Decision::Edited { arguments, .. }) = (matter, decision)
+                if let (ApprovalSubject::Call { call }, Decision::Edited { arguments, .. }) =
+                    (matter, decision)
                     && let Some(asked) = self.calls.get_mut(call)
                 {
                     asked.arguments = arguments.clone();
@@ -145,7 +151,7 @@ impl Narrator {
                 let undone = self.called(*undoes);
                 self.calls.insert(
                     requested.call,
-                    Asked {
+                    RequestedToolCall {
                         step,
                         tool: requested.tool.clone(),
                         arguments: requested.arguments.clone(),
@@ -232,15 +238,15 @@ impl Narrator {
     }
 
     /// The call with this ordinal.
-    pub fn call(&self, call: u32) -> Option<&Asked> {
+    pub fn call(&self, call: u32) -> Option<&RequestedToolCall> {
         self.calls.get(&call)
     }
 
     /// `plan 1`, or a call.
-    fn matter(&self, matter: Matter) -> String {
+    fn matter(&self, matter: ApprovalSubject) -> String {
         match matter {
-            Matter::Plan { version } => format!("plan {version}"),
-            Matter::Call { call } | Matter::Outcome { call } => self.called(call),
+            ApprovalSubject::Plan { version } => format!("plan {version}"),
+            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => self.called(call),
         }
     }
 
@@ -257,19 +263,21 @@ impl Narrator {
         }
     }
 
-    fn plan(&mut self, made: &PlanMade) -> Vec<Line> {
+    fn plan(&mut self, made: &PlanMade) -> Vec<NarrationLine> {
         let PlanMade { version, cause, maker, plan, by: person, why, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
-            (n, Cause::Continuation) => format!("plan {n}, for what is missing"),
-            (n, Cause::Feedback) => format!("plan {n}, changed as was wanted"),
-            (n, Cause::Edit) => format!("plan {n}, changed by hand"),
-            (n, Cause::Request) => format!("plan {n}"),
+            (n, PlanCause::Continuation) => format!("plan {n}, for what is missing"),
+            (n, PlanCause::Feedback) => format!("plan {n}, changed as was wanted"),
+            (n, PlanCause::Edit) => format!("plan {n}, changed by hand"),
+            (n, PlanCause::Request) => format!("plan {n}"),
         };
         let by = match (maker, person) {
-            (Maker::Person, Some(person)) => format!(" (by {})", one_line(person)),
-            (Maker::Deterministic | Maker::Person, _) => String::new(),
-            (Maker::Fallback, _) => " (degraded: by the embedded rules, since no model gave one)".to_owned(),
+            (PlanMaker::Person, Some(person)) => format!(" (by {})", one_line(person)),
+            (PlanMaker::Deterministic | PlanMaker::Person, _) => String::new(),
+            (PlanMaker::Fallback, _) => {
+                " (degraded: by the embedded rules, since no model gave one)".to_owned()
+            }
         };
         let steps = if plan.steps.is_empty() {
             "no scene is needed".to_owned()
@@ -278,29 +286,34 @@ impl Narrator {
         };
         let reason = why.as_deref().unwrap_or(&plan.reasoning);
         let head = format!("{which}: {steps}{by}{}", behind(reason));
-        let mut lines = vec![Line { mark: Mark::Plan, text: head }];
+        let mut lines = vec![NarrationLine { mark: Mark::Plan, text: head }];
         for step in &plan.steps {
             self.steps.insert(step.step_number, (step.scene_name.clone(), one_line(&step.purpose)));
         }
-        lines.extend(steps_of(plan).into_iter().map(|text| Line { mark: Mark::Plan, text }));
-        if let (Some(before), Cause::Feedback | Cause::Edit) = (&self.plan, cause) {
+        lines.extend(steps_of(plan).into_iter().map(|text| NarrationLine { mark: Mark::Plan, text }));
+        if let (Some(before), PlanCause::Feedback | PlanCause::Edit) = (&self.plan, cause) {
             let mut changes = diff(before, plan);
             if changes.is_empty() {
                 changes.push("nothing is different in its steps".to_owned());
             }
             let told = changes.iter().map(|line| format!("  {}", short(line, WORDS)));
-            lines.extend(told.map(|text| Line { mark: Mark::Note, text }));
+            lines.extend(told.map(|text| NarrationLine { mark: Mark::Note, text }));
         }
         self.plan = Some(plan.clone());
         lines
     }
 
-    fn reply(&mut self, step: u32, calls: &[RequestedCall], question: Option<&Question>) -> Vec<Line> {
+    fn reply(
+        &mut self,
+        step: u32,
+        calls: &[RequestedCall],
+        question: Option<&Question>,
+    ) -> Vec<NarrationLine> {
         let mut lines = Vec::new();
         for call in calls {
             let refused = call.problem.is_some();
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-            self.calls.insert(call.call, Asked { step, tool, arguments, refused });
+            self.calls.insert(call.call, RequestedToolCall { step, tool, arguments, refused });
             if let Some(problem) = &call.problem {
                 let text = format!(
                     "{}: not called [{}]{}",
@@ -308,7 +321,7 @@ impl Narrator {
                     problem.code,
                     behind(&problem.message)
                 );
-                lines.push(Line { mark: Mark::Failed, text });
+                lines.push(NarrationLine { mark: Mark::Failed, text });
             }
         }
         if let Some(question) = question {
@@ -317,7 +330,7 @@ impl Narrator {
         lines
     }
 
-    fn outcome(&self, call: u32, outcome: &Outcome, millis: u64) -> Vec<Line> {
+    fn outcome(&self, call: u32, outcome: &Outcome, millis: u64) -> Vec<NarrationLine> {
         if self.calls.get(&call).is_some_and(|asked| asked.refused) {
             return Vec::new();
         }
@@ -343,7 +356,7 @@ impl Narrator {
                 ),
             ),
         };
-        vec![Line { mark, text: format!("{}: {how}", self.called(call)) }]
+        vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }]
     }
 }
 
@@ -374,11 +387,11 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-fn line_of(line: Line) -> Vec<Line> {
+fn line_of(line: NarrationLine) -> Vec<NarrationLine> {
     vec![line]
 }
 
-fn check(round: u32, verdict: &Verdict, degraded: bool) -> Line {
+fn check(round: u32, verdict: &Verdict, degraded: bool) -> NarrationLine {
     let check = if round == 1 { "check".to_owned() } else { format!("check {round}") };
     let missing = verdict.missing_information.as_deref().filter(|text| !text.trim().is_empty());
     let why = behind(missing.unwrap_or(&verdict.reasoning));
@@ -394,7 +407,7 @@ fn check(round: u32, verdict: &Verdict, degraded: bool) -> Line {
     } else {
         (Mark::Asks, format!("{check}: only the user can say what is missing{why}"))
     };
-    Line { mark, text }
+    NarrationLine { mark, text }
 }
 
 fn behind(text: &str) -> String {

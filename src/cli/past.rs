@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use proscenium::Answer;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
 use proscenium::store::{
@@ -12,7 +12,7 @@ use proscenium::store::{
 use secrecy::ExposeSecret;
 
 use super::failure::Failure;
-use super::table::RunRow;
+use super::table::RunTableRow;
 use super::{address, remote};
 
 /// Most ids among which one is looked for by how it begins.
@@ -31,7 +31,7 @@ pub struct Past {
 
 /// Opens the store for reading: the runs of the configured tenant; while a server owns the data directory,
 /// those that it would tell, of the tenant of the key that it is shown, or of its own.
-pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
+pub async fn open(loaded: &LoadedConfig) -> Result<Past, Failure> {
     let dir = &loaded.config.store.data_dir;
     let store = Store::open_reading(dir).await.map_err(failure)?;
     let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());
@@ -77,13 +77,13 @@ impl Past {
     }
 
     /// The last runs, the newest first.
-    pub async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, Failure> {
+    pub async fn runs(&self, limit: u32) -> Result<Vec<RunTableRow>, Failure> {
         let page = Page { limit, after: None };
         let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
             let usage = self.state(row.run).await?.1.usage;
-            runs.push(RunRow {
+            runs.push(RunTableRow {
                 run: row.run,
                 at: row.created,
                 status: row.status,

@@ -5,21 +5,21 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::plan::{self, Plan, TaskId};
-use proscenium::planner::{Choice, Wish};
+use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{Envelope, Event, RunState, RunStatus};
 use proscenium::store::{Code, DataDir, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
 
-use super::assistant::{Asking, Office, Order, Target};
+use super::assistant::{Asking, Office, OrderTarget, RunOrder};
 use super::failure::{Exit, Failure};
 use super::follow::{Show, follow, heard};
 use super::output::{self, Output};
 use super::past::{self, Past};
 use super::plans_args::{Plans, PlansCommand};
-use super::remote::Server;
+use super::remote::RemoteServer;
 use super::signals::Signals;
 use super::text::{clean, one_line};
 use super::{address, engine, remote, show, table, waits};
@@ -30,7 +30,7 @@ const LONGEST: u64 = 1024 * 1024;
 /// Does it.
 pub async fn run<W: Write, E: Write>(
     plans: Plans,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -72,26 +72,26 @@ pub async fn run<W: Write, E: Write>(
             return Ok(Exit::Completed);
         }
         PlansCommand::Approve { task, version, hash, only, note, json } => {
-            (task, Wish::Approve { version, hash, hold: only }, note, json)
+            (task, CommandAction::Approve { version, hash, hold: only }, note, json)
         }
         PlansCommand::Modify { task, words, file, version, note, json } => {
             let wish = match (words, file) {
-                (Some(words), _) => Wish::Modify { words, version },
+                (Some(words), _) => CommandAction::Modify { words, version },
                 (None, Some(file)) => {
                     let (plan, seen) = read(&file)?;
-                    Wish::Edit { plan, version: version.or(seen) }
+                    CommandAction::Edit { plan, version: version.or(seen) }
                 }
                 (None, None) => return Err(Failure::usage("plan.no_feedback", "say what is to change")),
             };
             (task, wish, note, json)
         }
-        PlansCommand::Cancel { task, note, json } => (task, Wish::Cancel, note, json),
-        PlansCommand::Resume { task, json } => (task, Wish::Reopen, None, json),
+        PlansCommand::Cancel { task, note, json } => (task, CommandAction::Cancel, note, json),
+        PlansCommand::Resume { task, json } => (task, CommandAction::Reopen, None, json),
     };
     let row = past.plan(task).await?;
-    let change = Change {
-        of: Target { run: row.run, task },
-        order: Order { wish, note },
+    let change = RunRequest {
+        of: OrderTarget { run: row.run, task },
+        order: RunOrder { wish, note },
         as_user: plans.user.is_some(),
         json,
     };
@@ -117,18 +117,18 @@ async fn document<W: Write>(
 }
 
 /// Something that a person wants done with a run.
-pub struct Change {
+pub struct RunRequest {
     /// The run.
-    pub of: Target,
+    pub of: OrderTarget,
     /// What.
-    pub order: Order,
+    pub order: RunOrder,
     /// The command line says who wants it.
     pub as_user: bool,
     /// What happens is not told.
     pub json: bool,
 }
 
-impl Change {
+impl RunRequest {
     /// Has it carried out where the data directory is owned, and shows what comes of it. Gives the run as it
     /// then is, and the status to end with.
     ///
@@ -137,7 +137,7 @@ impl Change {
     pub async fn carry_out<W: Write, E: Write>(
         self,
         past: Past,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         out: &mut Output<W>,
         errors: &mut Output<E>,
     ) -> Result<(RunState, Exit), Failure> {
@@ -154,7 +154,7 @@ impl Change {
             }
             Err(failure) if remote::is_owned(&failure) => {
                 let url = address::find(&data_dir, failure)?.url;
-                let server = Server::at(url, past, self.as_user)?;
+                let server = RemoteServer::at(url, past, self.as_user)?;
                 self.by(&server, &mut signals, out, errors).await
             }
             Err(failure) => Err(failure),
@@ -175,14 +175,14 @@ impl Change {
         let ticket = heard(office.order(of, order), signals, &mut stop, errors).await?;
         let answer = follow(ticket, signals, stop, show, out, errors).await?;
         let state = office.state(of.run).await?;
-        let changes = matches!(wish, Wish::Modify { .. } | Wish::Edit { .. });
+        let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
             let what = format!("the plan is as it was [{}]: {}", fault.code, fault.message);
             return Err(Failure::new("plan.not_modified", what)
                 .help("say it in other words, or give a plan with --file"));
         }
         if !json {
-            if matches!(wish, Wish::Cancel) {
+            if matches!(wish, CommandAction::Cancel) {
                 writeln!(out, "\nPlan {} is {}.", of.task, state.plan_status.name())?;
             }
             if !changes {
@@ -196,26 +196,28 @@ impl Change {
 }
 
 /// The status of a command that wanted this done, where the run came to stand so.
-fn exit(wish: &Wish, status: RunStatus) -> Exit {
-    let stops = matches!(wish, Wish::Cancel | Wish::Decide { choice: Choice::No, .. });
-    let tells = matches!(wish, Wish::Decide { choice: Choice::Done | Choice::NotDone, .. });
+fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
+    let stops =
+        matches!(wish, CommandAction::Cancel | CommandAction::Decide { choice: ApproverChoice::No, .. });
+    let tells =
+        matches!(wish, CommandAction::Decide { choice: ApproverChoice::Done | ApproverChoice::NotDone, .. });
     match status {
         RunStatus::Cancelled if stops => Exit::Completed,
         status if status.is_terminal() && tells => Exit::Completed,
-        RunStatus::Waiting if matches!(wish, Wish::Approve { hold: true, .. }) => Exit::Completed,
+        RunStatus::Waiting if matches!(wish, CommandAction::Approve { hold: true, .. }) => Exit::Completed,
         status => Exit::of(status),
     }
 }
 
-async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Result<(), Failure> {
+async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &LoadedConfig) -> Result<(), Failure> {
     let row = past.plan(task).await?;
     let dir = &loaded.config.store.data_dir;
     let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());
     let owned = match DataDir::open(dir) {
         Ok(owned) => owned,
         Err(error) if error.kind() == Code::InUse => {
-            let server = Server::at(address::find(dir, failure(error))?.url, past, as_user)?;
-            return server.delete(Target { run: row.run, task }).await;
+            let server = RemoteServer::at(address::find(dir, failure(error))?.url, past, as_user)?;
+            return server.delete(OrderTarget { run: row.run, task }).await;
         }
         Err(error) => return Err(failure(error)),
     };
@@ -344,18 +346,18 @@ mod tests {
 
     #[test]
     fn a_command_that_stopped_what_it_should_has_done_its_work() {
-        let decide = |choice| Wish::Decide { approval: 1, choice, hash: None };
-        let approve = |hold| Wish::Approve { version: None, hash: None, hold };
+        let decide = |choice| CommandAction::Decide { approval: 1, choice, hash: None };
+        let approve = |hold| CommandAction::Approve { version: None, hash: None, hold };
         for (wish, status, expected) in [
             (approve(false), RunStatus::Completed, Exit::Completed),
             (approve(false), RunStatus::Waiting, Exit::NeedsInput),
             (approve(true), RunStatus::Waiting, Exit::Completed),
-            (Wish::Cancel, RunStatus::Cancelled, Exit::Completed),
-            (decide(Choice::No), RunStatus::Cancelled, Exit::Completed),
-            (decide(Choice::Yes), RunStatus::Cancelled, Exit::Failed),
-            (decide(Choice::Done), RunStatus::Partial, Exit::Completed),
-            (decide(Choice::Again), RunStatus::Partial, Exit::Failed),
-            (Wish::Reopen, RunStatus::Partial, Exit::Failed),
+            (CommandAction::Cancel, RunStatus::Cancelled, Exit::Completed),
+            (decide(ApproverChoice::No), RunStatus::Cancelled, Exit::Completed),
+            (decide(ApproverChoice::Yes), RunStatus::Cancelled, Exit::Failed),
+            (decide(ApproverChoice::Done), RunStatus::Partial, Exit::Completed),
+            (decide(ApproverChoice::Again), RunStatus::Partial, Exit::Failed),
+            (CommandAction::Reopen, RunStatus::Partial, Exit::Failed),
         ] {
             assert_eq!(exit(&wish, status), expected, "{wish:?}, {status:?}");
         }

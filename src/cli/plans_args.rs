@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use proscenium::plan::{PlanStatus, TaskId};
-use proscenium::planner::Choice;
+use proscenium::planner::ApproverChoice;
 use serde_json::Value;
 
 use super::args::user;
@@ -163,7 +163,7 @@ pub enum ApprovalsCommand {
         /// What you say: yes or no to a plan or a call; done, not_done or again where nobody knows what
         /// became of a write
         #[arg(value_enum)]
-        decision: Word,
+        decision: DecisionWord,
         /// With yes to a call: the arguments to call it with instead, a JSON object
         #[arg(long, value_name = "JSON", value_parser = arguments)]
         arguments: Option<Value>,
@@ -182,7 +182,7 @@ pub enum ApprovalsCommand {
 /// What a person can say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Word {
+pub enum DecisionWord {
     /// It may be done.
     Yes,
     /// It is not to be done.
@@ -195,17 +195,17 @@ pub enum Word {
     Again,
 }
 
-impl Word {
+impl DecisionWord {
     /// The choice that it makes; `None` where arguments go with something that is no yes.
-    pub fn choice(self, arguments: Option<Value>) -> Option<Choice> {
+    pub fn choice(self, arguments: Option<Value>) -> Option<ApproverChoice> {
         match (self, arguments) {
-            (Word::Yes, Some(arguments)) => Some(Choice::Edited(arguments)),
+            (DecisionWord::Yes, Some(arguments)) => Some(ApproverChoice::Edited(arguments)),
             (_, Some(_)) => None,
-            (Word::Yes, None) => Some(Choice::Yes),
-            (Word::No, None) => Some(Choice::No),
-            (Word::Done, None) => Some(Choice::Done),
-            (Word::NotDone, None) => Some(Choice::NotDone),
-            (Word::Again, None) => Some(Choice::Again),
+            (DecisionWord::Yes, None) => Some(ApproverChoice::Yes),
+            (DecisionWord::No, None) => Some(ApproverChoice::No),
+            (DecisionWord::Done, None) => Some(ApproverChoice::Done),
+            (DecisionWord::NotDone, None) => Some(ApproverChoice::NotDone),
+            (DecisionWord::Again, None) => Some(ApproverChoice::Again),
         }
     }
 }
@@ -215,7 +215,7 @@ fn task(given: &str) -> Result<TaskId, uuid::Error> {
 }
 
 fn status(given: &str) -> Result<PlanStatus, String> {
-    PlanStatus::named(given).ok_or_else(|| {
+    PlanStatus::from_name(given).ok_or_else(|| {
         let names: Vec<&str> = PlanStatus::ALL.into_iter().map(PlanStatus::name).collect();
         format!("a plan is {}", names.join(", "))
     })

@@ -11,17 +11,17 @@ use console::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use proscenium::run::{Envelope, Event, Subject};
 
-use super::narrate::{Line, Mark, Narrator};
+use super::narrate::{Mark, NarrationLine, Narrator};
 use super::text::{one_line, short};
 
 /// Fed with the events of one run, in their order.
-pub struct Progress<W> {
+pub struct ProgressDisplay<W> {
     out: W,
     narrator: Narrator,
     spinners: Option<Spinners>,
 }
 
-impl<W: Write> Progress<W> {
+impl<W: Write> ProgressDisplay<W> {
     /// Plain lines: no escapes, one line an event worth telling.
     pub fn plain(out: W) -> Self {
         Self { out, narrator: Narrator::default(), spinners: None }
@@ -67,7 +67,7 @@ impl<W: Write> Progress<W> {
     }
 }
 
-fn sign(line: &Line) -> String {
+fn sign(line: &NarrationLine) -> String {
     // A plan's steps are indented already.
     if line.text.starts_with(' ') {
         return " ".to_owned();

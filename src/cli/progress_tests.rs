@@ -3,7 +3,7 @@ use super::*;
 use proscenium::run::RunStatus;
 
 fn plain(journal: &[Envelope<Event>]) -> String {
-    let mut progress = Progress::plain(Vec::new());
+    let mut progress = ProgressDisplay::plain(Vec::new());
     for envelope in journal {
         progress.show(envelope).unwrap();
     }
@@ -85,7 +85,7 @@ fn a_plan_by_the_embedded_rules_says_so() {
 #[test]
 fn on_a_terminal_the_same_lines_are_written_above_the_spinners() {
     let journal = recorded::two_scenes();
-    let mut live = Progress::live(Vec::new(), ProgressDrawTarget::hidden());
+    let mut live = ProgressDisplay::live(Vec::new(), ProgressDrawTarget::hidden());
     for envelope in &journal {
         live.show(envelope).unwrap();
     }

@@ -1,10 +1,10 @@
 //! Recorded runs for the tests of what is shown: envelopes written by hand.
 
-use proscenium::plan::{DependsOn, Plan, Problem, Step, StepStatus, TaskId};
+use proscenium::plan::{DependsOn, Plan, PlanProblem, Step, StepStatus, TaskId};
 use proscenium::run::{
-    Cause, Context, Decision, Effect, Envelope, Event, Fault, Maker, Matter, Needed, Outcome, PlanMade,
-    Question, Repeat, Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId,
-    Settings, Subject, TenantId, Undo, Usage, Verdict,
+    ApprovalSubject, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
+    PlanMaker, Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued, RunStarted,
+    RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Undo, Usage, Verdict,
 };
 use proscenium::{Answer, AnswerUsage, Metadata, Timings};
 use serde_json::{Value, json};
@@ -52,14 +52,14 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
     }
 }
 
-pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> PlanMade {
+pub fn made(version: u32, maker: PlanMaker, reasoning: &str, steps: Vec<Step>) -> PlanMade {
     let plan = Plan {
         needs_execution: !steps.is_empty(),
         reasoning: reasoning.to_owned(),
         steps,
         ..Plan::default()
     };
-    let cause = if version == 1 { Cause::Request } else { Cause::Continuation };
+    let cause = if version == 1 { PlanCause::Request } else { PlanCause::Continuation };
     PlanMade::new(version, cause, maker, plan)
 }
 
@@ -78,7 +78,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             context: Context::default(),
             confirmed: Vec::new(),
         }),
-        Event::Planning { version: 1, cause: Cause::Request },
+        Event::Planning { version: 1, cause: PlanCause::Request },
     ]
 }
 
@@ -161,7 +161,7 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
         replied(1),
         Event::PlanCreated(made(
             1,
-            Maker::Deterministic,
+            PlanMaker::Deterministic,
             "User needs weather\nand vacation request",
             vec![
                 step(
@@ -203,10 +203,10 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
                 ..Verdict::default()
             },
         ),
-        Event::Planning { version: 2, cause: Cause::Continuation },
+        Event::Planning { version: 2, cause: PlanCause::Continuation },
         Event::Replanned(made(
             2,
-            Maker::Deterministic,
+            PlanMaker::Deterministic,
             "Approvers are missing",
             vec![step(3, "VacationManagement", "Find the approvers", &["GetApprovers"], &[2])],
         )),
@@ -231,7 +231,7 @@ pub fn failed_step() -> Vec<Envelope<Event>> {
     events.extend([
         Event::PlanCreated(made(
             1,
-            Maker::Deterministic,
+            PlanMaker::Deterministic,
             "",
             vec![step(1, "Weather", "Weather", &[], &[]), step(2, "VacationManagement", "Ask", &[], &[1])],
         )),
@@ -277,7 +277,7 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
     events.extend([
         Event::PlanCreated(made(
             1,
-            Maker::Deterministic,
+            PlanMaker::Deterministic,
             "Vacation",
             vec![step(1, "VacationManagement", "Ask for three days off", &["MakeRequest"], &[])],
         )),
@@ -319,11 +319,11 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
         Event::ReplyRejected {
             call: 1,
             problems: vec![
-                Problem::new(
+                PlanProblem::new(
                     "plan.unknown_scene",
                     "step 1: there is no scene \"Wether\"; scenes are Weather",
                 ),
-                Problem::new("plan.circle", "steps 1 and 2 wait for each other"),
+                PlanProblem::new("plan.circle", "steps 1 and 2 wait for each other"),
             ],
         },
         Event::ModelAsked {
@@ -337,7 +337,7 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
         replied(2),
         Event::PlanCreated(made(
             1,
-            Maker::Fallback,
+            PlanMaker::Fallback,
             "",
             vec![step(1, "Weather", "Weather in Milan", &[], &[])],
         )),
@@ -350,15 +350,15 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
 }
 
 /// That a person has to say yes.
-fn needed(hash: &str, why: &str) -> Needed {
-    Needed { hash: hash.to_owned(), why: vec![why.to_owned()], ..Needed::default() }
+fn needed(hash: &str, why: &str) -> RequiredApproval {
+    RequiredApproval { hash: hash.to_owned(), why: vec![why.to_owned()], ..RequiredApproval::default() }
 }
 
-fn put(approval: u32, matter: Matter, needed: Needed) -> [Event; 2] {
+fn put(approval: u32, matter: ApprovalSubject, needed: RequiredApproval) -> [Event; 2] {
     [Event::ApprovalRequired { approval, matter, needed }, Event::RunWaiting {}]
 }
 
-pub fn decided(approval: u32, matter: Matter, decision: Decision, note: Option<&str>) -> Event {
+pub fn decided(approval: u32, matter: ApprovalSubject, decision: Decision, note: Option<&str>) -> Event {
     Event::Decided {
         approval,
         matter,
@@ -373,7 +373,7 @@ const WRITES: &str = "step 1: MakeRequest of VacationManagement writes";
 
 fn vacation(purpose: &str) -> PlanMade {
     let steps = vec![step(1, "VacationManagement", purpose, &["MakeRequest"], &[])];
-    made(1, Maker::Deterministic, "Vacation", steps)
+    made(1, PlanMaker::Deterministic, "Vacation", steps)
 }
 
 /// A plan that waits for a yes.
@@ -382,7 +382,7 @@ pub fn plan_waits() -> Vec<Envelope<Event>> {
     let needed = needed("hash-1", WRITES);
     let made = PlanMade { approval: Some(needed.clone()), ..vacation("Ask for three days off") };
     events.push(Event::PlanCreated(made));
-    events.extend(put(1, Matter::Plan { version: 1 }, needed));
+    events.extend(put(1, ApprovalSubject::Plan { version: 1 }, needed));
     journal(events)
 }
 
@@ -413,7 +413,7 @@ pub fn call_waits() -> Vec<Envelope<Event>> {
         }
         events.push(event);
     }
-    events.extend(put(1, Matter::Call { call: 1 }, needed));
+    events.extend(put(1, ApprovalSubject::Call { call: 1 }, needed));
     journal(events)
 }
 
@@ -423,14 +423,14 @@ pub fn changed_and_approved() -> Vec<Envelope<Event>> {
     let needed = needed("hash-3", WRITES);
     events.push(Event::PlanEdited(PlanMade {
         version: 2,
-        cause: Cause::Edit,
-        maker: Maker::Person,
+        cause: PlanCause::Edit,
+        maker: PlanMaker::Person,
         approval: Some(needed.clone()),
         by: Some("lucia".to_owned()),
         why: Some("two are enough".to_owned()),
         ..vacation("Ask for two days off")
     }));
-    let matter = Matter::Plan { version: 2 };
+    let matter = ApprovalSubject::Plan { version: 2 };
     events.extend(put(2, matter, needed));
     events.push(decided(2, matter, Decision::Yes { hold: false }, Some("less is fine")));
     events.push(Event::StepStarted { step: 1 });
@@ -448,14 +448,14 @@ pub fn changed_twice() -> Vec<Envelope<Event>> {
         let needed = needed(&format!("hash-{version}"), WRITES);
         events.push(Event::PlanEdited(PlanMade {
             version,
-            cause: Cause::Edit,
-            maker: Maker::Person,
+            cause: PlanCause::Edit,
+            maker: PlanMaker::Person,
             approval: Some(needed.clone()),
             by: Some("lucia".to_owned()),
             why: Some(why.to_owned()),
             ..vacation(purpose)
         }));
-        events.extend(put(version, Matter::Plan { version }, needed));
+        events.extend(put(version, ApprovalSubject::Plan { version }, needed));
     }
     journal(events)
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use proscenium::planner::{Choice, Wish};
+use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{ApprovalId, RunId, RunState};
 use proscenium::store::Code;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::assistant::{Office, Order, Target, Ticket};
+use super::assistant::{FollowedTicket, Office, OrderTarget, RunOrder};
 use super::failure::Failure;
 use super::followed::Followed;
 use super::past::Past;
@@ -44,7 +44,7 @@ pub fn key() -> Option<SecretString> {
 }
 
 /// A stream of a run's events.
-pub enum Stream {
+pub enum RemoteStream {
     /// It tells them from now on.
     Open(Response),
     /// The server would not tell them just now.
@@ -55,14 +55,14 @@ pub enum Stream {
 
 /// A server, and the store that it works with.
 #[derive(Clone)]
-pub struct Server {
+pub struct RemoteServer {
     client: Client,
     url: String,
     key: Option<SecretString>,
     past: Past,
 }
 
-impl Server {
+impl RemoteServer {
     /// The server at `url`. `as_user` says that the command line names who asks.
     ///
     /// # Errors
@@ -95,14 +95,14 @@ impl Server {
 
     /// What a run's server says for as long as the run is under way, from behind the event of the number
     /// `told`; no words where there is no such stream.
-    pub async fn events(&self, run: RunId, told: u64) -> Stream {
+    pub async fn events(&self, run: RunId, told: u64) -> RemoteStream {
         let request = self.request(Method::GET, &format!("/api/runs/{run}/events"));
         let sent = request.header("last-event-id", format!("{told}.0")).send();
         match tokio::time::timeout(HEAD, sent).await {
-            Ok(Ok(response)) if response.status().is_success() => Stream::Open(response),
-            Ok(Err(error)) if error.is_connect() => Stream::Unreachable,
+            Ok(Ok(response)) if response.status().is_success() => RemoteStream::Open(response),
+            Ok(Err(error)) if error.is_connect() => RemoteStream::Unreachable,
             // It may be at its limits, or hang: that is said by somebody who is there.
-            Ok(_) | Err(_) => Stream::Refused,
+            Ok(_) | Err(_) => RemoteStream::Refused,
         }
     }
 
@@ -122,7 +122,7 @@ impl Server {
     }
 
     /// Deletes a plan with its run.
-    pub async fn delete(&self, of: Target) -> Result<(), Failure> {
+    pub async fn delete(&self, of: OrderTarget) -> Result<(), Failure> {
         self.send(Method::DELETE, &format!("/api/plans/{}", of.task), None).await.map(drop)
     }
 
@@ -230,33 +230,33 @@ async fn read<T: DeserializeOwned>(mut response: Response) -> Result<T, String> 
 }
 
 /// The address and the body of a request that has an order carried out.
-fn said(of: Target, order: &Order) -> Result<(String, Value), Failure> {
-    let Target { run, task } = of;
+fn said(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
+    let OrderTarget { run, task } = of;
     let note = |name: &str| vec![(name.to_owned(), json!(order.note))];
     let seen = |version: Option<u32>| ("version".to_owned(), json!(version));
     let (path, mut fields) = match &order.wish {
-        Wish::Approve { version, hash, hold } => {
+        CommandAction::Approve { version, hash, hold } => {
             let fields =
                 vec![seen(*version), ("hash".to_owned(), json!(hash)), ("execute".to_owned(), json!(!hold))];
             (format!("/api/plans/{task}/approve"), [fields, note("note")].concat())
         }
-        Wish::Modify { words, version } => {
+        CommandAction::Modify { words, version } => {
             (format!("/api/plans/{task}/modify"), vec![("feedback".to_owned(), json!(words)), seen(*version)])
         }
-        Wish::Edit { plan, version } => {
+        CommandAction::Edit { plan, version } => {
             let fields = vec![("plan".to_owned(), json!(plan)), seen(*version)];
             (format!("/api/plans/{task}/modify"), [fields, note("why")].concat())
         }
-        Wish::Cancel => (format!("/api/plans/{task}/cancel"), note("why")),
-        Wish::Reopen => (format!("/api/plans/{task}/resume"), Vec::new()),
-        Wish::Decide { approval, choice, hash } => {
+        CommandAction::Cancel => (format!("/api/plans/{task}/cancel"), note("why")),
+        CommandAction::Reopen => (format!("/api/plans/{task}/resume"), Vec::new()),
+        CommandAction::Decide { approval, choice, hash } => {
             let (decision, arguments) = match choice {
-                Choice::Yes => ("yes", None),
-                Choice::No => ("no", None),
-                Choice::Edited(arguments) => ("yes", Some(arguments)),
-                Choice::Done => ("done", None),
-                Choice::NotDone => ("not_done", None),
-                Choice::Again => ("again", None),
+                ApproverChoice::Yes => ("yes", None),
+                ApproverChoice::No => ("no", None),
+                ApproverChoice::Edited(arguments) => ("yes", Some(arguments)),
+                ApproverChoice::Done => ("done", None),
+                ApproverChoice::NotDone => ("not_done", None),
+                ApproverChoice::Again => ("again", None),
             };
             let fields = vec![
                 ("decision".to_owned(), json!(decision)),
@@ -266,7 +266,7 @@ fn said(of: Target, order: &Order) -> Result<(String, Value), Failure> {
             let id = ApprovalId { run, approval: *approval };
             (format!("/api/approvals/{id}"), [fields, note("note")].concat())
         }
-        Wish::Expire { .. } => {
+        CommandAction::Expire { .. } => {
             return Err(Failure::usage("approval.choice", "an approval expires by itself"));
         }
     };
@@ -275,12 +275,12 @@ fn said(of: Target, order: &Order) -> Result<(String, Value), Failure> {
 }
 
 #[async_trait(?Send)]
-impl Office for Server {
+impl Office for RemoteServer {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         Ok(self.past.run(run).await?.1)
     }
 
-    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+    async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
         let (before, _) = self.past.run(of.run).await?;
         let (path, body) = said(of, &order)?;
         self.send(Method::POST, &path, Some(&body)).await?;
@@ -288,8 +288,8 @@ impl Office for Server {
         let session = session.ok_or_else(|| super::past::unknown(of.run))?;
         let told = before.last().map_or(0, |event| event.seq);
         let alive = match self.events(of.run, told).await {
-            Stream::Open(alive) => Some(alive),
-            Stream::Refused | Stream::Unreachable => None,
+            RemoteStream::Open(alive) => Some(alive),
+            RemoteStream::Refused | RemoteStream::Unreachable => None,
         };
         Ok(Box::new(Followed::new(self.clone(), of.run, session, before, alive)))
     }
@@ -304,30 +304,30 @@ mod tests {
 
     #[test]
     fn each_order_has_its_address_and_says_only_what_was_said() {
-        let of = Target { run: recorded::run_id(), task: recorded::task_id() };
+        let of = OrderTarget { run: recorded::run_id(), task: recorded::task_id() };
         let plan =
             Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), ..Plan::default() };
-        let told = |wish: Wish, note: Option<&str>| {
-            said(of, &Order { wish, note: note.map(str::to_owned) }).unwrap()
+        let told = |wish: CommandAction, note: Option<&str>| {
+            said(of, &RunOrder { wish, note: note.map(str::to_owned) }).unwrap()
         };
         let plans = |what: &str| format!("/api/plans/{}/{what}", of.task);
         assert_eq!(
-            told(Wish::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
+            told(CommandAction::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
             (plans("approve"), json!({"version": 2, "execute": false, "note": "fine"}))
         );
         assert_eq!(
-            told(Wish::Modify { words: "two days".to_owned(), version: None }, None),
+            told(CommandAction::Modify { words: "two days".to_owned(), version: None }, None),
             (plans("modify"), json!({"feedback": "two days"}))
         );
         assert_eq!(
-            told(Wish::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
+            told(CommandAction::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
             (plans("modify"), json!({"plan": plan, "version": 1, "why": "less"}))
         );
-        assert_eq!(told(Wish::Cancel, None), (plans("cancel"), json!({})));
-        assert_eq!(told(Wish::Reopen, None), (plans("resume"), json!({})));
-        let choice = Choice::Edited(json!({"to": "2026-06-16"}));
+        assert_eq!(told(CommandAction::Cancel, None), (plans("cancel"), json!({})));
+        assert_eq!(told(CommandAction::Reopen, None), (plans("resume"), json!({})));
+        let choice = ApproverChoice::Edited(json!({"to": "2026-06-16"}));
         assert_eq!(
-            told(Wish::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
+            told(CommandAction::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
             (
                 format!("/api/approvals/{}.3", of.run),
                 json!({"decision": "yes", "arguments": {"to": "2026-06-16"}, "hash": "h"})

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::llm::{Message, Request};
-use proscenium::replay::{self, Difference, Replayed, Wording};
+use proscenium::replay::{self, PromptDifference, ReplayDifference, ReplayReport};
 use proscenium::run::{Envelope, Event, RunId};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl std::str::FromStr for Recorded {
 /// Replays a run and tells what came of it, or writes its events.
 pub async fn run<W: Write>(
     replay: args::Replay,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let events = recorded(&replay.run, loaded).await?;
@@ -65,7 +65,7 @@ pub async fn run<W: Write>(
     Ok(if replayed.same { Exit::Completed } else { Exit::Failed })
 }
 
-async fn recorded(what: &Recorded, loaded: &Loaded) -> Result<Vec<Envelope<Event>>, Failure> {
+async fn recorded(what: &Recorded, loaded: &LoadedConfig) -> Result<Vec<Envelope<Event>>, Failure> {
     let path = match what {
         Recorded::Run(run) => return past::open(loaded).await?.journal(*run).await,
         Recorded::File(path) => path,
@@ -78,7 +78,7 @@ async fn recorded(what: &Recorded, loaded: &Loaded) -> Result<Vec<Envelope<Event
 }
 
 /// The verdict in words, then every place that differs.
-fn told(out: &mut impl Write, replayed: &Replayed, diff: bool) -> io::Result<()> {
+fn told(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io::Result<()> {
     let held = replayed.held;
     writeln!(
         out,
@@ -151,7 +151,7 @@ fn what(value: &Value) -> &str {
     value["type"].as_str().or(value["action"].as_str()).unwrap_or_default()
 }
 
-fn differs(out: &mut impl Write, difference: &Difference, diff: bool) -> io::Result<()> {
+fn differs(out: &mut impl Write, difference: &ReplayDifference, diff: bool) -> io::Result<()> {
     let (seq, event) = (difference.seq, &difference.event);
     let kind = name(&difference.kind);
     writeln!(out, "\nevent {seq} {event} [{kind}]: {}", short(&difference.why, WHY))?;
@@ -167,7 +167,7 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-fn worded_otherwise(out: &mut impl Write, wording: &Wording) -> io::Result<()> {
+fn worded_otherwise(out: &mut impl Write, wording: &PromptDifference) -> io::Result<()> {
     let (seq, call) = (wording.seq, wording.call);
     writeln!(out, "\nevent {seq} model_asked [wording]: question {call} is worded otherwise")?;
     writeln!(out, "--- recorded: only its hash is known, {}", one_line(&wording.recorded))?;

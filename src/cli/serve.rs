@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::Engine;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::http::{ServeError, Server};
 
-use super::address::{Asked, Left};
+use super::address::{AddressFile, ServerDefaults};
 use super::args::Cli;
 use super::failure::{Exit, Failure};
 use super::output::Output;
@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
     cli: Cli,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -36,7 +36,7 @@ pub async fn serve<W: Write, E: Write>(
         Err(error) => return Err(not_served(engine, &error).await),
     };
     // Before anything new is taken: a request comes after what was left unfinished in its conversation.
-    let unfinished = match engine.carry_on().await {
+    let unfinished = match engine.resume_unfinished().await {
         Ok(unfinished) => unfinished,
         Err(fault) => {
             stop(engine).await?;
@@ -53,8 +53,8 @@ pub async fn serve<W: Write, E: Write>(
         errors.flush()?;
     }
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
-    let asked = Asked { tenant: engine.default_principal().0, values: settings::told(&loaded) };
-    let left = Left::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
+    let asked = ServerDefaults { tenant: engine.default_principal().0, values: settings::told(&loaded) };
+    let left = AddressFile::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
     let mut told = match left.tell(&asked) {
         Ok(()) => true,
         // It serves what can be read; the other commands find it once there is room.
@@ -78,7 +78,7 @@ pub async fn serve<W: Write, E: Write>(
         }
     };
     // However long that takes and however it ends: nobody has died.
-    engine.stops().await;
+    engine.begin_shutdown().await;
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
     errors.flush()?;
     let drained = tokio::select! {
@@ -99,7 +99,7 @@ pub async fn serve<W: Write, E: Write>(
 async fn reload<E: Write>(
     engine: &Engine,
     cli: &Cli,
-    left: &Left,
+    left: &AddressFile,
     errors: &mut Output<E>,
 ) -> Result<(), Failure> {
     let (loaded, faults) = super::read(cli);
@@ -110,7 +110,8 @@ async fn reload<E: Write>(
     let values = settings::told(&loaded);
     match engine.reload(loaded.config).await {
         Ok(restart) => {
-            if let Err(failure) = left.tell(&Asked { tenant: engine.default_principal().0, values }) {
+            if let Err(failure) = left.tell(&ServerDefaults { tenant: engine.default_principal().0, values })
+            {
                 failure.write(errors)?;
             }
             writeln!(errors, "SIGHUP: configuration and scenes were read again")?;

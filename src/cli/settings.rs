@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proscenium::config::{Config, Flags, Loaded, Origin};
+use proscenium::config::{Config, ConfigFlags, LoadedConfig, ValueOrigin};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -14,7 +14,7 @@ const OWN: [&str; 3] = ["store.", "telemetry.", "scenes.dir"];
 const HASH: usize = 16;
 
 /// The keys that are not built in, with a hash of each value.
-pub fn told(loaded: &Loaded) -> BTreeMap<String, String> {
+pub fn told(loaded: &LoadedConfig) -> BTreeMap<String, String> {
     let config = values(&loaded.config);
     let keys = loaded.sources.keys().filter(|key| !is_own(key) && !key.contains(char::is_whitespace));
     keys.map(|key| (key.clone(), hash(&config, key))).collect()
@@ -22,13 +22,13 @@ pub fn told(loaded: &Loaded) -> BTreeMap<String, String> {
 
 /// The variables of the environment with which a server that told `theirs` was not configured, with the keys
 /// that they set.
-pub fn differing<'l>(loaded: &'l Loaded, theirs: &BTreeMap<String, String>) -> Vec<(&'l str, &'l str)> {
+pub fn differing<'l>(loaded: &'l LoadedConfig, theirs: &BTreeMap<String, String>) -> Vec<(&'l str, &'l str)> {
     let ours = values(&loaded.config);
     // What a server has that tells nothing of a key.
-    let builtin = Config::read(None, std::iter::empty(), Flags::default()).0;
+    let builtin = Config::read(None, std::iter::empty(), ConfigFlags::default()).0;
     let builtin = values(&builtin.config);
     let set = loaded.sources.iter().filter_map(|(key, origin)| match origin {
-        Origin::Variable(name) if !is_own(key) => Some((key.as_str(), name.as_str())),
+        ValueOrigin::Variable(name) if !is_own(key) => Some((key.as_str(), name.as_str())),
         _ => None,
     });
     set.filter(|(key, _)| {
@@ -58,9 +58,9 @@ fn hash(config: &Value, key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn loaded(env: &[(&str, &str)]) -> Loaded {
+    fn loaded(env: &[(&str, &str)]) -> LoadedConfig {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Config::load(None, env, Flags::default()).unwrap()
+        Config::load(None, env, ConfigFlags::default()).unwrap()
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use jiff::tz::TimeZone;
 use proscenium::plan::{self, PlanStatus, StepStatus};
 use proscenium::run::{
-    Approval, ApprovalId, CallState, CallStatus, Cause, Decision, Envelope, Event, Fault, Outcome, PlanMade,
-    RunState,
+    Approval, ApprovalId, CallState, CallStatus, Decision, Envelope, Event, Fault, Outcome, PlanCause,
+    PlanMade, RunState,
 };
 
 use super::narrate::steps_of;
@@ -16,7 +16,7 @@ use super::{table, waits};
 
 /// What is shown of a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Parts {
+pub struct ShownParts {
     /// Only the plan, as a Mermaid flowchart.
     pub mermaid: bool,
     /// Also every event.
@@ -28,7 +28,7 @@ pub fn run(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
     state: &RunState,
-    parts: Parts,
+    parts: ShownParts,
     zone: &TimeZone,
 ) -> io::Result<()> {
     if parts.mermaid {
@@ -127,15 +127,15 @@ fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     Ok(())
 }
 
-fn is_change(cause: Cause) -> bool {
-    matches!(cause, Cause::Feedback | Cause::Edit)
+fn is_change(cause: PlanCause) -> bool {
+    matches!(cause, PlanCause::Feedback | PlanCause::Edit)
 }
 
 /// What a person changed in a plan, and why; false where nobody did.
 fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> io::Result<bool> {
     let (Some(before), true) = (before, is_change(made.cause)) else { return Ok(false) };
     let by = made.by.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
-    let how = if made.cause == Cause::Feedback { "changed as was wanted" } else { "changed by hand" };
+    let how = if made.cause == PlanCause::Feedback { "changed as was wanted" } else { "changed by hand" };
     let why = made.why.as_deref().map(|why| format!(": {}", short(why, 300))).unwrap_or_default();
     writeln!(out, "\nVersion {}, {how}{by}{why}", made.version)?;
     let changes = plan::diff(&before.plan, &made.plan);
@@ -282,7 +282,7 @@ mod tests {
     use super::super::recorded;
     use super::*;
 
-    fn shown(journal: &[Envelope<Event>], parts: Parts) -> String {
+    fn shown(journal: &[Envelope<Event>], parts: ShownParts) -> String {
         let mut out = Vec::new();
         let state = proscenium::fold(recorded::run_id(), journal);
         run(&mut out, journal, &state, parts, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_run_is_shown_with_its_plans_its_calls_and_its_answer() {
-        insta::assert_snapshot!(shown(&recorded::two_scenes(), Parts::default()), @r#"
+        insta::assert_snapshot!(shown(&recorded::two_scenes(), ShownParts::default()), @r#"
         Run: 01976c8e-0000-7000-8000-000000000001
         Request: Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie
         Status: completed
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_failed_run_says_why() {
-        insta::assert_snapshot!(shown(&recorded::failed_step(), Parts::default()), @r#"
+        insta::assert_snapshot!(shown(&recorded::failed_step(), ShownParts::default()), @r#"
         Run: 01976c8e-0000-7000-8000-000000000001
         Request: Meteo a Milano, poi ferie
         Status: failed
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_plan_as_a_flowchart_is_all_there_is() {
-        insta::assert_snapshot!(shown(&recorded::two_scenes(), Parts { mermaid: true, events: false }), @r#"
+        insta::assert_snapshot!(shown(&recorded::two_scenes(), ShownParts { mermaid: true, events: false }), @r#"
         flowchart TD
             s1["1. Weather: Get weather information for Milan"]
             s2["2. VacationManagement: Submit vacation request"]
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn every_event_has_a_line() {
         let journal = recorded::needs_input();
-        let text = shown(&journal, Parts { mermaid: false, events: true });
+        let text = shown(&journal, ShownParts { mermaid: false, events: true });
         let lines: Vec<&str> =
             text.lines().skip_while(|line| !line.ends_with("events:")).skip(1).take(journal.len()).collect();
         assert_eq!(lines.len(), journal.len());
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn what_people_decided_and_changed_is_shown() {
-        let text = shown(&recorded::changed_and_approved(), Parts::default());
+        let text = shown(&recorded::changed_and_approved(), ShownParts::default());
         let (_, approvals) = text.split_once("approvals:\n").unwrap();
         insta::assert_snapshot!(approvals.split_once("\n\n").unwrap().0, @r#"
           01976c8e-0000-7000-8000-000000000001.1 plan 1
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_version_that_was_made_and_changed_by_people_is_told_once() {
-        let text = shown(&recorded::changed_twice(), Parts::default());
+        let text = shown(&recorded::changed_twice(), ShownParts::default());
         assert_eq!(text.matches("\nVersion 2, ").count(), 1, "{text}");
         let (_, second) = text.split_once("\nVersion 2, ").unwrap();
         insta::assert_snapshot!(second.split_once("\n\n").unwrap().0, @r#"
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn undone_calls_are_told_with_what_undid_them() {
-        let text = shown(&recorded::undone(), Parts::default());
+        let text = shown(&recorded::undone(), ShownParts::default());
         let (_, calls) = text.split_once("2 tool calls:\n").unwrap();
         insta::assert_snapshot!(calls.split_once("\n\n").unwrap().0, @r#"
           1. step 1 VacationManagement: MakeRequest {"from":"2026-06-15","to":"2026-06-17"}
@@ -458,7 +458,7 @@ mod tests {
         let mut journal = recorded::two_scenes();
         let started = journal.iter().position(|e| matches!(e.body, Event::ToolStarted { .. })).unwrap();
         journal.truncate(started + 1);
-        let text = shown(&journal, Parts::default());
+        let text = shown(&journal, ShownParts::default());
         assert!(text.contains("Status: running") && text.contains("in flight"), "{text}");
     }
 }

@@ -10,7 +10,7 @@ use super::text::{dollars, name, one_line, short};
 
 /// One run in a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunRow {
+pub struct RunTableRow {
     /// The run.
     pub run: RunId,
     /// When its request was accepted.
@@ -29,7 +29,12 @@ pub struct RunRow {
 
 /// Writes the runs as a table. `width` is the terminal's, by which the last column is cut; a pipe
 /// has none, and gets every line whole.
-pub fn runs(out: &mut impl Write, rows: &[RunRow], zone: &TimeZone, width: Option<usize>) -> io::Result<()> {
+pub fn runs(
+    out: &mut impl Write,
+    rows: &[RunTableRow],
+    zone: &TimeZone,
+    width: Option<usize>,
+) -> io::Result<()> {
     if rows.is_empty() {
         writeln!(out, "There are no runs yet.")?;
         return out.flush();
@@ -104,8 +109,8 @@ mod tests {
     use super::super::recorded;
     use super::*;
 
-    fn row(status: RunStatus, llm_calls: u32, cost_nano_usd: u64, request: &str) -> RunRow {
-        RunRow {
+    fn row(status: RunStatus, llm_calls: u32, cost_nano_usd: u64, request: &str) -> RunTableRow {
+        RunTableRow {
             run: recorded::run_id(),
             at: "2026-05-04T07:00:00Z".parse().unwrap(),
             status,
@@ -116,7 +121,7 @@ mod tests {
         }
     }
 
-    fn shown(rows: &[RunRow], width: Option<usize>) -> String {
+    fn shown(rows: &[RunTableRow], width: Option<usize>) -> String {
         let mut out = Vec::new();
         runs(&mut out, rows, &TimeZone::get("Europe/Rome").unwrap(), width).unwrap();
         String::from_utf8(out).unwrap()

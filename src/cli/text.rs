@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use proscenium::unseen;
+use proscenium::invisible;
 
 /// `text` without characters that steer a terminal or turn its reading order: what models, tools
 /// and users write is shown, never obeyed. Line ends and tabs stay.
 pub fn clean(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !unseen::steers(*c)).collect()
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !invisible::is_control_or_bidi(*c)).collect()
 }
 
 /// `text` on one line, with nothing in it that is not seen.
 pub fn one_line(text: &str) -> String {
-    unseen::one_line(text)
+    invisible::one_line(text)
 }
 
 /// `text` on one line, in at most `width` columns; what was cut is marked with `…`.
@@ -27,7 +27,7 @@ pub fn json(value: &serde_json::Value, width: usize) -> String {
 
 /// JSON on one line, with nothing in it that is not seen.
 pub fn whole_json(value: &serde_json::Value) -> String {
-    unseen::json(&value.to_string())
+    invisible::escape_json(&value.to_string())
 }
 
 /// `1 step`, `2 steps`.

@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1_000;
 
 /// What comes next in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum NextInput {
     /// A request.
     Message(String),
     /// `/new`: a new conversation.
@@ -38,7 +38,7 @@ pub trait Turns {
     /// Whether a person sits there.
     fn is_interactive(&self) -> bool;
     /// The next turn.
-    async fn next(&mut self) -> Result<Turn, Failure>;
+    async fn next(&mut self) -> Result<NextInput, Failure>;
     /// Asks the person who sits there; `initial` stands in the line already, to be changed. `None` where
     /// nobody answers.
     async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure>;
@@ -46,19 +46,19 @@ pub trait Turns {
 
 /// Each line that is not empty is a request; commands are for people.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct LineInput<R> {
     // Taken while a thread waits for a line.
     reader: Option<BufReader<R>>,
 }
 
-impl Lines<Stdin> {
+impl LineInput<Stdin> {
     /// The lines of standard input.
     pub fn of_stdin() -> Self {
         Self::new(io::stdin())
     }
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineInput<R> {
     /// The lines of `reader`.
     pub fn new(reader: R) -> Self {
         Self { reader: Some(BufReader::new(reader)) }
@@ -66,20 +66,20 @@ impl<R: Read> Lines<R> {
 }
 
 #[async_trait(?Send)]
-impl<R: Read + Send + 'static> Turns for Lines<R> {
+impl<R: Read + Send + 'static> Turns for LineInput<R> {
     fn is_interactive(&self) -> bool {
         false
     }
 
-    async fn next(&mut self) -> Result<Turn, Failure> {
-        let Some(mut reader) = self.reader.take() else { return Ok(Turn::End) };
+    async fn next(&mut self) -> Result<NextInput, Failure> {
+        let Some(mut reader) = self.reader.take() else { return Ok(NextInput::End) };
         let (reader, line) = aside(move || {
             let line = line(&mut reader);
             (reader, line)
         })
         .await?;
         self.reader = Some(reader);
-        Ok(line?.map_or(Turn::End, Turn::Message))
+        Ok(line?.map_or(NextInput::End, NextInput::Message))
     }
 
     async fn ask(&mut self, _: &str, _: &str) -> Result<Option<String>, Failure> {
@@ -124,13 +124,13 @@ fn line(reader: &mut impl BufRead) -> Result<Option<String>, Failure> {
 }
 
 /// An interactive prompt with a history.
-pub struct Prompt {
+pub struct InteractivePrompt {
     // Taken while a thread waits for a line.
     editor: Option<DefaultEditor>,
     history: PathBuf,
 }
 
-impl Prompt {
+impl InteractivePrompt {
     /// A prompt whose history is in `data_dir`.
     pub fn new(data_dir: &Path) -> Result<Self, Failure> {
         let settings = rustyline::Config::builder()
@@ -154,14 +154,14 @@ fn unusable(error: ReadlineError) -> Failure {
 }
 
 #[async_trait(?Send)]
-impl Turns for Prompt {
+impl Turns for InteractivePrompt {
     fn is_interactive(&self) -> bool {
         true
     }
 
-    async fn next(&mut self) -> Result<Turn, Failure> {
+    async fn next(&mut self) -> Result<NextInput, Failure> {
         loop {
-            let Some(mut editor) = self.editor.take() else { return Ok(Turn::End) };
+            let Some(mut editor) = self.editor.take() else { return Ok(NextInput::End) };
             let (editor, read) = aside(move || {
                 let read = editor.readline("> ");
                 (editor, read)
@@ -178,7 +178,7 @@ impl Turns for Prompt {
                 }
                 // Ctrl-C drops the line; Ctrl-D ends.
                 Err(ReadlineError::Interrupted) => {}
-                Err(ReadlineError::Eof) => return Ok(Turn::End),
+                Err(ReadlineError::Eof) => return Ok(NextInput::End),
                 Err(error) => return Err(unusable(error)),
             }
         }
@@ -205,13 +205,13 @@ impl Turns for Prompt {
 }
 
 /// What a line of the prompt says.
-fn turn(line: &str) -> Turn {
+fn turn(line: &str) -> NextInput {
     match line.trim() {
-        "/new" => Turn::New,
-        "/help" | "/?" => Turn::Help,
-        "/quit" | "/exit" => Turn::End,
-        command if command.starts_with('/') && !command.contains(' ') => Turn::Unknown(clean(command)),
-        message => Turn::Message(message.to_owned()),
+        "/new" => NextInput::New,
+        "/help" | "/?" => NextInput::Help,
+        "/quit" | "/exit" => NextInput::End,
+        command if command.starts_with('/') && !command.contains(' ') => NextInput::Unknown(clean(command)),
+        message => NextInput::Message(message.to_owned()),
     }
 }
 
@@ -221,30 +221,30 @@ mod tests {
 
     #[tokio::test]
     async fn each_line_of_a_pipe_is_a_turn_and_empty_ones_are_none() {
-        let mut lines = Lines::new(&b"Che tempo fa?\n\n  \n/new\nE a Roma?"[..]);
+        let mut lines = LineInput::new(&b"Che tempo fa?\n\n  \n/new\nE a Roma?"[..]);
         let mut turns = Vec::new();
         loop {
             match lines.next().await.unwrap() {
-                Turn::End => break,
+                NextInput::End => break,
                 turn => turns.push(turn),
             }
         }
         let said = ["Che tempo fa?", "/new", "E a Roma?"];
-        assert_eq!(turns, said.map(|line| Turn::Message(line.to_owned())));
+        assert_eq!(turns, said.map(|line| NextInput::Message(line.to_owned())));
     }
 
     #[tokio::test]
     async fn a_line_without_end_is_refused() {
-        let mut lines = Lines::new(io::repeat(b'a'));
+        let mut lines = LineInput::new(io::repeat(b'a'));
         let failure = lines.next().await.unwrap_err();
         assert_eq!(failure.code, "input.too_long");
     }
 
     #[test]
     fn a_slash_begins_a_command_of_the_prompt() {
-        assert_eq!(turn(" /new "), Turn::New);
-        assert_eq!(turn("/quit"), Turn::End);
-        assert_eq!(turn("/nwe"), Turn::Unknown("/nwe".to_owned()));
-        assert_eq!(turn("/2 of the days"), Turn::Message("/2 of the days".to_owned()));
+        assert_eq!(turn(" /new "), NextInput::New);
+        assert_eq!(turn("/quit"), NextInput::End);
+        assert_eq!(turn("/nwe"), NextInput::Unknown("/nwe".to_owned()));
+        assert_eq!(turn("/2 of the days"), NextInput::Message("/2 of the days".to_owned()));
     }
 }

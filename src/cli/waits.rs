@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use proscenium::invisible;
 use proscenium::run::{
-    Approval, ApprovalId, CallState, CallStatus, Decision, Matter, Outcome, RunState, RunStatus,
+    Approval, ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Outcome, RunState, RunStatus,
 };
-use proscenium::unseen;
 
 use super::narrate::steps_of;
 use super::text::{one_line, short, whole_json};
@@ -24,24 +24,24 @@ pub fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
 
 /// The first thing that holds the run up.
 pub fn asked(state: &RunState) -> Option<(ApprovalId, &Approval)> {
-    open(state).find(|(_, put)| !matches!(put.matter, Matter::Outcome { .. }))
+    open(state).find(|(_, put)| !matches!(put.matter, ApprovalSubject::Outcome { .. }))
 }
 
 /// What it is and why it is asked.
 pub fn describe(out: &mut impl Write, state: &RunState, put: &Approval) -> io::Result<()> {
     match put.matter {
-        Matter::Plan { version } => {
+        ApprovalSubject::Plan { version } => {
             writeln!(out, "Waits for a person's yes: plan {version}, to be carried out as it is")?;
             let made = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
             for step in made.map(|made| steps_of(&made.plan)).unwrap_or_default() {
                 writeln!(out, "{step}")?;
             }
         }
-        Matter::Call { call } => {
+        ApprovalSubject::Call { call } => {
             let (what, arguments) = called(state, call);
             writeln!(out, "Waits for a person's yes: {what} with exactly these arguments\n{arguments}")?;
         }
-        Matter::Outcome { call } => {
+        ApprovalSubject::Outcome { call } => {
             let (what, arguments) = called(state, call);
             writeln!(out, "Waits for a person's word on what became of it: {what} with\n{arguments}")?;
             if let Some(CallStatus::Done { outcome: Outcome::Unknown { error } }) =
@@ -62,15 +62,15 @@ fn called(state: &RunState, call: u32) -> (String, String) {
     let Some(call) = state.calls.get(&call) else { return (format!("call {call}"), String::new()) };
     let CallState { step, scene, requested, .. } = call;
     let arguments: Vec<String> =
-        unseen::json_lines(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
+        invisible::escape_json_lines(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
     (format!("step {step} {}: {}", one_line(scene), one_line(&requested.tool)), arguments.join("\n"))
 }
 
 /// What is put to a person, on one line.
-pub fn line(state: &RunState, matter: Matter) -> String {
+pub fn line(state: &RunState, matter: ApprovalSubject) -> String {
     match matter {
-        Matter::Plan { version } => format!("plan {version}"),
-        Matter::Call { call } | Matter::Outcome { call } => match state.calls.get(&call) {
+        ApprovalSubject::Plan { version } => format!("plan {version}"),
+        ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => match state.calls.get(&call) {
             Some(call) => format!(
                 "step {} {}: {} {}",
                 call.step,
@@ -99,7 +99,7 @@ pub fn said(decision: &Decision) -> &'static str {
 /// The commands by which `put` is decided.
 pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String> {
     match put.matter {
-        Matter::Plan { version } => {
+        ApprovalSubject::Plan { version } => {
             let Some(task) = state.queued.as_ref().map(|queued| queued.task) else { return Vec::new() };
             vec![
                 format!("proscenium plans approve {task} --version {version} --hash {}", put.needed.hash),
@@ -107,12 +107,12 @@ pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String>
                 format!("proscenium plans cancel {task}"),
             ]
         }
-        Matter::Call { .. } => vec![
+        ApprovalSubject::Call { .. } => vec![
             format!("proscenium approvals decide {id} yes"),
             format!("proscenium approvals decide {id} yes --arguments '{{…}}'"),
             format!("proscenium approvals decide {id} no"),
         ],
-        Matter::Outcome { .. } => ["done", "not_done", "again"]
+        ApprovalSubject::Outcome { .. } => ["done", "not_done", "again"]
             .map(|word| format!("proscenium approvals decide {id} {word}"))
             .to_vec(),
     }

@@ -1,4 +1,4 @@
-//! `[approval]`: what a person has to say yes to, who may, and who is told.
+//! `[approval]`: what requires approval, who may approve, and the webhook that is notified.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,60 +8,60 @@ use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretSlice;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{ApprovalPolicy, AskFor, TenantId};
-use crate::setting::{Review, Wrong, url_without_passwords};
+use crate::run::{ApprovalPolicy, ApprovalScope, TenantId};
+use crate::setting::{SettingProblem, SettingsReview, redact_url};
 
-/// Longest time that an approval waits: ten years.
+/// Maximum time until an approval expires: ten years.
 const MAX_EXPIRY_S: u64 = 10 * 366 * 86_400;
 
-/// What a secret in the form of Standard Webhooks begins with.
+/// The prefix of a secret in the format of Standard Webhooks.
 const SECRET_PREFIX: &str = "whsec_";
 
 /// `[approval]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Approval {
-    /// Which plans a person has to approve before their first step.
-    pub plans: AskFor,
-    /// Which writes a person has to approve, with their arguments.
-    pub calls: AskFor,
-    /// Whether who asked for something may approve it.
+pub struct ApprovalConfig {
+    /// Which plans require approval before their first step.
+    pub plans: ApprovalScope,
+    /// Which writes require approval, with their arguments.
+    pub calls: ApprovalScope,
+    /// Whether requesters may approve their own requests.
     pub by_oneself: bool,
-    /// Seconds after which what nobody decided counts as refused; 0 for never.
+    /// Seconds after which a pending approval counts as refused; 0 for never.
     pub expires_s: u64,
-    /// Who is told that something waits.
-    pub webhook: Webhook,
-    /// What is different for a tenant.
-    pub tenants: BTreeMap<String, TenantApproval>,
+    /// The webhook that is notified of pending approvals.
+    pub webhook: WebhookConfig,
+    /// Overrides by tenant.
+    pub tenants: BTreeMap<String, TenantApprovalConfig>,
 }
 
-/// What is different for one tenant.
+/// Overrides for one tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TenantApproval {
+pub struct TenantApprovalConfig {
     /// As `approval.plans`.
-    pub plans: Option<AskFor>,
+    pub plans: Option<ApprovalScope>,
     /// As `approval.calls`.
-    pub calls: Option<AskFor>,
+    pub calls: Option<ApprovalScope>,
     /// As `approval.by_oneself`.
     pub by_oneself: Option<bool>,
 }
 
-/// `[approval.webhook]`: an address that is told of everything that waits for a person.
+/// `[approval.webhook]`: a URL that is notified of every pending approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Webhook {
-    /// Where; empty for nowhere.
+pub struct WebhookConfig {
+    /// The URL; empty for no webhook.
     pub url: String,
-    /// The environment variable with the secret that messages are signed with; needed with an address.
+    /// The environment variable with the secret that signs the messages; required if `url` is set.
     pub secret_env: String,
-    /// Milliseconds until an attempt counts as failed.
+    /// Timeout of one attempt, in milliseconds.
     pub timeout_ms: u64,
-    /// Attempts for one message; the time between them doubles.
+    /// Maximum number of attempts for one message; the time between them doubles.
     pub max_attempts: u32,
 }
 
-impl Default for Approval {
+impl Default for ApprovalConfig {
     fn default() -> Self {
         let policy = ApprovalPolicy::default();
         Self {
@@ -69,54 +69,55 @@ impl Default for Approval {
             calls: policy.calls,
             by_oneself: policy.by_oneself,
             expires_s: 0,
-            webhook: Webhook::default(),
+            webhook: WebhookConfig::default(),
             tenants: BTreeMap::new(),
         }
     }
 }
 
-impl Default for Webhook {
+impl Default for WebhookConfig {
     fn default() -> Self {
         Self { url: String::new(), secret_env: String::new(), timeout_ms: 10_000, max_attempts: 8 }
     }
 }
 
-impl Webhook {
-    /// The secret, of which `get` looks up the environment variable: `whsec_` and base64, or any other
-    /// text as it is.
+impl WebhookConfig {
+    /// The secret: `whsec_` and base64, or any other text as is. `get` looks up environment variables.
     ///
     /// # Errors
-    /// What is wrong, and with which variable.
+    /// What is wrong, with the name of the variable.
     pub fn secret(&self, get: impl Fn(&str) -> Option<String>) -> Result<SecretSlice<u8>, String> {
         let variable = &self.secret_env;
         let text = get(variable).map(|text| text.trim().to_owned()).unwrap_or_default();
         if text.is_empty() {
             return Err(format!(
-                "the secret is to be in the environment variable {variable}, which is not set"
+                "the secret is read from the environment variable {variable}, which is not set"
             ));
         }
         let bytes = match text.strip_prefix(SECRET_PREFIX) {
             None => text.into_bytes(),
             Some(encoded) => STANDARD.decode(encoded).map_err(|_| {
-                format!("the secret in {variable} begins with {SECRET_PREFIX} and is no base64 after it")
+                format!(
+                    "the secret in {variable} begins with {SECRET_PREFIX} but the rest is not valid base64"
+                )
             })?,
         };
         if bytes.is_empty() { Err(format!("the secret in {variable} is empty")) } else { Ok(bytes.into()) }
     }
 }
 
-impl Approval {
-    /// What runs freeze where nothing else is said for their tenant.
+impl ApprovalConfig {
+    /// The policy that runs freeze unless their tenant overrides it.
     pub fn policy(&self) -> ApprovalPolicy {
         ApprovalPolicy { plans: self.plans, calls: self.calls, by_oneself: self.by_oneself }
     }
 
-    /// How long what is put to people waits for them, before it counts as refused; `None` for ever.
+    /// How long an approval waits before it counts as refused; `None` for ever.
     pub fn expires(&self) -> Option<Duration> {
         (self.expires_s > 0).then(|| Duration::from_secs(self.expires_s))
     }
 
-    /// What runs of `tenant` freeze.
+    /// The policy that runs of `tenant` freeze.
     pub fn policy_of(&self, tenant: &TenantId) -> ApprovalPolicy {
         let policy = self.policy();
         match self.tenants.get(tenant.as_str()) {
@@ -129,17 +130,17 @@ impl Approval {
         }
     }
 
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    /// Validates these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("approval.expires_s", self.expires_s, 0..=MAX_EXPIRY_S);
         review.range("approval.webhook.timeout_ms", self.webhook.timeout_ms, 1..=60_000);
         review.range("approval.webhook.max_attempts", self.webhook.max_attempts, 1..=50);
         let url = &self.webhook.url;
         let right = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         if !url.is_empty() && !right {
-            let shown = url_without_passwords(url);
-            let message = format!("`approval.webhook.url` = `{shown}` is no address");
+            let shown = redact_url(url);
+            let message = format!("`approval.webhook.url` = `{shown}` is not a URL");
             review.add("approval.webhook.url", message, "write http://… or https://…");
         }
         if !url.is_empty() && self.webhook.secret_env.is_empty() {
@@ -148,9 +149,9 @@ impl Approval {
             review.add("approval.webhook.secret_env", message, remedy);
         }
         for tenant in self.tenants.keys().filter(|tenant| TenantId::new(tenant).is_err()) {
-            let message = format!("`{tenant}` is no name of a tenant");
+            let message = format!("`{tenant}` is not a valid tenant name");
             review.add(format!("approval.tenants.{tenant}"), message, "use A-Z a-z 0-9 . _ : -");
         }
-        review.end()
+        review.into_problems()
     }
 }

@@ -1,25 +1,25 @@
-//! Where what is wrong with a configuration was written, and what is hardly meant. The rules stand
-//! with the modules that own the settings.
+//! Locates the problems of a configuration, and warns of values that are probably unintended. The rules
+//! themselves are in the modules that own the settings.
 
 use std::collections::BTreeMap;
 
 use super::Config;
-use super::fault::{Fault, Origin};
+use super::fault::{ConfigFault, ValueOrigin};
 use super::layers::KeyPath;
-use super::read::Merged;
-use crate::setting::{Wrong, url_without_passwords};
+use super::read::MergedLayers;
+use crate::setting::{SettingProblem, redact_url};
 
-/// Every fault and every warning of a configuration that could be read.
+/// Collects all faults and warnings of a parsed configuration.
 pub(super) fn check(
     config: &Config,
-    merged: &Merged,
+    merged: &MergedLayers,
     env: &BTreeMap<String, String>,
-    faults: &mut Vec<Fault>,
-    warnings: &mut Vec<Fault>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<ConfigFault>,
 ) {
     for wrong in config.problems() {
-        let fault = located(merged, &wrong);
-        // A key whose type is wrong was told already.
+        let fault = locate_problem(merged, &wrong);
+        // A key of the wrong type is already reported.
         if !faults.iter().any(|known| known.key == fault.key) {
             faults.push(fault);
         }
@@ -36,9 +36,9 @@ pub(super) fn check(
     warn(config, merged, env, warnings);
 }
 
-/// At the first of the keys that somebody wrote.
-fn located(merged: &Merged, wrong: &Wrong) -> Fault {
-    let written = wrong.keys.iter().find(|key| merged.origin(&path(key)) != Origin::BuiltIn);
+/// Places a problem at the first of its keys that is not built in.
+fn locate_problem(merged: &MergedLayers, wrong: &SettingProblem) -> ConfigFault {
+    let written = wrong.keys.iter().find(|key| merged.origin(&path(key)) != ValueOrigin::BuiltIn);
     let key = written.or(wrong.keys.first()).map_or("", String::as_str);
     fault(merged, "config.value", key, wrong.message.clone(), wrong.remedy.as_str())
 }
@@ -48,67 +48,70 @@ fn path(key: &str) -> KeyPath {
 }
 
 fn fault(
-    merged: &Merged,
+    merged: &MergedLayers,
     code: &'static str,
     key: &str,
     message: String,
     remedy: impl Into<String>,
-) -> Fault {
+) -> ConfigFault {
     let path = path(key);
-    Fault {
+    ConfigFault {
         code,
         origin: merged.origin(&path),
         key: key.to_owned(),
-        value: merged.written(&path),
+        value: merged.written_value(&path),
         message,
         remedy: remedy.into(),
     }
 }
 
-fn warn(config: &Config, merged: &Merged, env: &BTreeMap<String, String>, warnings: &mut Vec<Fault>) {
+fn warn(
+    config: &Config,
+    merged: &MergedLayers,
+    env: &BTreeMap<String, String>,
+    warnings: &mut Vec<ConfigFault>,
+) {
     for (index, model) in config.llm.models.iter().enumerate() {
         let key = |field: &str| format!("llm.models.{index}.{field}");
         let name = &model.name;
         if let Some(variable) = &model.api_key_env
             && env.get(variable).is_none_or(|value| value.trim().is_empty())
         {
-            let message = format!("the key of model `{name}` is to be in {variable}, which is not set");
-            let remedy = format!("set {variable}, or remove `api_key_env` if the server wants no key");
+            let message = format!("the API key of model `{name}` is read from {variable}, which is not set");
+            let remedy = format!("set {variable}, or remove `api_key_env` if the server requires no key");
             warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
         }
         let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };
-        let near = is_near(&url);
+        let near = is_local(&url);
         if !near && url.scheme() == "http" {
-            let message = format!(
-                "model `{name}` is asked without encryption at {}",
-                url_without_passwords(&model.base_url)
-            );
+            let message =
+                format!("model `{name}` is called without encryption at {}", redact_url(&model.base_url));
             warnings.push(fault(merged, "config.insecure", &key("base_url"), message, "use https"));
         }
         if !near && model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
-            let message = format!("no prices are known of model `{name}`, so its cost is told as 0");
+            let message = format!("no prices are known for model `{name}`, so its cost is reported as 0");
             let remedy = "set `input_usd_per_million` and `output_usd_per_million` of the model";
             warnings.push(fault(merged, "config.price", &key("name"), message, remedy));
         }
     }
     if let Ok(url) = reqwest::Url::parse(&config.approval.webhook.url)
         && url.scheme() == "http"
-        && !is_near(&url)
+        && !is_local(&url)
     {
-        // Without the path, which is a secret at some receivers.
+        // Without the path, which some receivers use as a secret.
         let host = url.origin().ascii_serialization();
-        let message = format!("what waits for a person is told without encryption at {host}");
+        let message = format!("notifications of pending approvals are sent without encryption to {host}");
         warnings.push(fault(merged, "config.insecure", "approval.webhook.url", message, "use https"));
     }
     if let Some(now) = config.execution.fixed_now {
-        let message = format!("the clock stands still at {now}");
+        let message = format!("the clock is fixed at {now}");
         let remedy = "remove `execution.fixed_now` outside tests and demonstrations";
         warnings.push(fault(merged, "config.clock", "execution.fixed_now", message, remedy));
     }
 }
 
-/// Whether it leads to this machine.
-fn is_near(url: &reqwest::Url) -> bool {
+/// Whether the URL points to this machine.
+fn is_local(url: &reqwest::Url) -> bool {
     url.host_str().is_some_and(|host| {
         let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())

@@ -1,80 +1,79 @@
-//! What can be wrong with a configuration, and where a value came from.
+//! Faults of a configuration, and the origins of its values.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::setting::{url_without_passwords, without_passwords};
+use crate::setting::{redact_passwords, redact_url};
 
-/// Where a value was written. Later layers win: built-in, file, environment, flags.
+/// Where a value comes from. Later layers win: built-in, file, environment, flags.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// `config/default.toml`, which is part of the program.
     BuiltIn,
     /// The file given with `--config`.
     File {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// Counted from 1; absent where the whole file is meant.
+        /// The line, from 1; absent for the whole file.
         line: Option<usize>,
     },
-    /// An environment variable, by its name.
+    /// An environment variable, by name.
     Variable(String),
-    /// A flag of the command line, such as `--data-dir`.
+    /// A command line flag, such as `--data-dir`.
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::BuiltIn => f.write_str("built-in defaults"),
-            Origin::File { path, line: Some(line) } => write!(f, "{}:{line}", path.display()),
-            Origin::File { path, line: None } => write!(f, "{}", path.display()),
-            Origin::Variable(name) => write!(f, "environment variable {name}"),
-            Origin::Flag(name) => write!(f, "flag {name}"),
+            ValueOrigin::BuiltIn => f.write_str("built-in defaults"),
+            ValueOrigin::File { path, line: Some(line) } => write!(f, "{}:{line}", path.display()),
+            ValueOrigin::File { path, line: None } => write!(f, "{}", path.display()),
+            ValueOrigin::Variable(name) => write!(f, "environment variable {name}"),
+            ValueOrigin::Flag(name) => write!(f, "flag {name}"),
         }
     }
 }
 
-/// One thing that is wrong, or (as a warning) probably not what was meant.
+/// An error, or (as a warning) a value that is probably unintended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigFault {
     /// Stable: `config.unknown_key`, `config.type`, `config.value`, `config.missing`,
     /// `config.syntax`, `config.file`, `config.unused`, `config.key`, `config.clock`,
     /// `config.insecure`, `config.price`.
     pub code: &'static str,
-    /// Where it was written.
-    pub origin: Origin,
-    /// The key, with dots: `planning.max_steps`. Empty where a whole file is meant.
+    /// Where the value comes from.
+    pub origin: ValueOrigin,
+    /// The dotted key, such as `planning.max_steps`. Empty for a whole file.
     pub key: String,
-    /// The value, as it was written; absent where there is none.
+    /// The value as written; absent if there is none.
     pub value: Option<String>,
-    /// What is wrong with it.
+    /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: String,
 }
 
-impl Fault {
-    /// Hides the passwords of URLs that it tells.
-    pub(super) fn hide_passwords(&mut self) {
-        self.message = without_passwords(&self.message);
-        let hide: fn(&str) -> String =
-            if self.key.ends_with("url") { url_without_passwords } else { without_passwords };
+impl ConfigFault {
+    /// Redacts the passwords of URLs in message and value.
+    pub(super) fn redact_passwords(&mut self) {
+        self.message = redact_passwords(&self.message);
+        let hide: fn(&str) -> String = if self.key.ends_with("url") { redact_url } else { redact_passwords };
         self.value = self.value.take().map(|value| hide(&value));
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: error[{}]: {}\n  help: {}", self.origin, self.code, self.message, self.remedy)
     }
 }
 
-/// Everything that is wrong with a configuration, in the order of the layers.
+/// All faults of a configuration, in the order of the layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Faults(pub Vec<Fault>);
+pub struct ConfigFaults(pub Vec<ConfigFault>);
 
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, fault) in self.0.iter().enumerate() {
             if index > 0 {
@@ -86,4 +85,4 @@ impl fmt::Display for Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigFaults {}

@@ -1,5 +1,5 @@
-//! The layers of a configuration as figment providers: each is a tree of values, and remembers
-//! where each value was written.
+//! The layers of a configuration as figment providers: each is a tree of values with the origin of each
+//! value.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use figment::{Metadata, Profile, Provider};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::fault::{Fault, Origin};
+use super::fault::{ConfigFault, ValueOrigin};
 use super::openai;
 
-/// What the command line sets. Everything else belongs in a file or in the environment.
+/// Settings from command line flags. Everything else belongs in a file or in the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flags {
+pub struct ConfigFlags {
     /// `--scenes DIR`: `scenes.dir`.
     pub scenes: Option<PathBuf>,
     /// `--data-dir DIR`: `store.data_dir`.
@@ -28,33 +28,33 @@ pub struct Flags {
 /// The path of a key: `["llm", "models", "0", "name"]`.
 pub(super) type KeyPath = Vec<String>;
 
-/// One layer: its values, and where each of them stands.
+/// One layer: its values and their origins.
 #[derive(Debug, Clone)]
-pub(super) struct Layer {
-    /// Names the layer in figment's metadata.
+pub(super) struct ConfigLayer {
+    /// The layer's name in figment's metadata.
     pub name: String,
     /// The values.
     pub values: Dict,
-    /// Where each key was written, tables and elements of lists included.
-    pub places: BTreeMap<KeyPath, Origin>,
-    /// The place of what has none of its own.
-    pub whole: Origin,
+    /// The origin of each key, including tables and list elements.
+    pub origins: BTreeMap<KeyPath, ValueOrigin>,
+    /// The origin of everything without a separate one.
+    pub layer_origin: ValueOrigin,
 }
 
-impl Layer {
-    pub(super) fn new(name: &str, whole: Origin) -> Self {
-        Self { name: name.to_owned(), values: Dict::new(), places: BTreeMap::new(), whole }
+impl ConfigLayer {
+    pub(super) fn new(name: &str, layer_origin: ValueOrigin) -> Self {
+        Self { name: name.to_owned(), values: Dict::new(), origins: BTreeMap::new(), layer_origin }
     }
 
-    /// Where the key at `path` was written: its own place, or that of the nearest table around it.
-    pub(super) fn place(&self, path: &[String]) -> Origin {
+    /// The origin of the key at `path`, or of the nearest enclosing table.
+    pub(super) fn origin_of(&self, path: &[String]) -> ValueOrigin {
         (0..=path.len())
             .rev()
-            .find_map(|length| self.places.get(&path[..length]).cloned())
-            .unwrap_or_else(|| self.whole.clone())
+            .find_map(|length| self.origins.get(&path[..length]).cloned())
+            .unwrap_or_else(|| self.layer_origin.clone())
     }
 
-    pub(super) fn set(&mut self, path: &[String], value: Value, origin: Origin) {
+    pub(super) fn set(&mut self, path: &[String], value: Value, origin: ValueOrigin) {
         if let Some((last, tables)) = path.split_last() {
             let mut dict = &mut self.values;
             for table in tables {
@@ -64,17 +64,17 @@ impl Layer {
                 }
                 match entry {
                     Value::Dict(_, inner) => dict = inner,
-                    // Made a table just above.
+                    // Unreachable: the entry was made a table above.
                     _ => return,
                 }
             }
             dict.insert(last.clone(), value);
-            self.places.insert(path.to_vec(), origin);
+            self.origins.insert(path.to_vec(), origin);
         }
     }
 }
 
-impl Provider for Layer {
+impl Provider for ConfigLayer {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.name.clone())
     }
@@ -84,33 +84,38 @@ impl Provider for Layer {
     }
 }
 
-/// Reads TOML text. Every syntax error is a fault of its own, and the values of a broken text are not
-/// looked at: after an unclosed bracket they stand in the wrong section.
-pub(super) fn toml_layer(name: &str, text: &str, path: Option<&Path>, faults: &mut Vec<Fault>) -> Layer {
+/// Parses TOML. Every syntax error is a separate fault. The values of a text with syntax errors are ignored:
+/// after an unclosed bracket they would be in the wrong section.
+pub(super) fn toml_layer(
+    name: &str,
+    text: &str,
+    path: Option<&Path>,
+    faults: &mut Vec<ConfigFault>,
+) -> ConfigLayer {
     let origin = |offset: usize| match path {
-        None => Origin::BuiltIn,
-        Some(path) => Origin::File { path: path.to_owned(), line: Some(line_of(text, offset)) },
+        None => ValueOrigin::BuiltIn,
+        Some(path) => ValueOrigin::File { path: path.to_owned(), line: Some(line_of(text, offset)) },
     };
     let whole = match path {
-        None => Origin::BuiltIn,
-        Some(path) => Origin::File { path: path.to_owned(), line: None },
+        None => ValueOrigin::BuiltIn,
+        Some(path) => ValueOrigin::File { path: path.to_owned(), line: None },
     };
-    let mut layer = Layer::new(name, whole);
+    let mut layer = ConfigLayer::new(name, whole);
     let (table, errors) = DeTable::parse_recoverable(text);
     let broken = !errors.is_empty();
     for error in errors {
-        faults.push(Fault {
+        faults.push(ConfigFault {
             code: "config.syntax",
             origin: origin(error.span().map_or(0, |span| span.start)),
             key: String::new(),
             value: None,
             message: format!("this is not TOML: {}", error.message()),
-            remedy: "write `key = value` under `[section]`; text stands in double quotes".to_owned(),
+            remedy: "write `key = value` under `[section]`; put text in double quotes".to_owned(),
         });
     }
     let mut at = KeyPath::new();
     layer.values = dict(table.get_ref(), &mut at, &mut |path, offset| {
-        layer.places.insert(path.clone(), origin(offset));
+        layer.origins.insert(path.clone(), origin(offset));
     });
     if broken {
         layer.values.clear();
@@ -135,7 +140,7 @@ fn value(spanned: &Spanned<DeValue<'_>>, at: &mut KeyPath, place: &mut impl FnMu
         DeValue::Boolean(yes) => Value::from(*yes),
         DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(integer) => Value::from(integer),
-            // Too large for any key: kept as it was written, and refused with its type.
+            // Too large for any key: kept as text, which gives a type error.
             Err(_) => Value::from(integer.as_str().to_owned()),
         },
         DeValue::Float(float) => match float.as_str().parse::<f64>() {
@@ -163,20 +168,19 @@ fn line_of(text: &str, offset: usize) -> usize {
 
 const PREFIX: &str = "PROSCENIUM__";
 
-/// Reads the environment: `PROSCENIUM__SECTION__KEY`, and the three `OPENAI_` variables where no
-/// lower layer names a model (`has_models`).
+/// Reads the environment: `PROSCENIUM__SECTION__KEY`, and the three `OPENAI_` variables unless a lower layer
+/// configures models (`has_models`).
 ///
-/// Section and key are read in any case. Deeper names, such as those of scenes, are taken as they
-/// are written unless they are all capitals (`PROSCENIUM__SCENES__SETTINGS__Weather__source`). A
-/// value is text where the key takes text (`shape` says so), and otherwise `true`, a number,
-/// `[a, b]` or `{a = b}`.
+/// Section and key are case-insensitive. Deeper names, such as those of scenes, keep their case unless they
+/// are all upper case (`PROSCENIUM__SCENES__SETTINGS__Weather__source`). A value is text if the key takes
+/// text (according to `shape`), and otherwise `true`, a number, `[a, b]` or `{a = b}`.
 pub(super) fn env_layer(
     env: &BTreeMap<String, String>,
     shape: &Value,
     has_models: bool,
-    warnings: &mut Vec<Fault>,
-) -> Layer {
-    let mut layer = Layer::new("environment", Origin::Variable(format!("{PREFIX}*")));
+    warnings: &mut Vec<ConfigFault>,
+) -> ConfigLayer {
+    let mut layer = ConfigLayer::new("environment", ValueOrigin::Variable(format!("{PREFIX}*")));
     for (name, text) in env {
         let Some(rest) = name.strip_prefix(PREFIX) else {
             if name.starts_with("PROSCENIUM_") {
@@ -192,38 +196,38 @@ pub(super) fn env_layer(
                 if depth < 2 || capitals { word.to_lowercase() } else { word.to_owned() }
             })
             .collect();
-        let value = match find(shape, &path) {
+        let value = match value_at(shape, &path) {
             Some(Value::String(..)) => Value::from(text.clone()),
-            // Parsing a value cannot fail: what is nothing else is text.
+            // Parsing a value cannot fail: the fallback is text.
             _ => text.parse::<Value>().unwrap_or_else(|never| match never {}),
         };
-        layer.set(&path, value, Origin::Variable(name.clone()));
+        layer.set(&path, value, ValueOrigin::Variable(name.clone()));
     }
     let named_here =
-        find(&Value::from(layer.values.clone()), &["llm".to_owned(), "models".to_owned()]).is_some();
+        value_at(&Value::from(layer.values.clone()), &["llm".to_owned(), "models".to_owned()]).is_some();
     openai::add(&mut layer, env, has_models || named_here, warnings);
     layer
 }
 
-fn unread_variable(name: &str, text: &str) -> Fault {
+fn unread_variable(name: &str, text: &str) -> ConfigFault {
     let meant = name.trim_start_matches("PROSCENIUM_").trim_start_matches('_').replacen('_', "__", 1);
-    Fault {
+    ConfigFault {
         code: "config.unused",
-        origin: Origin::Variable(name.to_owned()),
+        origin: ValueOrigin::Variable(name.to_owned()),
         key: String::new(),
         value: Some(text.to_owned()),
-        message: format!("{name} is not read: section and key are set off by two underscores"),
+        message: format!("{name} is not read: section and key must be separated by two underscores"),
         remedy: format!("write {PREFIX}SECTION__KEY, such as {PREFIX}{meant}"),
     }
 }
 
-/// The command line as a layer.
-pub(super) fn flag_layer(flags: &Flags) -> Layer {
-    let mut layer = Layer::new("flags", Origin::Flag("--*".to_owned()));
+/// The layer of the command line flags.
+pub(super) fn flag_layer(flags: &ConfigFlags) -> ConfigLayer {
+    let mut layer = ConfigLayer::new("flags", ValueOrigin::Flag("--*".to_owned()));
     let mut set = |flag: &str, section: &str, key: &str, value: Option<String>| {
         if let Some(value) = value {
             let path = [section.to_owned(), key.to_owned()];
-            layer.set(&path, Value::from(value), Origin::Flag(flag.to_owned()));
+            layer.set(&path, Value::from(value), ValueOrigin::Flag(flag.to_owned()));
         }
     };
     let text = |path: &Option<PathBuf>| path.as_ref().map(|p| p.to_string_lossy().into_owned());
@@ -235,7 +239,7 @@ pub(super) fn flag_layer(flags: &Flags) -> Layer {
 }
 
 /// The value at `path`, through tables and lists.
-pub(super) fn find<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+pub(super) fn value_at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| match value {
         Value::Dict(_, dict) => dict.get(step),
         Value::Array(_, items) => items.get(step.parse::<usize>().ok()?),

@@ -1,10 +1,10 @@
-//! The configuration: built-in defaults, then a file, then the environment, then flags; read as a
-//! whole and checked as a whole, with every problem told at once.
+//! The configuration: built-in defaults, then a file, then the environment, then flags. It is parsed and
+//! validated as a whole, and all problems are reported at once.
 //!
-//! `config/default.toml` is part of the program and names every key; it is the documentation of
-//! this module's structs, and a test holds the two together.
+//! `config/default.toml` is embedded in the program and names every key. It documents this module's structs,
+//! and a test keeps the two consistent.
 //!
-//! **Invariant:** nothing here reads the process's environment; it is passed in.
+//! **Invariant:** this module does not read the process's environment; the caller passes it in.
 
 mod approval;
 mod check;
@@ -20,94 +20,94 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use approval::{Approval, TenantApproval, Webhook};
-pub use fault::{Fault, Faults, Origin};
-pub use layers::Flags;
-pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry, Tenant};
-pub use server::{Progress, Server};
+pub use approval::{ApprovalConfig, TenantApprovalConfig, WebhookConfig};
+pub use fault::{ConfigFault, ConfigFaults, ValueOrigin};
+pub use layers::ConfigFlags;
+pub use sections::{AuthConfig, ExecutionConfig, LogFormat, PlanningConfig, TelemetryConfig, TenantConfig};
+pub use server::{ProgressMode, ServerConfig};
 
-use crate::run::{RULES, Settings, TenantId};
-use crate::setting::{Review, Wrong};
+use crate::run::{RULES_REVISION, Settings, TenantId};
+use crate::setting::{SettingProblem, SettingsReview};
 
-/// The defaults as a commented file, every key named.
+/// The defaults as a commented file with every key.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 
-/// Everything that can be configured. `config/default.toml` says what each key means.
+/// The whole configuration. `config/default.toml` documents each key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where the server listens.
-    pub server: Server,
-    /// Who asks where nobody has to say it.
-    pub auth: Auth,
+    /// The HTTP server.
+    pub server: ServerConfig,
+    /// The default user and tenant, and access without keys.
+    pub auth: AuthConfig,
     /// The data directory and its writer.
     pub store: crate::store::Options,
     /// The models.
     pub llm: crate::llm::Options,
-    /// Which replies of models are kept.
+    /// The cache of model replies.
     pub cache: crate::llm::cache::Options,
-    /// What may be spent on models.
+    /// Spending limits for models.
     pub budget: crate::llm::budget::Options,
-    /// How much may be asked of models.
+    /// Rate limits for models.
     pub limits: crate::llm::limits::Options,
-    /// How plans are asked for.
-    pub planning: Planning,
+    /// How plans are made.
+    pub planning: PlanningConfig,
     /// How plans are carried out.
-    pub execution: Execution,
-    /// What a person has to say yes to.
-    pub approval: Approval,
-    /// What is different for a tenant, by its name.
-    pub tenants: BTreeMap<String, Tenant>,
-    /// How much of a conversation is remembered.
+    pub execution: ExecutionConfig,
+    /// What requires approval.
+    pub approval: ApprovalConfig,
+    /// Overrides by tenant.
+    pub tenants: BTreeMap<String, TenantConfig>,
+    /// The memory of conversations.
     pub memory: crate::memory::Options,
     /// Where scenes come from.
     pub scenes: crate::scene::Options,
-    /// What the program says about itself.
-    pub telemetry: Telemetry,
+    /// Logging and metrics.
+    pub telemetry: TelemetryConfig,
 }
 
-/// A configuration that was read and checked.
+/// A loaded configuration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The values.
     pub config: Config,
-    /// What is probably not what was meant, but works.
-    pub warnings: Vec<Fault>,
-    /// Where each key comes from that is not built in, by its name with dots.
-    pub sources: BTreeMap<String, Origin>,
+    /// Values that are valid but probably unintended.
+    pub warnings: Vec<ConfigFault>,
+    /// The origin of each key that is not built in, by its dotted name.
+    pub sources: BTreeMap<String, ValueOrigin>,
 }
 
 impl Config {
-    /// Reads and checks the built-in defaults, `file`, the environment and `flags`, the later over
-    /// the earlier. `env` is the whole environment (`std::env::vars()`); of it only
-    /// `PROSCENIUM__…`, `OPENAI_…` and the variables that hold keys are looked at.
+    /// Loads and validates the built-in defaults, `file`, the environment and `flags`; later ones override
+    /// earlier ones. `env` is the whole environment (`std::env::vars()`); only `PROSCENIUM__…`, `OPENAI_…`
+    /// and the variables with keys are read.
     ///
-    /// The error holds every problem that there is.
+    /// The error contains all problems.
     pub fn load(
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
-        flags: Flags,
-    ) -> Result<Loaded, Faults> {
+        flags: ConfigFlags,
+    ) -> Result<LoadedConfig, ConfigFaults> {
         let (loaded, faults) = Self::read(file, env, flags);
         if faults.0.is_empty() { Ok(loaded) } else { Err(faults) }
     }
 
-    /// As [`Config::load`], but gives what could be read beside every problem: where a value is wrong,
-    /// its default stands. For looking at what depends on the configuration, never for running.
+    /// Like [`Config::load`], but also returns what could be read: invalid values are replaced by their
+    /// defaults. For inspection only, never for running.
     pub fn read(
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
-        flags: Flags,
-    ) -> (Loaded, Faults) {
+        flags: ConfigFlags,
+    ) -> (LoadedConfig, ConfigFaults) {
         let env: BTreeMap<String, String> = env.collect();
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         let mut layers = vec![layers::toml_layer("built-in", DEFAULT_TOML, None, &mut faults)];
         if let Some(path) = file {
             match std::fs::read_to_string(path) {
                 Ok(text) => layers.push(layers::toml_layer("file", &text, Some(path), &mut faults)),
-                Err(error) => faults.push(Fault {
+                Err(error) => faults.push(ConfigFault {
                     code: "config.file",
-                    origin: Origin::File { path: path.to_owned(), line: None },
+                    origin: ValueOrigin::File { path: path.to_owned(), line: None },
                     key: String::new(),
                     value: None,
                     message: format!("the configuration cannot be read: {error}"),
@@ -116,23 +116,23 @@ impl Config {
             }
         }
         let models = ["llm".to_owned(), "models".to_owned()];
-        let has_models = layers.iter().any(|layer| layer.places.contains_key(models.as_slice()));
-        layers.push(layers::env_layer(&env, &read::shape(), has_models, &mut warnings));
+        let has_models = layers.iter().any(|layer| layer.origins.contains_key(models.as_slice()));
+        layers.push(layers::env_layer(&env, &read::default_values(), has_models, &mut warnings));
         layers.push(layers::flag_layer(&flags));
 
-        let merged = read::Merged::new(layers);
+        let merged = read::MergedLayers::new(layers);
         let config = merged.config(&mut faults);
         check::check(&config, &merged, &env, &mut faults, &mut warnings);
-        // As one reads: the file from its top, then the environment, then the flags.
+        // In reading order: the file from its top, then the environment, then the flags.
         faults.sort_by(|a, b| a.origin.cmp(&b.origin));
         for fault in faults.iter_mut().chain(&mut warnings) {
-            fault.hide_passwords();
+            fault.redact_passwords();
         }
-        (Loaded { config, warnings, sources: merged.sources() }, Faults(faults))
+        (LoadedConfig { config, warnings, sources: merged.sources() }, ConfigFaults(faults))
     }
 
-    /// Everything that is wrong with these values, each told by the module that owns it.
-    pub fn problems(&self) -> Vec<Wrong> {
+    /// Validates these values; each module reports the problems of its settings.
+    pub fn problems(&self) -> Vec<SettingProblem> {
         let mut problems = self.server.problems();
         problems.extend(self.auth.problems());
         problems.extend(self.store.problems());
@@ -143,18 +143,18 @@ impl Config {
         problems.extend(self.planning.problems());
         problems.extend(self.execution.problems());
         problems.extend(self.approval.problems());
-        let mut review = Review::default();
+        let mut review = SettingsReview::default();
         for tenant in self.tenants.keys().filter(|tenant| TenantId::new(tenant).is_err()) {
-            let message = format!("`{tenant}` is no name of a tenant");
+            let message = format!("`{tenant}` is not a valid tenant name");
             review.add(format!("tenants.{tenant}"), message, "use A-Z a-z 0-9 . _ : -");
         }
-        problems.extend(review.end());
+        problems.extend(review.into_problems());
         problems.extend(self.memory.problems());
         problems.extend(self.telemetry.problems());
         problems
     }
 
-    /// The bounds and choices that a run freezes when it starts.
+    /// The limits and choices that a run freezes when it starts.
     pub fn run_settings(&self) -> Settings {
         Settings {
             max_steps: self.planning.max_steps,
@@ -172,7 +172,7 @@ impl Config {
             run_timeout_ms: self.execution.run_timeout_ms,
             compensate: self.execution.compensate,
             approval: self.approval.policy(),
-            rules: RULES,
+            rules: RULES_REVISION,
             confirm: self.execution.confirm,
             confirm_at_least: None,
             max_writes: self.execution.max_writes,

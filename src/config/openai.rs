@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use figment::value::{Dict, Value};
 
-use super::fault::{Fault, Origin};
-use super::layers::Layer;
+use super::fault::{ConfigFault, ValueOrigin};
+use super::layers::ConfigLayer;
 use crate::llm::{ADDRESS_VARIABLE, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions};
 
 /// Adds the model that the three variables describe, unless models are configured.
 pub(super) fn add(
-    layer: &mut Layer,
+    layer: &mut ConfigLayer,
     env: &BTreeMap<String, String>,
     has_models: bool,
-    warnings: &mut Vec<Fault>,
+    warnings: &mut Vec<ConfigFault>,
 ) {
     let read = |name: &str| env.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
     let mut unused = |name: &str, message: &str, remedy: &str| {
         if let Some(value) = read(name) {
-            warnings.push(Fault {
+            warnings.push(ConfigFault {
                 code: "config.unused",
-                origin: Origin::Variable(name.to_owned()),
+                origin: ValueOrigin::Variable(name.to_owned()),
                 key: "llm.models".to_owned(),
                 value: Some(value.to_owned()),
                 message: format!("{name} is not used: {message}"),
@@ -36,7 +36,7 @@ pub(super) fn add(
         return;
     }
     let Some(model) = ModelOptions::from_environment(|name| env.get(name).cloned()) else {
-        let message = "there is neither a key nor an address, so the embedded offline model serves";
+        let message = "neither a key nor a base URL is set, so the embedded offline model is used";
         unused(MODEL_VARIABLE, message, "set OPENAI_API_KEY or OPENAI_BASE_URL too");
         return;
     };
@@ -47,7 +47,7 @@ pub(super) fn add(
         one.insert("api_key_env".to_owned(), Value::from(variable));
     }
     let path = ["llm".to_owned(), "models".to_owned()];
-    let from = |name: &str| Origin::Variable(name.to_owned());
+    let from = |name: &str| ValueOrigin::Variable(name.to_owned());
     let whole = if read(KEY_VARIABLE).is_some() { KEY_VARIABLE } else { ADDRESS_VARIABLE };
     layer.set(&path, Value::from(vec![Value::from(one)]), from(whole));
     for (field, variable) in
@@ -55,7 +55,7 @@ pub(super) fn add(
     {
         let place = ["llm", "models", "0", field].map(str::to_owned).to_vec();
         if read(variable).is_some() {
-            layer.places.insert(place, from(variable));
+            layer.origins.insert(place, from(variable));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! From merged values to a [`Config`], with every fault found in one go.
+//! Deserializes merged values into a [`Config`], and finds all faults in one pass.
 //!
-//! `serde` stops at the first thing it does not like. So what it names is told, taken out and read
-//! again, until the rest is a configuration.
+//! `serde` stops at the first error. So the value that it names is reported and removed, and the rest is
+//! deserialized again, until it is valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,62 +11,62 @@ use figment::{Figment, Profile, Provider};
 use serde::Deserialize;
 
 use super::Config;
-use super::fault::{Fault, Origin};
-use super::layers::{KeyPath, Layer, find};
+use super::fault::{ConfigFault, ValueOrigin};
+use super::layers::{ConfigLayer, KeyPath, value_at};
 use crate::nearest::nearest;
 
-/// The layers, laid over each other.
-pub(super) struct Merged {
-    layers: Vec<Layer>,
+/// The merged layers.
+pub(super) struct MergedLayers {
+    layers: Vec<ConfigLayer>,
     figment: Figment,
     value: Value,
 }
 
-impl Merged {
-    /// Lays the layers over each other; the last wins.
-    pub(super) fn new(layers: Vec<Layer>) -> Self {
+impl MergedLayers {
+    /// Merges the layers; the last wins.
+    pub(super) fn new(layers: Vec<ConfigLayer>) -> Self {
         let figment = layers.iter().fold(Figment::new(), |figment, layer| figment.merge(layer.clone()));
         // Providers that hold their values in memory cannot fail.
         let values = figment.data().ok().and_then(|mut data| data.remove(&Profile::Default));
         Self { layers, figment, value: Value::from(values.unwrap_or_default()) }
     }
 
-    /// Where the value of `key` comes from: its own place, or that of what stands around it.
-    pub(super) fn origin(&self, path: &[String]) -> Origin {
+    /// The origin of the value at `path`, or of its nearest enclosing value.
+    pub(super) fn origin(&self, path: &[String]) -> ValueOrigin {
         let nearest = (0..=path.len())
             .rev()
-            .find_map(|length| find(&self.value, &path[..length]).filter(|_| length > 0));
+            .find_map(|length| value_at(&self.value, &path[..length]).filter(|_| length > 0));
         nearest
             .and_then(|value| self.figment.get_metadata(value.tag()))
             .and_then(|metadata| self.layers.iter().find(|layer| layer.name == metadata.name))
-            .map_or(Origin::BuiltIn, |layer| layer.place(path))
+            .map_or(ValueOrigin::BuiltIn, |layer| layer.origin_of(path))
     }
 
-    /// The value at `path` as it was written.
-    pub(super) fn written(&self, path: &[String]) -> Option<String> {
-        find(&self.value, path).map(show)
+    /// The value at `path` as written.
+    pub(super) fn written_value(&self, path: &[String]) -> Option<String> {
+        value_at(&self.value, path).map(format_value)
     }
 
-    /// Where every key comes from that is not built in.
-    pub(super) fn sources(&self) -> BTreeMap<String, Origin> {
-        leaves(&self.value)
+    /// The origins of all keys that are not built in.
+    pub(super) fn sources(&self) -> BTreeMap<String, ValueOrigin> {
+        leaf_paths(&self.value)
             .into_iter()
             .map(|path| (path.join("."), self.origin(&path)))
-            .filter(|(_, origin)| *origin != Origin::BuiltIn)
+            .filter(|(_, origin)| *origin != ValueOrigin::BuiltIn)
             .collect()
     }
 
-    /// Reads the whole. What cannot be read is told in `faults` and left at its default.
-    pub(super) fn config(&self, faults: &mut Vec<Fault>) -> Config {
-        let mut rest = Rest { value: self.value.clone(), holes: BTreeMap::new() };
+    /// Deserializes the configuration. Invalid values are reported in `faults` and keep their defaults.
+    pub(super) fn config(&self, faults: &mut Vec<ConfigFault>) -> Config {
+        let mut rest = UnreadValues { value: self.value.clone(), removed: BTreeMap::new() };
         let mut told: BTreeSet<KeyPath> = BTreeSet::new();
-        // Every round takes one value out.
-        for _ in 0..=count(&self.value) {
+        // Every round removes one value.
+        for _ in 0..=count_values(&self.value) {
             let error = match Config::deserialize(&rest.value) {
                 Ok(config) => return config,
                 Err(error) => error,
             };
-            let (mut path, cut) = (rest.original(&error.path), error.path.clone());
+            let (mut path, cut) = (rest.original_path(&error.path), error.path.clone());
             if let Kind::MissingField(field) = &error.kind {
                 path.push(field.to_string());
             }
@@ -80,57 +80,57 @@ impl Merged {
         Config::default()
     }
 
-    fn fault(&self, kind: &Kind, path: &[String]) -> Fault {
+    fn fault(&self, kind: &Kind, path: &[String]) -> ConfigFault {
         let key = path.join(".");
         let origin = self.origin(path);
-        let value = self.written(path);
+        let value = self.written_value(path);
         let is = value.as_deref().map_or_else(|| "its value".to_owned(), |value| format!("`{value}`"));
         let (code, message, remedy) = match kind {
             Kind::UnknownField(name, siblings) => (
                 "config.unknown_key",
                 format!("there is no key `{key}`"),
-                known(path, name, siblings, &origin),
+                unknown_key_remedy(path, name, siblings, &origin),
             ),
             Kind::UnknownVariant(name, choices) => (
                 "config.value",
                 format!("`{key}` = `{name}` is not one of its choices"),
-                choice(name, choices),
+                choice_remedy(name, choices),
             ),
             Kind::InvalidType(found, expected) => (
                 "config.type",
-                format!("`{key}` = {is} is {}, and must be {}", noun(found), article(expected)),
-                default_of(path),
+                format!("`{key}` = {is} is {}, and must be {}", type_name(found), expected_name(expected)),
+                default_remedy(path),
             ),
             Kind::InvalidValue(_, expected) | Kind::InvalidLength(_, expected) => (
                 "config.value",
-                format!("`{key}` = {is} does not fit: it must be {}", article(expected)),
-                default_of(path),
+                format!("`{key}` = {is} is invalid: it must be {}", expected_name(expected)),
+                default_remedy(path),
             ),
             Kind::MissingField(_) => {
-                ("config.missing", format!("`{key}` is missing"), format!("add `{}`", last(path)))
+                ("config.missing", format!("`{key}` is missing"), format!("add `{}`", last_segment(path)))
             }
             Kind::Message(why) => {
-                ("config.value", format!("`{key}` = {is} does not fit: {why}"), default_of(path))
+                ("config.value", format!("`{key}` = {is} is invalid: {why}"), default_remedy(path))
             }
-            other => ("config.value", format!("`{key}` = {is} does not fit: {other}"), default_of(path)),
+            other => ("config.value", format!("`{key}` = {is} is invalid: {other}"), default_remedy(path)),
         };
-        Fault { code, origin, key, value, message, remedy }
+        ConfigFault { code, origin, key, value, message, remedy }
     }
 }
 
-/// What is left to be read, and which elements of lists are gone.
-struct Rest {
+/// The values still to be deserialized, and the list elements that were removed.
+struct UnreadValues {
     value: Value,
-    holes: BTreeMap<KeyPath, BTreeSet<usize>>,
+    removed: BTreeMap<KeyPath, BTreeSet<usize>>,
 }
 
-impl Rest {
-    /// `path` with the indices that the elements had before others were taken out.
-    fn original(&self, path: &[String]) -> KeyPath {
+impl UnreadValues {
+    /// `path` with the indices that list elements had before others were removed.
+    fn original_path(&self, path: &[String]) -> KeyPath {
         let mut out = KeyPath::new();
         for step in path {
             let mut index = step.parse::<usize>().ok();
-            if let (Some(at), Some(gone)) = (index.as_mut(), self.holes.get(&out)) {
+            if let (Some(at), Some(gone)) = (index.as_mut(), self.removed.get(&out)) {
                 for hole in gone {
                     if *hole <= *at {
                         *at += 1;
@@ -144,11 +144,11 @@ impl Rest {
         out
     }
 
-    /// Takes the value at `path` out; `false` where there is none.
+    /// Removes the value at `path`; `false` if there is none.
     fn remove(&mut self, path: &[String]) -> bool {
         let Some((last, around)) = path.split_last() else { return false };
-        let list = self.original(around);
-        let element = self.original(path).last().and_then(|index| index.parse::<usize>().ok());
+        let list = self.original_path(around);
+        let element = self.original_path(path).last().and_then(|index| index.parse::<usize>().ok());
         let parent = around.iter().try_fold(&mut self.value, |value, step| match value {
             Value::Dict(_, dict) => dict.get_mut(step),
             Value::Array(_, items) => items.get_mut(step.parse::<usize>().ok()?),
@@ -159,7 +159,7 @@ impl Rest {
             Some(Value::Array(_, items)) => match (last.parse::<usize>(), element) {
                 (Ok(index), Some(element)) if index < items.len() => {
                     items.remove(index);
-                    self.holes.entry(list).or_default().insert(element);
+                    self.removed.entry(list).or_default().insert(element);
                     true
                 }
                 _ => false,
@@ -169,13 +169,13 @@ impl Rest {
     }
 }
 
-/// The shape of a configuration: every key, with its default.
-pub(super) fn shape() -> Value {
-    // Plain structs with text keys; what could not be written would fail the tests of `default.toml`.
+/// Every key of a configuration with its default.
+pub(super) fn default_values() -> Value {
+    // Plain structs with text keys always serialize; the tests of `default.toml` cover this.
     Value::serialize(Config::default()).unwrap_or_else(|_| Value::from(Dict::new()))
 }
 
-fn leaves(value: &Value) -> Vec<KeyPath> {
+fn leaf_paths(value: &Value) -> Vec<KeyPath> {
     fn walk(value: &Value, at: &mut KeyPath, out: &mut Vec<KeyPath>) {
         match value {
             Value::Dict(_, dict) if !dict.is_empty() || at.is_empty() => {
@@ -193,35 +193,36 @@ fn leaves(value: &Value) -> Vec<KeyPath> {
     out
 }
 
-fn count(value: &Value) -> usize {
+fn count_values(value: &Value) -> usize {
     1 + match value {
-        Value::Dict(_, dict) => dict.values().map(count).sum(),
-        Value::Array(_, items) => items.iter().map(count).sum(),
+        Value::Dict(_, dict) => dict.values().map(count_values).sum(),
+        Value::Array(_, items) => items.iter().map(count_values).sum(),
         _ => 0,
     }
 }
 
-fn last(path: &[String]) -> &str {
+fn last_segment(path: &[String]) -> &str {
     path.last().map_or("", String::as_str)
 }
 
-/// How the key is written where the faulty one stands.
-fn spelled(key: &str, origin: &Origin) -> String {
+/// The key in the notation of the faulty one's origin.
+fn key_as_written(key: &str, origin: &ValueOrigin) -> String {
     match origin {
-        Origin::Variable(_) => format!("`PROSCENIUM__{}`", key.to_uppercase().replace('.', "__")),
+        ValueOrigin::Variable(_) => format!("`PROSCENIUM__{}`", key.to_uppercase().replace('.', "__")),
         _ => format!("`{key}`"),
     }
 }
 
-fn known(path: &[String], name: &str, siblings: &[&str], origin: &Origin) -> String {
+fn unknown_key_remedy(path: &[String], name: &str, siblings: &[&str], origin: &ValueOrigin) -> String {
     let section = path.split_last().map(|(_, around)| around.join(".")).unwrap_or_default();
     let full = |key: &str| if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
     if let Some(near) = nearest(name, siblings.iter().copied()) {
-        return format!("did you mean {}?", spelled(&full(near), origin));
+        return format!("did you mean {}?", key_as_written(&full(near), origin));
     }
-    let elsewhere = leaves(&shape()).into_iter().find(|leaf| leaf.len() > 1 && last(leaf) == name);
+    let elsewhere =
+        leaf_paths(&default_values()).into_iter().find(|leaf| leaf.len() > 1 && last_segment(leaf) == name);
     if let Some(elsewhere) = elsewhere {
-        return format!("did you mean {}?", spelled(&elsewhere.join("."), origin));
+        return format!("did you mean {}?", key_as_written(&elsewhere.join("."), origin));
     }
     let what =
         if section.is_empty() { "sections are".to_owned() } else { format!("keys of `{section}` are") };
@@ -230,7 +231,7 @@ fn known(path: &[String], name: &str, siblings: &[&str], origin: &Origin) -> Str
     format!("remove it; {what} {}", list.join(", "))
 }
 
-fn choice(name: &str, choices: &[&str]) -> String {
+fn choice_remedy(name: &str, choices: &[&str]) -> String {
     let list = choices.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
     match nearest(name, choices.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"? The choices are {list}"),
@@ -238,14 +239,14 @@ fn choice(name: &str, choices: &[&str]) -> String {
     }
 }
 
-fn default_of(path: &[String]) -> String {
-    match find(&shape(), path) {
-        Some(Value::Empty(..)) | None => format!("mend it, or leave `{}` out", last(path)),
-        Some(default) => format!("mend it, or leave it out for the default `{}`", show(default)),
+fn default_remedy(path: &[String]) -> String {
+    match value_at(&default_values(), path) {
+        Some(Value::Empty(..)) | None => format!("fix it, or remove `{}`", last_segment(path)),
+        Some(default) => format!("fix it, or remove it to use the default `{}`", format_value(default)),
     }
 }
 
-fn noun(found: &Actual) -> &'static str {
+fn type_name(found: &Actual) -> &'static str {
     match found {
         Actual::Bool(_) => "true or false",
         Actual::Unsigned(_) | Actual::Signed(_) => "a whole number",
@@ -257,8 +258,8 @@ fn noun(found: &Actual) -> &'static str {
     }
 }
 
-/// `serde`'s names of types in plain words.
-fn article(expected: &str) -> String {
+/// Plain words for `serde`'s type names.
+fn expected_name(expected: &str) -> String {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative".to_owned(),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
@@ -272,8 +273,8 @@ fn article(expected: &str) -> String {
     }
 }
 
-/// A value as one would write it in the file, cut where it is long.
-pub(super) fn show(value: &Value) -> String {
+/// A value in TOML-like notation, truncated if it is long.
+pub(super) fn format_value(value: &Value) -> String {
     let text = match value {
         Value::String(_, text) => text.clone(),
         Value::Char(_, c) => c.to_string(),
@@ -286,9 +287,12 @@ pub(super) fn show(value: &Value) -> String {
             (None, None) => String::new(),
         },
         Value::Empty(..) => String::new(),
-        Value::Array(_, items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(", ")),
+        Value::Array(_, items) => {
+            format!("[{}]", items.iter().map(format_value).collect::<Vec<_>>().join(", "))
+        }
         Value::Dict(_, dict) => {
-            let fields: Vec<String> = dict.iter().map(|(k, v)| format!("{k} = {}", show(v))).collect();
+            let fields: Vec<String> =
+                dict.iter().map(|(k, v)| format!("{k} = {}", format_value(v))).collect();
             format!("{{ {} }}", fields.join(", "))
         }
     };

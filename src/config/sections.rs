@@ -1,44 +1,43 @@
-//! The sections of the configuration that belong to no other module: who asks, how plans are made
-//! and carried out, what is logged.
+//! The sections of the configuration without a separate module: authentication, planning, execution, tenants
+//! and telemetry.
 
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use crate::nearest::nearest;
-use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, Reader, Settings, TenantId};
-use crate::setting::{DAY_MS, Review, Wrong};
+use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, ReaderMode, Settings, TenantId};
+use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 
-/// `[auth]`: who asks where nobody has to say it, on a terminal and on loopback, and whether a server
-/// wants keys.
+/// `[auth]`: the default user and tenant, for terminals and loopback, and whether a server requires keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Auth {
-    /// The user's name in the company's directory.
+pub struct AuthConfig {
+    /// The default user's name in the company's directory.
     pub default_user: String,
-    /// Who pays.
+    /// The default tenant.
     pub default_tenant: TenantId,
-    /// Whether a server takes requests without a key wherever it listens. Without it, a server on
-    /// loopback takes them as long as no key was made, and any other refuses to start without keys.
+    /// Whether the server accepts requests without a key on any address. If false, a server on loopback
+    /// accepts them until the first key is created, and any other server refuses to start without keys.
     pub allow_anonymous: bool,
 }
 
-impl Default for Auth {
+impl Default for AuthConfig {
     fn default() -> Self {
         Self { default_user: "keysersoze".to_owned(), default_tenant: tenant_local(), allow_anonymous: false }
     }
 }
 
-impl Auth {
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+impl AuthConfig {
+    /// Validates these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         let user = &self.default_user;
         if user.trim().is_empty() || user.chars().count() > 128 || user.chars().any(char::is_control) {
-            let message = "`auth.default_user` must name somebody, in 1 to 128 printable characters";
+            let message = "`auth.default_user` must have 1 to 128 printable characters";
             review.add("auth.default_user", message, "write the user's name in the directory");
         }
-        review.end()
+        review.into_problems()
     }
 }
 
@@ -47,29 +46,29 @@ fn tenant_local() -> TenantId {
     TenantId::new("local").expect("an allowed name")
 }
 
-/// `[planning]`: how a plan and the continuation check are asked for.
+/// `[planning]`: how plans and continuation checks are requested from models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Planning {
+pub struct PlanningConfig {
     /// Sampling temperature of forced questions, 0 to 2.
     pub temperature: f32,
-    /// Additional tries of a forced question after the first.
+    /// Maximum number of retries of a forced question.
     pub max_retries: u32,
     /// Whether the embedded rules plan when the models cannot.
     pub fallback_enabled: bool,
-    /// Most steps in one plan.
+    /// Maximum number of steps in one plan.
     pub max_steps: u32,
-    /// Most plans made after the first.
+    /// Maximum number of plans after the first.
     pub max_replans: u32,
-    /// Whether the continuation check carries the answer.
+    /// Whether the continuation check includes the answer.
     pub answer_with_check: bool,
     /// What to do with a request outside every scene.
     pub out_of_scope: OutOfScope,
-    /// How a forced reply is read.
-    pub reader: Reader,
+    /// How a forced reply is parsed.
+    pub reader: ReaderMode,
 }
 
-impl Default for Planning {
+impl Default for PlanningConfig {
     fn default() -> Self {
         let settings = Settings::default();
         Self {
@@ -85,47 +84,47 @@ impl Default for Planning {
     }
 }
 
-impl Planning {
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+impl PlanningConfig {
+    /// Validates these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("planning.temperature", self.temperature, 0.0..=2.0);
         review.range("planning.max_retries", self.max_retries, 0..=10);
         review.range("planning.max_steps", self.max_steps, 1..=100);
         review.range("planning.max_replans", self.max_replans, 0..=20);
-        review.end()
+        review.into_problems()
     }
 }
 
 /// `[execution]`: how a plan is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Execution {
-    /// What makes two tool calls of a run the same.
+pub struct ExecutionConfig {
+    /// When two tool calls of a run count as duplicates.
     pub duplicates: Duplicates,
-    /// Most steps of a run at work at once.
+    /// Maximum number of parallel steps in a run.
     pub max_parallel_steps: u32,
-    /// Most questions to a scene's model in one step.
+    /// Maximum number of model calls of a scene in one step.
     pub max_rounds: u32,
-    /// Most tool calls in one step.
+    /// Maximum number of tool calls in one step.
     pub max_calls: u32,
     /// Milliseconds from a run's start to its deadline.
     pub run_timeout_ms: u64,
-    /// Whether a run that fails or is cancelled undoes its finished writes, where their tools say how.
+    /// Whether a failed or cancelled run undoes its completed writes, if their tools define an undo.
     pub compensate: bool,
     /// Which writes the user is asked to confirm.
     pub confirm: ConfirmPolicy,
-    /// Most write calls that a run may begin unasked; any further one has to be confirmed.
+    /// Maximum number of writes that a run may start unconfirmed; any further write has to be confirmed.
     pub max_writes: u32,
-    /// Most requests of one conversation that wait for their turn; more are refused.
+    /// Maximum number of queued requests in one conversation; more are rejected.
     pub max_queued_requests: u32,
     /// The time zone of dates and answers: an IANA name, or `system`.
     pub time_zone: String,
-    /// A clock that stands still, for tests and demonstrations.
+    /// A fixed clock, for tests and demonstrations.
     pub fixed_now: Option<jiff::Timestamp>,
 }
 
-impl Default for Execution {
+impl Default for ExecutionConfig {
     fn default() -> Self {
         let settings = Settings::default();
         Self {
@@ -144,9 +143,9 @@ impl Default for Execution {
     }
 }
 
-impl Execution {
-    /// The time zone that `time_zone` names. Errors where the name is unknown; a loaded
-    /// configuration has been checked for that.
+impl ExecutionConfig {
+    /// The time zone that `time_zone` names. An unknown name is an error, which cannot happen in a validated
+    /// configuration.
     pub fn zone(&self) -> Result<jiff::tz::TimeZone, jiff::Error> {
         match self.time_zone.as_str() {
             "system" => Ok(jiff::tz::TimeZone::system()),
@@ -154,9 +153,9 @@ impl Execution {
         }
     }
 
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    /// Validates these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("execution.max_parallel_steps", self.max_parallel_steps, 1..=64);
         review.range("execution.max_rounds", self.max_rounds, 1..=64);
         review.range("execution.max_calls", self.max_calls, 1..=256);
@@ -165,10 +164,10 @@ impl Execution {
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
         if let Err(error) = self.zone() {
             let zone = &self.time_zone;
-            let message = format!("`execution.time_zone` = `{zone}` is no time zone: {error}");
+            let message = format!("`execution.time_zone` = `{zone}` is not a time zone: {error}");
             review.add("execution.time_zone", message, zone_remedy(zone));
         }
-        review.end()
+        review.into_problems()
     }
 }
 
@@ -180,58 +179,58 @@ fn zone_remedy(zone: &str) -> String {
     }
 }
 
-/// `[tenants.NAME]`: what is different for one tenant.
+/// `[tenants.NAME]`: overrides for one tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tenant {
-    /// As `execution.confirm`. A scene may be stricter, and never less strict.
+pub struct TenantConfig {
+    /// As `execution.confirm`. A scene may be stricter, but not less strict.
     pub confirm: Option<ConfirmPolicy>,
 }
 
-/// `[telemetry]`: what the program says about itself: on standard error, and in figures.
+/// `[telemetry]`: the log on standard error, and metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Telemetry {
+pub struct TelemetryConfig {
     /// A filter such as `warn` or `info,proscenium::llm=debug`.
     pub log: String,
-    /// How a log line looks.
+    /// The format of log lines.
     pub log_format: LogFormat,
-    /// Whether figures are kept for `/metrics`.
+    /// Whether metrics are recorded for `/metrics`.
     pub metrics: bool,
 }
 
-impl Default for Telemetry {
+impl Default for TelemetryConfig {
     fn default() -> Self {
         Self { log: "warn".to_owned(), log_format: LogFormat::Text, metrics: true }
     }
 }
 
-impl Telemetry {
-    /// What is logged, as a filter. Errors of `async_openai` quote replies, which may hold what is
-    /// nobody else's business; they are left out unless `log` names that module.
+impl TelemetryConfig {
+    /// The log filter. Errors of `async_openai` quote replies, which may contain confidential data, so they
+    /// are not logged unless `log` names that module.
     ///
     /// # Errors
-    /// Where `log` is no filter.
+    /// If `log` is not a valid filter.
     pub fn filter(&self) -> Result<EnvFilter, ParseError> {
         let quiet = if self.log.contains("async_openai") { "" } else { ",async_openai=off" };
-        // Alone first: a fault is told of what was written.
+        // First without the addition, so that errors quote what was configured.
         EnvFilter::builder().parse(&self.log)?;
         EnvFilter::builder().parse(format!("{}{quiet}", self.log))
     }
 
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    /// Validates these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         if let Err(error) = self.filter() {
-            let message = format!("`telemetry.log` = `{}` is no filter: {error}", self.log);
+            let message = format!("`telemetry.log` = `{}` is not a valid filter: {error}", self.log);
             let remedy = "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)";
             review.add("telemetry.log", message, remedy);
         }
-        review.end()
+        review.into_problems()
     }
 }
 
-/// How a log line looks (`telemetry.log_format`).
+/// The format of log lines (`telemetry.log_format`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {

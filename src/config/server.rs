@@ -1,66 +1,66 @@
-//! `[server]`: where the server listens, and what it takes from a client.
+//! `[server]`: the address, and the limits for clients.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{DAY_MS, Review, Wrong, url_without_passwords};
+use crate::setting::{DAY_MS, SettingProblem, SettingsReview, redact_url};
 
 /// `[server]`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Server {
-    /// Where it listens: `HOST:PORT`; port 0 takes any free one.
+pub struct ServerConfig {
+    /// The address to listen on: `HOST:PORT`; port 0 picks a free one.
     pub addr: String,
-    /// Names under which the server is reached where it wants no key, beside those of loopback: `HOST`,
-    /// `HOST:PORT`, or `*` for every name.
+    /// Host names that are accepted in requests without a key, besides loopback names: `HOST`, `HOST:PORT`,
+    /// or `*` for every name.
     pub allowed_hosts: Vec<String>,
-    /// Threads that serve connections; 0 for one a core.
+    /// Number of worker threads; 0 for one per core.
     pub workers: usize,
-    /// Most connections at once, of all workers together.
+    /// Maximum number of connections, across all workers.
     pub max_connections: usize,
-    /// Most requests to the assistant at once, those that wait for their turn included.
+    /// Maximum number of requests to the assistant in progress, including queued ones.
     pub max_in_flight: usize,
-    /// Most bytes of a request's body.
+    /// Maximum size of a request's body, in bytes.
     pub max_body_bytes: usize,
-    /// Most messages in one request.
+    /// Maximum number of messages in one request.
     pub max_messages: usize,
-    /// How deep objects and lists may be nested in a request's body.
+    /// Maximum nesting depth of a request's body.
     pub max_json_depth: usize,
-    /// Most bytes of a request's headers, names and values together.
+    /// Maximum size of a request's headers (names, values and path), in bytes.
     pub max_header_bytes: usize,
-    /// Milliseconds until a request's headers must have come.
+    /// Timeout for a request's headers, in milliseconds.
     pub header_timeout_ms: u64,
-    /// Milliseconds until a request's body must have come.
+    /// Timeout for a request's body, in milliseconds.
     pub body_timeout_ms: u64,
-    /// Milliseconds after which a client that takes nothing of a reply is cut off.
+    /// Milliseconds after which a client that does not read its reply is disconnected.
     pub write_timeout_ms: u64,
-    /// Milliseconds that a connection is kept without a request.
+    /// Milliseconds that an idle connection is kept open.
     pub keep_alive_ms: u64,
-    /// Milliseconds between signs of life on a stream that has nothing to say.
+    /// Milliseconds between pings on an idle stream.
     pub ping_ms: u64,
-    /// Milliseconds that a stopping server waits for what it has accepted.
+    /// Milliseconds that a shutdown waits for accepted requests.
     pub drain_timeout_ms: u64,
-    /// Whether `/metrics` is open where keys are needed.
+    /// Whether `/metrics` needs no key.
     pub open_metrics: bool,
-    /// How a plan's progress is shown to chatbots of the OpenAI protocol.
-    pub progress: Progress,
+    /// How the OpenAI protocol shows a plan's progress.
+    pub progress: ProgressMode,
 }
 
-/// How a plan's progress is shown on a streamed `/v1/chat/completions`.
+/// How a streamed `/v1/chat/completions` shows a plan's progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Progress {
-    /// Not at all: the answer only.
+pub enum ProgressMode {
+    /// Not at all: only the answer.
     #[default]
     Off,
-    /// As `reasoning_content` beside the answer, which chatbots fold away.
+    /// As `reasoning_content` besides the answer, which chatbots collapse.
     Reasoning,
     /// As lines of text before the answer.
     Text,
 }
 
-impl Default for Server {
+impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             addr: "127.0.0.1:8080".to_owned(),
@@ -79,33 +79,31 @@ impl Default for Server {
             ping_ms: 15_000,
             drain_timeout_ms: 30_000,
             open_metrics: false,
-            progress: Progress::Off,
+            progress: ProgressMode::Off,
         }
     }
 }
 
-impl Server {
+impl ServerConfig {
     /// The addresses that `addr` names.
     ///
     /// # Errors
-    /// Where it names none.
+    /// If it names none.
     pub fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
         self.addr.to_socket_addrs().map(Iterator::collect)
     }
 
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    /// Validates these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         let port = self.addr.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
         if !matches!(port, Some((host, Ok(_))) if !host.is_empty()) {
-            let message = format!("`server.addr` = `{}` is no address", url_without_passwords(&self.addr));
+            let message = format!("`server.addr` = `{}` is not an address", redact_url(&self.addr));
             review.add("server.addr", message, "write HOST:PORT, such as `127.0.0.1:8080`");
         }
-        for host in self.allowed_hosts.iter().filter(|host| !crate::http::is_host(host)) {
-            let message = format!(
-                "`server.allowed_hosts` has `{}`, which is no name of a host",
-                url_without_passwords(host)
-            );
+        for host in self.allowed_hosts.iter().filter(|host| !crate::http::is_host_entry(host)) {
+            let message =
+                format!("`server.allowed_hosts` has `{}`, which is not a host name", redact_url(host));
             let remedy = "write HOST or HOST:PORT, such as `chat.example.com`, or `*`";
             review.add("server.allowed_hosts", message, remedy);
         }
@@ -115,7 +113,7 @@ impl Server {
         review.range("server.max_body_bytes", self.max_body_bytes, 1024..=1 << 30);
         review.range("server.max_messages", self.max_messages, 1..=100_000);
         review.range("server.max_json_depth", self.max_json_depth, 4..=100);
-        // Beyond 128 KiB the connection itself refuses.
+        // The HTTP library rejects more than 128 KiB.
         review.range("server.max_header_bytes", self.max_header_bytes, 1024..=128 << 10);
         for (key, value) in [
             ("server.header_timeout_ms", self.header_timeout_ms),
@@ -127,6 +125,6 @@ impl Server {
         ] {
             review.range(key, value, 1..=DAY_MS);
         }
-        review.end()
+        review.into_problems()
     }
 }

@@ -13,7 +13,7 @@ fn none() -> impl Iterator<Item = (String, String)> {
     std::iter::empty()
 }
 
-/// A file called `site.toml` in a directory that lasts as long as the first value.
+/// A file `site.toml` in a directory that is deleted with the first value.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.toml");
@@ -21,8 +21,8 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// The faults as text, without the directory of the test's file.
-fn told(text: &str, pairs: &[(&str, &str)], flags: Flags) -> String {
+/// The faults as text, without the directory of the test file.
+fn load_errors(text: &str, pairs: &[(&str, &str)], flags: ConfigFlags) -> String {
     let (dir, path) = file(text);
     let faults = Config::load(Some(&path), env(pairs), flags).unwrap_err();
     faults.to_string().replace(&format!("{}/", dir.path().display()), "")
@@ -52,7 +52,7 @@ fn keys_of(value: &Value) -> BTreeSet<String> {
     out
 }
 
-/// `default.toml` with the keys that have no default.
+/// `default.toml` with the commented-out keys that have no default.
 fn with_optional_keys() -> String {
     DEFAULT_TOML
         .lines()
@@ -65,17 +65,17 @@ fn with_optional_keys() -> String {
 }
 
 #[test]
-fn the_default_file_says_what_the_program_does() {
+fn default_file_matches_built_in_defaults() {
     let config: Config = toml::from_str(DEFAULT_TOML).unwrap();
     assert_eq!(config, Config::default());
-    let loaded = Config::load(None, none(), Flags::default()).unwrap();
+    let loaded = Config::load(None, none(), ConfigFlags::default()).unwrap();
     assert_eq!(loaded.config, Config::default());
     assert_eq!(loaded.warnings, []);
     assert!(loaded.sources.is_empty());
 }
 
 #[test]
-fn the_default_file_names_every_key_and_no_other() {
+fn default_file_names_every_key_and_no_other() {
     let text = with_optional_keys();
     let file: Value = toml::from_str(&text).unwrap();
     let config: Config = toml::from_str(&text).unwrap();
@@ -83,7 +83,7 @@ fn the_default_file_names_every_key_and_no_other() {
 }
 
 #[test]
-fn every_key_of_the_default_file_has_a_comment() {
+fn every_default_key_has_a_comment() {
     let mut before = "";
     for line in DEFAULT_TOML.lines() {
         let key = line.trim_start_matches('#');
@@ -97,32 +97,32 @@ fn every_key_of_the_default_file_has_a_comment() {
 }
 
 #[test]
-fn an_unknown_key_is_refused_in_every_section() {
+fn unknown_key_is_rejected_in_every_section() {
     let shape = serde_json::to_value(Config::default()).unwrap();
     for section in shape.as_object().unwrap().keys() {
-        let told = told(&format!("[{section}]\nno_such_key = 1\n"), &[], Flags::default());
+        let told = load_errors(&format!("[{section}]\nno_such_key = 1\n"), &[], ConfigFlags::default());
         // Below `tenants`, keys are names.
         let code = if section == "tenants" { "config.type" } else { "config.unknown_key" };
         assert!(told.contains(&format!("error[{code}]")), "{section}: {told}");
     }
-    let told = told(
+    let told = load_errors(
         "[[llm.models]]\nname='a'\nmodel='a'\nbase_url='http://[::1]/v1'\ntemperatur = 1",
         &[],
-        Flags::default(),
+        ConfigFlags::default(),
     );
     assert!(told.contains("`llm.models.0.temperatur`"), "{told}");
 }
 
 #[test]
-fn the_production_file_is_valid() {
+fn production_file_is_valid() {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/config/production.toml"));
-    let loaded = Config::load(Some(&path), env(&[("OPENAI_API_KEY", "k")]), Flags::default()).unwrap();
+    let loaded = Config::load(Some(&path), env(&[("OPENAI_API_KEY", "k")]), ConfigFlags::default()).unwrap();
     assert_eq!(loaded.warnings, []);
     assert_eq!(loaded.config.llm.models[0].name, "main");
 }
 
 #[test]
-fn later_layers_win_and_each_value_knows_its_place() {
+fn later_layers_win_and_every_value_keeps_its_origin() {
     let (_dir, path) = file("[planning]\nmax_steps = 5\nmax_replans = 1\n[store]\ndata_dir = 'a'\n");
     let pairs = [
         ("PROSCENIUM__PLANNING__MAX_STEPS", "7"),
@@ -131,7 +131,7 @@ fn later_layers_win_and_each_value_knows_its_place() {
         ("PROSCENIUM__SCENES__ALLOW_HOSTS", "[intranet.example, other.example]"),
         ("PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE", "bundled"),
     ];
-    let flags = Flags { data_dir: Some("c".into()), ..Flags::default() };
+    let flags = ConfigFlags { data_dir: Some("c".into()), ..ConfigFlags::default() };
     let loaded = Config::load(Some(&path), env(&pairs), flags).unwrap();
     let config = &loaded.config;
     assert_eq!((config.planning.max_steps, config.planning.max_replans), (7, 1));
@@ -156,7 +156,7 @@ fn later_layers_win_and_each_value_knows_its_place() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_with_place_value_and_remedy() {
+fn all_problems_are_reported_with_origin_value_and_remedy() {
     let text = r#"
 [planing]
 max_steps = 3
@@ -207,8 +207,8 @@ dinner = ["a"]
         ("PROSCENIUM__AUTH__DEFAULT_TENANT", "a b"),
         ("PROSCENIUM__TELEMETRY__LOG", "loud=="),
     ];
-    let flags = Flags { user: Some(" ".to_owned()), ..Flags::default() };
-    insta::assert_snapshot!(told(text, &pairs, flags), @r#"
+    let flags = ConfigFlags { user: Some(" ".to_owned()), ..ConfigFlags::default() };
+    insta::assert_snapshot!(load_errors(text, &pairs, flags), @r#"
     site.toml:2: error[config.unknown_key]: there is no key `planing`
       help: did you mean `planning`?
     site.toml:6: error[config.unknown_key]: there is no key `planning.max_stpes`
@@ -216,7 +216,7 @@ dinner = ["a"]
     site.toml:7: error[config.unknown_key]: there is no key `planning.max_rounds`
       help: did you mean `execution.max_rounds`?
     site.toml:8: error[config.type]: `planning.max_retries` = `three` is text, and must be a whole number, not negative
-      help: mend it, or leave it out for the default `3`
+      help: fix it, or remove it to use the default `3`
     site.toml:9: error[config.value]: `planning.temperature` = `2.5` is out of range
       help: set a value from 0 to 2
     site.toml:10: error[config.value]: `planning.out_of_scope` = `refuse` is not one of its choices
@@ -225,16 +225,16 @@ dinner = ["a"]
       help: did you mean "tolerant"? The choices are "tolerant", "strict"
     site.toml:13: error[config.unknown_key]: there is no key `gateway`
       help: remove it; sections are approval, auth, budget, cache, execution, limits, llm, memory, planning, scenes, server, store, telemetry, tenants
-    site.toml:17: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
+    site.toml:17: error[config.value]: `execution.time_zone` = `Europe/Roma` is not a time zone: failed to find time zone `Europe/Roma` in time zone database
       help: did you mean `Europe/Rome`?
-    site.toml:18: error[config.value]: `execution.fixed_now` = `yesterday` does not fit: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y
-      help: mend it, or leave `fixed_now` out
+    site.toml:18: error[config.value]: `execution.fixed_now` = `yesterday` is invalid: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y
+      help: fix it, or remove `fixed_now`
     site.toml:19: error[config.value]: `execution.max_calls` = `0` is out of range
       help: set a value from 1 to 256
     site.toml:22: error[config.value]: `memory.max_turns_in_prompt` = `20` is not more than `memory.keep_turns` = `20`
       help: raise the one or lower the other
     site.toml:30: error[config.type]: `llm.models.1.name` = `3` is a whole number, and must be text
-      help: mend it, or leave `name` out
+      help: fix it, or remove `name`
     site.toml:32: error[config.value]: `llm.models.1.base_url` = `ftp://example.org` is no http or https address
       help: write the API's address, such as `https://api.openai.com/v1`
     site.toml:33: error[config.value]: `llm.models.1.forcing` = `name` is not one of its choices
@@ -247,34 +247,34 @@ dinner = ["a"]
       help: the models are a, offline
     site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
       help: the choices are "plan", "continuation", "scene", "answer", "summary"
-    environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` does not fit: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
-      help: mend it, or leave it out for the default `local`
-    environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` does not fit: it must be a whole number, not negative
-      help: mend it, or leave it out for the default `120000`
+    environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` is invalid: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
+      help: fix it, or remove it to use the default `local`
+    environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` is invalid: it must be a whole number, not negative
+      help: fix it, or remove it to use the default `120000`
     environment variable PROSCENIUM__PLANNING__MAX_STEP: error[config.unknown_key]: there is no key `planning.max_step`
       help: did you mean `PROSCENIUM__PLANNING__MAX_STEPS`?
-    environment variable PROSCENIUM__TELEMETRY__LOG: error[config.value]: `telemetry.log` = `loud==` is no filter: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+    environment variable PROSCENIUM__TELEMETRY__LOG: error[config.value]: `telemetry.log` = `loud==` is not a valid filter: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
       help: write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)
-    flag --user: error[config.value]: `auth.default_user` must name somebody, in 1 to 128 printable characters
+    flag --user: error[config.value]: `auth.default_user` must have 1 to 128 printable characters
       help: write the user's name in the directory
     "#);
 }
 
 #[test]
-fn every_syntax_error_is_told_with_its_line() {
+fn every_syntax_error_is_reported_with_its_line() {
     insta::assert_snapshot!(
-        told("[planning]\nmax_steps = \n\n[execution\nmax_calls = 0\n", &[], Flags::default()), @r"
+        load_errors("[planning]\nmax_steps = \n\n[execution\nmax_calls = 0\n", &[], ConfigFlags::default()), @r"
     site.toml:2: error[config.syntax]: this is not TOML: string values must be quoted, expected literal string
-      help: write `key = value` under `[section]`; text stands in double quotes
+      help: write `key = value` under `[section]`; put text in double quotes
     site.toml:4: error[config.syntax]: this is not TOML: unclosed table, expected `]`
-      help: write `key = value` under `[section]`; text stands in double quotes
+      help: write `key = value` under `[section]`; put text in double quotes
     "
     );
 }
 
 #[test]
-fn a_missing_file_is_told_with_what_to_do() {
-    let faults = Config::load(Some(Path::new("no/such.toml")), none(), Flags::default()).unwrap_err();
+fn missing_file_is_reported_with_a_remedy() {
+    let faults = Config::load(Some(Path::new("no/such.toml")), none(), ConfigFlags::default()).unwrap_err();
     insta::assert_snapshot!(faults, @r"
     no/such.toml: error[config.file]: the configuration cannot be read: No such file or directory (os error 2)
       help: give an existing TOML file with --config
@@ -282,9 +282,9 @@ fn a_missing_file_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_key_or_an_address_in_the_environment_makes_a_model() {
+fn openai_variables_configure_a_model() {
     let model = |pairs: &[(&str, &str)]| {
-        let loaded = Config::load(None, env(pairs), Flags::default()).unwrap();
+        let loaded = Config::load(None, env(pairs), ConfigFlags::default()).unwrap();
         loaded.config.llm.models.into_iter().next()
     };
     assert_eq!(model(&[]), None);
@@ -300,7 +300,7 @@ fn a_key_or_an_address_in_the_environment_makes_a_model() {
 }
 
 #[test]
-fn what_works_but_was_hardly_meant_is_a_warning() {
+fn suspicious_but_valid_settings_give_warnings() {
     let (_dir, path) = file(
         "[[llm.models]]\nname='a'\nmodel='a'\nbase_url='http://models.example/v1'\napi_key_env='MY_KEY'\n",
     );
@@ -309,22 +309,22 @@ fn what_works_but_was_hardly_meant_is_a_warning() {
         ("PROSCENIUM_PLANNING_MAX_STEPS", "3"),
         ("PROSCENIUM__EXECUTION__FIXED_NOW", "2026-05-04T09:00:00+02:00"),
     ];
-    let loaded = Config::load(Some(&path), env(&pairs), Flags::default()).unwrap();
+    let loaded = Config::load(Some(&path), env(&pairs), ConfigFlags::default()).unwrap();
     let told: Vec<String> = loaded.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
-    config.unused: PROSCENIUM_PLANNING_MAX_STEPS is not read: section and key are set off by two underscores
+    config.unused: PROSCENIUM_PLANNING_MAX_STEPS is not read: section and key must be separated by two underscores
     config.unused: OPENAI_MODEL is not used: `llm.models` is configured
-    config.key: the key of model `a` is to be in MY_KEY, which is not set
-    config.insecure: model `a` is asked without encryption at http://models.example/v1
-    config.price: no prices are known of model `a`, so its cost is told as 0
-    config.clock: the clock stands still at 2026-05-04T07:00:00Z
+    config.key: the API key of model `a` is read from MY_KEY, which is not set
+    config.insecure: model `a` is called without encryption at http://models.example/v1
+    config.price: no prices are known for model `a`, so its cost is reported as 0
+    config.clock: the clock is fixed at 2026-05-04T07:00:00Z
     ");
 }
 
 #[test]
-fn a_bad_address_from_the_environment_names_its_variable() {
+fn invalid_base_url_names_its_environment_variable() {
     let faults =
-        Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), Flags::default()).unwrap_err();
+        Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), ConfigFlags::default()).unwrap_err();
     assert_eq!(faults.0.len(), 1);
     assert_eq!(faults.0[0].origin, Origin::Variable("OPENAI_BASE_URL".to_owned()));
 }

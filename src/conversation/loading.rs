@@ -2,7 +2,7 @@
 
 use super::input::{CallerId, LoadedConversation, StoredDecisions};
 use super::side_effect::SideEffect;
-use super::slots::{ActiveRun, ParkedRun, RunSlot};
+use super::slots::{ParkedRun, RunSlot, ScheduledRun};
 use super::{Awake, CarryOn, ConversationState, Phase};
 
 impl ConversationState {
@@ -20,7 +20,7 @@ impl ConversationState {
         }
         // Before everything that waits in the backlog.
         for run in unfinished {
-            self.runs.enqueue(run, ActiveRun::queued(None));
+            self.runs.enqueue(run, ScheduledRun::queued(None));
         }
         self.phase = Phase::Awake(Awake::default());
     }

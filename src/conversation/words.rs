@@ -20,13 +20,13 @@ impl ConversationState {
         if open.is_empty() {
             return Ok(None);
         }
-        let Some(is_yes) = consent::said(message) else { return Ok(None) };
+        let Some(is_yes) = consent::parse_consent(message) else { return Ok(None) };
         if let [(approval, parked)] = open[..] {
             let decision = WordDecision { approval, is_yes, before: parked.open.seq };
             return Ok(Some(decision).filter(|_| parked.is_shown));
         }
         let is_any_shown = self.runs.parked().any(|(_, parked)| parked.is_shown);
-        let asks = |pending: &crate::run::Pending| !pending.unconfirmed.is_empty();
+        let asks = |pending: &crate::run::PendingQuestion| !pending.unconfirmed.is_empty();
         if !is_any_shown && self.history.memory().pending().is_some_and(asks) {
             // The last answer was a question that is not an approval, and the message answers that.
             return Ok(None);

@@ -2,7 +2,7 @@ use super::*;
 use crate::plan::{DependsOn, Step};
 use crate::run::{SCHEMA, TenantId};
 
-/// A version whose plan has about so many bytes.
+/// A version whose plan has about this many bytes.
 fn edited(version: u32, bytes: usize) -> Envelope<Event> {
     let step = Step {
         step_number: 1,
@@ -23,17 +23,17 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         at: Timestamp::UNIX_EPOCH,
         epoch: 0,
         schema: SCHEMA,
-        body: Event::PlanEdited(PlanMade::new(version, Cause::Edit, Maker::Person, plan)),
+        body: Event::PlanEdited(PlanMade::new(version, PlanCause::Edit, PlanMaker::Person, plan)),
     }
 }
 
 #[test]
-fn a_history_that_is_larger_than_is_taken_today_is_read_page_by_page() {
+fn oversized_version_history_is_read_page_by_page() {
     let journal: Vec<_> = (1..=39).map(|version| edited(version, 80_000)).collect();
     let mut seen = Vec::new();
     let mut page = VersionPage::default();
     loop {
-        let (versions, before) = versions(&journal, page);
+        let (versions, before) = versions_of_page(&journal, page);
         let bytes = serde_json::to_vec(&versions).unwrap().len();
         assert!(!versions.is_empty() && bytes < plan::MAX_VERSIONS_BYTES + 100_000, "{bytes}");
         seen.splice(0..0, versions.iter().map(|version| version.version));
@@ -43,7 +43,8 @@ fn a_history_that_is_larger_than_is_taken_today_is_read_page_by_page() {
         }
     }
     assert_eq!(seen, (1..=39).collect::<Vec<_>>());
-    // One that is larger than a page by itself is a page.
-    let (alone, before) = versions(&[edited(1, 1_200_000), edited(2, 1_200_000)], VersionPage::default());
+    // A version larger than a page is a page of one.
+    let (alone, before) =
+        versions_of_page(&[edited(1, 1_200_000), edited(2, 1_200_000)], VersionPage::default());
     assert_eq!((alone.len(), before), (1, Some(2)));
 }

@@ -1,4 +1,4 @@
-//! From a configuration to an engine: what it is made of, and why it did not start.
+//! Builds and starts an engine from a configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,44 +7,44 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Zoned;
 
-use super::cast::System;
-use super::{Engine, again, once};
-use crate::actors::clock::Clock;
-use crate::actors::gate::Gate;
-use crate::actors::live::Live;
+use super::actor_system::ActorSystem;
+use super::{Engine, earlier_requests, idempotency};
+use crate::actors::active_runs::ActiveRuns;
+use crate::actors::clock::EngineClock;
+use crate::actors::recovery_gate::RecoveryGate;
 use crate::config::Config;
-use crate::llm::budget::Scope;
-use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
+use crate::llm::budget::BudgetScope;
+use crate::llm::{Budget, Cache, Gateway, Guards, RateLimits};
 use crate::notify::Target;
-use crate::parts::{Executor, Generator, Planner, Replaced};
+use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::Fault;
-use crate::scene::{self, Catalogue, Folder, Scene};
+use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::{Figures, Kpis, Names, Outside};
 use crate::tools::NativeTools;
 
-/// How long a conversation stays awake with nothing to do.
-pub(super) const IDLE: Duration = Duration::from_secs(60);
+/// Default time that an idle conversation stays in memory.
+pub(super) const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 
-/// What an engine is made of.
+/// Builds an engine.
 pub struct Builder {
     pub(super) config: Config,
-    pub(super) sources: Sources,
+    pub(super) sources: SceneSources,
     pub(super) idle: Duration,
 }
 
-/// Where scenes come from, beside the configuration.
+/// Sources of scenes besides the configuration, and replaced parts.
 #[derive(Clone, Default)]
-pub(super) struct Sources {
+pub(super) struct SceneSources {
     pub(super) native: NativeTools,
     pub(super) builtin: Option<&'static include_dir::Dir<'static>>,
     pub(super) scenes: Vec<Scene>,
-    pub(super) replaced: Replaced,
+    pub(super) replaced: ReplacedParts,
 }
 
-impl Sources {
-    pub(super) fn load(&self, config: &Config) -> scene::Loaded {
-        let folders = self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default();
+impl SceneSources {
+    pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
+        let folders = self.builtin.map(|dir| SceneFolder::embedded("scenes", dir)).unwrap_or_default();
         let mut loaded = scene::load(&config.scenes, folders, &self.native);
         loaded.scenes.extend(self.scenes.iter().cloned());
         loaded
@@ -52,69 +52,68 @@ impl Sources {
 }
 
 impl Builder {
-    /// Tools written in Rust, by the names that `scene.toml` files use.
+    /// Adds tools written in Rust, by the names that `scene.toml` files use.
     #[must_use]
     pub fn native_tools(mut self, tools: NativeTools) -> Self {
         self.sources.native = tools;
         self
     }
 
-    /// Scene folders that are part of the program; used unless `scenes.builtin` is false.
+    /// Adds scene folders embedded in the program; used unless `scenes.builtin` is false.
     #[must_use]
     pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
         self.sources.builtin = Some(folders);
         self
     }
 
-    /// A scene made in Rust.
+    /// Adds a scene built in Rust.
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
         self.sources.scenes.push(scene);
         self
     }
 
-    /// Who plans and checks, in place of the forced questions to a model.
+    /// Replaces the planner: it plans and checks instead of the forced questions to a model.
     #[must_use]
     pub fn planner(mut self, planner: impl Planner + 'static) -> Self {
         self.sources.replaced.planner = Some(Arc::new(planner));
         self
     }
 
-    /// Who makes the plans that people decide, in place of the planner.
+    /// Replaces the generator of plans that people decide about; otherwise the planner makes them.
     #[must_use]
     pub fn generator(mut self, generator: impl Generator + 'static) -> Self {
         self.sources.replaced.generator = Some(Arc::new(generator));
         self
     }
 
-    /// Who carries calls out, in place of the scenes' own tools or around them.
+    /// Replaces or wraps the scenes' tools: it carries out the tool calls.
     #[must_use]
     pub fn executor(mut self, executor: impl Executor + 'static) -> Self {
         self.sources.replaced.executor = Some(Arc::new(executor));
         self
     }
 
-    /// How long a conversation stays awake with nothing to do; a minute unless told. A sleeping one
-    /// is in the store only, and wakes with its next request.
+    /// Sets how long an idle conversation stays in memory; default: one minute. After that it is only in the
+    /// store, and is loaded again with its next request.
     #[must_use]
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = time;
         self
     }
 
-    /// Reads the scenes without starting anything: what `check` reports.
-    pub fn load_scenes(&self) -> scene::Loaded {
+    /// Loads the scenes without starting anything, as `check` does.
+    pub fn load_scenes(&self) -> scene::LoadedScenes {
         self.sources.load(&self.config)
     }
 
     /// Opens the data directory, reads the scenes and starts the actors.
     ///
     /// # Errors
-    /// Every fault of the scenes, or why the data directory, the models or the threads could not be
-    /// had.
+    /// All faults of the scenes, or why the data directory, the models or the threads are not available.
     pub async fn start(self) -> Result<Engine, StartError> {
         let loaded = self.load_scenes();
-        if loaded.failed() {
+        if loaded.has_errors() {
             return Err(StartError::Scenes(loaded.faults));
         }
         let config = self.config;
@@ -122,25 +121,25 @@ impl Builder {
             .execution
             .zone()
             .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
-        let clock = Clock::new(zone, config.execution.fixed_now);
+        let clock = EngineClock::new(zone, config.execution.fixed_now);
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
         let guards = Guards {
             cache: Cache::new(&config.cache),
             budget: Budget::new(&config.budget, clock.zone()),
-            limits: Limits::new(&config.limits),
+            limits: RateLimits::new(&config.limits),
         };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
-        // Before anything is accepted or carried on here.
-        let earlier = again::Earlier::read(&store).await?;
-        seed(&gateway.guards().budget, &store, &clock).await?;
-        make_tables(&store, &loaded.scenes).await?;
+        // Before anything is accepted or resumed here.
+        let earlier = earlier_requests::EarlierRequests::read(&store).await?;
+        seed_budget(&gateway.guards().budget, &store, &clock).await?;
+        apply_scene_schemas(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads())
+            .worker_threads(worker_threads())
             .thread_name("tools")
             .enable_all()
             .build()
@@ -151,20 +150,26 @@ impl Builder {
         let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
         let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
-        let parts = Parts {
-            gate: Gate::new(store.clone()),
+        let parts = EngineParts {
+            recovery_gate: RecoveryGate::new(store.clone()),
             store,
             clock,
             workers: workers_handle,
             sources: self.sources,
-            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http, webhook })),
+            current: Arc::new(ArcSwap::from_pointee(ActiveConfig {
+                config,
+                gateway,
+                catalogue,
+                http,
+                webhook,
+            })),
             idle: self.idle,
-            live: Live::default(),
+            active_runs: ActiveRuns::default(),
             figures: Figures::new(names.into(), kpis),
             outside: Outside::default(),
-            carries_on: Arc::default(),
+            is_serving: Arc::default(),
         };
-        let system = System::start(parts.clone()).await;
+        let system = ActorSystem::start(parts.clone()).await;
         let system = match system {
             Ok(system) => system,
             Err(error) => {
@@ -172,20 +177,26 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default(), earlier })
+        Ok(Engine {
+            parts,
+            system,
+            workers: Some(workers),
+            key_locks: idempotency::KeyLocks::default(),
+            earlier,
+        })
     }
 }
 
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The scenes have faults; all of them are here.
+    /// The scenes have faults; contains all of them.
     #[error("the scenes have faults")]
-    Scenes(Vec<scene::Fault>),
+    Scenes(Vec<scene::SceneFault>),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Something else.
+    /// Any other reason.
     #[error(transparent)]
     Other(#[from] Fault),
 }
@@ -195,32 +206,32 @@ pub(super) fn start_fault(code: &str, message: impl Into<String>) -> StartError 
 }
 
 #[derive(Clone)]
-pub(super) struct Parts {
+pub(super) struct EngineParts {
     pub(super) store: Store,
-    pub(super) clock: Clock,
+    pub(super) clock: EngineClock,
     pub(super) workers: tokio::runtime::Handle,
-    pub(super) sources: Sources,
-    pub(super) current: Arc<ArcSwap<Current>>,
+    pub(super) sources: SceneSources,
+    pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     pub(super) idle: Duration,
-    pub(super) live: Live,
+    pub(super) active_runs: ActiveRuns,
     pub(super) figures: Figures,
     pub(super) outside: Outside,
-    pub(super) carries_on: Arc<AtomicBool>,
-    pub(super) gate: Gate,
+    pub(super) is_serving: Arc<AtomicBool>,
+    pub(super) recovery_gate: RecoveryGate,
 }
 
-/// What a configuration makes, and a changed one makes anew.
-pub(super) struct Current {
+/// What is made from the configuration, and replaced by a reload.
+pub(super) struct ActiveConfig {
     pub(super) config: Config,
     pub(super) gateway: Gateway,
     pub(super) catalogue: Arc<Catalogue>,
-    /// For tools.
+    /// The HTTP client of the tools.
     pub(super) http: reqwest::Client,
-    /// Who is told of what waits for people.
+    /// The webhook that is notified of pending approvals.
     pub(super) webhook: Option<Target>,
 }
 
-/// Who is told of what waits for people, with the secret from this process's environment.
+/// The webhook that is notified of pending approvals, with the secret from this process's environment.
 pub(super) fn webhook(config: &Config) -> Result<Option<Target>, StartError> {
     let get = |name: &str| std::env::var(name).ok();
     Target::of(&config.approval.webhook, get).map_err(StartError::Other)
@@ -231,7 +242,7 @@ pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError
         .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
 }
 
-pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
+pub(super) async fn apply_scene_schemas(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
     for scene in scenes {
         if let Some(sql) = &scene.schema_sql {
             store.apply_scene_schema(&scene.name, sql).await?;
@@ -240,15 +251,18 @@ pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), S
     Ok(())
 }
 
-/// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.
-pub(super) async fn seed(budget: &Budget, store: &Store, clock: &Clock) -> Result<(), StartError> {
-    if budget.limit(Scope::Tenant).is_none() && budget.limit(Scope::Day).is_none() {
+/// Initializes the budget with past spending from the journal. Skipped if neither budget is limited.
+pub(super) async fn seed_budget(
+    budget: &Budget,
+    store: &Store,
+    clock: &EngineClock,
+) -> Result<(), StartError> {
+    if budget.limit(BudgetScope::Tenant).is_none() && budget.limit(BudgetScope::Day).is_none() {
         return Ok(());
     }
-    let midnight = Zoned::now()
-        .with_time_zone(clock.zone())
-        .start_of_day()
-        .map_err(|error| start_fault("engine.clock", format!("today has no beginning: {error}")))?;
+    let midnight = Zoned::now().with_time_zone(clock.zone()).start_of_day().map_err(|error| {
+        start_fault("engine.clock", format!("cannot compute the start of today: {error}"))
+    })?;
     let today = store.usage(Some(midnight.timestamp()), None).await?;
     for (tenant, total) in store.usage(None, None).await? {
         let spent_today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
@@ -257,6 +271,6 @@ pub(super) async fn seed(budget: &Budget, store: &Store, clock: &Clock) -> Resul
     Ok(())
 }
 
-pub(super) fn threads() -> usize {
+pub(super) fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }

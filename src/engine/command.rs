@@ -1,4 +1,4 @@
-//! What people may have done with runs and their plans: decided, changed, cancelled, carried on.
+//! Commands of people about runs and their plans: decide, modify, cancel, resume.
 
 use std::time::Duration;
 
@@ -10,25 +10,30 @@ use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::Do;
 use crate::answer::Answer;
 use crate::plan::TaskId;
-use crate::planner::{Command, Refused, Wish};
+use crate::planner::{Command, CommandAction, CommandRefusal};
 use crate::run::{Fault, RunId, RunState, TenantId};
 
-/// How long a decision may take to get on disk.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a command may take until its effects are on disk.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// Has a command about a tenant's run carried out, whether the run is under way, waits for a person,
-    /// or has ended; when this returns, what it brought about is in the journal. Of many commands that
-    /// exclude each other one is carried out, and the others are refused.
+    /// Carries out a command about a tenant's run, whether the run is in progress, waits for a person, or
+    /// has ended. When this returns, the command's effects are in the journal. Of several conflicting
+    /// commands one is carried out, and the others are rejected.
     ///
     /// # Errors
-    /// [`Refused`] with why: see [`crate::planner::command`]; `run.unknown` where the tenant has no such
-    /// run.
-    pub async fn command(&self, tenant: &TenantId, run: RunId, command: Command) -> Result<(), Refused> {
-        self.order(tenant, run, command, None).await
+    /// [`CommandRefusal`] with the reason, see [`crate::planner::command`]; `run.unknown` if the tenant has
+    /// no such run.
+    pub async fn command(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        command: Command,
+    ) -> Result<(), CommandRefusal> {
+        self.dispatch_command(tenant, run, command, None).await
     }
 
-    /// The same, and gives the answer that the run comes to: when it ends, or waits for a person again.
+    /// Like [`Engine::command`], and returns the run's answer when it ends, or waits for a person again.
     ///
     /// # Errors
     /// As [`Engine::command`].
@@ -37,53 +42,53 @@ impl Engine {
         tenant: &TenantId,
         run: RunId,
         command: Command,
-    ) -> Result<Result<Answer, Fault>, Refused> {
+    ) -> Result<Result<Answer, Fault>, CommandRefusal> {
         let (answer, answered) = oneshot::channel();
-        self.order(tenant, run, command, Some(answer)).await?;
+        self.dispatch_command(tenant, run, command, Some(answer)).await?;
         Ok(match answered.await {
             Ok(answer) => answer,
-            // It had a driver already, which others wait for.
+            // The run already had a driver, which delivers its answer to others.
             Err(_) => self.wait(tenant, run).await,
         })
     }
 
-    /// The run whose plan has this public id; `None` where the tenant has none.
+    /// The run whose plan has this public id; `None` if the tenant has none.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Fault> {
         self.parts.store.run_of(tenant, task).await.map_err(|error| store_fault(&error))
     }
 
-    /// A run as its journal has it just now, with all that was told to the journal so far; `None` where
-    /// the tenant has no such run.
+    /// The current state of a run, including events that are not on disk yet; `None` if the tenant has no
+    /// such run.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn state_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunState>, Fault> {
-        self.system.journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
+        self.system.journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
         let state = self.run(tenant, run).await?;
         Ok((state.seq > 0).then_some(state))
     }
 
-    async fn order(
+    async fn dispatch_command(
         &self,
         tenant: &TenantId,
         run: RunId,
         command: Command,
         answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
-    ) -> Result<(), Refused> {
-        let refused = |fault: Fault| Refused { fault, difference: Vec::new(), record: None };
+    ) -> Result<(), CommandRefusal> {
+        let refused = |fault: Fault| CommandRefusal { fault, difference: Vec::new(), record: None };
         let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(store_fault(&error)))?;
         let Some(row) = row else {
             return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));
         };
-        let is_cancelled = matches!(command.wish, Wish::Cancel).then(|| command.by.clone());
+        let is_cancelled = matches!(command.action, CommandAction::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
         let wish = Do { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
-        match tokio::time::timeout(PATIENCE, done).await {
-            // A run that cannot be read can still be ended.
+        match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
+            // An unreadable run can still be cancelled.
             Ok(Ok(Err(unread))) if is_cancelled.is_some() && is_unreadable(&unread.fault) => {
                 let by = is_cancelled.unwrap_or_default();
                 match self.cancel_unreadable(tenant, run, &by).await.map_err(refused)? {
@@ -93,13 +98,11 @@ impl Engine {
             }
             Ok(Ok(done)) => done,
             Ok(Err(_)) => {
-                let what =
-                    "the decision was not taken: too many wait, or the run was left just then; try again";
+                let what = "the command was not carried out: too many are queued, or the run was just released; retry";
                 Err(refused(Fault::new("run.not_reached", what)))
             }
             Err(_) => {
-                let what =
-                    "the decision waits for the run's turn, or for the disk: look whether it was taken";
+                let what = "the command still waits for the run's turn or for the disk; check whether it was carried out";
                 Err(refused(Fault::new("run.slow", what)))
             }
         }

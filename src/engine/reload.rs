@@ -1,19 +1,19 @@
-//! A changed configuration, while requests are served.
+//! Reloads the configuration while requests are served.
 
 use std::sync::Arc;
 
 use super::builder::webhook;
-use super::{Current, Engine, StartError, http_client, make_tables, seed, shared};
+use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services, seed_budget};
 use crate::actors::driver::store_fault;
 use crate::config::Config;
-use crate::llm::{Cache, Gateway, Guards, Limits};
+use crate::llm::{Cache, Gateway, Guards, RateLimits};
 use crate::scene::Catalogue;
 
-/// A key of the configuration, and whether two configurations differ in it.
-type Fixed = (&'static str, fn(&Config, &Config) -> bool);
+/// A key, and a function that compares it in two configurations.
+type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 
-/// What only a restart changes.
-const FIXED: [Fixed; 7] = [
+/// Keys that only a restart can change.
+const RESTART_ONLY_KEYS: [RestartOnlyKey; 7] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
     ("store", |a, b| a.store != b.store),
@@ -28,19 +28,19 @@ const FIXED: [Fixed; 7] = [
 ];
 
 impl Engine {
-    /// Takes another configuration, and reads the scenes again. Runs that start from here on work with
-    /// it; those under way end with what they began with. What was spent and what is kept in the cache
-    /// stays; a changed limit of rates begins with nothing taken. Figures of new scenes, tools and models
-    /// have their names from here on, and those that went away keep theirs ([`Figures`](crate::telemetry::Figures)).
+    /// Applies another configuration, and loads the scenes again. Runs that start from now on use it; runs in
+    /// progress keep the one they started with. Spending and cache entries are kept; changed rate limits
+    /// start unused. Metrics of new scenes, tools and models get their labels from now on, and removed ones
+    /// keep theirs.
     ///
-    /// Gives the keys that have changed and that only a restart changes.
+    /// Returns the changed keys that need a restart.
     ///
     /// # Errors
-    /// Those of [`Builder::start`](super::Builder::start). Nothing has changed then.
+    /// Those of [`Builder::start`](super::Builder::start). In this case nothing changes.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let parts = &self.parts;
         let loaded = parts.sources.load(&config);
-        if loaded.failed() {
+        if loaded.has_errors() {
             return Err(StartError::Scenes(loaded.faults));
         }
         let before = parts.current.load_full();
@@ -50,32 +50,32 @@ impl Engine {
         let same = before.config.cache == config.cache;
         let cache = if same { kept.cache.clone() } else { Cache::new(&config.cache) };
         let same = before.config.limits == config.limits && before.config.llm.models == config.llm.models;
-        let limits = if same { kept.limits.clone() } else { Limits::new(&config.limits) };
+        let limits = if same { kept.limits.clone() } else { RateLimits::new(&config.limits) };
         let budget = kept.budget.clone();
         let guards = Guards { cache, budget: budget.clone(), limits };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(guards);
-        make_tables(&parts.store, &loaded.scenes).await?;
+        apply_scene_schemas(&parts.store, &loaded.scenes).await?;
         if before.config.budget != config.budget {
-            // What was not limited so far was not added up.
+            // Unlimited spending was not added up so far.
             self.system.journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
             budget.relimit(&config.budget);
-            if let Err(error) = seed(&budget, &parts.store, &parts.clock).await {
+            if let Err(error) = seed_budget(&budget, &parts.store, &parts.clock).await {
                 budget.relimit(&before.config.budget);
                 return Err(error);
             }
         }
-        let needs_restart = FIXED
+        let needs_restart = RESTART_ONLY_KEYS
             .iter()
             .filter(|(_, differs)| differs(&before.config, &config))
             .map(|(key, _)| *key)
             .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         parts.figures.follow(&catalogue, &gateway.configured());
-        let current = Current { config, gateway, catalogue, http, webhook };
-        let shared = shared(parts, &current, &self.system.arbiters, &self.system.journal);
-        self.system.shared.store(Arc::new(shared));
+        let current = ActiveConfig { config, gateway, catalogue, http, webhook };
+        let shared = run_services(parts, &current, &self.system.arbiters, &self.system.journal);
+        self.system.services.store(Arc::new(shared));
         parts.current.store(Arc::new(current));
         Ok(needs_restart)
     }

@@ -1,4 +1,4 @@
-//! Erasing conversations: one that somebody names, and those that were kept as long as is configured.
+//! Erases conversations: on request, and after the configured retention.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use crate::actors::session_registry;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::store::Store;
 
-/// Most conversations that are erased in one pass for their age.
+/// Maximum number of expired conversations erased in one pass.
 const MAX_EXPIRED: u32 = 1000;
-/// How often the janitor looks for them.
+/// Time between two passes.
 const BETWEEN_PASSES: Duration = Duration::from_secs(3600);
 
 impl Engine {
-    /// Erases a conversation with all that hangs on it: its runs, their events, its memory, and the
-    /// idempotency keys of its requests. Rows that its tools wrote are the company's data and stay.
-    /// Returns whether there was such a conversation.
+    /// Erases a conversation with its runs, their events, its memory, and the idempotency keys of its
+    /// requests. Rows that its tools wrote are business data and are kept. Returns whether there was such a
+    /// conversation.
     ///
-    /// A request that comes after this one begins the conversation anew.
+    /// A later request starts the conversation again.
     ///
     /// # Errors
-    /// `store.session_busy` where a request of it is at work or waits; the store's.
+    /// `store.session_busy` if one of its requests is in progress or waits; errors of the store.
     pub async fn erase(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Fault> {
-        // A name that nobody used is not worth waking anything.
+        // Do not load an actor for a name that was never used.
         if !self.parts.store.knows_session(tenant, session).await.map_err(|error| store_fault(&error))? {
             return Ok(false);
         }
         self.system.registry.erase(tenant.clone(), session.clone(), None).await
     }
 
-    /// Erases conversations that have not changed for `store.keep_sessions_days` before `now`, the
-    /// oldest first and at most a thousand; none where they are kept for ever. A running engine does so
-    /// by itself, at its start and every hour. Returns how many were erased.
+    /// Erases conversations that have not changed for `store.keep_sessions_days` before `now`, oldest first
+    /// and at most a thousand; none if they are kept for ever. A running engine does so at its start and
+    /// every hour. Returns the number of erased conversations.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn expire_sessions(&self, now: Timestamp) -> Result<usize, Fault> {
         let janitor = Janitor {
             store: self.parts.store.clone(),
@@ -48,7 +48,7 @@ impl Engine {
     }
 }
 
-/// Erases what was kept long enough.
+/// Erases expired conversations.
 pub(super) struct Janitor {
     pub(super) store: Store,
     pub(super) registry: session_registry::Address,
@@ -57,8 +57,8 @@ pub(super) struct Janitor {
 }
 
 impl Janitor {
-    /// A pass now and every hour, until the task is dropped with its runtime.
-    pub(super) async fn work(self) {
+    /// Runs a pass now and every hour, until the task is dropped with its runtime.
+    pub(super) async fn run_forever(self) {
         if self.days == 0 {
             return;
         }
@@ -68,7 +68,7 @@ impl Janitor {
             ticks.tick().await;
             match self.pass(Timestamp::now()).await {
                 Ok(0) => {}
-                Ok(erased) => tracing::info!(erased, days = self.days, "conversations were kept long enough"),
+                Ok(erased) => tracing::info!(erased, days = self.days, "expired conversations were erased"),
                 Err(fault) => {
                     tracing::warn!(code = %fault.code, "old conversations could not be erased: {}", fault.message);
                 }
@@ -80,7 +80,7 @@ impl Janitor {
         if self.days == 0 {
             return Ok(0);
         }
-        // So long ago that there is no such time: nothing is older.
+        // An unrepresentable time: nothing is older.
         let Ok(since) = now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.days))) else {
             return Ok(0);
         };
@@ -90,7 +90,7 @@ impl Janitor {
         for (tenant, session) in old {
             match self.registry.erase(tenant, session, Some(since)).await {
                 Ok(done) => erased += usize::from(done),
-                // It was taken up again just now.
+                // It just became active again.
                 Err(fault) if fault.code == "store.session_busy" => {}
                 Err(fault) => return Err(fault),
             }

@@ -1,62 +1,62 @@
-//! A request to an engine, and the ticket that whoever made it holds.
+//! A request to an engine, and the ticket of an accepted request.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::once::Locks;
+use super::idempotency::KeyLocks;
+use crate::actors::active_runs::RunWatch;
 use crate::actors::journal;
-use crate::actors::live::Watch;
 use crate::actors::session_registry;
 use crate::answer::Answer;
-use crate::public::{EventId, PublicStream, Source};
+use crate::public::{EventId, EventSource, PublicStream};
 use crate::run::{Envelope, Event, Fault, RunId, SessionId, TenantId, Turn};
 use crate::store::Store;
 
-/// Most characters of one request.
+/// Maximum length of a message, in characters.
 pub(super) const MAX_REQUEST_CHARS: usize = 32_000;
 
 /// A request to the engine.
 #[derive(Debug, Clone)]
 pub struct ChatRequest {
-    /// The user's words.
+    /// The user's message.
     pub message: String,
-    /// The conversation; a new one where absent.
+    /// The conversation; a new one if absent.
     pub session: Option<SessionId>,
-    /// Who pays.
+    /// The tenant, which pays.
     pub tenant: TenantId,
-    /// Who asks.
+    /// The user.
     pub user: String,
-    /// Whether a yes in its words may not approve what its own user has asked for.
+    /// Whether a "yes" in this message must not approve the user's own requests.
     pub no_own_approval: bool,
-    /// Whether its conversation has to be one of its own user, or a new one. Where not, whoever asks is
-    /// trusted with all of them.
+    /// Whether the conversation has to belong to the user or be new. If false, the caller is trusted with all
+    /// conversations.
     pub own_session: bool,
-    /// The conversation so far, where the client keeps it; otherwise it is kept here.
+    /// The conversation so far, if the client keeps it; otherwise the server keeps it.
     pub history: Option<Vec<Turn>>,
-    /// The chatbot's own instructions, in words; they are told with what is remembered.
+    /// The chatbot's instructions; they are added to the memory.
     pub instructions: Option<String>,
-    /// How its questions to models use the cache, where not as configured for their purposes.
+    /// How its model calls use the cache, if not as configured for their purposes.
     pub cache: Option<crate::llm::cache::Mode>,
-    /// Only make a plan.
+    /// Only make a plan, without carrying it out.
     pub plan_only: bool,
-    /// Have a person approve the plan before it is carried out, whatever the configuration says.
+    /// Require approval of the plan, regardless of the configuration.
     pub require_approval: bool,
-    /// Write nothing: tell what would have been written.
+    /// Dry run: write nothing, and report what would have been written.
     pub dry_run: bool,
-    /// The plan, made by a person; no model is asked for one.
+    /// A plan made by a person; no model is asked for one.
     pub plan: Option<crate::plan::Plan>,
-    /// The client's name for this request, so that it can be sent again without being carried out
-    /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
+    /// The idempotency key, so that retries are not carried out again: 1 to 255 printable ASCII characters.
+    /// See [`Engine::submit_once`].
     pub idempotency: Option<String>,
-    /// What was asked, by whom and from where, as a hash in hex: for a client that sends again without a
-    /// name, and is to be known after a restart.
-    pub asked: Option<String>,
+    /// A hash in hex of what is asked, by whom and from where. It recognizes retries without an idempotency
+    /// key, even after a restart.
+    pub fingerprint: Option<String>,
 }
 
 impl ChatRequest {
-    /// A request with these words, and nothing else said of it.
+    /// A request with this message and default options.
     pub fn new(message: impl Into<String>, tenant: TenantId, user: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -73,44 +73,43 @@ impl ChatRequest {
             dry_run: false,
             plan: None,
             idempotency: None,
-            asked: None,
+            fingerprint: None,
         }
     }
 }
 
-/// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
-pub struct Ticket {
+/// An accepted request. It will end exactly once, even if nobody waits for it.
+pub struct RunTicket {
     /// The run.
     pub run: RunId,
     /// The conversation.
     pub session: SessionId,
-    pub(super) watch: Watch,
-    /// Whether `watch` has been there from the beginning.
+    pub(super) watch: RunWatch,
+    /// Whether `watch` was subscribed before the run's first event.
     pub(super) from_start: bool,
-    /// The last event before the request: of a run that it decided about, what came before is not its own.
+    /// The last event before the request. If the request decided about a waiting run, earlier events do not
+    /// belong to it.
     pub(super) after: EventId,
-    pub(super) source: Source,
+    pub(super) source: EventSource,
     pub(super) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
 
-impl Ticket {
-    /// The next event of the run; `None` when there will be no more. A listener that lags more than
-    /// a few hundred events behind loses the oldest; the journal has them.
+impl RunTicket {
+    /// The next event of the run; `None` when there will be no more. A subscriber that lags more than a few
+    /// hundred events behind loses the oldest; they are in the journal.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
         self.watch.next().await
     }
 
-    /// The last event before the request. It is the beginning, unless the request was a word
-    /// that decided about a run which waited.
+    /// The last event before the request: the beginning, unless the request decided about a waiting run.
     pub fn after(&self) -> EventId {
         self.after
     }
 
-    /// What clients see of the run, from the request on; it goes on when the ticket is used up by
-    /// [`Ticket::answer`]. Taken right away, it needs nothing of the store; [`Ticket::next`] then gives
-    /// what happens from here on.
+    /// The run's public events from the request on. The stream outlives the ticket. If taken first, it does
+    /// not read the store; [`RunTicket::next`] then returns later events only.
     pub fn stream(&mut self) -> PublicStream {
-        let later = self.watch.again();
+        let later = self.watch.resubscribe();
         let watch = std::mem::replace(&mut self.watch, later);
         if std::mem::take(&mut self.from_start) {
             PublicStream::fresh(self.source.clone(), watch)
@@ -119,43 +118,43 @@ impl Ticket {
         }
     }
 
-    /// Another way to follow the run from here on.
-    pub fn watch(&self) -> Watch {
-        self.watch.again()
+    /// Another subscription to the run from now on.
+    pub fn watch(&self) -> RunWatch {
+        self.watch.resubscribe()
     }
 
-    /// Asks the run to stop at its next safe point.
+    /// Cancels the run at its next safe point.
     pub async fn cancel(&self, by: &str) {
-        // A run that has ended has nothing to stop.
+        // An ended run cannot be cancelled.
         self.watch.cancel(by);
     }
 
-    /// Waits for the end.
+    /// Waits for the answer.
     ///
     /// # Errors
-    /// Where the run could not go on, as when the disk is full: what it did is in its events.
+    /// Why the run could not continue, for example because the disk is full. Its events show what it did.
     pub async fn answer(self) -> Result<Answer, Fault> {
         self.answer.await.unwrap_or_else(|_| {
             Err(Fault::new(
                 "run.lost",
-                format!("run {} stopped without an answer; its events tell how far it got", self.run),
+                format!("run {} stopped without an answer; its events show how far it got", self.run),
             ))
         })
     }
 }
 
-/// Where requests go in, for work that outlives its caller.
+/// What is needed to accept a request, cloneable for tasks that outlive their caller.
 #[derive(Clone)]
 pub(super) struct Intake {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
     pub(super) store: Store,
-    pub(super) locks: Locks,
+    pub(super) locks: KeyLocks,
 }
 
 impl Intake {
-    pub(super) fn source(&self, tenant: TenantId, run: RunId) -> Source {
-        Source { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
+    pub(super) fn source(&self, tenant: TenantId, run: RunId) -> EventSource {
+        EventSource { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
     }
 }
 

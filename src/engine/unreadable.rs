@@ -1,4 +1,5 @@
-//! Runs whose events cannot be read, as of a damaged file or of another release: they can still be ended.
+//! Runs whose events cannot be read, because of a damaged file or another release: they can still be
+//! cancelled.
 
 use jiff::Timestamp;
 
@@ -7,14 +8,14 @@ use crate::actors::driver::store_fault;
 use crate::run::{Envelope, Event, Fault, RunId, SCHEMA, TenantId};
 use crate::store::{Record, Stream};
 
-/// Whether a fault says that a run's events are damaged or beyond this program.
+/// Whether a fault means that a run's events are damaged or of an unknown format.
 pub(super) fn is_unreadable(fault: &Fault) -> bool {
     matches!(fault.code.as_str(), "store.unreadable" | "store.gap")
 }
 
 impl Engine {
-    /// Ends a tenant's run whose events cannot be read: its list then has it as cancelled, and it can be
-    /// erased. Nothing of what it did is known here. False where it can be read, or has ended.
+    /// Cancels a tenant's unreadable run, so that it can be erased. What it did is unknown. False if it is
+    /// readable or has ended.
     pub(super) async fn cancel_unreadable(
         &self,
         tenant: &TenantId,
@@ -40,7 +41,7 @@ impl Engine {
             schema: SCHEMA,
             body: Event::RunCancelled { by: by.to_owned() },
         };
-        tracing::warn!(%run, by, "a run that cannot be read was cancelled");
+        tracing::warn!(%run, by, "an unreadable run was cancelled");
         journal.append(vec![Record::Run(end.into())], true).await.map_err(|error| store_fault(&error))?;
         Ok(true)
     }

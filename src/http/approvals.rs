@@ -1,4 +1,4 @@
-//! `/api/approvals`: what waits for a person, and what people have said.
+//! `/api/approvals`: pending approvals and the decisions about them.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -6,184 +6,184 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::body::Sent;
+use super::body::AuthenticatedJson;
 use super::chat;
-use super::commands::order;
+use super::commands::submit_command;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::view::Journalled;
-use super::who::Who;
-use super::{behind, page};
-use crate::access::Action;
+use super::view::JournaledRun;
+use super::{next_cursor, parse_page};
+use crate::access::AccessAction;
 use crate::documents::ApprovalDocument;
-use crate::planner::{Choice, Wish};
+use crate::planner::{ApproverChoice, CommandAction};
 use crate::run::{ApprovalId, TenantId};
 use crate::store::{About, ApprovalFilter};
 
-/// Which of them.
+/// Filters for the list of approvals.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApprovalQuery {
-    /// Only those of this conversation.
+    /// Only approvals of this conversation.
     pub(crate) session_id: Option<String>,
-    /// Only those about this: `plan`, `call` or `outcome`.
+    /// Only approvals about this kind of thing: `plan`, `call` or `outcome`.
     #[param(value_type = Option<String>)]
     pub(crate) about: Option<About>,
-    /// Also those that were decided, or count no more.
+    /// Whether to include approvals that were decided or have lapsed.
     pub(crate) all: Option<bool>,
-    /// Most of them, 1 to 100; 50 unless told.
+    /// Maximum number of approvals on the page, 1 to 100. Default: 50.
     #[param(minimum = 1, maximum = 100)]
     pub(crate) limit: Option<u32>,
-    /// Only those behind this one: `next` of the page before.
+    /// Cursor: the `next` of the previous page.
     pub(crate) after: Option<String>,
 }
 
-/// A page of what is put to people.
+/// A page of approvals.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ApprovalList {
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) approvals: Vec<ApprovalDocument>,
-    /// What `after` is for the next page; absent where this page is not full.
+    /// The `after` of the next page; absent if this page is not full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) next: Option<ApprovalId>,
 }
 
-/// What is said.
+/// A decision about an approval.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecisionBody {
-    /// `yes` or `no`; of a write whose outcome nobody knows `done`, `not_done` or `again`.
-    pub(crate) decision: Said,
-    /// With `yes` to a call: the arguments that it is to be done with.
+    /// `yes` or `no`; for a write whose outcome is unknown: `done`, `not_done` or `again`.
+    pub(crate) decision: DecisionChoice,
+    /// With `yes` to a call: the arguments to call the tool with instead.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) arguments: Option<serde_json::Map<String, Value>>,
-    /// The hash that was seen: a yes to anything else does not count.
+    /// The hash of what the approver saw. A `yes` to anything else is rejected.
     #[serde(default)]
     pub(crate) hash: Option<String>,
-    /// Why, in one's own words; at most 8000 characters.
+    /// The approver's reason; at most 8000 characters.
     #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) note: Option<String>,
 }
 
-/// A decision.
+/// The choices of a decision.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
-    /// It may be done.
+pub(crate) enum DecisionChoice {
+    /// Approve.
     Yes,
-    /// It is not to be done.
+    /// Refuse.
     No,
-    /// The write was done.
+    /// The write did take place.
     Done,
-    /// The write was not done.
+    /// The write did not take place.
     NotDone,
-    /// The write is to be tried again.
+    /// Retry the write.
     Again,
 }
 
 impl DecisionBody {
-    fn choice(self) -> Result<(Choice, Option<String>, Option<String>), Problem> {
+    fn into_choice(self) -> Result<(ApproverChoice, Option<String>, Option<String>), Problem> {
         let choice = match (self.decision, self.arguments) {
-            (Said::Yes, Some(arguments)) => Choice::Edited(Value::Object(arguments)),
+            (DecisionChoice::Yes, Some(arguments)) => ApproverChoice::Edited(Value::Object(arguments)),
             (_, Some(_)) => {
-                let detail = "`arguments` goes with `yes` only";
+                let detail = "`arguments` is allowed with `yes` only";
                 return Err(Problem::unprocessable("approval.choice", detail));
             }
-            (Said::Yes, None) => Choice::Yes,
-            (Said::No, None) => Choice::No,
-            (Said::Done, None) => Choice::Done,
-            (Said::NotDone, None) => Choice::NotDone,
-            (Said::Again, None) => Choice::Again,
+            (DecisionChoice::Yes, None) => ApproverChoice::Yes,
+            (DecisionChoice::No, None) => ApproverChoice::No,
+            (DecisionChoice::Done, None) => ApproverChoice::Done,
+            (DecisionChoice::NotDone, None) => ApproverChoice::NotDone,
+            (DecisionChoice::Again, None) => ApproverChoice::Again,
         };
         Ok((choice, self.hash, self.note))
     }
 }
 
-/// Most of one page: each is read from the journal of its run.
+/// Maximum page size. It is low because each approval is read from the journal of its run.
 const MAX_PAGE: u32 = 100;
 
-/// The id in an address. What is no id is an approval that is not there.
-fn id(text: &str) -> Result<ApprovalId, Problem> {
-    text.parse().map_err(|_| Problem::unknown("approval", text))
+/// Parses the id in the path. Malformed ids give 404, like unknown ones.
+fn parse_approval_id(text: &str) -> Result<ApprovalId, Problem> {
+    text.parse().map_err(|_| Problem::not_found("approval", text))
 }
 
-fn unknown(id: ApprovalId) -> Problem {
-    Problem::unknown("approval", &id.to_string())
+fn unknown_approval(id: ApprovalId) -> Problem {
+    Problem::not_found("approval", &id.to_string())
 }
 
 async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<ApprovalDocument, Problem> {
-    let run = Journalled::read(app, tenant, id.run).await?.ok_or_else(|| unknown(id))?;
-    run.approval(app, id).ok_or_else(|| unknown(id))
+    let run = JournaledRun::read(app, tenant, id.run).await?.ok_or_else(|| unknown_approval(id))?;
+    run.approval(app, id).ok_or_else(|| unknown_approval(id))
 }
 
-/// What waits for a person, the oldest first.
+/// Lists approvals, oldest first.
 #[utoipa::path(get, path = "/api/approvals", operation_id = "list_approvals", tag = "approvals", params(ApprovalQuery),
     responses((status = 200, body = ApprovalList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<ApprovalQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(chat::session).transpose()?;
-    let (open_only, scope) = (!query.all.unwrap_or(false), who.scope());
+    let session = query.session_id.as_deref().map(chat::parse_session_id).transpose()?;
+    let (open_only, scope) = (!query.all.unwrap_or(false), who.visible_scope());
     let filter = ApprovalFilter { open_only, session, about: query.about, scope };
-    let page = page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
+    let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_approval_id)?;
     let rows = app.engine.store().approvals(&who.tenant, &filter, &page).await?;
-    let next = behind(&rows, page.limit).map(|row| row.id);
+    let next = next_cursor(&rows, page.limit).map(|row| row.id);
     let mut approvals = Vec::with_capacity(rows.len());
-    let mut last: Option<Journalled> = None;
+    let mut last: Option<JournaledRun> = None;
     for row in rows {
-        // Several of one run mostly stand side by side.
+        // Approvals of one run are usually adjacent.
         if last.as_ref().is_none_or(|read| read.state.run != row.id.run) {
-            // One run that cannot be read hides nothing of the others.
-            last = match Journalled::read(&app, &who.tenant, row.id.run).await {
+            // One unreadable run must not hide the approvals of the others.
+            last = match JournaledRun::read(&app, &who.tenant, row.id.run).await {
                 Ok(read) => read,
                 Err(problem) => {
-                    tracing::error!(approval = %row.id, code = %problem.code, "what waits cannot be read");
+                    tracing::error!(approval = %row.id, code = %problem.code, "cannot read the run of an approval");
                     None
                 }
             };
         }
-        // What was erased since is not there any more.
+        // The run was erased in the meantime.
         let Some(read) = &last else { continue };
         approvals.extend(read.approval(&app, row.id));
     }
     Ok(HttpResponse::Ok().json(ApprovalList { approvals, next }))
 }
 
-/// One of them.
+/// Returns one approval.
 #[utoipa::path(get, path = "/api/approvals/{approval_id}", operation_id = "get_approval", tag = "approvals",
     params(("approval_id" = String, Path)),
     responses((status = 200, body = ApprovalDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let id = id(&path)?;
-    who.may_with_run(&app, id.run, Action::Read, || unknown(id)).await?;
+    let id = parse_approval_id(&path)?;
+    who.authorize_run(&app, id.run, AccessAction::Read, || unknown_approval(id)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }
 
-/// Decides; of several at once one does, and the others hear who did.
+/// Decides an approval. Of several concurrent decisions one wins; the others are told who decided.
 #[utoipa::path(post, path = "/api/approvals/{approval_id}", operation_id = "decide", tag = "approvals",
     params(("approval_id" = String, Path)), request_body = DecisionBody,
     responses((status = 200, body = ApprovalDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn decide(
     app: web::Data<App>,
-    sent: Sent<DecisionBody>,
+    sent: AuthenticatedJson<DecisionBody>,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    let id = id(&path)?;
-    // What is not there, or not for them to see, is told before anything about it.
-    who.may_with_run(&app, id.run, Action::Read, || unknown(id)).await?;
+    let AuthenticatedJson { who, body } = sent;
+    let id = parse_approval_id(&path)?;
+    // Whether the approval exists, and is visible to the caller, comes before any other error.
+    who.authorize_run(&app, id.run, AccessAction::Read, || unknown_approval(id)).await?;
     document(&app, &who.tenant, id).await?;
-    who.may_with_run(&app, id.run, Action::Decide, || unknown(id)).await?;
-    let (choice, hash, note) = body.choice()?;
-    let wish = Wish::Decide { approval: id.approval, choice, hash };
-    order(&app, &who.tenant, id.run, who.wants(wish, note)).await?;
+    who.authorize_run(&app, id.run, AccessAction::Decide, || unknown_approval(id)).await?;
+    let (choice, hash, note) = body.into_choice()?;
+    let wish = CommandAction::Decide { approval: id.approval, choice, hash };
+    submit_command(&app, &who.tenant, id.run, who.command(wish, note)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }

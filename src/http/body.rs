@@ -1,4 +1,4 @@
-//! Bodies: JSON, bounded in size, depth and time, read before anything else is done.
+//! Request bodies: JSON, limited in size, depth and time.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use serde::de::DeserializeOwned;
 
+use super::principal::{RequestPrincipal, app_data, authenticate};
 use super::problem::Problem;
-use super::who::{Who, app, who};
-use crate::config::Server;
-use crate::nested;
+use crate::config::ServerConfig;
+use crate::nesting;
 
-/// A JSON body, and who sends it. It is read when it is known that they may ask.
-pub(crate) struct Sent<T> {
-    pub(crate) who: Who,
+/// A JSON body and its authenticated sender. The body is read only after authentication.
+pub(crate) struct AuthenticatedJson<T> {
+    pub(crate) who: RequestPrincipal,
     pub(crate) body: T,
 }
 
-impl<T: DeserializeOwned + 'static> FromRequest for Sent<T> {
+impl<T: DeserializeOwned + 'static> FromRequest for AuthenticatedJson<T> {
     type Error = actix_web::Error;
     type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
 
@@ -29,10 +29,10 @@ impl<T: DeserializeOwned + 'static> FromRequest for Sent<T> {
         Box::pin(async move {
             let payload = payload.await?;
             let sent = async {
-                let (who, app) = (who(&request).await?, app(&request)?);
+                let (who, app) = (authenticate(&request).await?, app_data(&request)?);
                 Ok(Self { who, body: json(&request, payload, &app.options).await? })
             };
-            sent.await.map_err(|problem| super::refusal(&request, problem))
+            sent.await.map_err(|problem| super::protocol_error(&request, problem))
         })
     }
 }
@@ -41,35 +41,35 @@ impl<T: DeserializeOwned + 'static> FromRequest for Sent<T> {
 ///
 /// # Errors
 /// `request.media_type` (415), `request.too_large` (413), `request.slow` (408), `request.interrupted`
-/// (400), `request.json` (400: no JSON), `request.too_deep` and `request.body` (422: other JSON than is
-/// wanted, with the place).
+/// (400), `request.json` (400: not JSON), `request.too_deep` and `request.body` (422: JSON of another
+/// shape, with the path).
 pub(crate) async fn json<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: Payload,
-    options: &Server,
+    options: &ServerConfig,
 ) -> Result<T, Problem> {
-    is_json(request)?;
-    parse(&taken(payload, options).await?, options.max_json_depth)
+    require_json(request)?;
+    parse(&read_body(payload, options).await?, options.max_json_depth)
 }
 
-/// The same where there may be no body, which is the default.
+/// Like [`json`], but an empty body gives the default value.
 ///
 /// # Errors
 /// As [`json`].
-pub(crate) async fn optional<T: DeserializeOwned + Default>(
+pub(crate) async fn optional_json<T: DeserializeOwned + Default>(
     request: &HttpRequest,
     payload: Payload,
-    options: &Server,
+    options: &ServerConfig,
 ) -> Result<T, Problem> {
-    let bytes = taken(payload, options).await?;
+    let bytes = read_body(payload, options).await?;
     if bytes.is_empty() {
         return Ok(T::default());
     }
-    is_json(request)?;
+    require_json(request)?;
     parse(&bytes, options.max_json_depth)
 }
 
-fn is_json(request: &HttpRequest) -> Result<(), Problem> {
+fn require_json(request: &HttpRequest) -> Result<(), Problem> {
     let media =
         request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = media.split(';').next().unwrap_or_default().trim();
@@ -80,11 +80,11 @@ fn is_json(request: &HttpRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The bytes of a body, bounded in time and size.
-async fn taken(payload: Payload, options: &Server) -> Result<BytesMut, Problem> {
+/// Reads the bytes of a body, limited in time and size.
+async fn read_body(payload: Payload, options: &ServerConfig) -> Result<BytesMut, Problem> {
     let wait = Duration::from_millis(options.body_timeout_ms);
     tokio::time::timeout(wait, collect(payload, options.max_body_bytes)).await.map_err(|_| {
-        let detail = format!("the body did not come within {} ms", options.body_timeout_ms);
+        let detail = format!("the body did not arrive within {} ms", options.body_timeout_ms);
         Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
     })?
 }
@@ -106,13 +106,13 @@ async fn collect(mut payload: Payload, max: usize) -> Result<BytesMut, Problem> 
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
-    if nested::of_text(bytes) > max_depth {
+    if nesting::depth_of_text(bytes) > max_depth {
         let detail = format!("the body is nested deeper than {max_depth} levels (server.max_json_depth)");
         return Err(Problem::unprocessable("request.too_deep", detail));
     }
-    // The fields of what is read could come as a list, too: too short a way from nothing to a yes.
+    // Serde would accept a struct's fields as a list, too: `["yes"]` must not approve anything.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Problem::unprocessable("request.body", "the body: a list, where an object is wanted"));
+        return Err(Problem::unprocessable("request.body", "the body must be an object, not a list"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -122,10 +122,14 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
             let place = if place == "." { "the body".to_owned() } else { format!("`{place}`") };
             return Problem::unprocessable("request.body", format!("{place}: {inner}"));
         }
-        Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("the body is no JSON: {inner}"))
+        Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("the body is not valid JSON: {inner}"))
     })?;
     reader.end().map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("behind the JSON stands more: {error}"))
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "request.json",
+            format!("unexpected data after the JSON: {error}"),
+        )
     })?;
     Ok(value)
 }
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_body_is_told_with_its_place() {
+    fn invalid_body_is_reported_with_its_path() {
         #[derive(Debug, serde::Deserialize)]
         #[expect(dead_code, reason = "only its shape matters")]
         struct Body {

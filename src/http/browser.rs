@@ -1,31 +1,31 @@
-//! What keeps a page that a browser shows from using a server that wants no key: under which names the
-//! server is reached, and from where a request that changes something may come.
+//! Protects a server without keys from web pages of other sites: checks the host name of each request, and
+//! the origin of requests that change something.
 //!
-//! A page of another site can send requests here, and by a name of its own that leads here (DNS rebinding)
-//! even read the replies. Programs that are no browsers send no `Origin` and go through.
+//! A page of another site can send requests here, and with DNS rebinding it can even read the replies.
+//! Clients that are not browsers send no `Origin` header and pass.
 
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::http::uri::Authority;
 use actix_web::http::{Method, StatusCode};
 
-use super::app::Anonymous;
+use super::app::AnonymousAccess;
 use super::problem::Problem;
 
-/// The entry of `server.allowed_hosts` that stands for every name.
-const EVERY: &str = "*";
-/// Most characters of a name that an error repeats.
-const SHOWN: usize = 80;
+/// The entry of `server.allowed_hosts` that matches every name.
+const ANY_HOST: &str = "*";
+/// Maximum length of a client's value that an error message repeats, in characters.
+const MAX_SHOWN_CHARS: usize = 80;
 
-/// A host as a header names it.
+/// A host from a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Host {
-    /// In small letters, an IPv6 address without its brackets.
+    /// In lower case; an IPv6 address without its brackets.
     name: String,
     port: Option<u16>,
 }
 
 impl Host {
-    fn read(text: &str) -> Option<Self> {
+    fn parse_header(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         if text.contains('@') || authority.host().is_empty() {
             return None;
@@ -47,46 +47,46 @@ impl Host {
     }
 
     fn is_allowed(&self, allowed: &[String]) -> bool {
-        let entries = allowed.iter().filter_map(|entry| Self::read(entry));
+        let entries = allowed.iter().filter_map(|entry| Self::parse_header(entry));
         entries
             .into_iter()
             .any(|entry| entry.name == self.name && (entry.port.is_none() || entry.port == self.port))
     }
 }
 
-/// Whether an entry of `server.allowed_hosts` is a name: a host, with a port or without, or `*`.
-pub(crate) fn is_host(entry: &str) -> bool {
-    entry == EVERY || Host::read(entry).is_some_and(|host| !host.name.contains(EVERY))
+/// Whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
+pub(crate) fn is_host_entry(entry: &str) -> bool {
+    entry == ANY_HOST || Host::parse_header(entry).is_some_and(|host| !host.name.contains(ANY_HOST))
 }
 
-/// The name by which a server that wants no key is reached must be one of its own: on loopback such a name,
-/// elsewhere any address, and the names that are configured.
+/// Checks the `Host` of a request without a key. Allowed are loopback names, the configured names, and with
+/// `auth.allow_anonymous` any IP address.
 ///
 /// # Errors
 /// `auth.host` (403).
-pub(super) fn reached_by(host: &str, anonymous: Anonymous, allowed: &[String]) -> Result<(), Problem> {
-    let named = Host::read(host);
+pub(super) fn check_host(host: &str, anonymous: AnonymousAccess, allowed: &[String]) -> Result<(), Problem> {
+    let named = Host::parse_header(host);
     let own = named.as_ref().is_some_and(|named| {
-        // An address cannot be made to lead elsewhere.
-        let address = anonymous == Anonymous::Always && named.address().is_some();
-        let every = allowed.iter().any(|entry| entry == EVERY);
+        // DNS rebinding needs a name: an IP address is safe.
+        let address = anonymous == AnonymousAccess::Always && named.address().is_some();
+        let every = allowed.iter().any(|entry| entry == ANY_HOST);
         named.is_loopback() || address || every || named.is_allowed(allowed)
     });
     if own {
         return Ok(());
     }
-    let host: String = host.chars().take(SHOWN).collect();
+    let host: String = host.chars().take(MAX_SHOWN_CHARS).collect();
     let detail = format!(
-        "without keys this server is not reached as `{host}`; name the host in server.allowed_hosts, or make a key"
+        "without a key this server does not accept the host `{host}`; add it to server.allowed_hosts, or create a key"
     );
     Err(Problem::new(StatusCode::FORBIDDEN, "auth.host", detail))
 }
 
-/// A request without a key that changes something must not come from a page of another origin.
+/// Rejects a request without a key that changes something and comes from a page of another origin.
 ///
 /// # Errors
 /// `auth.origin` (403).
-pub(super) fn comes_from(
+pub(super) fn check_origin(
     method: &Method,
     headers: &HeaderMap,
     host: &str,
@@ -101,27 +101,27 @@ pub(super) fn comes_from(
     let site = header::HeaderName::from_static("sec-fetch-site");
     let cross =
         texts(site).any(|site| site.eq_ignore_ascii_case("cross-site")).then(|| "another site".to_owned());
-    let foreign = || texts(header::ORIGIN).find(|origin| !is_own(origin, host, allowed));
+    let foreign = || texts(header::ORIGIN).find(|origin| !is_own_origin(origin, host, allowed));
     let Some(from) = cross.or_else(foreign) else { return Ok(()) };
-    let from: String = from.chars().take(SHOWN).collect();
+    let from: String = from.chars().take(MAX_SHOWN_CHARS).collect();
     let detail = format!(
-        "without a key nothing is changed for a page of `{from}`; send a key, or name the host under which browsers \
+        "a page of `{from}` cannot change anything without a key; send a key, or add the host under which browsers \
          reach this server in server.allowed_hosts"
     );
     Err(Problem::new(StatusCode::FORBIDDEN, "auth.origin", detail))
 }
 
-/// Whether a page of `origin` was given out by this server, as it is reached or as it is configured. What
-/// is before a proxy may speak another scheme, so only host and port count.
-fn is_own(origin: &str, host: &str, allowed: &[String]) -> bool {
+/// Whether `origin` is this server: the host of the request or a configured one. Only host and port are
+/// compared, because a proxy in front may use another scheme.
+fn is_own_origin(origin: &str, host: &str, allowed: &[String]) -> bool {
     let Some((scheme, rest)) = origin.split_once("://") else { return false };
     let usual = match scheme {
         "http" => 80,
         "https" => 443,
         _ => return false,
     };
-    let Some(page) = Host::read(rest) else { return false };
-    let same = Host::read(host)
+    let Some(page) = Host::parse_header(rest) else { return false };
+    let same = Host::parse_header(host)
         .is_some_and(|own| own.name == page.name && own.port.unwrap_or(usual) == page.port.unwrap_or(usual));
     same || page.is_allowed(allowed)
 }
@@ -137,23 +137,23 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_keys_is_reached_by_its_own_names_only() {
+    fn keyless_server_accepts_only_its_own_host_names() {
         let reached = |host: &str, anonymous, allowed: &[&str]| {
-            reached_by(host, anonymous, &list(allowed)).map_err(|problem| problem.code.to_string())
+            check_host(host, anonymous, &list(allowed)).map_err(|problem| problem.code.to_string())
         };
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:8080"] {
-            for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+            for anonymous in [AnonymousAccess::UntilKeys, AnonymousAccess::Always] {
                 assert_eq!(reached(host, anonymous, &[]), Ok(()), "{host}");
             }
         }
         for host in ["evil.example", "127.0.0.1.evil.example", "a@localhost", "", "localhost:x", "x y"] {
-            for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+            for anonymous in [AnonymousAccess::UntilKeys, AnonymousAccess::Always] {
                 assert_eq!(reached(host, anonymous, &["chat.example"]), Err("auth.host".into()), "{host}");
             }
         }
-        assert_eq!(reached("10.0.0.5:8080", Anonymous::Always, &[]), Ok(()));
-        assert_eq!(reached("10.0.0.5", Anonymous::UntilKeys, &[]), Err("auth.host".into()));
-        for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+        assert_eq!(reached("10.0.0.5:8080", AnonymousAccess::Always, &[]), Ok(()));
+        assert_eq!(reached("10.0.0.5", AnonymousAccess::UntilKeys, &[]), Err("auth.host".into()));
+        for anonymous in [AnonymousAccess::UntilKeys, AnonymousAccess::Always] {
             assert_eq!(reached("Chat.Example:8080", anonymous, &["chat.example"]), Ok(()));
             assert_eq!(reached("chat.example:8080", anonymous, &["chat.example:8080"]), Ok(()));
             assert_eq!(reached("chat.example", anonymous, &["chat.example:8080"]), Err("auth.host".into()));
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_the_server_itself_may_change_something() {
+    fn cross_origin_writes_without_a_key_are_rejected() {
         let comes = |method: &Method, headers: &[(&'static str, &'static str)], allowed: &[&str]| {
             let mut map = HeaderMap::new();
             for (name, value) in headers {
                 map.append(header::HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            comes_from(method, &map, "127.0.0.1:8080", &list(allowed)).is_ok()
+            check_origin(method, &map, "127.0.0.1:8080", &list(allowed)).is_ok()
         };
         let post = Method::POST;
         assert!(comes(&post, &[], &[]));

@@ -1,4 +1,4 @@
-//! `POST /api/chat`: a message in, the answer document out, or the run's events as they come.
+//! `POST /api/chat`: takes a message, and replies with the answer document or a stream of the run's events.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header;
@@ -9,12 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use utoipa::ToSchema;
 
 use super::app::App;
-use super::body::Sent;
-use super::messages::{self, Role, Said};
+use super::body::AuthenticatedJson;
+use super::messages::{self, MessageRole, TextMessage};
+use super::principal::RequestPrincipal;
 use super::problem::{Problem, status_of};
 use super::sse;
 use super::v1::Delivery;
-use super::who::Who;
 use crate::Submitted;
 use crate::llm::cache::Mode;
 use crate::public::EventId;
@@ -26,34 +26,34 @@ use crate::{Answer, ChatRequest};
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatBody {
-    /// The conversation; the last message is the request. Those before it are the memory, unless the
-    /// conversation is kept here (`session_id`).
+    /// The conversation; the last message is the request. The earlier ones are its memory, unless the server
+    /// keeps the conversation (`session_id`).
     #[schema(min_items = 1)]
     pub(crate) messages: Vec<ChatMessage>,
-    /// Whether a plan is made. This server answers by plans only: anything but `true` is refused.
+    /// Whether to make a plan. This server always plans: `false` is rejected.
     #[serde(default)]
     pub(crate) use_planning: Option<bool>,
-    /// The conversation that is kept here: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
+    /// The conversation that the server keeps: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
-    /// Whether the reply is a stream of server-sent events.
+    /// Whether to reply with a stream of server-sent events.
     #[serde(default)]
     pub(crate) stream: Option<bool>,
-    /// Whether a person approves the plan first, whatever the configuration says.
+    /// Whether a person has to approve the plan first, regardless of the configuration.
     #[serde(default)]
     pub(crate) require_approval: Option<bool>,
-    /// Carry the plan out without writing: what would have been written is told.
+    /// Dry run: carries the plan out without writing, and reports what would have been written.
     #[serde(default)]
     pub(crate) dry_run: Option<bool>,
-    /// How the cache of models' replies is used, where not as configured.
+    /// How to use the cache of model replies, if not as configured.
     #[serde(default)]
     pub(crate) cache: Option<Mode>,
-    /// How freely a run may depart from its plan: `strict`.
+    /// How far a run may deviate from its plan: `strict`.
     #[serde(default)]
     #[schema(pattern = "^strict$")]
     pub(crate) mode: Option<String>,
-    /// How much a run may think for itself: `basic`.
+    /// How much a run may reason on its own: `basic`.
     #[serde(default)]
     #[schema(pattern = "^basic$")]
     pub(crate) level: Option<String>,
@@ -63,54 +63,59 @@ pub(crate) struct ChatBody {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatMessage {
-    /// Who said it.
+    /// The author's role.
     pub(crate) role: ChatRole,
-    /// The words.
+    /// The text.
     pub(crate) content: String,
 }
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChatRole {
-    /// The chatbot's own instructions.
+    /// The chatbot's instructions.
     System,
     /// The user.
     User,
-    /// The answer that was given.
+    /// An earlier answer.
     Assistant,
 }
 
 impl ChatBody {
-    fn unsupported(&self) -> Result<(), Problem> {
+    fn check_supported(&self) -> Result<(), Problem> {
         let refuse = |field: &str, why: &str| {
             let detail = format!("`{field}`: {why}");
             Err(Problem::unprocessable("request.unsupported", detail))
         };
         if self.use_planning == Some(false) {
-            return refuse("use_planning", "this server answers by plans only; leave it out, or send true");
+            return refuse("use_planning", "this server always plans; remove it, or send true");
         }
         if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
-            return refuse("mode", "only `strict` is served yet; leave it out");
+            return refuse("mode", "only `strict` is supported; remove it");
         }
         if self.level.as_deref().is_some_and(|level| level != "basic") {
-            return refuse("level", "only `basic` is served yet; leave it out");
+            return refuse("level", "only `basic` is supported; remove it");
         }
         Ok(())
     }
 
-    fn request(self, who: Who, idempotency: Option<String>, max: usize) -> Result<ChatRequest, Problem> {
-        self.unsupported()?;
-        let said = |message: ChatMessage| Said {
+    fn into_request(
+        self,
+        who: RequestPrincipal,
+        idempotency: Option<String>,
+        max: usize,
+    ) -> Result<ChatRequest, Problem> {
+        self.check_supported()?;
+        let said = |message: ChatMessage| TextMessage {
             role: match message.role {
-                ChatRole::System => Role::System,
-                ChatRole::User => Role::User,
-                ChatRole::Assistant => Role::Assistant,
+                ChatRole::System => MessageRole::System,
+                ChatRole::User => MessageRole::User,
+                ChatRole::Assistant => MessageRole::Assistant,
             },
             text: message.content,
         };
-        let chat = messages::read(self.messages.into_iter().map(said).collect(), max)?;
-        let session = self.session_id.as_deref().map(session).transpose()?;
+        let chat = messages::parse_messages(self.messages.into_iter().map(said).collect(), max)?;
+        let session = self.session_id.as_deref().map(parse_session_id).transpose()?;
         let request = chat.into_request(who, session, idempotency);
         Ok(ChatRequest {
             cache: self.cache,
@@ -121,39 +126,38 @@ impl ChatBody {
     }
 }
 
-impl messages::Chat {
-    /// The request to the engine: with a conversation that is kept here, its memory is the store's.
+impl messages::ParsedChat {
+    /// Makes the request to the engine. If the server keeps the conversation, the store has its memory.
     pub(crate) fn into_request(
         self,
-        who: Who,
+        who: RequestPrincipal,
         session: Option<SessionId>,
         idempotency: Option<String>,
     ) -> ChatRequest {
         let history = session.is_none().then_some(self.turns);
         let instructions = self.instructions;
-        ChatRequest { session, history, instructions, idempotency, ..who.asks(self.request) }
+        ChatRequest { session, history, instructions, idempotency, ..who.chat_request(self.request) }
     }
 }
 
-/// A conversation's name as a client gave it.
-pub(crate) fn session(name: &str) -> Result<SessionId, Problem> {
+/// Parses a conversation's name.
+pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, Problem> {
     SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
 }
 
-/// How the header `X-Cache-Mode` wants the cache of models' replies to be used: `off`, `on`, `read_only`
-/// or `write_only`.
-pub(crate) fn cache(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
+/// Reads the header `X-Cache-Mode`: `off`, `on`, `read_only` or `write_only`.
+pub(crate) fn cache_mode(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
     let Some(value) = request.headers().get("x-cache-mode") else { return Ok(None) };
     let mode = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
     let unknown = || {
-        let detail = "the header `X-Cache-Mode` must say `off`, `on`, `read_only` or `write_only`";
+        let detail = "the header `X-Cache-Mode` must be `off`, `on`, `read_only` or `write_only`";
         Problem::unprocessable("request.cache_mode", detail)
     };
     mode.map(Some).ok_or_else(unknown)
 }
 
-/// The key under which sending it twice is sending it once.
-pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Problem> {
+/// Reads the header `Idempotency-Key`.
+pub(crate) fn idempotency_header(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
         Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
@@ -164,161 +168,169 @@ pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Probl
     }
 }
 
-/// A run that was accepted, for this request or for an equal one before it.
-pub(crate) struct Accepted {
+/// An accepted run, for this request or for an earlier equal one.
+pub(crate) struct AcceptedRequest {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
-    /// The last event of the run before the request: what comes behind it is the request's.
+    /// The run's last event before the request. Later events belong to the request.
     pub(crate) after: EventId,
-    /// Whether an equal request had been accepted before.
-    pub(crate) again: bool,
-    /// The answer, when there is one.
+    /// Whether an earlier equal request had started the run.
+    pub(crate) is_replay: bool,
+    /// Receives the answer.
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
-    /// What becomes of the answer, where further tries are looked after.
+    /// Tracks whether the answer reaches its client, if retries are recognized.
     delivery: Option<Delivery>,
 }
 
-impl Accepted {
-    /// The answer is handed to the connection.
-    pub(crate) fn sent(self) {
+impl AcceptedRequest {
+    /// Records that the answer was handed to the connection.
+    pub(crate) fn mark_delivered(self) {
         if let Some(delivery) = self.delivery {
-            delivery.sent();
+            delivery.mark_sent();
         }
     }
 }
 
-/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer; with a
-/// `delivery`, a further try finds it.
+/// Has the engine accept a request. An accepted run continues even if its client disconnects; with a
+/// `delivery`, a retry finds it.
 pub(crate) async fn accept(
     app: &web::Data<App>,
     request: ChatRequest,
     delivery: Option<Delivery>,
-) -> Result<Accepted, Problem> {
+) -> Result<AcceptedRequest, Problem> {
     let permit = app.admit()?;
-    // A task of its own: a client that goes away while its request is being accepted has this function
-    // dropped, and nobody would know of the run.
-    let task = actix_web::rt::spawn(submit(app.clone(), request, delivery, permit));
+    // In a separate task: a client that disconnects drops this future, and the run would be lost track of.
+    let task = actix_web::rt::spawn(submit_with_permit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
-        let detail = "the request could not be taken: the server failed; its log tells why";
+        let detail = "the request could not be accepted because of an internal error; see the server's log";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
     })
 }
 
-async fn submit(
+async fn submit_with_permit(
     app: web::Data<App>,
     request: ChatRequest,
     delivery: Option<Delivery>,
     permit: OwnedSemaphorePermit,
-) -> Result<Accepted, Problem> {
+) -> Result<AcceptedRequest, Problem> {
     let tenant = request.tenant.clone();
     let mut accepted = match app.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
             let (tell, answer) = oneshot::channel();
             let (run, session, after) = (ticket.run, ticket.session.clone(), ticket.after());
             actix_web::rt::spawn(async move {
-                // Whoever asked may have gone.
+                // The client may have disconnected.
                 let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
-            Accepted { run, session, after, again: false, answer, delivery: None }
+            AcceptedRequest { run, session, after, is_replay: false, answer, delivery: None }
         }
-        Submitted::Before { run, after, .. } => Accepted { after, ..again(&app, tenant, run, permit).await? },
+        Submitted::Duplicate { run, after, .. } => {
+            AcceptedRequest { after, ..wait_for_existing(&app, tenant, run, permit).await? }
+        }
     };
     accepted.delivery = delivery.map(|mut delivery| {
-        delivery.accepted(accepted.run);
+        delivery.set_run(accepted.run);
         delivery
     });
     Ok(accepted)
 }
 
-/// Waits for a run that was accepted before.
-pub(crate) async fn join(
+/// Joins a run that an earlier request started.
+pub(crate) async fn join_run(
     app: &web::Data<App>,
     tenant: &TenantId,
     run: RunId,
     delivery: Delivery,
-) -> Result<Accepted, Problem> {
+) -> Result<AcceptedRequest, Problem> {
     let permit = app.admit()?;
-    match again(app, tenant.clone(), run, permit).await {
+    match wait_for_existing(app, tenant.clone(), run, permit).await {
         Ok(accepted) => {
-            let after = app.engine.before_asked(tenant, run, &delivery.mark()).await;
-            let after = after.map_err(|fault| told(fault, run))?;
-            Ok(Accepted { after, delivery: Some(delivery), ..accepted })
+            let after = app.engine.event_before_request(tenant, run, &delivery.fingerprint_hex()).await;
+            let after = after.map_err(|fault| accepted_problem(fault, run))?;
+            Ok(AcceptedRequest { after, delivery: Some(delivery), ..accepted })
         }
         Err(problem) => {
-            // That there is nothing to come is an answer, too; that nobody can tell is none.
+            // "No answer will come" is a final reply, too. Errors of the store are not.
             if matches!(&*problem.code, INTERRUPTED | "run.unknown") {
-                delivery.sent();
+                delivery.mark_sent();
             }
             Err(problem)
         }
     }
 }
 
-/// A run that was accepted before, with the wait for its answer begun.
-async fn again(
+/// Starts waiting for the answer of an existing run.
+async fn wait_for_existing(
     app: &web::Data<App>,
     tenant: TenantId,
     run: RunId,
     permit: OwnedSemaphorePermit,
-) -> Result<Accepted, Problem> {
-    let (mut row, mut goes_on) = stand(app, &tenant, run).await?;
+) -> Result<AcceptedRequest, Problem> {
+    let (mut row, mut goes_on) = load_status(app, &tenant, run).await?;
     if !goes_on {
-        app.engine.until_carried_on(&tenant, &row.session, run).await;
-        (row, goes_on) = stand(app, &tenant, run).await?;
+        app.engine.wait_until_resumed(&tenant, &row.session, run).await;
+        (row, goes_on) = load_status(app, &tenant, run).await?;
     }
     if !goes_on {
-        return Err(told(interrupted(run), run));
+        return Err(accepted_problem(interrupted_fault(run), run));
     }
     let (tell, answer) = oneshot::channel();
     let app = app.clone();
     actix_web::rt::spawn(async move {
         let answer = match app.engine.wait(&tenant, run).await {
-            Ok(answer) if is_cut_off(answer.status) => Err(interrupted(run)),
+            Ok(answer) if is_unfinished(answer.status) => Err(interrupted_fault(run)),
             answer => answer,
         };
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = tell.send(answer);
         drop(permit);
     });
-    Ok(Accepted { run, session: row.session, after: EventId::default(), again: true, answer, delivery: None })
+    Ok(AcceptedRequest {
+        run,
+        session: row.session,
+        after: EventId::default(),
+        is_replay: true,
+        answer,
+        delivery: None,
+    })
 }
 
-/// A run as it is stored, and whether it is under way or has ended.
-async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
-    // In this order: what ends in between has ended in the store, too.
+/// Reads a run's row, and whether it is in progress or has ended.
+async fn load_status(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
+    // In this order: a run that ends in between has ended in the store, too.
     let live = app.engine.watch(tenant, run).is_some();
     let row = app.engine.store().run(tenant, run).await;
     let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
-    let goes_on = live || !is_cut_off(row.status);
+    let row = row.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
+    let goes_on = live || !is_unfinished(row.status);
     Ok((row, goes_on))
 }
 
-/// The code of a run that has neither ended nor is under way.
+/// The code of a run that has not ended and is not in progress.
 const INTERRUPTED: &str = "run.interrupted";
 
-/// Whether a run that stands so should be under way.
-fn is_cut_off(status: RunStatus) -> bool {
+/// Whether a run of this status has to be in progress somewhere.
+fn is_unfinished(status: RunStatus) -> bool {
     matches!(status, RunStatus::Queued | RunStatus::Running)
 }
 
-fn interrupted(run: RunId) -> Fault {
+fn interrupted_fault(run: RunId) -> Fault {
     let message = format!(
-        "run {run} was accepted, was cut off when the server stopped and has not been carried on; \
-         look at what it did before you ask anew: GET /api/runs/{run}"
+        "run {run} was accepted, was interrupted when the server stopped and has not been resumed; \
+         check what it did before you ask again: GET /api/runs/{run}"
     );
     Fault::new(INTERRUPTED, message)
 }
 
-/// The problem that a run was, if it was one. What it did is told with it, so that nobody does it again.
-pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
+/// The problem to reply with if the run failed. It contains what the run did, so that nothing is done twice.
+pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
     if answer.status != RunStatus::Failed {
         return None;
     }
     let fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
     let mut problem = Problem::from(fault);
-    // A run's own failure is never the client's: its request was accepted.
+    // The request was accepted, so the run's failure is not a client error.
     if problem.status().is_client_error() && problem.status() != StatusCode::TOO_MANY_REQUESTS {
         problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
     }
@@ -327,59 +339,59 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     Some(problem)
 }
 
-/// The words of an answer for a client that is told nothing else: also of a run that was stopped.
-pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
+/// The answer's text, for clients that get nothing else. A cancelled run has a text, too.
+pub(crate) async fn answer_text(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
     if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
         return Ok(answer.answer.clone());
     }
     let state = app.engine.state_of(tenant, answer.run_id).await?;
-    Ok(state.map(|state| crate::answer::words_of_stopped(&state)).unwrap_or_default())
+    Ok(state.map(|state| crate::answer::stopped_text(&state)).unwrap_or_default())
 }
 
-/// Asks the assistant.
+/// Sends a message to the assistant.
 #[utoipa::path(post, path = "/api/chat", tag = "chat", request_body = ChatBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
     responses(
         (status = 200, description = "the answer document; with `stream`, server-sent events", content(
             (Answer = "application/json"), (sse::ServerEvent = "text/event-stream"))),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn chat(
     app: web::Data<App>,
-    sent: Sent<ChatBody>,
+    sent: AuthenticatedJson<ChatBody>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
+    let AuthenticatedJson { who, body } = sent;
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
-    who.may_ask(&app, body.session_id.as_deref()).await?;
+    who.authorize_chat(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
-    let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
+    let asked = body.into_request(who, idempotency_header(&request)?, app.options.max_messages)?;
     let accepted = accept(&app, asked, None).await?;
     if streamed {
         let events = app
             .engine
             .stream(&tenant, accepted.run, Some(accepted.after))
             .await
-            .map_err(|fault| told(fault, accepted.run))?;
-        return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));
+            .map_err(|fault| accepted_problem(fault, accepted.run))?;
+        return Ok(sse::event_stream_reply(accepted.run, &accepted.session, events, app.options.ping_ms));
     }
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost(accepted.run)));
-    let answer = answer.map_err(|fault| told(fault, accepted.run))?;
-    if let Some(problem) = failure(&answer) {
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost_run_fault(accepted.run)));
+    let answer = answer.map_err(|fault| accepted_problem(fault, accepted.run))?;
+    if let Some(problem) = failure_problem(&answer) {
         return Err(problem);
     }
     let mut response = HttpResponse::Ok();
     response
         .insert_header(("x-run-id", answer.run_id.to_string()))
         .insert_header(("x-session-id", answer.session_id.to_string()));
-    if accepted.again {
+    if accepted.is_replay {
         response.insert_header(("idempotent-replayed", "true"));
     }
     Ok(response.json(answer))
 }
 
-/// What went wrong after a request had been accepted.
-pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
+/// A problem after acceptance of the request: it names the run, and is never a client error.
+pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
     let mut problem = Problem::from(fault);
     if status_of(&problem.code).is_client_error() {
         problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &problem.code, problem.detail);
@@ -388,6 +400,6 @@ pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
     problem
 }
 
-pub(crate) fn lost(run: RunId) -> Fault {
-    Fault::new("run.lost", format!("run {run} stopped without an answer; its events tell how far it got"))
+pub(crate) fn lost_run_fault(run: RunId) -> Fault {
+    Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
 }

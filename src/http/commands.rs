@@ -1,71 +1,73 @@
-//! What people have done with runs: handed to the engine, and carried out whether or not the client waits.
+//! Commands about runs. The engine carries them out even if the client disconnects.
 
 use actix_web::http::StatusCode;
 use actix_web::{rt, web};
 use tokio::sync::oneshot;
 
 use super::app::App;
-use super::chat::told;
+use super::chat::accepted_problem;
 use super::problem::Problem;
-use crate::planner::{Choice, Command, Wish};
+use crate::planner::{ApproverChoice, Command, CommandAction};
 use crate::run::{RunId, TenantId};
 
-/// Has a command carried out: when this returns, what it brought about is in the journal.
-pub(crate) async fn order(
+/// Has the engine carry out a command. When this returns, its effects are in the journal.
+pub(crate) async fn submit_command(
     app: &web::Data<App>,
     tenant: &TenantId,
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = begins(&command.wish).then(|| app.admit()).transpose()?;
+    let place = needs_permit(&command.action).then(|| app.admit()).transpose()?;
     let (app, tenant) = (app.clone(), tenant.clone());
     let (tell, done) = oneshot::channel();
-    // A task of its own: a client that goes away takes nothing back.
+    // In a separate task: a client that disconnects cancels nothing.
     rt::spawn(async move {
         let ordered = app.engine.command(&tenant, run, command).await;
         let goes_on = ordered.is_ok();
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = tell.send(ordered);
         if goes_on && place.is_some() {
-            // The place is the run's until it ends or waits; how it ends is for whoever asks.
+            // The run holds the permit until it ends or waits. Its result is not needed here.
             let _ = app.engine.wait(&tenant, run).await;
         }
         drop(place);
     });
-    Ok(done.await.map_err(|_| failed())??)
+    Ok(done.await.map_err(|_| uncertain_outcome())??)
 }
 
-/// The same, and waits until the run ends or waits for a person again.
-pub(crate) async fn order_and_wait(
+/// Like [`submit_command`], and waits until the run ends or waits for a person again.
+pub(crate) async fn submit_command_and_wait(
     app: &web::Data<App>,
     tenant: &TenantId,
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = begins(&command.wish).then(|| app.admit()).transpose()?;
+    let place = needs_permit(&command.action).then(|| app.admit()).transpose()?;
     let (app, tenant) = (app.clone(), tenant.clone());
     let (tell, done) = oneshot::channel();
     rt::spawn(async move {
         let carried_out = app.engine.command_and_wait(&tenant, run, command).await;
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = tell.send(carried_out);
         drop(place);
     });
-    let answer = done.await.map_err(|_| failed())??;
-    answer.map(drop).map_err(|fault| told(fault, run))
+    let answer = done.await.map_err(|_| uncertain_outcome())??;
+    answer.map(drop).map_err(|fault| accepted_problem(fault, run))
 }
 
-/// Whether the run goes on with it, and takes a place among those at work: to stop must always be possible.
-fn begins(wish: &Wish) -> bool {
+/// Whether the run continues after this command, and so needs a permit. Stopping must always be possible.
+fn needs_permit(wish: &CommandAction) -> bool {
     match wish {
-        Wish::Approve { hold, .. } => !hold,
-        Wish::Decide { choice, .. } => matches!(choice, Choice::Yes | Choice::Edited(_) | Choice::Again),
-        Wish::Modify { .. } | Wish::Reopen => true,
-        Wish::Edit { .. } | Wish::Cancel | Wish::Expire { .. } => false,
+        CommandAction::Approve { hold, .. } => !hold,
+        CommandAction::Decide { choice, .. } => {
+            matches!(choice, ApproverChoice::Yes | ApproverChoice::Edited(_) | ApproverChoice::Again)
+        }
+        CommandAction::Modify { .. } | CommandAction::Reopen => true,
+        CommandAction::Edit { .. } | CommandAction::Cancel | CommandAction::Expire { .. } => false,
     }
 }
 
-fn failed() -> Problem {
-    let detail = "what was asked may not have been done: the server failed; look at it again";
+fn uncertain_outcome() -> Problem {
+    let detail = "the command may not have been carried out because of an internal error; check its effect";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail)
 }

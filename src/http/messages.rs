@@ -1,65 +1,65 @@
-//! The messages of a chat, as both protocols send them: the last one is the request; those before it
-//! are the memory where the conversation is not kept here.
+//! The messages of a chat, for both protocols: the last one is the request. The earlier ones are the memory
+//! if the server does not keep the conversation.
 
 use super::problem::Problem;
 use crate::run::{RunStatus, Turn};
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The chatbot's own instructions.
+pub(crate) enum MessageRole {
+    /// The chatbot's instructions.
     System,
     /// The user.
     User,
-    /// The answer that was given.
+    /// An earlier answer.
     Assistant,
 }
 
-/// One message in words.
+/// One text message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) role: Role,
+pub(crate) struct TextMessage {
+    pub(crate) role: MessageRole,
     pub(crate) text: String,
 }
 
-/// A chat, taken apart.
+/// A parsed chat.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Chat {
-    /// What is asked now.
+pub(crate) struct ParsedChat {
+    /// The request.
     pub(crate) request: String,
-    /// What was said before, oldest first: a turn for each message of the user with what was answered.
+    /// Earlier turns, oldest first: each is a message of the user with its answer.
     pub(crate) turns: Vec<Turn>,
-    /// The chatbot's own instructions, put together.
+    /// The chatbot's instructions, joined.
     pub(crate) instructions: Option<String>,
 }
 
-/// Takes the messages apart.
+/// Parses the messages.
 ///
 /// # Errors
-/// `request.messages` where there is none, too many, or the last is not the user's.
-pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
+/// `request.messages` if there are none or too many, or the last is not from the user.
+pub(crate) fn parse_messages(messages: Vec<TextMessage>, max: usize) -> Result<ParsedChat, Problem> {
     let bad = |detail: String| Problem::unprocessable("request.messages", detail);
     let count = messages.len();
     if count > max {
         return Err(bad(format!(
-            "`messages` has {count} messages; at most {max} are taken (server.max_messages)"
+            "`messages` has {count} messages; at most {max} are allowed (server.max_messages)"
         )));
     }
     let mut turns: Vec<Turn> = Vec::new();
     let mut instructions: Vec<String> = Vec::new();
     let mut open: Vec<String> = Vec::new();
     let mut last = None;
-    for Said { role, text } in messages {
+    for TextMessage { role, text } in messages {
         match role {
-            Role::System => {
+            MessageRole::System => {
                 instructions.push(text);
                 continue;
             }
-            Role::User => open.push(text),
-            Role::Assistant => {
+            MessageRole::User => open.push(text),
+            MessageRole::Assistant => {
                 let request = std::mem::take(&mut open).join("\n");
                 match turns.last_mut() {
-                    // Two answers in a row are one.
+                    // Consecutive answers are joined.
                     Some(turn) if request.is_empty() => {
                         turn.answer.push('\n');
                         turn.answer.push_str(&text);
@@ -76,28 +76,28 @@ pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
         }
         last = Some(role);
     }
-    if last != Some(Role::User) {
+    if last != Some(MessageRole::User) {
         let what =
-            if count == 0 { "`messages` is empty" } else { "the last of `messages` is not the user's" };
+            if count == 0 { "`messages` is empty" } else { "the last of `messages` is not from the user" };
         return Err(bad(format!("{what}: end it with a message of role `user`, which is the request")));
     }
-    // Several messages of the user without an answer between are one request.
+    // Consecutive messages of the user are one request.
     let request = open.join("\n");
     let instructions = (!instructions.is_empty()).then(|| instructions.join("\n"));
-    Ok(Chat { request, turns, instructions })
+    Ok(ParsedChat { request, turns, instructions })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(role: Role, text: &str) -> Said {
-        Said { role, text: text.to_owned() }
+    fn message(role: MessageRole, text: &str) -> TextMessage {
+        TextMessage { role, text: text.to_owned() }
     }
 
     #[test]
-    fn the_last_message_is_the_request_and_those_before_are_turns() {
-        let chat = read(
+    fn last_message_is_the_request_and_earlier_ones_are_turns() {
+        let chat = parse_messages(
             vec![
                 said(Role::System, "Be brief."),
                 said(Role::User, "Hello"),
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn messages_without_a_user_request_are_rejected() {
         assert_eq!(read(vec![], 3).unwrap_err().code.as_ref(), "request.messages");
         assert_eq!(read(vec![said(Role::Assistant, "x")], 3).unwrap_err().status, 422);
         let many = vec![said(Role::User, "x"); 4];
-        assert!(read(many, 3).unwrap_err().detail.contains("at most 3"));
+        assert!(parse_messages(many, 3).unwrap_err().detail.contains("at most 3"));
     }
 }

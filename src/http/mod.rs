@@ -1,7 +1,7 @@
-//! The server: addresses, their wire types, and who may reach them.
+//! The HTTP server: routes, their wire types, authentication and authorization.
 //!
-//! **Invariant:** a handler carries words to the engine and back. What is accepted is in the journal, and
-//! no request depends on its connection.
+//! **Invariant:** handlers hold no state of runs; they pass requests to the engine. An accepted request is in
+//! the journal and does not depend on its connection.
 
 mod app;
 mod approvals;
@@ -9,15 +9,16 @@ mod body;
 mod browser;
 mod chat;
 mod commands;
-mod gate;
-mod line;
+mod connections;
 mod messages;
+mod middleware;
 mod openapi;
 mod operations;
 mod planning;
 mod plans;
+mod principal;
 mod problem;
-mod revoked;
+mod revocation;
 mod runs;
 mod scenes;
 mod serve;
@@ -26,7 +27,6 @@ mod sse;
 mod usage;
 mod v1;
 mod view;
-mod who;
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
@@ -34,16 +34,16 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 use self::plans::{control, shown};
 use crate::store::Page;
 
-pub(crate) use browser::is_host;
-pub use openapi::document;
+pub(crate) use browser::is_host_entry;
+pub use openapi::openapi_document;
 pub use problem::Problem;
 pub use serve::{ServeError, Server};
 
-/// An address with its methods and what answers them.
-type Address = (&'static str, Vec<(Method, Route)>);
+/// A path with its methods and their handlers.
+type RouteEntry = (&'static str, Vec<(Method, Route)>);
 
-/// The addresses there are. Nothing else is registered, and the document lists exactly these.
-fn table() -> Vec<Address> {
+/// All routes. Nothing else is registered, and the OpenAPI document lists exactly these.
+fn route_table() -> Vec<RouteEntry> {
     let get = |route: Route| vec![(Method::GET, route)];
     let post = |route: Route| vec![(Method::POST, route)];
     vec![
@@ -95,31 +95,31 @@ fn table() -> Vec<Address> {
     ]
 }
 
-/// The addresses and the methods that each takes, as they are registered.
-pub fn addresses() -> Vec<(&'static str, Vec<String>)> {
+/// The paths and the methods of each, as registered.
+pub fn route_methods() -> Vec<(&'static str, Vec<String>)> {
     let names = |methods: Vec<(Method, Route)>| methods.iter().map(|(m, _)| m.to_string()).collect();
-    table().into_iter().map(|(path, methods)| (path, names(methods))).collect()
+    route_table().into_iter().map(|(path, methods)| (path, names(methods))).collect()
 }
 
-/// Registers the addresses. Each answers other methods with 405 and the methods it knows.
-fn routes(config: &mut web::ServiceConfig) {
-    for (path, methods) in table() {
-        config.service(at(path, methods));
+/// Registers the routes. Other methods get 405 with the allowed ones.
+fn register_routes(config: &mut web::ServiceConfig) {
+    for (path, methods) in route_table() {
+        config.service(resource_with_methods(path, methods));
     }
-    config.default_service(web::to(nowhere));
+    config.default_service(web::to(no_such_route));
 }
 
-/// An address with its methods.
-fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
+/// A resource that answers these methods.
+fn resource_with_methods(path: &str, methods: Vec<(Method, Route)>) -> Resource {
     let allowed = methods.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
     let resource =
         methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
     resource.default_service(web::to(move |request: HttpRequest| {
         let allowed = allowed.clone();
         async move {
-            let detail = format!("{} takes {allowed}, not {}", request.path(), request.method());
+            let detail = format!("{} allows {allowed}, not {}", request.path(), request.method());
             let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", detail);
-            let mut response = refusal(&request, problem).error_response();
+            let mut response = protocol_error(&request, problem).error_response();
             if let Ok(value) = allowed.parse() {
                 response.headers_mut().insert(actix_web::http::header::ALLOW, value);
             }
@@ -128,24 +128,24 @@ fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
     }))
 }
 
-async fn nowhere(request: HttpRequest) -> HttpResponse {
+async fn no_such_route(request: HttpRequest) -> HttpResponse {
     let path: String = request.path().chars().take(120).collect();
-    let detail = format!("there is nothing at {path}; /api/openapi.json lists the addresses");
-    refusal(&request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail)).error_response()
+    let detail = format!("there is no route {path}; /api/openapi.json lists all routes");
+    protocol_error(&request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail)).error_response()
 }
 
-/// A problem in the words of the protocol that the address speaks.
-fn refusal(request: &HttpRequest, problem: Problem) -> actix_web::Error {
+/// The problem as an error of the route's protocol.
+fn protocol_error(request: &HttpRequest, problem: Problem) -> actix_web::Error {
     if is_openai(request) { v1::Error::from(problem).into() } else { problem.into() }
 }
 
-/// Whether the address speaks the protocol of OpenAI.
+/// Whether the route belongs to the OpenAI protocol.
 fn is_openai(request: &HttpRequest) -> bool {
     request.path() == "/v1" || request.path().starts_with("/v1/")
 }
 
-/// A page of at most `most` rows, as a query asks for it: 50 unless told, behind the row that `after` names.
-fn page<T>(
+/// Parses `limit` (1 to `most`, default 50) and the cursor `after` of a query.
+fn parse_page<T>(
     limit: Option<u32>,
     most: u32,
     after: Option<&str>,
@@ -155,14 +155,14 @@ fn page<T>(
         None => 50,
         Some(limit) if (1..=most).contains(&limit) => limit,
         Some(limit) => {
-            let detail = format!("`limit` = {limit}: 1 to {most} rows are given");
+            let detail = format!("`limit` = {limit} must be from 1 to {most}");
             return Err(Problem::unprocessable("request.query", detail));
         }
     };
     Ok(Page { limit, after: after.map(named).transpose()? })
 }
 
-/// The row that the next page is behind; `None` where this page is not full.
-fn behind<T>(rows: &[T], limit: u32) -> Option<&T> {
+/// The row after which the next page starts; `None` if this page is not full.
+fn next_cursor<T>(rows: &[T], limit: u32) -> Option<&T> {
     rows.last().filter(|_| rows.len() >= limit as usize)
 }

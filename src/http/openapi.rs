@@ -1,4 +1,4 @@
-//! `GET /api/openapi.json`: the addresses as OpenAPI 3.1.
+//! `GET /api/openapi.json`: the routes as OpenAPI 3.1.
 
 use actix_web::HttpResponse;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
@@ -10,7 +10,7 @@ use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Proscenium", description = "Requests over several scenes, planned, carried out once and answered."),
+    info(title = "Proscenium", description = "A multi-agent server: plans requests across several scenes, carries them out once and answers them."),
     paths(
         chat::chat,
         planning::plan,
@@ -44,15 +44,15 @@ use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions
         v1::models,
         v1::model,
     ),
-    modifiers(&Keys),
+    modifiers(&KeySecurity),
     security((), ("key" = []))
 )]
-struct Document;
+struct ApiDocument;
 
-/// How a key is sent.
-struct Keys;
+/// Describes how keys are sent.
+struct KeySecurity;
 
-impl Modify for Keys {
+impl Modify for KeySecurity {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         let key = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
@@ -69,7 +69,7 @@ impl Modify for Keys {
     }
 }
 
-/// Addresses at which nobody asks who somebody is.
+/// Routes without authentication.
 const WITHOUT_KEY: [&str; 4] = ["/api/openapi.json", "/healthz", "/readyz", "/metrics"];
 
 fn user_header() -> Parameter {
@@ -77,21 +77,21 @@ fn user_header() -> Parameter {
         .name("X-User-Id")
         .parameter_in(ParameterIn::Header)
         .description(Some(
-            "with a key of the role `service`: the end user that the request acts for, 1 to 128 printable \
-             characters; other keys may name their own user only (403 `auth.user_header`)",
+            "with a key of the role `service`: the end user on whose behalf the request is made, 1 to 128 printable \
+             characters; other keys may only name their own user (403 `auth.user_header`)",
         ))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
         .build()
 }
 
-/// The document.
-pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+/// The OpenAPI document of this server.
+pub fn openapi_document() -> utoipa::openapi::OpenApi {
+    ApiDocument::openapi()
 }
 
-/// This document.
+/// Returns this document.
 #[utoipa::path(get, path = "/api/openapi.json", operation_id = "openapi", tag = "operations", 
     responses((status = 200, description = "OpenAPI 3.1", body = Value, content_type = "application/json")))]
 pub(crate) async fn serve() -> HttpResponse {
-    HttpResponse::Ok().json(document())
+    HttpResponse::Ok().json(openapi_document())
 }

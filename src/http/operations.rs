@@ -1,4 +1,4 @@
-//! Health, readiness and figures.
+//! Health, readiness and metrics.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::principal::authenticate;
 use super::problem::Problem;
-use super::who::who;
 
-/// The media type of Prometheus' text format.
+/// The media type of the Prometheus text format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How the server is.
+/// The server's health.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Health {
     /// `ok`.
@@ -21,19 +21,19 @@ pub(crate) struct Health {
     pub(crate) version: String,
 }
 
-/// Whether the process lives.
+/// Liveness: replies as long as the process runs.
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = Health)))]
 pub(crate) async fn healthz() -> HttpResponse {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     HttpResponse::Ok().json(Health { status: "ok".to_owned(), version })
 }
 
-/// Whether requests are taken: not while it stops, and not while its store cannot be read.
+/// Readiness: 503 while the server shuts down or its store cannot be read.
 #[utoipa::path(get, path = "/readyz", tag = "operations",
     responses((status = 200, body = Health), (status = 503, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn readyz(app: web::Data<App>) -> Result<HttpResponse, Problem> {
     if app.is_draining() {
-        let detail = "the server is stopping";
+        let detail = "the server is shutting down";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.draining", detail));
     }
     app.engine
@@ -43,18 +43,18 @@ pub(crate) async fn readyz(app: web::Data<App>) -> Result<HttpResponse, Problem>
     Ok(healthz().await)
 }
 
-/// The figures, for Prometheus.
+/// Metrics in the Prometheus text format.
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, body = String, content_type = "text/plain"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn metrics(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     if !app.options.open_metrics {
-        who(&request).await?;
+        authenticate(&request).await?;
     }
     match app.engine.metrics().await {
         Some(figures) => Ok(HttpResponse::Ok().content_type(EXPOSITION).body(figures)),
         None => {
-            let detail = "figures are not kept (telemetry.metrics = false)";
+            let detail = "metrics are disabled (telemetry.metrics = false)";
             Err(Problem::new(StatusCode::NOT_FOUND, "metrics.off", detail))
         }
     }

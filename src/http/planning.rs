@@ -1,30 +1,30 @@
-//! `POST /api/planning/plan`: a plan, not carried out; and the flows there are.
+//! `POST /api/planning/plan`: makes a plan without carrying it out.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
-use super::body::Sent;
+use super::body::AuthenticatedJson;
 use super::chat;
 use super::problem::Problem;
 use crate::plan::{Plan, TaskId};
 use crate::run::RunId;
 use crate::{AnswerUsage, ChatRequest};
 
-/// What to plan.
+/// A request for a plan.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanBody {
-    /// The user's words.
+    /// The user's message.
     #[schema(min_length = 1)]
     pub(crate) message: String,
-    /// The flow to plan in. There are none yet.
+    /// The flow to plan in. There are no flows yet.
     #[serde(default)]
     pub(crate) flow: Option<String>,
 }
 
-/// A plan that nobody has asked to carry out.
+/// A plan that is not carried out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct PlanView {
     /// The plan's id.
@@ -35,11 +35,11 @@ pub(crate) struct PlanView {
     pub(crate) run_id: RunId,
     /// The plan.
     pub(crate) plan: Plan,
-    /// The same for people, in words.
+    /// The plan as text for people.
     pub(crate) text: String,
-    /// The same as a Mermaid flowchart.
+    /// The plan as a Mermaid flowchart.
     pub(crate) mermaid: String,
-    /// What making it cost.
+    /// The usage of making it.
     pub(crate) usage: AnswerUsage,
 }
 
@@ -48,27 +48,27 @@ pub(crate) struct PlanView {
     responses((status = 200, body = PlanView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn plan(
     app: web::Data<App>,
-    sent: Sent<PlanBody>,
+    sent: AuthenticatedJson<PlanBody>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
+    let AuthenticatedJson { who, body } = sent;
     if let Some(flow) = &body.flow {
-        return Err(Problem::unknown("flow", flow));
+        return Err(Problem::not_found("flow", flow));
     }
-    who.may_ask(&app, None).await?;
+    who.authorize_chat(&app, None).await?;
     let asked = ChatRequest {
         plan_only: true,
-        idempotency: chat::idempotency(&request)?,
-        ..who.asks(body.message.clone())
+        idempotency: chat::idempotency_header(&request)?,
+        ..who.chat_request(body.message.clone())
     };
     let accepted = chat::accept(&app, asked, None).await?;
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));
-    let answer = answer.map_err(|fault| chat::told(fault, accepted.run))?;
-    if let Some(problem) = chat::failure(&answer) {
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost_run_fault(accepted.run)));
+    let answer = answer.map_err(|fault| chat::accepted_problem(fault, accepted.run))?;
+    if let Some(problem) = chat::failure_problem(&answer) {
         return Err(problem);
     }
     let plan = answer.plan.ok_or_else(|| {
-        chat::told(crate::run::Fault::new("plan.none", "no plan could be made"), answer.run_id)
+        chat::accepted_problem(crate::run::Fault::new("plan.none", "no plan could be made"), answer.run_id)
     })?;
     let steps = std::collections::BTreeMap::new();
     let draft = crate::plan::PlanStatus::Draft;

@@ -1,5 +1,5 @@
-//! `/api/plans`: plans under people's control. They are made, listed and erased here; `shown` shows one, and
-//! `control` is what people have done with it.
+//! `/api/plans`: plans under human control. This module creates, lists and erases them; `shown` returns one,
+//! and `control` has the commands about one.
 
 pub(crate) mod control;
 pub(crate) mod shown;
@@ -13,60 +13,60 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::app::App;
-use super::body::Sent;
-use super::chat::{self, failure};
+use super::body::AuthenticatedJson;
+use super::chat::{self, failure_problem};
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::view::{Journalled, large};
-use super::who::Who;
-use super::{behind, page};
-use crate::access::Action;
+use super::view::{JournaledRun, large_json};
+use super::{next_cursor, parse_page};
+use crate::access::AccessAction;
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
 use crate::run::{RunId, TenantId};
 use crate::store::{MAX_PAGE, PlanFilter};
 use crate::{Answer, ChatRequest};
 
-/// A plan to be made, or one that is sent.
+/// A request for a plan, or a supplied plan.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewPlan {
-    /// The user's words.
+pub(crate) struct CreatePlanBody {
+    /// The user's message.
     #[schema(min_length = 1)]
     pub(crate) message: String,
-    /// The conversation that it is of: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
+    /// Its conversation: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
-    /// The plan; without it one is made.
+    /// A supplied plan; without it the planner makes one.
     #[serde(default)]
     pub(crate) plan: Option<Plan>,
-    /// Carry it out at once without writing: what would have been written is told.
+    /// Dry run: carries the plan out at once without writing, and reports what would have been written.
     #[serde(default)]
     pub(crate) dry_run: Option<bool>,
-    /// The chatbot's own instructions.
+    /// The chatbot's instructions.
     #[serde(default)]
     pub(crate) instructions: Option<String>,
 }
 
-/// Which plans.
+/// Filters for the list of plans.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanQuery {
-    /// Only those that stand so.
+    /// Only plans with this status.
     #[param(value_type = Option<String>)]
     pub(crate) status: Option<PlanStatus>,
-    /// Only those of this conversation.
+    /// Only plans of this conversation.
     pub(crate) session_id: Option<String>,
-    /// Only those that were asked for then or later (RFC 3339).
+    /// Only plans requested at this time or later (RFC 3339).
     #[param(value_type = Option<String>, format = "date-time")]
     pub(crate) since: Option<Timestamp>,
-    /// Only those that were asked for before (RFC 3339).
+    /// Only plans requested before this time (RFC 3339).
     #[param(value_type = Option<String>, format = "date-time")]
     pub(crate) until: Option<Timestamp>,
-    /// Most plans, 1 to 500; 50 unless told.
+    /// Maximum number of plans on the page, 1 to 500. Default: 50.
     #[param(minimum = 1, maximum = 500)]
     pub(crate) limit: Option<u32>,
-    /// Only those behind this one: `next` of the page before.
+    /// Cursor: the `next` of the previous page.
     #[param(value_type = Option<String>, format = "uuid")]
     pub(crate) after: Option<String>,
 }
@@ -74,60 +74,65 @@ pub(crate) struct PlanQuery {
 /// A page of plans.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct PlanList {
-    /// The newest first.
+    /// Newest first.
     pub(crate) plans: Vec<PlanSummary>,
-    /// What `after` is for the next page; absent where this page is not full.
+    /// The `after` of the next page; absent if this page is not full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
     pub(crate) next: Option<TaskId>,
 }
 
-/// The id in an address. What is no id is a plan that is not there.
-fn id(text: &str) -> Result<TaskId, Problem> {
-    text.parse::<Uuid>().map(TaskId).map_err(|_| Problem::unknown("plan", text))
+/// Parses the id in the path. Malformed ids give 404, like unknown ones.
+fn parse_task_id(text: &str) -> Result<TaskId, Problem> {
+    text.parse::<Uuid>().map(TaskId).map_err(|_| Problem::not_found("plan", text))
 }
 
-/// The run of the plan in an address, with which somebody wants to do something.
-async fn run_of(app: &App, who: &Who, text: &str, action: Action) -> Result<RunId, Problem> {
-    let unknown = || Problem::unknown("plan", text);
-    let run = app.engine.run_of(&who.tenant, id(text)?).await?.ok_or_else(unknown)?;
-    who.may_with_run(app, run, action, unknown).await?;
+/// The run of the plan in the path, if the caller may do `action` with it.
+async fn authorized_run_of_plan(
+    app: &App,
+    who: &RequestPrincipal,
+    text: &str,
+    action: AccessAction,
+) -> Result<RunId, Problem> {
+    let unknown = || Problem::not_found("plan", text);
+    let run = app.engine.run_of(&who.tenant, parse_task_id(text)?).await?.ok_or_else(unknown)?;
+    who.authorize_run(app, run, action, unknown).await?;
     Ok(run)
 }
 
 /// The document of a run's plan.
 async fn document(app: &App, tenant: &TenantId, run: RunId) -> Result<PlanDocument, Problem> {
-    let journalled = Journalled::read(app, tenant, run).await?;
-    let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &run.to_string()))?;
+    let journalled = JournaledRun::read(app, tenant, run).await?;
+    let journalled = journalled.ok_or_else(|| Problem::not_found("plan", &run.to_string()))?;
     journalled.plan(app, tenant, VersionPage::default()).await
 }
 
-/// Makes a plan that waits for approval, or takes one that is sent.
-#[utoipa::path(post, path = "/api/plans", operation_id = "create_plan", tag = "plans", request_body = NewPlan,
-    params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
-    responses((status = 201, description = "it waits for approval, or its run ended without one", body = PlanDocument),
+/// Creates a plan that waits for approval: a new one, or the supplied one.
+#[utoipa::path(post, path = "/api/plans", operation_id = "create_plan", tag = "plans", request_body = CreatePlanBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
+    responses((status = 201, description = "the plan waits for approval, or its run ended without needing one", body = PlanDocument),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn create(
     app: web::Data<App>,
-    sent: Sent<NewPlan>,
+    sent: AuthenticatedJson<CreatePlanBody>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    who.may_ask(&app, body.session_id.as_deref()).await?;
+    let AuthenticatedJson { who, body } = sent;
+    who.authorize_chat(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
     let asked = ChatRequest {
-        session: body.session_id.as_deref().map(chat::session).transpose()?,
+        session: body.session_id.as_deref().map(chat::parse_session_id).transpose()?,
         instructions: body.instructions,
         require_approval: true,
         dry_run: body.dry_run.unwrap_or(false),
         plan: body.plan,
-        idempotency: chat::idempotency(&request)?,
-        ..who.asks(body.message)
+        idempotency: chat::idempotency_header(&request)?,
+        ..who.chat_request(body.message)
     };
     let accepted = chat::accept(&app, asked, None).await?;
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));
-    let answer = answer.map_err(|fault| chat::told(fault, accepted.run))?;
-    if let Some(problem) = unmade(&answer) {
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost_run_fault(accepted.run)));
+    let answer = answer.map_err(|fault| chat::accepted_problem(fault, accepted.run))?;
+    if let Some(problem) = creation_problem(&answer) {
         return Err(problem);
     }
     let made = document(&app, &tenant, answer.run_id).await?;
@@ -136,16 +141,16 @@ pub(crate) async fn create(
         .insert_header((header::LOCATION, format!("/api/plans/{}", made.task_id)))
         .insert_header(("x-run-id", made.run_id.to_string()))
         .insert_header(("x-session-id", made.session_id.to_string()));
-    if accepted.again {
+    if accepted.is_replay {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    large(response, made).await
+    large_json(response, made).await
 }
 
-/// The problem that kept a plan from being made, if one did.
-fn unmade(answer: &Answer) -> Option<Problem> {
-    let problem = failure(answer)?;
-    // The plan that was sent is the client's to change.
+/// The problem that prevented the plan, if any.
+fn creation_problem(answer: &Answer) -> Option<Problem> {
+    let problem = failure_problem(answer)?;
+    // An invalid supplied plan is a client error.
     if &*problem.code == "plan.invalid" {
         let own = Problem::unprocessable("plan.invalid", problem.detail);
         return Some(Problem { run_id: problem.run_id, document: problem.document, ..own });
@@ -153,40 +158,40 @@ fn unmade(answer: &Answer) -> Option<Problem> {
     Some(problem)
 }
 
-/// Plans, the newest first.
+/// Lists plans, newest first.
 #[utoipa::path(get, path = "/api/plans", operation_id = "list_plans", tag = "plans", params(PlanQuery),
     responses((status = 200, body = PlanList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<PlanQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(chat::session).transpose()?;
-    let (since, until, scope) = (query.since, query.until, who.scope());
+    let session = query.session_id.as_deref().map(chat::parse_session_id).transpose()?;
+    let (since, until, scope) = (query.since, query.until, who.visible_scope());
     let filter = PlanFilter { status: query.status, session, since, until, scope };
-    let page = page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
+    let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_task_id)?;
     let rows = app.engine.store().plans(&who.tenant, &filter, &page).await?;
-    let next = behind(&rows, page.limit).map(|row| row.task);
+    let next = next_cursor(&rows, page.limit).map(|row| row.task);
     let plans = rows.into_iter().map(PlanSummary::from).collect();
     Ok(HttpResponse::Ok().json(PlanList { plans, next }))
 }
 
-/// Erases a plan with its run and its events. What its conversation remembers of it stays until that is
-/// erased; what its tools stored is the company's and stays.
+/// Erases a plan with its run and its events. The memory of its conversation is kept until the conversation
+/// is erased. Data that its tools stored is kept.
 #[utoipa::path(delete, path = "/api/plans/{task_id}", operation_id = "erase_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")),
     responses((status = 204, description = "erased"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn erase(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = run_of(&app, &who, &path, Action::Erase).await?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Erase).await?;
     match app.engine.erase_run(&who.tenant, run).await {
         Ok(true) => Ok(HttpResponse::NoContent().finish()),
-        Ok(false) => Err(Problem::unknown("plan", &path)),
+        Ok(false) => Err(Problem::not_found("plan", &path)),
         Err(fault) if fault.code == "store.run_busy" => {
-            let detail = "the plan has not ended: cancel it, or wait for its end";
+            let detail = "the plan has not ended: cancel it, or wait until it ends";
             Err(Problem::new(StatusCode::CONFLICT, "plan.active", detail))
         }
         Err(fault) => Err(fault.into()),

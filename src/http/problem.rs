@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::planner::Refused;
+use crate::planner::CommandRefusal;
 use crate::run::Fault;
 
 /// The media type of problem documents.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Seconds after which to come again, where nobody knows better.
-const SOON: u64 = 1;
+/// Default `Retry-After`, in seconds.
+const DEFAULT_RETRY_AFTER_S: u64 = 1;
 
-/// Why a request was not answered as it asked.
+/// An error reply (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// The kind of problem, as a URI: `urn:proscenium:problem:` and the code.
     #[serde(rename = "type")]
     #[schema(rename = "type", value_type = String)]
     pub kind: Box<str>,
-    /// The kind in words: those of the status.
+    /// The HTTP status in words.
     #[schema(value_type = String)]
     pub title: Box<str>,
     /// The HTTP status.
@@ -34,7 +34,7 @@ pub struct Problem {
     /// Stable, such as `request.too_deep`.
     #[schema(value_type = String)]
     pub code: Box<str>,
-    /// The run, where the request had been accepted.
+    /// The run, if the request had been accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
     pub run_id: Option<crate::run::RunId>,
@@ -42,25 +42,25 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub document: Option<Box<Value>>,
-    /// What is different from what the client had seen, a line each.
+    /// How the current state differs from what the client had seen, one line per difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
-    pub difference: Option<Box<Difference>>,
-    /// Seconds after which to try again; also the header `Retry-After`.
+    pub difference: Option<Box<DifferenceLines>>,
+    /// Seconds to wait before a retry; also in the header `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
 }
 
-/// What is different from what a client had seen, a line each.
+/// How the current state differs from what the client had seen, one line per difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Difference(Vec<String>);
+pub struct DifferenceLines(Vec<String>);
 
 impl Problem {
-    /// A problem with its status, code and words.
+    /// A problem with this status, code and detail.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        let retry_after =
-            matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE).then_some(SOON);
+        let retry_after = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+            .then_some(DEFAULT_RETRY_AFTER_S);
         Self {
             kind: format!("urn:proscenium:problem:{code}").into(),
             title: status.canonical_reason().unwrap_or("Error").into(),
@@ -74,13 +74,13 @@ impl Problem {
         }
     }
 
-    /// Something that the tenant does not have, be it another's or nobody's.
-    pub fn unknown(what: &str, id: &str) -> Self {
+    /// The tenant has no such thing. Another tenant's things give the same reply.
+    pub fn not_found(what: &str, id: &str) -> Self {
         let id: String = id.chars().take(80).collect();
         Self::new(StatusCode::NOT_FOUND, &format!("{what}.unknown"), format!("there is no {what} `{id}`"))
     }
 
-    /// A body that cannot be taken as it is.
+    /// A request that is well-formed and cannot be accepted: 422.
     pub fn unprocessable(code: &str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
@@ -91,10 +91,10 @@ impl Problem {
     }
 }
 
-/// The status that tells a fault of this code.
+/// The HTTP status of a fault's code.
 ///
-/// What is the client's to change is 4xx; 429 and 503 say that the same request may pass later; 502 and
-/// 504 are a model's failure; everything else is this program's.
+/// Errors that the client can fix are 4xx. 429 and 503 mean that the same request may succeed later. 502 and
+/// 504 are failures of a model. Everything else is an error of this server.
 pub fn status_of(code: &str) -> StatusCode {
     match code {
         "request.too_long" | "plan.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
@@ -159,10 +159,10 @@ impl From<Fault> for Problem {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let Refused { fault, difference, .. } = refused;
-        let difference = (!difference.is_empty()).then(|| Box::new(Difference(difference)));
+impl From<CommandRefusal> for Problem {
+    fn from(refused: CommandRefusal) -> Self {
+        let CommandRefusal { fault, difference, .. } = refused;
+        let difference = (!difference.is_empty()).then(|| Box::new(DifferenceLines(difference)));
         Self { difference, ..fault.into() }
     }
 }
@@ -195,7 +195,7 @@ impl ResponseError for Problem {
         if self.status() == StatusCode::UNAUTHORIZED {
             response.insert_header((header::WWW_AUTHENTICATE, "Bearer realm=\"proscenium\""));
         }
-        // An accepted request must not be sent again by a client that retries by itself.
+        // Clients with automatic retries must not retry an accepted request.
         if let Some(run) = self.run_id {
             response.insert_header(("x-should-retry", "false")).insert_header(("x-run-id", run.to_string()));
         }

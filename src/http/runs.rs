@@ -1,4 +1,4 @@
-//! `/api/runs`: what was run, its events, and how to stop it.
+//! `/api/runs`: runs, their events, and commands about them.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use jiff::Timestamp;
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::commands::order;
+use super::commands::submit_command;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
-use super::who::Who;
 use crate::Answer;
-use crate::access::Action;
-use crate::planner::Wish;
+use crate::access::AccessAction;
+use crate::planner::CommandAction;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
 use crate::store::{MAX_PAGE, RunFilter, RunRow, Store};
 
-/// Which runs.
+/// Filters for the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunQuery {
-    /// Only those of this conversation.
+    /// Only runs of this conversation.
     pub(crate) session_id: Option<String>,
-    /// Only those that stand so.
+    /// Only runs with this status.
     #[param(value_type = Option<String>)]
     pub(crate) status: Option<RunStatus>,
-    /// Most runs, 1 to 500; 50 unless told.
+    /// Maximum number of runs on the page, 1 to 500. Default: 50.
     #[param(minimum = 1, maximum = 500)]
     pub(crate) limit: Option<u32>,
-    /// Only those behind this one: the last of the page before.
+    /// Cursor: the last run of the previous page.
     #[param(value_type = Option<String>, format = "uuid")]
     pub(crate) after: Option<String>,
 }
@@ -37,11 +37,11 @@ pub(crate) struct RunQuery {
 /// A page of runs.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct RunList {
-    /// The newest first.
+    /// Newest first.
     pub(crate) runs: Vec<RunView>,
 }
 
-/// A run as lists show it.
+/// A run in a list.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct RunView {
     /// Its id.
@@ -50,24 +50,24 @@ pub(crate) struct RunView {
     /// Its conversation.
     #[schema(value_type = String)]
     pub(crate) session_id: SessionId,
-    /// Where it stands.
+    /// Its status.
     pub(crate) status: RunStatus,
-    /// The first words of the request.
+    /// The beginning of the request.
     pub(crate) request: String,
-    /// Why its events cannot be read, where that was found out since the server began. It can be cancelled
-    /// and erased all the same.
+    /// Why its events cannot be read, if the server has noticed that since it started. Such a run can still
+    /// be cancelled and erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unreadable: Option<String>,
     /// When it was accepted.
     #[schema(value_type = String, format = "date-time")]
     pub(crate) created: Timestamp,
-    /// When something last happened to it.
+    /// When its last event occurred.
     #[schema(value_type = String, format = "date-time")]
     pub(crate) updated: Timestamp,
 }
 
 impl RunView {
-    /// With what is known of whether it can be read.
+    /// Makes the view of a row, with the reason if the run is known to be unreadable.
     pub(crate) fn of(row: RunRow, store: &Store) -> Self {
         Self {
             unreadable: store.unreadable(row.run),
@@ -81,121 +81,130 @@ impl RunView {
     }
 }
 
-/// What became of a wish to stop a run.
+/// The reply to a cancellation.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct CancelView {
     /// The run.
     #[schema(value_type = String, format = "uuid")]
     pub(crate) run_id: RunId,
-    /// Where it stands.
+    /// Its status.
     pub(crate) status: RunStatus,
-    /// Whether it will stop at its next safe point; a run that has ended has nothing to stop.
+    /// Whether the run will stop at its next safe point; false if it has already ended.
     pub(crate) stopping: bool,
 }
 
-/// The id in an address. What is no id is a run that is not there.
-fn id(text: &str) -> Result<RunId, Problem> {
-    text.parse().map_err(|_| Problem::unknown("run", text))
+/// Parses the id in the path. Malformed ids give 404, like unknown ones.
+fn parse_run_id(text: &str) -> Result<RunId, Problem> {
+    text.parse().map_err(|_| Problem::not_found("run", text))
 }
 
-/// The run in an address, with which somebody wants to do something.
-async fn reached(app: &App, who: &Who, text: &str, action: Action) -> Result<RunId, Problem> {
-    let run = id(text)?;
-    who.may_with_run(app, run, action, || Problem::unknown("run", text)).await?;
+/// The run in the path, if the caller may do `action` with it.
+async fn authorized_run(
+    app: &App,
+    who: &RequestPrincipal,
+    text: &str,
+    action: AccessAction,
+) -> Result<RunId, Problem> {
+    let run = parse_run_id(text)?;
+    who.authorize_run(app, run, action, || Problem::not_found("run", text)).await?;
     Ok(run)
 }
 
-/// Runs, the newest first.
+/// Lists runs, newest first.
 #[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(RunQuery),
     responses((status = 200, body = RunList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(super::chat::session).transpose()?;
-    let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
-    let filter = RunFilter { session, status: query.status, scope: who.scope() };
+    let session = query.session_id.as_deref().map(super::chat::parse_session_id).transpose()?;
+    let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;
+    let filter = RunFilter { session, status: query.status, scope: who.visible_scope() };
     let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
     let view = |row| RunView::of(row, app.engine.store());
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(view).collect() }))
 }
 
-/// A run's answer document, also of one that has not ended, with what a person has to decide.
+/// Returns a run's answer document with its pending approvals, even before the run has ended.
 #[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
     responses((status = 200, body = Answer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Read).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
-    Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::unknown("run", &path))?))
+    Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::not_found("run", &path))?))
 }
 
-/// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends or waits for a
-/// person: what comes after that is told to whoever comes back with the last id.
+/// Streams a run's events, from the beginning or after `Last-Event-ID`, until the run ends or waits for a
+/// person. To get later events, reconnect with the last id.
 #[utoipa::path(get, path = "/api/runs/{run_id}/events", operation_id = "run_events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Read).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
     let row =
-        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::not_found("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
             let text: String = text.chars().take(40).collect();
             let detail =
-                format!("the header `Last-Event-ID` = `{text}` is no id of an event: `seq.offset.epoch`");
+                format!("the header `Last-Event-ID` = `{text}` is not an event id: `seq.offset.epoch`");
             Problem::unprocessable("request.last_event_id", detail)
         })?),
     };
     let events = app.engine.stream(&who.tenant, run, last).await?;
-    Ok(sse::reply(run, &row.session, events, app.options.ping_ms))
+    Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms))
 }
 
-/// Stops a run at its next safe point.
+/// Cancels a run at its next safe point.
 #[utoipa::path(post, path = "/api/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
-    responses((status = 200, description = "it had ended", body = CancelView), (status = 202, description = "it will stop", body = CancelView),
+    responses((status = 200, description = "the run had already ended", body = CancelView), (status = 202, description = "the run will stop", body = CancelView),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Stop).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Stop).await?;
     let row =
-        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::not_found("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })
 }
 
-/// Carries a run on that failed or was done in part: what was done is not done again.
+/// Resumes a run that failed or completed in part. Completed work is not repeated.
 #[utoipa::path(post, path = "/api/runs/{run_id}/resume", operation_id = "resume_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
-    responses((status = 202, description = "it is carried on", body = Answer),
+    responses((status = 202, description = "the run is resumed", body = Answer),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn resume(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Resume).await?;
-    carry_on(&app, &who, run).await
+    let run = authorized_run(&app, &who, &path, AccessAction::Resume).await?;
+    resume_and_reply(&app, &who, run).await
 }
 
-/// Has a run carried on, and tells how it stands.
-pub(crate) async fn carry_on(app: &web::Data<App>, who: &Who, run: RunId) -> Result<HttpResponse, Problem> {
-    order(app, &who.tenant, run, who.wants(Wish::Reopen, None)).await?;
+/// Resumes a run and replies with its answer document.
+pub(crate) async fn resume_and_reply(
+    app: &web::Data<App>,
+    who: &RequestPrincipal,
+    run: RunId,
+) -> Result<HttpResponse, Problem> {
+    submit_command(app, &who.tenant, run, who.command(CommandAction::Reopen, None)).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
-    let answer = answer.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    let answer = answer.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
     Ok(HttpResponse::Accepted().insert_header(("x-run-id", run.to_string())).json(answer))
 }

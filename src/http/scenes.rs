@@ -6,32 +6,32 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::who::Who;
 use crate::run::Effect;
 use crate::scene::Scene;
 
 /// All scenes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct SceneList {
-    /// By name.
+    /// Sorted by name.
     pub(crate) scenes: Vec<SceneView>,
 }
 
-/// A scene as clients see it.
+/// A scene.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct SceneView {
     /// Unique.
     pub(crate) name: String,
     /// What it is for.
     pub(crate) description: String,
-    /// Requests that it serves.
+    /// Example requests for this scene.
     pub(crate) examples: Vec<String>,
     /// Its tools.
     pub(crate) tools: Vec<ToolView>,
 }
 
-/// A tool as clients see it.
+/// A tool.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ToolView {
     /// Unique in the scene.
@@ -44,7 +44,7 @@ pub(crate) struct ToolView {
     /// JSON Schema of its arguments.
     #[schema(value_type = Object)]
     pub(crate) parameters: Value,
-    /// How long one call may take, in milliseconds.
+    /// Timeout of one call, in milliseconds.
     pub(crate) timeout_ms: u64,
 }
 
@@ -69,23 +69,23 @@ impl SceneView {
     }
 }
 
-/// The scenes and their tools.
+/// Lists the scenes and their tools.
 #[utoipa::path(get, path = "/api/scenes", operation_id = "list_scenes", tag = "scenes",
     responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
+pub(crate) async fn list(app: web::Data<App>, _: RequestPrincipal) -> HttpResponse {
     let scenes = app.engine.catalogue().iter().map(|scene| SceneView::of(scene)).collect();
     HttpResponse::Ok().json(SceneList { scenes })
 }
 
-/// One scene.
+/// Returns one scene.
 #[utoipa::path(get, path = "/api/scenes/{name}", operation_id = "get_scene", tag = "scenes", params(("name" = String, Path)),
     responses((status = 200, body = SceneView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    _: Who,
+    _: RequestPrincipal,
     name: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let catalogue = app.engine.catalogue();
-    let scene = catalogue.get(&name).ok_or_else(|| Problem::unknown("scene", &name))?;
+    let scene = catalogue.get(&name).ok_or_else(|| Problem::not_found("scene", &name))?;
     Ok(HttpResponse::Ok().json(SceneView::of(scene)))
 }

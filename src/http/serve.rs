@@ -1,4 +1,4 @@
-//! The server's life: it listens, serves, drains and ends.
+//! The server's lifecycle: bind, serve, drain, stop.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,39 +11,39 @@ use actix_web::rt::net::TcpStream;
 use actix_web::{App as Application, HttpServer, web};
 use tokio::sync::oneshot;
 
-use super::app::{Anonymous, App};
-use super::line::Lines;
+use super::app::{AnonymousAccess, App};
+use super::connections::Connections;
 use super::problem::Problem;
 use crate::Engine;
 use crate::config::Config;
 
-/// Connections that wait to be accepted by the system.
+/// Length of the system's accept queue.
 const BACKLOG: i32 = 2048;
 
-/// How often a draining server looks whether everything has ended.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a draining server checks whether all requests have ended.
+const IN_FLIGHT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It would be open to everybody.
+    /// The server would be open to everybody.
     #[error(
-        "{addr} is reachable from other machines, and no API key was made: make one with `proscenium keys create`, \
+        "{addr} is reachable from other machines, and there is no API key: create one with `proscenium keys create`, \
          or set auth.allow_anonymous = true to serve everybody"
     )]
     Open {
-        /// Where it was to listen.
+        /// The address.
         addr: SocketAddr,
     },
-    /// The address cannot be had.
-    #[error("cannot listen on {addr}: {error}; name another address in server.addr or with --addr")]
+    /// The address cannot be bound.
+    #[error("cannot listen on {addr}: {error}; choose another address with server.addr or --addr")]
     Address {
-        /// Where it was to listen.
+        /// The address.
         addr: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The store could not be asked for keys.
+    /// The keys could not be read from the store.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
     /// A thread or the server could not be started.
@@ -63,11 +63,11 @@ impl ServeError {
     }
 }
 
-/// An address that is taken, and not served yet: connections wait.
-pub struct Bound {
+/// A bound address that is not served yet: connections wait.
+pub struct BoundListener {
     listener: std::net::TcpListener,
     addr: SocketAddr,
-    anonymous: Anonymous,
+    anonymous: AnonymousAccess,
 }
 
 /// A running server. Dropping it leaves it running; [`Server::stop`] ends it.
@@ -80,7 +80,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on `config.server.addr` and serves `engine` on threads of its own.
+    /// Binds `config.server.addr` and serves `engine` on separate threads.
     ///
     /// # Errors
     /// See [`ServeError`].
@@ -89,34 +89,39 @@ impl Server {
         Self::serve(engine, config, bound).await
     }
 
-    /// Takes `config.server.addr`, so that nothing is begun by a process that cannot serve.
+    /// Binds `config.server.addr`. Called before anything else starts, so that a process that cannot serve
+    /// does no work.
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub async fn bind(engine: &Engine, config: &Config) -> Result<Bound, ServeError> {
+    pub async fn bind(engine: &Engine, config: &Config) -> Result<BoundListener, ServeError> {
         let options = &config.server;
         let address = |error| ServeError::Address { addr: options.addr.clone(), error };
         let addresses = options.addresses().map_err(address)?;
         let outside = addresses.iter().find(|addr| !addr.ip().is_loopback()).copied();
         let anonymous = match outside {
-            _ if config.auth.allow_anonymous => Anonymous::Always,
-            None => Anonymous::UntilKeys,
+            _ if config.auth.allow_anonymous => AnonymousAccess::Always,
+            None => AnonymousAccess::UntilKeys,
             Some(addr) if !engine.store().has_keys().await? => return Err(ServeError::Open { addr }),
-            Some(_) => Anonymous::Never,
+            Some(_) => AnonymousAccess::Never,
         };
         let listener = std::net::TcpListener::bind(addresses.as_slice()).map_err(address)?;
-        // The standard library lets 128 connections wait; asking again lets more.
+        // The standard library sets a backlog of 128; a second `listen` raises it.
         socket2::SockRef::from(&listener).listen(BACKLOG).map_err(address)?;
         let addr = listener.local_addr().map_err(address)?;
-        Ok(Bound { listener, addr, anonymous })
+        Ok(BoundListener { listener, addr, anonymous })
     }
 
-    /// Serves `engine` where it is bound, on threads of its own.
+    /// Serves `engine` on the bound address, on separate threads.
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub async fn serve(engine: Arc<Engine>, config: &Config, bound: Bound) -> Result<Self, ServeError> {
-        let Bound { listener, addr, anonymous } = bound;
+    pub async fn serve(
+        engine: Arc<Engine>,
+        config: &Config,
+        bound: BoundListener,
+    ) -> Result<Self, ServeError> {
+        let BoundListener { listener, addr, anonymous } = bound;
         let options = config.server.clone();
         let app = web::Data::new(App::new(engine, options.clone(), anonymous));
         let (tell, told) = oneshot::channel();
@@ -127,7 +132,7 @@ impl Server {
             .spawn(move || {
                 let system = actix_web::rt::System::new();
                 system.block_on(async move {
-                    match build(shared, listener, &options) {
+                    match build_server(shared, listener, &options) {
                         Ok(server) => {
                             let _ = tell.send(Ok(server.handle()));
                             if let Err(error) = server.await {
@@ -147,22 +152,22 @@ impl Server {
         Ok(Self { addr, handle, app, thread: Some(thread), ended })
     }
 
-    /// Where it listens.
+    /// The address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Takes nothing more, waits for what was accepted (as long as `server.drain_timeout_ms` says), and
-    /// ends. Whether everything had ended by then.
+    /// Stops admitting requests, waits at most `server.drain_timeout_ms` for the accepted ones, and stops.
+    /// Returns whether all of them had ended by then.
     pub async fn stop(mut self) -> bool {
         self.app.drain();
         let wait = Duration::from_millis(self.app.options.drain_timeout_ms);
-        // Connections go first; runs whose clients have gone may go on a little longer.
+        // Connections end first. Runs whose clients have disconnected may take longer.
         let handle = self.handle.clone();
         let drained = async {
             handle.stop(true).await;
             while self.app.in_flight() > 0 {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(IN_FLIGHT_POLL_INTERVAL).await;
             }
         };
         let drained = tokio::time::timeout(wait, drained).await.is_ok();
@@ -171,50 +176,50 @@ impl Server {
         }
         let _ = (&mut self.ended).await;
         if let Some(thread) = self.thread.take() {
-            // It has told that it ended.
+            // It has already signalled its end.
             let _ = thread.join();
         }
         drained
     }
 }
 
-fn build(
+fn build_server(
     app: web::Data<App>,
     listener: std::net::TcpListener,
-    options: &crate::config::Server,
+    options: &crate::config::ServerConfig,
 ) -> std::io::Result<actix_web::dev::Server> {
     let workers = match options.workers {
         0 => std::thread::available_parallelism().map_or(2, usize::from),
         workers => workers,
     };
     let patience = Duration::from_millis(options.write_timeout_ms);
-    let lines = Lines::default();
-    // A request's head has its time beyond that of a connection without one.
+    let lines = Connections::default();
+    // The time for a request's head comes on top of the keep-alive time.
     let quiet = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
-    actix_web::rt::spawn(lines.clone().watch(quiet));
+    actix_web::rt::spawn(lines.clone().close_idle(quiet));
     actix_web::rt::spawn(app.keys.clone().watch());
     let server = HttpServer::new(move || {
         let query = web::QueryConfig::default().error_handler(|error, request| {
-            let detail = format!("the query is not understood: {error}");
-            super::refusal(request, Problem::unprocessable("request.query", detail))
+            let detail = format!("invalid query: {error}");
+            super::protocol_error(request, Problem::unprocessable("request.query", detail))
         });
         Application::new()
             .app_data(app.clone())
             .app_data(query)
-            .wrap(from_fn(super::gate::gate))
-            .configure(super::routes)
+            .wrap(from_fn(super::middleware::guard_request))
+            .configure(super::register_routes)
     })
     .workers(workers)
     .max_connections(options.max_connections.div_ceil(workers))
     .keep_alive(KeepAlive::Timeout(Duration::from_millis(options.keep_alive_ms)))
     .client_request_timeout(Duration::from_millis(options.header_timeout_ms))
     .client_disconnect_timeout(Duration::from_secs(1))
-    // A client that closes its side has gone: only so a handler that waits for an answer learns of it,
-    // and with it which runs wait for a further try (`v1::retry`).
+    // Treat a half-closed connection as disconnected: only then a waiting handler is dropped, and
+    // `v1::retry` learns that the client has not got its answer.
     .h1_allow_half_closed(false)
     .on_connect(move |connection, data| {
         if let Some(stream) = connection.downcast_ref::<TcpStream>() {
-            bound(stream, patience);
+            set_socket_options(stream, patience);
             if let Some(line) = lines.add(stream) {
                 data.insert(line);
             }
@@ -226,10 +231,9 @@ fn build(
     Ok(server.listen(listener)?.run())
 }
 
-/// Has the system cut a connection whose other side takes nothing for a while (RFC 5482): a reply that
-/// nobody reads would stay for ever.
-fn bound(stream: &TcpStream, patience: Duration) {
-    // Without it the connection is only less well guarded.
+/// Sets `TCP_USER_TIMEOUT` (RFC 5482), so that the system closes a connection whose client stops reading.
+fn set_socket_options(stream: &TcpStream, patience: Duration) {
+    // If this fails, the connection works without the timeout.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(patience));
     #[cfg(not(target_os = "linux"))]

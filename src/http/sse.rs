@@ -1,4 +1,4 @@
-//! Server-sent events: a run's public events as they come.
+//! Server-sent events: streams a run's public events.
 
 use std::time::Duration;
 
@@ -15,32 +15,41 @@ use crate::run::{Fault, RunId, SessionId};
 /// The media type of event streams.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
-/// One event of a stream, for the document: a stream is described by what each of its events is.
+/// One event of a stream. OpenAPI has no streams, so the document describes a single event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerEvent {
-    /// To resume after it; on `/v1` there is none.
+    /// Its id, to resume after it; absent on `/v1`.
     pub(crate) id: Option<String>,
-    /// Its name, such as `step_started`; on `/v1` there is none.
+    /// Its name, such as `step_started`; absent on `/v1`.
     pub(crate) event: Option<String>,
-    /// Its body: JSON; on `/v1` a chunk, and `[DONE]` at the end.
+    /// Its body as JSON; on `/v1` a chunk, and finally `[DONE]`.
     pub(crate) data: String,
 }
 
-/// A reply that tells these events until the run ends or waits for a person.
-pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_ms: u64) -> HttpResponse {
-    let lines = alive(events.map(line), Duration::from_millis(ping_ms), Bytes::from_static(b": ping\n\n"));
+/// A reply that streams these events until the run ends or waits for a person.
+pub(crate) fn event_stream_reply(
+    run: RunId,
+    session: &SessionId,
+    events: PublicStream,
+    ping_ms: u64,
+) -> HttpResponse {
+    let lines = with_keep_alive(
+        events.map(format_event),
+        Duration::from_millis(ping_ms),
+        Bytes::from_static(b": ping\n\n"),
+    );
     HttpResponse::Ok()
         .content_type(MEDIA_TYPE)
         .insert_header(("cache-control", "no-store"))
-        // Proxies that collect replies would hold the events back.
+        // Buffering proxies would hold the events back.
         .insert_header(("x-accel-buffering", "no"))
         .insert_header(("x-run-id", run.to_string()))
         .insert_header(("x-session-id", session.to_string()))
         .streaming(lines.map(Ok::<_, actix_web::Error>))
 }
 
-/// One event. What the journal could not tell ends the stream with an event `error`.
-fn line(event: Result<PublicEvent, Fault>) -> Bytes {
+/// Formats one event. If the journal cannot be read, an event `error` ends the stream.
+fn format_event(event: Result<PublicEvent, Fault>) -> Bytes {
     let event = match event {
         Ok(event) => event,
         Err(fault) => {
@@ -48,14 +57,14 @@ fn line(event: Result<PublicEvent, Fault>) -> Bytes {
             return Bytes::from(format!("event: error\ndata: {problem}\n\n"));
         }
     };
-    // Plain data, which can always be written.
+    // Plain data always serializes.
     let data = serde_json::to_string(&event.data).unwrap_or_default();
     Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", event.id, event.name))
 }
 
-/// `lines`, and a `sign` of life whenever nothing came for a while. Nothing is read ahead: a client that
-/// takes its time holds up nobody but itself.
-pub(crate) fn alive<S: Stream<Item = Bytes>>(
+/// Adds a keep-alive `sign` whenever `lines` had nothing for the time `every`. Nothing is read ahead, so a
+/// slow client delays only itself.
+pub(crate) fn with_keep_alive<S: Stream<Item = Bytes>>(
     lines: S,
     every: Duration,
     sign: Bytes,

@@ -1,95 +1,95 @@
-//! `GET /api/usage`: calls, tokens and money of the caller's tenant, as the journal has them.
+//! `GET /api/usage`: calls, tokens and cost of the caller's tenant, from the journal.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::who::Who;
 
-/// Most days of one report.
+/// Maximum number of days in a report.
 const MAX_DAYS: i64 = 400;
 
-/// Which days.
+/// The days of the report.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
-    /// The first day, `YYYY-MM-DD`; 30 days before the last unless told.
+    /// The first day, `YYYY-MM-DD`. Default: 29 days before the last.
     #[param(format = "date")]
     pub(crate) from: Option<String>,
-    /// The last day, `YYYY-MM-DD`; today unless told.
+    /// The last day, `YYYY-MM-DD`. Default: today.
     #[param(format = "date")]
     pub(crate) to: Option<String>,
 }
 
-/// What models cost.
+/// Usage and cost of models.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct UsageReport {
     /// The first day.
     pub(crate) from: String,
     /// The last day.
     pub(crate) to: String,
-    /// The time zone that days are of.
+    /// The time zone of the days.
     pub(crate) time_zone: String,
-    /// By day, model and purpose, in this order.
+    /// Sorted by day, model and purpose.
     pub(crate) rows: Vec<UsageView>,
-    /// Their sum in US dollars.
+    /// Total cost in US dollars.
     pub(crate) cost_usd: f64,
 }
 
-/// Calls, tokens and money of a day, a model and a purpose.
+/// Usage of one model for one purpose on one day.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct UsageView {
     /// The day, `YYYY-MM-DD`.
     pub(crate) day: String,
-    /// The configured name of the model.
+    /// The model's configured name.
     pub(crate) model: String,
-    /// What it was asked for.
+    /// The purpose of the calls.
     pub(crate) purpose: String,
-    /// Calls sent.
+    /// Number of calls.
     pub(crate) calls: u64,
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub(crate) input_tokens: u64,
-    /// Prompt tokens that the provider had cached.
+    /// Prompt tokens from the provider's cache.
     pub(crate) cached_input_tokens: u64,
     /// Completion tokens.
     pub(crate) output_tokens: u64,
-    /// US dollars.
+    /// Cost in US dollars.
     pub(crate) cost_usd: f64,
 }
 
-fn day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>, Problem> {
+fn parse_day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>, Problem> {
     text.map(|text| {
         text.parse().map_err(|_| {
-            let detail = format!("`{name}` is no day: write YYYY-MM-DD");
+            let detail = format!("`{name}` is not a date: write YYYY-MM-DD");
             Problem::unprocessable("request.query", detail)
         })
     })
     .transpose()
 }
 
-/// Calls, tokens and money by day, model and purpose.
+/// Returns calls, tokens and cost by day, model and purpose.
 #[utoipa::path(get, path = "/api/usage", tag = "operations", params(UsageQuery),
     responses((status = 200, body = UsageReport), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn usage(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<UsageQuery>,
 ) -> Result<HttpResponse, Problem> {
-    who.may_read_usage()?;
+    who.authorize_usage()?;
     let zone = app.engine.zone();
     let bad = |detail: String| Problem::unprocessable("request.query", detail);
     let today = jiff::Timestamp::now().to_zoned(zone.clone()).date();
-    let to = day("to", query.to.as_deref())?.unwrap_or(today);
+    let to = parse_day("to", query.to.as_deref())?.unwrap_or(today);
     let default = to.saturating_sub(jiff::Span::new().days(29));
-    let from = day("from", query.from.as_deref())?.unwrap_or(default);
+    let from = parse_day("from", query.from.as_deref())?.unwrap_or(default);
     let days = from.duration_until(to).as_hours() / 24;
     if !(0..=MAX_DAYS).contains(&days) {
-        return Err(bad(format!("`from` must be at most {MAX_DAYS} days before `to`, and not behind it")));
+        return Err(bad(format!("`from` must be at most {MAX_DAYS} days before `to`, and not after it")));
     }
     let at = |day: jiff::civil::Date| day.to_zoned(zone.clone()).map(|at| at.timestamp());
-    let outside = |_| bad("`from` and `to` must be days of the calendar".to_owned());
+    let outside = |_| bad("`from` and `to` must be valid dates".to_owned());
     let since = at(from).map_err(outside)?;
     let until = at(to.tomorrow().map_err(outside)?).map_err(outside)?;
     let rows = app.engine.store().usage_breakdown(&who.tenant, Some(since), Some(until), &zone).await?;

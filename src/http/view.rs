@@ -1,4 +1,4 @@
-//! Runs as their journal has them, for the documents of their plans and of what is put to people.
+//! Runs read from the journal, for the documents of plans and approvals.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::ContentType;
@@ -10,24 +10,24 @@ use super::problem::Problem;
 use crate::documents::{ApprovalDocument, PlanDocument, VersionPage};
 use crate::run::{ApprovalId, Envelope, Event, RunId, RunState, TenantId};
 
-/// A run as its journal has it.
-pub(crate) struct Journalled {
+/// A run's events and the state folded from them.
+pub(crate) struct JournaledRun {
     events: Vec<Envelope<Event>>,
     pub(crate) state: RunState,
 }
 
-impl Journalled {
-    /// With all that was told to the journal so far; `None` where the tenant has no such run.
+impl JournaledRun {
+    /// Reads the run, including events that are not on disk yet; `None` if the tenant has no such run.
     pub(crate) async fn read(app: &App, tenant: &TenantId, run: RunId) -> Result<Option<Self>, Problem> {
         let events = app.engine.events_of(tenant, run).await?;
-        aside(move || {
+        run_blocking(move || {
             let state = crate::engine::fold(run, &events);
             (!events.is_empty()).then_some(Self { events, state })
         })
         .await
     }
 
-    /// The document of its plan, with that page of its versions.
+    /// The document of its plan, with this page of versions.
     pub(crate) async fn plan(
         self,
         app: &App,
@@ -35,42 +35,43 @@ impl Journalled {
         page: VersionPage,
     ) -> Result<PlanDocument, Problem> {
         let run = self.state.run;
-        let unknown = || Problem::unknown("run", &run.to_string());
+        let unknown = || Problem::not_found("run", &run.to_string());
         let session = &self.events.first().ok_or_else(unknown)?.session;
         let cost = app.engine.store().session_usage(tenant, session).await?.cost_nano_usd;
-        let document = aside(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
+        let document =
+            run_blocking(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
         document.ok_or_else(unknown)
     }
 
-    /// The document of something that was put to a person in it; `None` where there is no such thing.
+    /// The document of one of its approvals; `None` if there is no such approval.
     pub(crate) fn approval(&self, app: &App, id: ApprovalId) -> Option<ApprovalDocument> {
         ApprovalDocument::new(&self.events, &self.state, id, app.engine.approvals_expire())
     }
 }
 
-/// Does work that may take long on a thread of its own: those that answer requests answer others meanwhile.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-    web::block(work).await.map_err(|_| unmade())
+/// Runs long work on the blocking pool, so that the server's threads stay responsive.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    web::block(work).await.map_err(|_| document_failed())
 }
 
-/// A response with a document that may be large.
-pub(crate) async fn large<T: Serialize + Send + 'static>(
+/// A response with a potentially large document.
+pub(crate) async fn large_json<T: Serialize + Send + 'static>(
     mut response: HttpResponseBuilder,
     document: T,
 ) -> Result<HttpResponse, Problem> {
-    let json = aside(move || serde_json::to_vec(&document)).await?.map_err(|_| unmade())?;
+    let json = run_blocking(move || serde_json::to_vec(&document)).await?.map_err(|_| document_failed())?;
     Ok(response.content_type(ContentType::json()).body(json))
 }
 
-fn unmade() -> Problem {
-    let detail = "the document could not be made: try again";
+fn document_failed() -> Problem {
+    let detail = "the document could not be created: retry";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.document", detail)
 }
 
-/// Why a plan was not changed as somebody wanted it.
-pub(crate) fn not_modified(document: &PlanDocument) -> Option<Problem> {
+/// The problem if the last modification of a plan failed.
+pub(crate) fn modification_problem(document: &PlanDocument) -> Option<Problem> {
     let fault = document.unmodified.as_ref()?;
-    let detail = format!("the plan could not be changed, and is as it was: {}", fault.message);
+    let detail = format!("the plan could not be changed and remains as it was: {}", fault.message);
     let mut problem = Problem::unprocessable("plan.not_modified", detail);
     problem.run_id = Some(document.run_id);
     Some(problem)

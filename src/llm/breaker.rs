@@ -1,5 +1,5 @@
-//! A circuit breaker for each model: one that fails again and again is left alone for a while, and the
-//! next model serves at once. The rules are pure: the time is told.
+//! A circuit breaker per model: after repeated failures the model is not called for a while, and the next model
+//! serves at once. The rules are pure: the time is an argument.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 
-/// When a model is left alone (`llm.breaker`).
+/// When a circuit breaker opens (`llm.breaker`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Failures in a row after which it is; 0 for never.
+    /// Consecutive failures that open it; 0 disables it.
     pub failures: u32,
-    /// Milliseconds until one attempt may find out whether it works again.
+    /// Milliseconds until one probe tests whether the model works again.
     pub pause_ms: u64,
 }
 
@@ -25,106 +25,106 @@ impl Default for Options {
     }
 }
 
-/// What is known of a model.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It works, as far as is known.
+pub enum BreakerState {
+    /// Closed: the model is considered healthy.
     Closed,
-    /// It is left alone.
+    /// Open: the model is not called.
     Open,
-    /// One attempt is finding out whether it works again.
+    /// Half-open: one probe is in progress.
     HalfOpen,
 }
 
-/// What is remembered of one model.
+/// The recorded state of one model.
 #[derive(Debug)]
 pub(super) struct Breaker {
     options: Options,
     failures: u32,
-    /// Until when it is left alone.
+    /// Until when the breaker is open.
     until: Option<Instant>,
-    /// An attempt is finding out.
+    /// A probe is in progress.
     probing: bool,
 }
 
-/// An attempt that may be made.
+/// Permission for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pass {
-    /// It is the one that finds out.
+    /// Whether it is the probe.
     probe: bool,
 }
 
-/// What an attempt says of its model.
+/// What an attempt reports about its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
-    /// It answered, well or with a refusal.
+pub(super) enum AttemptReport {
+    /// The model responded, with a reply or a refusal.
     Works,
-    /// It does not work.
+    /// The model failed.
     Fails,
-    /// Nothing: the attempt was given up.
+    /// Nothing: the attempt was abandoned.
     Nothing,
 }
 
-impl Said {
-    /// What a failed attempt says.
+impl AttemptReport {
+    /// The report of a failed attempt.
     pub(super) fn by(error: &Error) -> Self {
         match error.kind() {
-            Kind::Connect { .. }
-            | Kind::Silence { .. }
-            | Kind::Timeout { .. }
-            | Kind::Quota { .. }
-            | Kind::Unauthorized { .. }
-            | Kind::Malformed { .. }
-            | Kind::EmptyStream
-            | Kind::CutStream => Said::Fails,
-            Kind::Status { status, .. } if *status >= 500 => Said::Fails,
+            ErrorKind::Connect { .. }
+            | ErrorKind::Silence { .. }
+            | ErrorKind::Timeout { .. }
+            | ErrorKind::Quota { .. }
+            | ErrorKind::Unauthorized { .. }
+            | ErrorKind::Malformed { .. }
+            | ErrorKind::EmptyStream
+            | ErrorKind::CutStream => AttemptReport::Fails,
+            ErrorKind::Status { status, .. } if *status >= 500 => AttemptReport::Fails,
             // Busy, but there: the wait it asks for is the retries' matter.
-            Kind::RateLimited { .. }
-            | Kind::Status { .. }
-            | Kind::ContextOverflow { .. }
-            | Kind::TooLarge { .. } => Said::Works,
-            _ => Said::Nothing,
+            ErrorKind::RateLimited { .. }
+            | ErrorKind::Status { .. }
+            | ErrorKind::ContextOverflow { .. }
+            | ErrorKind::TooLarge { .. } => AttemptReport::Works,
+            _ => AttemptReport::Nothing,
         }
     }
 }
 
 /// The breaker of one model, shared by all its attempts.
 #[derive(Debug, Clone)]
-pub(super) struct Shared(Arc<Mutex<Breaker>>);
+pub(super) struct ModelBreaker(Arc<Mutex<Breaker>>);
 
-/// An attempt under way. Dropped without a word it says nothing of its model.
+/// An attempt in progress. If it is dropped without a report, the breaker does not change.
 pub(super) struct Trial {
-    breaker: Shared,
+    breaker: ModelBreaker,
     pass: Option<Pass>,
 }
 
-impl Shared {
+impl ModelBreaker {
     pub(super) fn new(options: &Options) -> Self {
         Self(Arc::new(Mutex::new(Breaker::new(options.clone()))))
     }
 
-    /// An attempt that may be made; otherwise after how long to ask again.
+    /// Permission for an attempt, or the delay until the next request for one.
     pub(super) fn admit(&self) -> Result<Trial, Duration> {
         let pass = self.lock().admit(Instant::now())?;
         Ok(Trial { breaker: self.clone(), pass: Some(pass) })
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> BreakerState {
         self.lock().state()
     }
 
     fn lock(&self) -> MutexGuard<'_, Breaker> {
-        // A few plain fields; no change of them can panic halfway.
+        // Plain fields: no update can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Trial {
-    pub(super) fn report(mut self, said: Said) {
+    pub(super) fn report(mut self, said: AttemptReport) {
         self.end(said);
     }
 
-    fn end(&mut self, said: Said) {
+    fn end(&mut self, said: AttemptReport) {
         if let Some(pass) = self.pass.take() {
             self.breaker.lock().report(pass, said, Instant::now());
         }
@@ -133,7 +133,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        self.end(Said::Nothing);
+        self.end(AttemptReport::Nothing);
     }
 }
 
@@ -142,7 +142,7 @@ impl Breaker {
         Self { options, failures: 0, until: None, probing: false }
     }
 
-    /// Whether an attempt may be made; otherwise after how long to ask again.
+    /// Whether an attempt is allowed, or the delay until the next request for one.
     pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, Duration> {
         let Some(until) = self.until else { return Ok(Pass { probe: false }) };
         if now < until {
@@ -155,35 +155,35 @@ impl Breaker {
         Ok(Pass { probe: true })
     }
 
-    /// What came of an attempt. Each pass is reported exactly once.
-    pub(super) fn report(&mut self, pass: Pass, said: Said, now: Instant) {
+    /// Records the result of an attempt. Every permission is reported exactly once.
+    pub(super) fn report(&mut self, pass: Pass, said: AttemptReport, now: Instant) {
         if pass.probe {
             self.probing = false;
         }
         match said {
-            Said::Works => {
-                // An attempt from before it opened says nothing of how it is now.
+            AttemptReport::Works => {
+                // An attempt from before it opened says nothing about the current state.
                 if pass.probe || self.until.is_none() {
                     (self.failures, self.until) = (0, None);
                 }
             }
-            Said::Fails => {
+            AttemptReport::Fails => {
                 self.failures = self.failures.saturating_add(1);
                 let opens = pass.probe || (self.until.is_none() && self.failures >= self.options.failures);
                 if self.options.failures > 0 && opens {
                     self.until = Some(now + self.pause());
                 }
             }
-            // The next attempt finds out.
-            Said::Nothing => {}
+            // The next attempt is the probe.
+            AttemptReport::Nothing => {}
         }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> BreakerState {
         match (self.until, self.probing) {
-            (None, _) => State::Closed,
-            (Some(_), false) => State::Open,
-            (Some(_), true) => State::HalfOpen,
+            (None, _) => BreakerState::Closed,
+            (Some(_), false) => BreakerState::Open,
+            (Some(_), true) => BreakerState::HalfOpen,
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
 
     fn fail(breaker: &mut Breaker, now: Instant) {
         let pass = breaker.admit(now).unwrap();
-        breaker.report(pass, Said::Fails, now);
+        breaker.report(pass, AttemptReport::Fails, now);
     }
 
     #[test]
@@ -213,12 +213,12 @@ mod tests {
         fail(&mut breaker, now);
         fail(&mut breaker, now);
         let pass = breaker.admit(now).unwrap();
-        breaker.report(pass, Said::Works, now);
+        breaker.report(pass, AttemptReport::Works, now);
         fail(&mut breaker, now);
         fail(&mut breaker, now);
-        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.state(), BreakerState::Closed);
         fail(&mut breaker, now);
-        assert_eq!(breaker.state(), State::Open);
+        assert_eq!(breaker.state(), BreakerState::Open);
         assert_eq!(breaker.admit(now + Duration::from_millis(400)), Err(Duration::from_millis(600)));
     }
 
@@ -228,20 +228,20 @@ mod tests {
         fail(&mut breaker, now);
         let later = now + Duration::from_millis(1_000);
         let probe = breaker.admit(later).unwrap();
-        assert_eq!(breaker.state(), State::HalfOpen);
+        assert_eq!(breaker.state(), BreakerState::HalfOpen);
         assert!(breaker.admit(later).is_err(), "one at a time");
-        breaker.report(probe, Said::Fails, later);
-        assert_eq!(breaker.state(), State::Open);
+        breaker.report(probe, AttemptReport::Fails, later);
+        assert_eq!(breaker.state(), BreakerState::Open);
         assert!(breaker.admit(later + Duration::from_millis(999)).is_err());
         let later = later + Duration::from_millis(1_000);
         let probe = breaker.admit(later).unwrap();
-        // Given up: the next one finds out.
-        breaker.report(probe, Said::Nothing, later);
+        // Abandoned: the next attempt is the probe.
+        breaker.report(probe, AttemptReport::Nothing, later);
         let probe = breaker.admit(later).unwrap();
-        breaker.report(probe, Said::Works, later);
-        assert_eq!(breaker.state(), State::Closed);
+        breaker.report(probe, AttemptReport::Works, later);
+        assert_eq!(breaker.state(), BreakerState::Closed);
         fail(&mut breaker, later);
-        assert_eq!(breaker.state(), State::Open);
+        assert_eq!(breaker.state(), BreakerState::Open);
     }
 
     #[test]
@@ -249,8 +249,8 @@ mod tests {
         let (mut breaker, now) = (breaker(1), Instant::now());
         let early = breaker.admit(now).unwrap();
         fail(&mut breaker, now);
-        breaker.report(early, Said::Works, now);
-        assert_eq!(breaker.state(), State::Open);
+        breaker.report(early, AttemptReport::Works, now);
+        assert_eq!(breaker.state(), BreakerState::Open);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         for _ in 0..100 {
             fail(&mut breaker, now);
         }
-        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.state(), BreakerState::Closed);
     }
 
     proptest! {
@@ -278,20 +278,20 @@ mod tests {
                         open.extend(last);
                         open.extend(breaker.admit(now));
                     }
-                    (1, Some(pass)) => breaker.report(pass, Said::Works, now),
-                    (2, Some(pass)) => breaker.report(pass, Said::Fails, now),
-                    (_, Some(pass)) => breaker.report(pass, Said::Nothing, now),
+                    (1, Some(pass)) => breaker.report(pass, AttemptReport::Works, now),
+                    (2, Some(pass)) => breaker.report(pass, AttemptReport::Fails, now),
+                    (_, Some(pass)) => breaker.report(pass, AttemptReport::Nothing, now),
                     _ => {}
                 }
                 prop_assert!(open.iter().filter(|pass| pass.probe).count() <= 1);
             }
             for pass in open {
-                breaker.report(pass, Said::Nothing, now);
+                breaker.report(pass, AttemptReport::Nothing, now);
             }
             now += Duration::from_millis(1_000);
             let pass = breaker.admit(now).unwrap();
-            breaker.report(pass, Said::Works, now);
-            prop_assert_eq!(breaker.state(), State::Closed);
+            breaker.report(pass, AttemptReport::Works, now);
+            prop_assert_eq!(breaker.state(), BreakerState::Closed);
         }
     }
 }

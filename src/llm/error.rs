@@ -1,55 +1,55 @@
-//! Why no usable reply came from a model.
+//! Errors of model calls.
 
 use std::time::Duration;
 
 use super::{budget, limits};
 use crate::run::{Attempt, Fault, Usage};
 
-/// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
+/// Why a model call failed, which model it was, and its cost. Never contains an API key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("model {model:?}: {kind}")]
 pub struct Error {
     model: Box<str>,
-    kind: Kind,
+    kind: ErrorKind,
     usage: Usage,
     attempts: Box<[Attempt]>,
 }
 
-/// The closed set of reasons. `detail` is at most a few hundred characters of what the other side said.
+/// The closed set of reasons. `detail` holds at most a few hundred characters of the provider's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Kind {
+pub enum ErrorKind {
     /// No connection: refused, unknown host, TLS, or not made in time. Nothing was sent.
     #[error("could not be reached ({detail}): check `base_url` and that the server is up")]
     Connect {
-        /// What the network said.
+        /// The network error.
         detail: String,
     },
-    /// Connected, but nothing came for too long.
+    /// Connected, but no data arrived in time.
     #[error("was silent for {millis} ms: the server may be overloaded; `{option}` sets the bound")]
     Silence {
-        /// How long was waited.
+        /// The elapsed time.
         millis: u64,
         /// The option that sets the bound.
         option: &'static str,
     },
-    /// The deadline of the whole call, with its retries, passed.
+    /// The deadline of the whole call, retries included, passed.
     #[error("gave no reply within {millis} ms: `llm.deadline_ms` sets the bound")]
     Timeout {
-        /// The deadline, from the beginning of the call.
+        /// The deadline, from the start of the call.
         millis: u64,
     },
     /// Too many requests or tokens: 429.
     #[error("limits the rate ({detail}): wait, or configure another model after it")]
     RateLimited {
-        /// How long the server asks to wait.
+        /// The delay requested by the server.
         retry_after: Option<Duration>,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
-    /// The account has no money left; waiting does not help.
+    /// The provider account has no credit left; waiting does not help.
     #[error("says that its quota is used up ({detail}): see to the account, or configure another model")]
     Quota {
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// 401 or 403.
@@ -57,7 +57,7 @@ pub enum Kind {
     Unauthorized {
         /// The HTTP status.
         status: u16,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// Any other error status.
@@ -65,15 +65,15 @@ pub enum Kind {
     Status {
         /// The HTTP status.
         status: u16,
-        /// How long the server asks to wait.
+        /// The delay requested by the server.
         retry_after: Option<Duration>,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
-    /// The request is longer than the model's window.
+    /// The request exceeds the model's context window.
     #[error("cannot take a request this long ({detail}): lower `context_window` to what the model has")]
     ContextOverflow {
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// Status 200, but not a chat completion.
@@ -84,31 +84,31 @@ pub enum Kind {
         /// What was wrong.
         detail: String,
     },
-    /// A stream with status 200 that held nothing.
+    /// An empty stream with status 200.
     #[error("sent an empty stream: try again, or set `stream = false` for it")]
     EmptyStream,
-    /// A stream that ended before the reply did.
+    /// A stream that ended before the reply was complete.
     #[error("broke off in the middle of its reply: try again")]
     CutStream,
-    /// The reply is larger than is read.
+    /// The reply exceeds the size limit.
     #[error("sent more than {limit} bytes: lower `max_output_tokens`")]
     TooLarge {
-        /// Most bytes that are read.
+        /// The size limit in bytes.
         limit: usize,
     },
-    /// A budget has not so much left. Nothing was sent.
+    /// A budget is exhausted. Nothing was sent.
     #[error("is not asked: {0}")]
-    Budget(Box<budget::Refusal>),
-    /// A limit does not let it pass. Nothing was sent.
+    Budget(Box<budget::BudgetRefusal>),
+    /// A limit refused the call. Nothing was sent.
     #[error("is not asked: {0}")]
-    Limits(Box<limits::Refusal>),
-    /// It failed again and again, and is left alone for a while. Nothing was sent.
+    Limits(Box<limits::LimitRefusal>),
+    /// The circuit breaker is open. Nothing was sent.
     #[error("failed again and again and is left alone for {millis} ms: `llm.breaker` sets when and how long")]
     Open {
-        /// Until it is tried again.
+        /// The time until the next probe.
         millis: u64,
     },
-    /// The caller does not want the reply any more.
+    /// The caller cancelled the call.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
     /// The configuration does not allow the call.
@@ -117,7 +117,7 @@ pub enum Kind {
         /// What is missing and where.
         detail: String,
     },
-    /// A fault of this program.
+    /// An internal error.
     #[error("could not be asked because of an internal fault ({detail}): please report it")]
     Internal {
         /// What happened.
@@ -125,28 +125,28 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl ErrorKind {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            Kind::Connect { .. } => "llm.connect",
-            Kind::Silence { .. } => "llm.silence",
-            Kind::Timeout { .. } => "llm.timeout",
-            Kind::RateLimited { .. } => "llm.rate_limited",
-            Kind::Quota { .. } => "llm.quota",
-            Kind::Unauthorized { .. } => "llm.unauthorized",
-            Kind::Status { .. } => "llm.status",
-            Kind::ContextOverflow { .. } => "llm.context_overflow",
-            Kind::Malformed { .. } => "llm.malformed",
-            Kind::EmptyStream => "llm.empty_stream",
-            Kind::CutStream => "llm.cut_stream",
-            Kind::TooLarge { .. } => "llm.too_large",
-            Kind::Budget(_) => "budget.exceeded",
-            Kind::Limits(_) => "limits.exceeded",
-            Kind::Open { .. } => "llm.breaker_open",
-            Kind::Cancelled => "llm.cancelled",
-            Kind::NotConfigured { .. } => "llm.not_configured",
-            Kind::Internal { .. } => "llm.internal",
+            ErrorKind::Connect { .. } => "llm.connect",
+            ErrorKind::Silence { .. } => "llm.silence",
+            ErrorKind::Timeout { .. } => "llm.timeout",
+            ErrorKind::RateLimited { .. } => "llm.rate_limited",
+            ErrorKind::Quota { .. } => "llm.quota",
+            ErrorKind::Unauthorized { .. } => "llm.unauthorized",
+            ErrorKind::Status { .. } => "llm.status",
+            ErrorKind::ContextOverflow { .. } => "llm.context_overflow",
+            ErrorKind::Malformed { .. } => "llm.malformed",
+            ErrorKind::EmptyStream => "llm.empty_stream",
+            ErrorKind::CutStream => "llm.cut_stream",
+            ErrorKind::TooLarge { .. } => "llm.too_large",
+            ErrorKind::Budget(_) => "budget.exceeded",
+            ErrorKind::Limits(_) => "limits.exceeded",
+            ErrorKind::Open { .. } => "llm.breaker_open",
+            ErrorKind::Cancelled => "llm.cancelled",
+            ErrorKind::NotConfigured { .. } => "llm.not_configured",
+            ErrorKind::Internal { .. } => "llm.internal",
         }
     }
 
@@ -155,13 +155,13 @@ impl Kind {
     pub fn class(&self) -> &'static str {
         let code = self.code();
         match self {
-            Kind::Budget(_) => "budget",
-            Kind::Limits(_) => "limits",
+            ErrorKind::Budget(_) => "budget",
+            ErrorKind::Limits(_) => "limits",
             _ => code.split_once('.').map_or(code, |(_, class)| class),
         }
     }
 
-    /// Every class that there is.
+    /// All classes.
     pub const CLASSES: [&str; 18] = [
         "connect",
         "silence",
@@ -183,27 +183,27 @@ impl Kind {
         "internal",
     ];
 
-    /// Whether the model never began to work, so that the call is free.
+    /// Whether the model never started to work, so that the call is free.
     pub fn is_free(&self) -> bool {
         matches!(
             self,
-            Kind::Connect { .. }
-                | Kind::RateLimited { .. }
-                | Kind::Quota { .. }
-                | Kind::Unauthorized { .. }
-                | Kind::Status { .. }
-                | Kind::ContextOverflow { .. }
-                | Kind::Budget(_)
-                | Kind::Open { .. }
-                | Kind::Limits(_)
-                | Kind::NotConfigured { .. }
+            ErrorKind::Connect { .. }
+                | ErrorKind::RateLimited { .. }
+                | ErrorKind::Quota { .. }
+                | ErrorKind::Unauthorized { .. }
+                | ErrorKind::Status { .. }
+                | ErrorKind::ContextOverflow { .. }
+                | ErrorKind::Budget(_)
+                | ErrorKind::Open { .. }
+                | ErrorKind::Limits(_)
+                | ErrorKind::NotConfigured { .. }
         )
     }
 }
 
 impl Error {
     /// An error of `model` (its configured name) that cost nothing.
-    pub fn new(model: &str, kind: Kind) -> Self {
+    pub fn new(model: &str, kind: ErrorKind) -> Self {
         Self { model: model.into(), kind, usage: Usage::default(), attempts: Box::default() }
     }
 
@@ -214,7 +214,7 @@ impl Error {
         self
     }
 
-    /// The same error after these attempts, having cost what they cost together.
+    /// The same error after these attempts, with their total cost.
     #[must_use]
     pub fn after(mut self, attempts: Vec<Attempt>) -> Self {
         self.usage = Attempt::sum(&attempts);
@@ -222,7 +222,7 @@ impl Error {
         self
     }
 
-    /// Each attempt that was made, where the whole question is over.
+    /// All attempts, once the question is over.
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
@@ -233,7 +233,7 @@ impl Error {
     }
 
     /// The reason.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
@@ -242,44 +242,46 @@ impl Error {
         &self.model
     }
 
-    /// What it cost all the same, failed attempts included.
+    /// The cost, failed attempts included.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Whether the same model may be asked again: the request did no harm and the fault may pass.
+    /// Whether the same model may be retried: the request did no harm and the error may be transient.
     pub fn is_retryable(&self) -> bool {
         match &self.kind {
-            Kind::Connect { .. }
-            | Kind::Silence { .. }
-            | Kind::RateLimited { .. }
-            | Kind::Malformed { .. }
-            | Kind::EmptyStream
-            | Kind::CutStream => true,
-            Kind::Status { status, .. } => {
+            ErrorKind::Connect { .. }
+            | ErrorKind::Silence { .. }
+            | ErrorKind::RateLimited { .. }
+            | ErrorKind::Malformed { .. }
+            | ErrorKind::EmptyStream
+            | ErrorKind::CutStream => true,
+            ErrorKind::Status { status, .. } => {
                 matches!(status, 408 | 409 | 425) || (*status >= 500 && *status != 501)
             }
             _ => false,
         }
     }
 
-    /// Whether another model may be asked in this one's place.
+    /// Whether another model may be called instead.
     pub fn may_hand_over(&self) -> bool {
         match &self.kind {
-            Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. } => false,
+            ErrorKind::Cancelled | ErrorKind::Timeout { .. } | ErrorKind::Internal { .. } => false,
             // A tenant's limit is the same in front of every model.
-            Kind::Limits(refusal) => refusal.models,
+            ErrorKind::Limits(refusal) => refusal.models,
             _ => true,
         }
     }
 
-    /// How long the server, or a limit here, asks to wait.
+    /// The delay requested by the server or by a limit.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
-            Kind::Limits(refusal) => refusal.retry_after,
-            Kind::Open { millis } => Some(Duration::from_millis(*millis)),
-            Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
-            Kind::Budget(refusal) => {
+            ErrorKind::Limits(refusal) => refusal.retry_after,
+            ErrorKind::Open { millis } => Some(Duration::from_millis(*millis)),
+            ErrorKind::RateLimited { retry_after, .. } | ErrorKind::Status { retry_after, .. } => {
+                *retry_after
+            }
+            ErrorKind::Budget(refusal) => {
                 let renews = refusal.renews.as_ref()?.timestamp();
                 Duration::try_from(renews.duration_since(jiff::Timestamp::now())).ok()
             }

@@ -1,17 +1,18 @@
 //! The only way from this program to a model.
 //!
-//! A call's way through the gateway, in this order:
+//! A call passes these stages in order:
 //!
-//! 1. **cache**: an equal call that was answered costs nothing and passes no limit ([`cache`](super::cache));
+//! 1. **cache**: a cached reply costs nothing and passes no limit ([`cache`](super::cache));
 //!    it is looked up for each model in turn, since the model is part of what makes calls equal;
 //! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
-//! 3. **limits**: requests, tokens and attempts at once, by tenant and by model ([`limits`](super::limits));
-//! 4. **models**: one that failed again and again is left alone ([`breaker`](super::breaker)); otherwise those of the purpose, in order; each is tried again where that is safe, and the next
-//!    one takes over when it is out ([`retry`]);
-//! 5. *settle, keep*: what it really cost; and, once its reader found it valid, the reply
+//! 3. **limits**: request rate, token rate and concurrency, per tenant and per model ([`limits`](super::limits));
+//! 4. **models**: those of the purpose, in order, except where the circuit breaker is open
+//!    ([`breaker`](super::breaker)); each is retried if that is safe, and the next one takes over when it is out
+//!    ([`retry`]);
+//! 5. *settle, cache*: the actual cost is settled; the reply is cached once its reader found it valid
 //!    ([`Confirm`](super::Confirm)).
 //!
-//! The embedded rules are free and at once, so nothing stands before them.
+//! The offline model is free and immediate, so it passes none of these stages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,22 +23,22 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::breaker::{self, Said};
-use super::cache::{Found, Key, Mode};
-use super::error::{Error, Kind};
+use super::breaker::{self, AttemptReport};
+use super::cache::{CacheKey, CacheLookup, Mode};
+use super::error::{Error, ErrorKind};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
 use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, Sink, retry, tokens};
-use crate::run::{Attempt, Reserved};
+use crate::run::{AskReservation, Attempt};
 
 /// Fewest threads of the runtime on which providers are called; it has one for each core.
 const THREADS: usize = 2;
 
-/// A handle on the gateway; clones are the same gateway. Providers run on a runtime of its own, so
-/// that a caller on any runtime, or on none, can await it.
+/// A handle to the gateway; clones share it. Providers run on a separate runtime, so callers on any runtime, or
+/// on none, can await it.
 #[derive(Clone)]
 pub struct Gateway {
     core: Arc<Core>,
@@ -47,27 +48,27 @@ pub struct Gateway {
 
 struct Core {
     options: Options,
-    models: Vec<Model>,
+    models: Vec<GatewayModel>,
     servers: Vec<OpenAi>,
-    offline: Model,
+    offline: GatewayModel,
 }
 
 #[derive(Clone)]
-struct Model {
+struct GatewayModel {
     provider: Arc<dyn Provider>,
     price: Price,
     context_window: u32,
     max_output_tokens: u32,
-    /// What tells its replies from those of other models; absent for the embedded rules, whose replies
-    /// are not kept.
+    /// Distinguishes its cached replies from those of other models; absent for the offline model, whose replies
+    /// are not cached.
     identity: Option<Arc<str>>,
-    breaker: breaker::Shared,
-    /// How often another model was asked in its place.
+    breaker: breaker::ModelBreaker,
+    /// How often another model was called instead.
     handed_over: Arc<AtomicU64>,
 }
 
-/// One question on its way through the gateway.
-struct Call<'a> {
+/// One question in the gateway.
+struct GatewayCall<'a> {
     request: &'a Request,
     caller: &'a Caller,
     ctl: &'a CallControl,
@@ -76,9 +77,9 @@ struct Call<'a> {
     prompt: u64,
 }
 
-impl Call<'_> {
-    /// The most tokens that a reply of `model` may have.
-    fn max_output(&self, model: &Model) -> u64 {
+impl GatewayCall<'_> {
+    /// Maximum number of tokens of a reply of `model`.
+    fn max_output(&self, model: &GatewayModel) -> u64 {
         u64::from(self.request.max_output_tokens.unwrap_or(model.max_output_tokens))
     }
 
@@ -102,7 +103,7 @@ impl Call<'_> {
 
 impl Gateway {
     /// A gateway to the models of `options`; `offline` serves where none is configured, and where the
-    /// caller asks for the fallback. Keys are read from the environment once, here.
+    /// caller asks for the fallback. API keys are read from the environment once, here.
     ///
     /// Errors: `llm.not_configured` with every fault of the options; `llm.internal` if threads or an
     /// HTTP client cannot be had. A missing key is told by the calls of its model.
@@ -110,7 +111,7 @@ impl Gateway {
         Self::with_keys(options, offline, |name| std::env::var(name).ok())
     }
 
-    /// [`new`](Self::new) with another place to look up the variables that hold keys.
+    /// [`new`](Self::new) with a custom lookup of the variables that hold API keys.
     pub fn with_keys(
         options: Options,
         offline: Arc<dyn Provider>,
@@ -119,31 +120,31 @@ impl Gateway {
         let problems = options.problems();
         if !problems.is_empty() {
             let detail = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            return Err(Error::new("gateway", Kind::NotConfigured { detail }));
+            return Err(Error::new("gateway", ErrorKind::NotConfigured { detail }));
         }
         let mut servers = Vec::new();
         let mut models = Vec::new();
         for model in &options.models {
             let server = OpenAi::new(model, &options, &get)?;
-            models.push(Model {
+            models.push(GatewayModel {
                 provider: Arc::new(server.clone()),
                 price: Price::of(model),
                 context_window: model.context_window,
                 max_output_tokens: model.max_output_tokens,
-                // Plain data, which can always be written.
+                // Plain data is always serialisable.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
-                breaker: breaker::Shared::new(&options.breaker),
+                breaker: breaker::ModelBreaker::new(&options.breaker),
                 handed_over: Arc::default(),
             });
             servers.push(server);
         }
-        let offline = Model {
+        let offline = GatewayModel {
             provider: offline,
             price: Price::default(),
             context_window: options.offline_context_window,
             max_output_tokens: 0,
             identity: None,
-            breaker: breaker::Shared::new(&options.breaker),
+            breaker: breaker::ModelBreaker::new(&options.breaker),
             handed_over: Arc::default(),
         };
         let worker = Arc::new(Worker::start()?);
@@ -151,20 +152,21 @@ impl Gateway {
         Ok(Self { core, guards: Guards::default(), worker })
     }
 
-    /// The same gateway behind these guards.
+    /// The same gateway with these guards.
     #[must_use]
     pub fn guarded(mut self, guards: Guards) -> Self {
         self.guards = guards;
         self
     }
 
-    /// What stands between callers and models.
+    /// The guards between callers and models.
     pub fn guards(&self) -> &Guards {
         &self.guards
     }
 
-    /// Asks the models of the request's purpose for `caller` until one replies. `fallback` asks the
-    /// embedded rules in their place. Tell the reply's [`Confirm`] what its reader made of it. The usage tells of failed attempts too. Dropping the future ends the call.
+    /// Calls the models of the request's purpose for `caller` until one replies. With `fallback` the offline model
+    /// is called instead. Report to the reply's [`Confirm`] whether it was usable. The usage includes failed
+    /// attempts. Dropping the future cancels the call.
     pub async fn complete(
         &self,
         caller: &Caller,
@@ -173,7 +175,7 @@ impl Gateway {
         cancelled: &CancellationToken,
     ) -> Result<Replied, Error> {
         let (caller, request) = (caller.clone(), request.clone());
-        self.complete_telling(caller, request, fallback, cancelled, Sink::default()).await
+        self.complete_streaming(caller, request, fallback, cancelled, Sink::default()).await
     }
 
     /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
@@ -181,7 +183,7 @@ impl Gateway {
     /// otherwise ([`Stream`](super::Stream)), a model streams only to a sink that tells somebody.
     ///
     /// Errors: as there; the sink then was told to forget what it heard.
-    pub async fn complete_telling(
+    pub async fn complete_streaming(
         &self,
         caller: Caller,
         request: Request,
@@ -193,14 +195,14 @@ impl Gateway {
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
-            let call = Call { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
+            let call = GatewayCall { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
             core.ask(&call, fallback).await
         };
         self.worker.run(ask).await?
     }
 
-    /// Begins `work` on the threads where models are called, so that what it asks of them changes no
-    /// thread on its way. It must not block. It ends with the gateway's last handle.
+    /// Spawns `work` on the threads where models are called, so that its calls stay on one thread. It must not
+    /// block. It ends with the last handle of the gateway.
     ///
     /// # Errors
     /// Only while the gateway itself ends.
@@ -211,7 +213,7 @@ impl Gateway {
         self.worker.spawn(work)
     }
 
-    /// Asks every configured model one small question in each way of forcing, all models at once:
+    /// Sends every configured model one small question in each way of forcing, all models at once, and reports
     /// which ways work, how fast, and which setting to use. For `check --live`.
     pub async fn probe(&self) -> Result<Vec<Probe>, Error> {
         let servers = self.core.servers.clone();
@@ -245,24 +247,24 @@ impl Gateway {
             .unwrap_or(0)
     }
 
-    /// What is set aside for the first attempt at a question; `None` where that costs nothing.
-    pub fn reserved(&self, request: &Request) -> Option<Reserved> {
+    /// The reservation for the first attempt at a question; `None` if it is free.
+    pub fn reserved(&self, request: &Request) -> Option<AskReservation> {
         let model = self.core.models_for(request.purpose).next().filter(|model| model.identity.is_some())?;
         // What is free need not be counted.
         if model.price.most(1, 1) == 0 {
             return None;
         }
         let output = u64::from(request.max_output_tokens.unwrap_or(model.max_output_tokens));
-        Some(Reserved {
+        Some(AskReservation {
             model: model.provider.name().to_owned(),
             purpose: request.purpose.name().to_owned(),
             nano_usd: model.price.most(tokens::request(request), output),
         })
     }
 
-    /// Whether each configured model is left alone because it failed again and again.
-    pub fn breakers(&self) -> Vec<(String, breaker::State)> {
-        let state = |model: &Model| (model.provider.name().to_owned(), model.breaker.state());
+    /// Whether the circuit breaker of each configured model is open.
+    pub fn breakers(&self) -> Vec<(String, breaker::BreakerState)> {
+        let state = |model: &GatewayModel| (model.provider.name().to_owned(), model.breaker.state());
         self.core.models.iter().map(state).collect()
     }
 
@@ -271,10 +273,11 @@ impl Gateway {
         self.core.models.iter().map(|model| model.provider.name().to_owned()).collect()
     }
 
-    /// How often another model was asked in place of each configured one, which could not reply.
+    /// How often another model replaced each configured one that could not reply.
     pub fn fallbacks(&self) -> Vec<(String, u64)> {
-        let count =
-            |model: &Model| (model.provider.name().to_owned(), model.handed_over.load(Ordering::Relaxed));
+        let count = |model: &GatewayModel| {
+            (model.provider.name().to_owned(), model.handed_over.load(Ordering::Relaxed))
+        };
         self.core.models.iter().map(count).collect()
     }
 
@@ -284,7 +287,7 @@ impl Gateway {
     }
 }
 
-/// Tokens of the shortest reply that says anything.
+/// Tokens of the shortest meaningful reply.
 const FEWEST: u64 = 8;
 
 impl std::fmt::Debug for Gateway {
@@ -294,7 +297,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Core {
-    fn models_for(&self, purpose: Purpose) -> impl Iterator<Item = &Model> {
+    fn models_for(&self, purpose: Purpose) -> impl Iterator<Item = &GatewayModel> {
         let named = self.options.purposes.get(&purpose);
         let listed = named.into_iter().flatten().filter_map(|name| match name.as_str() {
             OFFLINE => Some(&self.offline),
@@ -305,22 +308,22 @@ impl Core {
         listed.chain(all).chain(rules)
     }
 
-    async fn ask(&self, call: &Call<'_>, fallback: bool) -> Result<Replied, Error> {
+    async fn ask(&self, call: &GatewayCall<'_>, fallback: bool) -> Result<Replied, Error> {
         let request = call.request;
-        let models: Vec<&Model> =
+        let models: Vec<&GatewayModel> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
         let mut tried = Vec::new();
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
             match self.cached(model, another, call, &mut tried).await {
-                Ok(Found { completion, cached, confirm, .. }) => {
+                Ok(CacheLookup { completion, cached, confirm, .. }) => {
                     let (reply, usage) = (completion.reply, Attempt::sum(&tried));
                     call.ctl.sink.whole(&reply);
                     return Ok(Replied { reply, usage, attempts: tried, cached, confirm });
                 }
                 Err(error) => {
-                    if *error.kind() != Kind::Cancelled {
+                    if *error.kind() != ErrorKind::Cancelled {
                         let (code, purpose) = (error.code(), request.purpose);
                         tracing::warn!(code, %purpose, another, "{error}");
                     }
@@ -334,32 +337,32 @@ impl Core {
         }
         let nobody = || {
             let detail = format!("no model is configured for {}", request.purpose);
-            Error::new("gateway", Kind::NotConfigured { detail })
+            Error::new("gateway", ErrorKind::NotConfigured { detail })
         };
         Err(failed.unwrap_or_else(nobody).after(tried))
     }
 
-    /// Asks one model, unless the reply is there already.
+    /// Calls one model, unless the reply is cached.
     async fn cached(
         &self,
-        model: &Model,
+        model: &GatewayModel,
         another: bool,
-        call: &Call<'_>,
+        call: &GatewayCall<'_>,
         tried: &mut Vec<Attempt>,
-    ) -> Result<Found, Error> {
-        let Call { request, caller, ctl, guards, .. } = call;
+    ) -> Result<CacheLookup, Error> {
+        let GatewayCall { request, caller, ctl, guards, .. } = call;
         let mode = guards.cache.mode(caller, request.purpose);
         let ask = self.try_model(model, another, call, tried);
         // What is not looked up needs no key, which takes a hash of the whole request.
         let Some(identity) = model.identity.as_ref().filter(|_| mode != Mode::Off) else {
-            return ask.await.map(|completion| Found {
+            return ask.await.map(|completion| CacheLookup {
                 completion,
                 cached: false,
                 saved: None,
                 confirm: Confirm::default(),
             });
         };
-        let key = Key::new(&caller.tenant, identity, request);
+        let key = CacheKey::new(&caller.tenant, identity, request);
         let asked = Instant::now();
         let found = guards.cache.through(key, mode, call.max_output(model), ctl, ask).await?;
         if let Some(saved) = found.saved {
@@ -375,12 +378,12 @@ impl Core {
         Ok(found)
     }
 
-    /// Asks one model, and again while that is safe and there is time. Every attempt goes to `tried`.
+    /// Calls one model, with retries while they are safe and there is time. Every attempt is added to `tried`.
     async fn try_model(
         &self,
-        model: &Model,
+        model: &GatewayModel,
         another: bool,
-        call: &Call<'_>,
+        call: &GatewayCall<'_>,
         tried: &mut Vec<Attempt>,
     ) -> Result<Completion, Error> {
         let (name, ctl) = (model.provider.name(), call.ctl);
@@ -392,7 +395,7 @@ impl Core {
             };
             ctl.sink.restart();
             // It has just been given up, or another attempt finds out.
-            if model.breaker.state() != breaker::State::Closed {
+            if model.breaker.state() != breaker::BreakerState::Closed {
                 return Err(error);
             }
             let jitter = rand::random::<f64>();
@@ -410,7 +413,11 @@ impl Core {
 
     /// Asks once, for money set aside before and settled after: what is charged is what the reply or
     /// the error says that it cost, so that whoever adds those up comes to the same sum.
-    async fn attempt(model: &Model, call: &Call<'_>, tried: &mut Vec<Attempt>) -> Result<Completion, Error> {
+    async fn attempt(
+        model: &GatewayModel,
+        call: &GatewayCall<'_>,
+        tried: &mut Vec<Attempt>,
+    ) -> Result<Completion, Error> {
         let name = model.provider.name();
         if model.identity.is_none() {
             let asked = Instant::now();
@@ -421,7 +428,7 @@ impl Core {
         }
         let trial = model.breaker.admit().map_err(|after| {
             let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
-            Error::new(name, Kind::Open { millis })
+            Error::new(name, ErrorKind::Open { millis })
         })?;
         let max_output = call.max_output(model);
         let most = model.price.most(call.prompt, max_output);
@@ -429,7 +436,7 @@ impl Core {
             .guards
             .budget
             .reserve(call.caller, most)
-            .map_err(|refusal| Error::new(name, Kind::Budget(Box::new(refusal))))?;
+            .map_err(|refusal| Error::new(name, ErrorKind::Budget(Box::new(refusal))))?;
         let tokens = call.prompt.saturating_add(max_output);
         let enter = call.guards.limits.enter(&call.caller.tenant, name, tokens);
         let mut turn = call
@@ -437,7 +444,7 @@ impl Core {
             .within(enter)
             .await
             .map_err(|kind| Error::new(name, kind))?
-            .map_err(|refusal| Error::new(name, Kind::Limits(Box::new(refusal))))?;
+            .map_err(|refusal| Error::new(name, ErrorKind::Limits(Box::new(refusal))))?;
         reservation.sent();
         turn.sent();
         let asked = Instant::now();
@@ -448,7 +455,7 @@ impl Core {
         };
         let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
         reservation.settle(usage.cost_nano_usd);
-        trial.report(result.as_ref().map_or_else(Said::by, |_| Said::Works));
+        trial.report(result.as_ref().map_or_else(AttemptReport::by, |_| AttemptReport::Works));
         turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
         tried.push(call.attempt(name, asked, &result));
         result
@@ -510,5 +517,5 @@ fn millis(time: std::time::Duration) -> u64 {
 }
 
 fn internal(detail: &dyn std::fmt::Display) -> Error {
-    Error::new("gateway", Kind::Internal { detail: detail.to_string() })
+    Error::new("gateway", ErrorKind::Internal { detail: detail.to_string() })
 }

@@ -1,14 +1,14 @@
-//! What stands between a caller and a model.
+//! The guards between a caller and a model.
 
-use super::{Budget, Cache, Limits};
+use super::{Budget, Cache, RateLimits};
 
-/// The gateway's guards. Without configuration they let everything pass.
+/// The guards of the gateway. Without configuration they let every call pass.
 #[derive(Debug, Clone, Default)]
 pub struct Guards {
-    /// Replies given before.
+    /// The reply cache.
     pub cache: Cache,
-    /// Money.
+    /// The cost budget.
     pub budget: Budget,
-    /// Rates.
-    pub limits: Limits,
+    /// The rate limits.
+    pub limits: RateLimits,
 }

@@ -1,10 +1,10 @@
-//! Language models: what is asked, what comes back, and who can be asked.
+//! Language models: requests, replies and providers.
 //!
-//! [`Gateway`] is the only way from this program to a model. Behind it stand [`Provider`]s: servers of
-//! the OpenAI protocol ([`openai`]) and the embedded rules. [`reader`] understands forced replies,
+//! [`Gateway`] is the only way from this program to a model. Behind it are [`Provider`]s: OpenAI-compatible
+//! servers ([`openai`]) and the offline model. [`reader`] parses forced replies,
 //! [`tokens`] and [`Price`] count what they cost.
 //!
-//! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
+//! **Invariant:** nothing outside this module talks to a provider; it uses `run` for the types of
 //! replies and usage, and nothing of scenes, planners or actors.
 
 pub mod breaker;
@@ -41,31 +41,31 @@ use crate::schema::Schema;
 pub use budget::Budget;
 pub use cache::{Cache, Confirm};
 pub use caller::Caller;
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use gateway::Gateway;
 pub use guards::Guards;
-pub use limits::Limits;
+pub use limits::RateLimits;
 pub use options::{
-    ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, Stream,
+    ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, StreamMode,
 };
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};
 pub use sink::{Listener, Sink};
 
-/// What a call to a model is for. Models, limits, caching and figures can differ by it.
+/// The purpose of a model call. Models, limits, caching and metrics can differ by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Make a plan.
     Plan,
-    /// Judge whether the request is answered.
+    /// Decide whether the request is answered.
     Continuation,
-    /// Carry out a step with a scene's tools.
+    /// Execute a step with a scene's tools.
     Scene,
     /// Word the answer.
     Answer,
-    /// Shorten a conversation.
+    /// Summarise a conversation.
     Summary,
 }
 
@@ -74,7 +74,7 @@ impl Purpose {
     pub const ALL: [Purpose; 5] =
         [Purpose::Plan, Purpose::Continuation, Purpose::Scene, Purpose::Answer, Purpose::Summary];
 
-    /// Its name in the configuration, the journal and figures.
+    /// Its name in the configuration, the journal and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Purpose::Plan => "plan",
@@ -95,17 +95,17 @@ impl std::fmt::Display for Purpose {
 /// One question to a model, independent of any provider's protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What it is for.
+    /// The purpose of the question.
     pub purpose: Purpose,
     /// The conversation with the model, in order.
     pub messages: Vec<Message>,
     /// The functions it may call.
     pub tools: Vec<ToolSpec>,
     /// Whether and which function it must call.
-    pub choice: Choice,
-    /// Sampling temperature; `None` leaves the provider's default.
+    pub choice: ToolChoice,
+    /// Sampling temperature; `None` uses the provider's default.
     pub temperature: Option<f32>,
-    /// Most tokens of the reply; `None` takes the model's own setting.
+    /// Maximum number of reply tokens; `None` uses the model's setting.
     pub max_output_tokens: Option<u32>,
 }
 
@@ -113,26 +113,26 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// Standing instructions.
+    /// System instructions.
     System {
         /// Text, in [`sections`] where it carries data.
         text: String,
     },
-    /// What is asked.
+    /// The question.
     User {
         /// Text, in [`sections`] where it carries data.
         text: String,
     },
     /// An earlier reply of the model.
     Assistant {
-        /// Its words.
+        /// Its text.
         text: String,
         /// Its calls.
         calls: Vec<ReplyCall>,
     },
     /// The result of a call.
     Tool {
-        /// The id of the call, as in the message before.
+        /// The id of the call, as in the preceding message.
         call_id: String,
         /// The result, as JSON text.
         text: String,
@@ -148,44 +148,44 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Schema,
-    /// Whether the provider is to hold the model to the schema (`strict`).
+    /// Whether the provider must enforce the schema (`strict`).
     pub strict: bool,
 }
 
 /// Whether a model must call a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
-    /// It may not.
+pub enum ToolChoice {
+    /// No call allowed.
     None,
-    /// It may.
+    /// Calls are optional.
     Auto,
-    /// It must call this one.
+    /// This function must be called.
     Forced(String),
 }
 
 /// A model's reply with what it cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
-    /// What came back.
+    /// The reply.
     pub reply: Reply,
-    /// Tokens and money; estimated where the provider did not say.
+    /// Tokens and cost; estimated if the provider did not report them.
     pub usage: Usage,
-    /// From the question to the beginning of the reply, where it was streamed.
+    /// Time to the first chunk of the reply, if it was streamed.
     pub first_token: Option<Duration>,
 }
 
-/// A reply as the gateway gives it.
+/// A reply as returned by the gateway.
 #[derive(Debug)]
 pub struct Replied {
-    /// What came back.
+    /// The reply.
     pub reply: Reply,
-    /// Tokens and money of all attempts; nothing for a reply that was there already.
+    /// Tokens and cost of all attempts; zero for a cached reply.
     pub usage: Usage,
-    /// Each attempt on the way, the last of which gave the reply.
+    /// All attempts; the last one gave the reply.
     pub attempts: Vec<Attempt>,
-    /// Whether no model was asked: the reply was kept, or an equal question was under way.
+    /// Whether no model was called: the reply was cached, or an equal question was in progress.
     pub cached: bool,
-    /// To be told whether the reply could be used.
+    /// Receives whether the reply was usable.
     pub confirm: Confirm,
 }

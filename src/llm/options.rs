@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Purpose;
 use crate::nearest::nearest;
-use crate::setting::{DAY_MS, Review, Wrong, url_without_passwords};
+use crate::setting::{DAY_MS, SettingProblem, SettingsReview, redact_url};
 
 /// The name under which `llm.purposes` can speak of the embedded rules.
 pub const OFFLINE: &str = "offline";
@@ -90,7 +90,7 @@ pub struct ModelOptions {
     /// How a call of one function is forced; `check --live` tells which way works.
     pub forcing: Forcing,
     /// Which replies are streamed.
-    pub stream: Stream,
+    pub stream: StreamMode,
     /// USD per million prompt tokens.
     pub input_usd_per_million: f64,
     /// USD per million cached prompt tokens; as others where absent.
@@ -111,7 +111,7 @@ impl Default for ModelOptions {
             model: None,
             api_key_env: None,
             forcing: Forcing::Named,
-            stream: Stream::Shown,
+            stream: StreamMode::Shown,
             input_usd_per_million: 0.0,
             cached_input_usd_per_million: None,
             output_usd_per_million: 0.0,
@@ -153,7 +153,7 @@ impl std::fmt::Display for Forcing {
 
 /// Which replies of a model are streamed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Stream {
+pub enum StreamMode {
     /// None: `false`.
     No,
     /// Those of which somebody may get the words while they are written, the words of an answer: `true`.
@@ -165,44 +165,44 @@ pub enum Stream {
     All,
 }
 
-impl Stream {
+impl StreamMode {
     const ALL: &str = "all";
 }
 
-impl Serialize for Stream {
+impl Serialize for StreamMode {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
-            Stream::No => to.serialize_bool(false),
-            Stream::Shown => to.serialize_bool(true),
-            Stream::All => to.serialize_str(Self::ALL),
+            StreamMode::No => to.serialize_bool(false),
+            StreamMode::Shown => to.serialize_bool(true),
+            StreamMode::All => to.serialize_str(Self::ALL),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Stream {
+impl<'de> Deserialize<'de> for StreamMode {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Read;
+        struct ReadMode;
 
-        impl Visitor<'_> for Read {
-            type Value = Stream;
+        impl Visitor<'_> for ReadMode {
+            type Value = StreamMode;
 
             fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(to, "true, false or {:?}", Stream::ALL)
+                write!(to, "true, false or {:?}", StreamMode::ALL)
             }
 
-            fn visit_bool<E: de::Error>(self, shown: bool) -> Result<Stream, E> {
-                Ok(if shown { Stream::Shown } else { Stream::No })
+            fn visit_bool<E: de::Error>(self, shown: bool) -> Result<StreamMode, E> {
+                Ok(if shown { StreamMode::Shown } else { StreamMode::No })
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Stream, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<StreamMode, E> {
                 match text {
-                    Stream::ALL => Ok(Stream::All),
+                    StreamMode::ALL => Ok(StreamMode::All),
                     other => Err(E::invalid_value(Unexpected::Str(other), &self)),
                 }
             }
         }
 
-        from.deserialize_any(Read)
+        from.deserialize_any(ReadMode)
     }
 }
 
@@ -225,7 +225,7 @@ impl ModelOptions {
     }
 
     /// Holds the model, number `index` of the list, to its bounds.
-    fn review(&self, index: usize, review: &mut Review) {
+    fn review(&self, index: usize, review: &mut SettingsReview) {
         let key = |field: &str| format!("llm.models.{index}.{field}");
         for (field, value) in [("name", &self.name), ("base_url", &self.base_url)] {
             if value.trim().is_empty() {
@@ -237,7 +237,7 @@ impl ModelOptions {
             let fits = reqwest::Url::parse(&self.base_url)
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             if !fits {
-                let shown = url_without_passwords(&self.base_url);
+                let shown = redact_url(&self.base_url);
                 let message = format!("`{}` = `{shown}` is no http or https address", key("base_url"));
                 let remedy = format!("write the API's address, such as `{OPENAI_BASE_URL}`");
                 review.add(key("base_url"), message, remedy);
@@ -258,8 +258,8 @@ impl ModelOptions {
 
 impl Options {
     /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("llm.max_attempts", self.max_attempts, 1..=20);
         review.range("llm.deadline_ms", self.deadline_ms, 1..=DAY_MS);
         review.range("llm.connect_timeout_ms", self.connect_timeout_ms, 1..=DAY_MS);
@@ -300,7 +300,7 @@ impl Options {
                 review.add(key, message, remedy);
             }
         }
-        review.end()
+        review.into_problems()
     }
 }
 
@@ -364,7 +364,9 @@ mod tests {
 
     #[test]
     fn what_is_streamed_is_true_false_or_all() {
-        for (written, stream) in [("true", Stream::Shown), ("false", Stream::No), ("\"all\"", Stream::All)] {
+        for (written, stream) in
+            [("true", StreamMode::Shown), ("false", StreamMode::No), ("\"all\"", StreamMode::All)]
+        {
             let read: ModelOptions = toml::from_str(&format!("stream = {written}")).unwrap();
             assert_eq!((read.stream, serde_json::to_string(&stream).unwrap().as_str()), (stream, written));
         }
@@ -372,6 +374,6 @@ mod tests {
             let error = toml::from_str::<ModelOptions>(&format!("stream = {wrong}")).unwrap_err();
             assert!(error.to_string().contains("true, false or \"all\""), "{error}");
         }
-        assert_eq!(ModelOptions::default().stream, Stream::Shown);
+        assert_eq!(ModelOptions::default().stream, StreamMode::Shown);
     }
 }

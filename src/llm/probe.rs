@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::openai::OpenAi;
 use super::options::Forcing;
 use super::provider::{CallControl, Provider};
-use super::{Choice, Message, Purpose, Request, ToolSpec, reader};
-use crate::run::{Fault, Reader, Reply};
+use super::{Message, Purpose, Request, ToolChoice, ToolSpec, reader};
+use crate::run::{Fault, ReaderMode, Reply};
 
 const TOOL: &str = "PickColour";
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
@@ -113,7 +113,7 @@ fn question() -> Request {
             .into(),
             strict: true,
         }],
-        choice: Choice::Forced(TOOL.to_owned()),
+        choice: ToolChoice::Forced(TOOL.to_owned()),
         temperature: Some(0.0),
         max_output_tokens: Some(64),
     }
@@ -125,12 +125,12 @@ fn judge(reply: &Reply, forcing: Forcing) -> Worked {
     };
     let exact = match forcing {
         Forcing::JsonSchema => serde_json::from_str(&reply.text).ok(),
-        _ => reader::read(reply, TOOL, Reader::Strict).ok().filter(|_| reply.calls.len() == 1),
+        _ => reader::read(reply, TOOL, ReaderMode::Strict).ok().filter(|_| reply.calls.len() == 1),
     };
     if exact.is_some_and(|value| is_colour(&value)) {
         return Worked::Exactly;
     }
-    match reader::read(reply, TOOL, Reader::Tolerant) {
+    match reader::read(reply, TOOL, ReaderMode::Tolerant) {
         Ok(value) if is_colour(&value) => Worked::Understood,
         Ok(value) => Worked::No(Fault::new(
             "reply.schema",

@@ -1,4 +1,4 @@
-//! Who can be asked.
+//! The interface to a model.
 
 use std::future::Future;
 
@@ -6,33 +6,33 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 use super::{Completion, Request, Sink};
 
 /// A model that answers [`Request`]s: one attempt, no retries. The [`Gateway`](super::Gateway) calls it
-/// on its own runtime, repeats it where that is safe, and drops the call when its control ends.
+/// on its own runtime, retries it if that is safe, and drops the call when its control ends.
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// The configured name of the model.
     fn name(&self) -> &str;
 
-    /// Asks once. The reply's `model` is [`name`](Self::name); where the other
-    /// side did not say what it used, tokens are estimated ([`tokens`](super::tokens)) and money is the
-    /// most that it can be ([`Price::unknown`](super::Price::unknown)). Pieces of the reply that come
-    /// before its end are told to the control's sink; the gateway tells it the whole.
+    /// Makes one attempt. The reply's `model` is [`name`](Self::name). If the provider reports no usage, tokens
+    /// are estimated ([`tokens`](super::tokens)) and the cost is the maximum possible
+    /// ([`Price::unknown`](super::Price::unknown)). Chunks of the reply are passed to the control's sink as they
+    /// arrive; the gateway passes the complete reply.
     async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error>;
 }
 
-/// How long a call may go on.
+/// Cancellation, deadline and sink of a call.
 #[derive(Debug, Clone)]
 pub struct CallControl {
-    /// Fires when nobody wants the reply any more.
+    /// Fires when the reply is no longer wanted.
     pub cancelled: CancellationToken,
-    /// When the call is given up.
+    /// The deadline of the call.
     pub deadline: Instant,
-    /// Milliseconds from the beginning of the call to `deadline`, for messages.
+    /// Milliseconds from the start of the call to `deadline`, for messages.
     pub deadline_ms: u64,
-    /// Where the reply goes while it comes.
+    /// Receives the reply as it arrives.
     pub sink: Sink,
 }
 
@@ -43,7 +43,7 @@ impl CallControl {
         Self { cancelled, deadline, deadline_ms, sink: Sink::default() }
     }
 
-    /// The same, telling `sink` what the reply says while it comes.
+    /// The same, streaming the reply to `sink`.
     #[must_use]
     pub fn telling(mut self, sink: Sink) -> Self {
         self.sink = sink;
@@ -51,12 +51,12 @@ impl CallControl {
     }
 
     /// Waits for `work`, but no longer than this control allows.
-    pub async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Kind> {
+    pub async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, ErrorKind> {
         tokio::select! {
             biased;
-            () = self.cancelled.cancelled() => Err(Kind::Cancelled),
+            () = self.cancelled.cancelled() => Err(ErrorKind::Cancelled),
             done = work => Ok(done),
-            () = tokio::time::sleep_until(self.deadline) => Err(Kind::Timeout { millis: self.deadline_ms }),
+            () = tokio::time::sleep_until(self.deadline) => Err(ErrorKind::Timeout { millis: self.deadline_ms }),
         }
     }
 }

@@ -1,14 +1,14 @@
-//! When a failed call is tried again at the same model, and after how long. Pure.
+//! When and after which delay a failed call is retried at the same model. Pure.
 
 use std::time::Duration;
 
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 use super::options::Options;
 
-/// The longest random wait between two attempts.
+/// The maximum jitter between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// How long to wait before the next attempt at the same model; `None` to give it up.
+/// The delay before the next attempt at the same model; `None` to stop retrying.
 ///
 /// `attempt` counts from 1 and has just failed with `error`. `another` says that a further model is
 /// left: then a silent one is not waited for twice. `jitter` is between 0 and 1. A server's own
@@ -23,7 +23,7 @@ pub(super) fn wait(
     if !error.is_retryable() || attempt >= options.max_attempts {
         return None;
     }
-    if another && matches!(error.kind(), Kind::Silence { .. }) {
+    if another && matches!(error.kind(), ErrorKind::Silence { .. }) {
         return None;
     }
     let asked = error.retry_after().unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn wait(
     }
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     let bound = Duration::from_millis(options.backoff_ms).saturating_mul(doubled).min(MAX_BACKOFF);
-    // Half of it is certain: with none, many that failed together would come back together at once.
+    // Half of the delay is fixed, so that calls that failed together do not retry together immediately.
     Some(asked + bound.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0))
 }
 
@@ -40,28 +40,28 @@ pub(super) fn wait(
 mod tests {
     use super::*;
 
-    fn failed(kind: Kind) -> Error {
+    fn failed(kind: ErrorKind) -> Error {
         Error::new("m", kind)
     }
 
     fn limited(seconds: u64) -> Error {
         let retry_after = Some(Duration::from_secs(seconds));
-        failed(Kind::RateLimited { retry_after, detail: String::new() })
+        failed(ErrorKind::RateLimited { retry_after, detail: String::new() })
     }
 
     fn status(status: u16) -> Error {
-        failed(Kind::Status { status, retry_after: None, detail: String::new() })
+        failed(ErrorKind::Status { status, retry_after: None, detail: String::new() })
     }
 
     #[test]
     fn waits_double_and_are_bounded() {
         let options = Options { max_attempts: 40, ..Options::default() };
-        let at = |attempt| wait(&failed(Kind::CutStream), attempt, false, &options, 1.0);
+        let at = |attempt| wait(&failed(ErrorKind::CutStream), attempt, false, &options, 1.0);
         assert_eq!(at(1), Some(Duration::from_millis(250)));
         assert_eq!(at(3), Some(Duration::from_millis(1_000)));
         assert_eq!(at(39), Some(MAX_BACKOFF));
         assert_eq!(at(40), None);
-        let least = wait(&failed(Kind::CutStream), 1, false, &options, 0.0);
+        let least = wait(&failed(ErrorKind::CutStream), 1, false, &options, 0.0);
         assert_eq!(least, Some(Duration::from_millis(125)));
     }
 
@@ -82,13 +82,13 @@ mod tests {
         for code in [400, 404, 422, 501, 302] {
             assert!(!again(status(code)), "{code}");
         }
-        assert!(!again(failed(Kind::TooLarge { limit: 1 })));
-        assert!(!again(failed(Kind::Cancelled)));
+        assert!(!again(failed(ErrorKind::TooLarge { limit: 1 })));
+        assert!(!again(failed(ErrorKind::Cancelled)));
     }
 
     #[test]
     fn a_silent_model_is_not_waited_for_twice_while_another_is_left() {
-        let silence = failed(Kind::Silence { millis: 1, option: "o" });
+        let silence = failed(ErrorKind::Silence { millis: 1, option: "o" });
         assert!(wait(&silence, 1, true, &Options::default(), 0.5).is_none());
         assert!(wait(&silence, 1, false, &Options::default(), 0.5).is_some());
     }

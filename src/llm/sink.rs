@@ -1,27 +1,27 @@
-//! Telling what a reply says while it comes.
+//! Receiving a reply as it arrives.
 
 use std::sync::Arc;
 
 use crate::run::Reply;
 
-/// Who is told. What it does must be quick and never wait: the reply waits for it.
+/// The receiver of a reply. It must return quickly and never block: the reply waits for it.
 pub trait Listener: Send + Sync {
-    /// What was told so far counts no more: its attempt failed.
+    /// Discards what was received so far: the attempt failed.
     fn restart(&self);
 
-    /// A piece of the message's text.
+    /// A chunk of the message's text.
     fn text(&self, piece: &str);
 
-    /// A piece of the arguments of the call with that index, as the model writes them; `name` is the
-    /// function's as far as it is known.
+    /// A chunk of the arguments of the call with this index, as the model writes them; `name` is the function's
+    /// name as far as it is known.
     fn arguments(&self, call: usize, name: &str, piece: &str);
 
-    /// The whole reply. Told once for each reply, also where its pieces were told before, and where
-    /// there were none: it was kept, an equal question got it, or the model does not stream.
+    /// The complete reply. Called once per reply, also after its chunks, and if there were none because it was
+    /// cached, shared with an equal question, or not streamed.
     fn whole(&self, reply: &Reply);
 }
 
-/// Where a reply goes while it comes: to a listener, or nowhere.
+/// Passes a reply on as it arrives: to a receiver, or nowhere.
 #[derive(Clone, Default)]
 pub struct Sink(Option<Arc<dyn Listener>>);
 
@@ -31,7 +31,7 @@ impl Sink {
         Self(Some(listener))
     }
 
-    /// Whether anybody is told.
+    /// Whether there is a receiver.
     pub fn is_live(&self) -> bool {
         self.0.is_some()
     }

@@ -26,7 +26,7 @@ pub fn request(request: &Request) -> u64 {
         .tools
         .iter()
         .map(|tool| {
-            FRAME + text(&tool.name) + text(&tool.description) + bytes(tool.parameters.length() as u64)
+            FRAME + text(&tool.name) + text(&tool.description) + bytes(tool.parameters.json_bytes() as u64)
         })
         .sum();
     messages + tools
@@ -54,7 +54,7 @@ pub fn reply(reply: &Reply) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::{Choice, Purpose, ToolSpec};
+    use crate::llm::{Purpose, ToolChoice, ToolSpec};
 
     #[test]
     fn every_part_of_a_request_counts() {
@@ -62,7 +62,7 @@ mod tests {
             purpose: Purpose::Plan,
             messages: vec![Message::User { text: "1234567".into() }],
             tools: vec![],
-            choice: Choice::Auto,
+            choice: ToolChoice::Auto,
             temperature: None,
             max_output_tokens: None,
         };

@@ -1,26 +1,26 @@
-//! Shortening, with the cut said. Sizes are in quarters of a token, as they stand in JSON.
+//! Truncation that says what was cut. Sizes are in quarters of a token, measured as JSON.
 
 use serde_json::{Map, Value};
 
 use super::estimate::{in_json, json};
-use crate::run::{Pending, Turn};
+use crate::run::{PendingQuestion, Turn};
 
-/// Most of one call's arguments or result, in any prompt.
+/// Maximum size of one call's arguments or result in any prompt.
 const VALUE: usize = 800;
-/// The same in a turn that has to be shortened.
+/// The same in a turn that must be shortened.
 const SMALL_VALUE: usize = 200;
-/// Most characters of a string inside a shortened value.
+/// Maximum characters of a string inside a shortened value.
 const STRING_CHARS: usize = 160;
-/// Most items of a list inside a shortened value.
+/// Maximum items of a list inside a shortened value.
 const ITEMS: usize = 8;
-/// Most fields of an object inside a shortened value.
+/// Maximum fields of an object inside a shortened value.
 const FIELDS: usize = 24;
-/// Levels of a shortened value.
+/// Maximum nesting depth of a shortened value.
 const LEVELS: usize = 5;
-/// Room for the words that say how many calls were left out.
+/// Room for the note on how many calls were omitted.
 const NOTE: usize = 40;
 
-/// The first part of `text` that takes at most `max`, with the cut said where there is room to.
+/// The beginning of `text` in at most `max`, with a note about the cut if there is room.
 pub(super) fn text(text: &str, max: usize) -> String {
     if fits(text.chars(), max) {
         return text.to_owned();
@@ -35,7 +35,7 @@ pub(super) fn text(text: &str, max: usize) -> String {
     out
 }
 
-/// Both ends of `text`, for texts that tell their news last.
+/// The beginning and the end of `text` in at most `max`, for texts whose latest information comes last.
 pub(super) fn middle(text: &str, max: usize) -> String {
     const MARK: &str = "\n… [cut] …\n";
     if fits(text.chars(), max) {
@@ -50,7 +50,7 @@ pub(super) fn middle(text: &str, max: usize) -> String {
     out
 }
 
-/// `value` in at most `max`: whole, or with its long parts shortened, or as a piece of its text.
+/// `value` in at most `max`: whole, or with its long parts shortened, or as a part of its text.
 pub(super) fn value(value: &Value, max: usize) -> Value {
     if json(value) <= max {
         return value.clone();
@@ -66,8 +66,8 @@ pub(super) fn value(value: &Value, max: usize) -> Value {
     }
 }
 
-/// `turn` in at most `max`, which is at least 200: first results and arguments are shortened, then the
-/// texts, then calls are left out from the oldest on.
+/// `turn` in at most `max`, which must be at least 200. Shortens results and arguments first, then the
+/// texts, then omits calls, oldest first.
 pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
     let mut out = turn.clone();
     values(&mut out, VALUE);
@@ -110,18 +110,18 @@ fn values(turn: &mut Turn, max: usize) {
     }
 }
 
-/// `pending` in at most `max`. Names and known values are kept whole or left out: a shortened one
-/// would be taken for the real one. `None` where not even the names fit.
+/// `pending` in at most `max`. Names and known values are kept whole or omitted, since a shortened one
+/// could be mistaken for the real one. `None` if not even the names fit.
 ///
-/// Calls to be confirmed are in no prompt, take no room and stay whole.
-pub(super) fn pending(pending: &Pending, max: usize) -> Option<Pending> {
+/// Calls to be confirmed are not part of any prompt: they take no room and stay whole.
+pub(super) fn pending(pending: &PendingQuestion, max: usize) -> Option<PendingQuestion> {
     let mut out = pending.clone();
     let unconfirmed = std::mem::take(&mut out.unconfirmed);
     let out = if json(&out) <= max { Some(out) } else { shortened(out, pending, max) };
-    out.map(|out| Pending { unconfirmed, ..out })
+    out.map(|out| PendingQuestion { unconfirmed, ..out })
 }
 
-fn shortened(mut out: Pending, pending: &Pending, max: usize) -> Option<Pending> {
+fn shortened(mut out: PendingQuestion, pending: &PendingQuestion, max: usize) -> Option<PendingQuestion> {
     out.request.clear();
     out.purpose.clear();
     out.question.text.clear();
@@ -135,7 +135,7 @@ fn shortened(mut out: Pending, pending: &Pending, max: usize) -> Option<Pending>
     Some(out)
 }
 
-/// The fields of `value` that fit, each whole.
+/// The fields of `value` that fit into `max`, each whole.
 fn known(value: &Value, max: usize) -> Value {
     let Value::Object(fields) = value else { return Value::Null };
     let mut kept = Map::new();
@@ -193,7 +193,7 @@ fn fits(chars: impl Iterator<Item = char>, max: usize) -> bool {
     true
 }
 
-/// The first characters that take at most `room`.
+/// The first characters that fit into `room`.
 fn head<I: Iterator<Item = char>>(chars: I, room: usize) -> impl Iterator<Item = char> {
     chars.scan(room, |room, c| {
         *room = room.checked_sub(in_json(c))?;

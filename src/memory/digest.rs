@@ -1,22 +1,22 @@
-//! Turns in a line each: what stands for turns when no model has summarised them.
+//! One line per turn, used in place of a summary when no model has made one.
 
 use super::cut::{self, size};
 use crate::run::Turn;
 
-/// Most of a line's request, in quarters of a token.
+/// Maximum size of the request in a line, in quarters of a token.
 const REQUEST: usize = 120;
-/// Most of a line's answer.
+/// Maximum size of the answer in a line, in quarters of a token.
 const ANSWER: usize = 240;
 
-/// `- request → answer` for each turn, the newest last, in at most `max` quarters of a token; where not
-/// all fit, the newest do, and the first line says how many are missing.
+/// `- request → answer` for each turn, newest last, in at most `max` quarters of a token. If not all fit,
+/// keeps the newest, and the first line says how many are missing.
 pub(super) fn lines<'a>(
     turns: impl DoubleEndedIterator<Item = &'a Turn> + ExactSizeIterator,
     max: usize,
 ) -> String {
     let mut missing = turns.len();
     let mut lines = Vec::new();
-    // The line that says how many are missing, at its longest.
+    // The longest form of the line that says how many are missing.
     let said = size("… 1000000 earlier turns are not shown\n");
     let mut room = max.saturating_sub(said);
     for turn in turns.rev() {
@@ -38,6 +38,6 @@ pub(super) fn lines<'a>(
 }
 
 fn one_line(text: &str) -> String {
-    // A bounded look at the text: a line shows no more of it anyway.
+    // Bounds the work: a line shows no more of the text anyway.
     text.split_whitespace().take(200).collect::<Vec<_>>().join(" ")
 }

@@ -1,13 +1,13 @@
-//! How much room a text takes in a prompt, without a tokenizer.
+//! Estimates the size of a text in tokens, without a tokenizer.
 //!
-//! The rule: an ASCII character is a quarter of a token, one of two bytes (accents, Greek, Cyrillic) a
-//! half, one of three bytes (Chinese, Japanese, most signs) one, one of four bytes (emoji) two. Texts
-//! are measured as they stand in JSON, so what JSON escapes counts as its escape. All sums are in
+//! By UTF-8 length, an ASCII character counts a quarter of a token, one of two bytes (accents, Greek,
+//! Cyrillic) a half, one of three bytes (Chinese, Japanese, most symbols) one, one of four bytes (emoji)
+//! two. Texts are measured as JSON, so escaped characters count with their escapes. All sums are in
 //! quarters of a token.
 
 use serde::Serialize;
 
-/// About how many tokens `text` is.
+/// The approximate number of tokens of `text`.
 pub fn tokens(text: &str) -> usize {
     text.chars().map(quarters).sum::<usize>().div_ceil(4)
 }
@@ -22,7 +22,7 @@ fn quarters(c: char) -> usize {
     }
 }
 
-/// The same inside a JSON string.
+/// Quarters of a token for one character inside a JSON string.
 pub(super) fn in_json(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -33,7 +33,7 @@ pub(super) fn in_json(c: char) -> usize {
 
 /// Quarters of a token for a value written as JSON.
 pub(super) fn json<T: Serialize>(value: &T) -> usize {
-    // Our own types always can be written; what could not takes no room, since it is not sent.
+    // Our own types always serialise; a value that did not would not be sent and takes no room.
     serde_json::to_string(value).map_or(0, |text| text.chars().map(quarters).sum())
 }
 

@@ -1,7 +1,7 @@
-//! Conversation memory: what a session remembers, cut to what a prompt has room for.
+//! Conversation memory: what a session remembers, truncated to fit into a prompt.
 //!
-//! **Invariant:** memory is a pure fold over the session's events, and no turn is lost: each is either
-//! held word by word or covered by the summary.
+//! **Invariant:** memory is a pure fold over the session's events, and no turn is lost: each is either kept
+//! verbatim or covered by the summary.
 
 mod cut;
 mod digest;
@@ -14,41 +14,41 @@ mod turn;
 
 use std::collections::VecDeque;
 
-use crate::run::{Context, Pending, RunId, SessionEvent, Turn, Usage};
+use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
 pub use options::Options;
 pub use turn::{pending, turn_ended};
 
-/// The least budget that [`Memory::context`] works with, in tokens; a smaller one counts as this.
+/// The minimum budget of [`Memory::context`], in tokens; a smaller one is raised to this.
 pub const MIN_CONTEXT_TOKENS: usize = 256;
 
-/// Most of one turn that is held, in tokens. The journal has it whole.
+/// Maximum size of a kept turn, in tokens. The journal has the full turn.
 pub const MAX_TURN_TOKENS: usize = 2000;
 
-/// Most of a summary that is held, in tokens.
+/// Maximum size of the summary, in tokens.
 pub const MAX_SUMMARY_TOKENS: usize = 1000;
 
-/// What one conversation remembers.
+/// The memory of one conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
     options: Options,
-    /// What stands for the turns before those held.
+    /// The summary of the turns before the kept ones.
     summary: Option<String>,
-    /// How many turns the summary covers, counted from the conversation's first.
+    /// Number of turns that the summary covers, from the first turn of the conversation.
     covered: usize,
-    /// The turns after them, oldest first, each cut to [`MAX_TURN_TOKENS`].
+    /// The later turns, oldest first, each truncated to [`MAX_TURN_TOKENS`].
     turns: VecDeque<Turn>,
-    pending: Option<Pending>,
-    /// The run that asked what is pending.
+    pending: Option<PendingQuestion>,
+    /// The run of the latest turn that set `pending`.
     asker: Option<RunId>,
     usage: Usage,
 }
 
-/// Turns to be folded into the summary.
+/// A request to fold turns into the summary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryJob {
-    /// How many turns of the conversation the new summary covers; goes into `Summarised`.
+    /// Number of turns of the conversation that the new summary covers; goes into `Summarised`.
     pub through: usize,
     /// The summary so far.
     pub summary: Option<String>,
@@ -56,8 +56,8 @@ pub struct SummaryJob {
     pub turns: Vec<Turn>,
 }
 
-/// What is remembered, and the chatbot's own instructions above it: they are no turn, so they stand with
-/// the summary, cut to [`MAX_SUMMARY_TOKENS`].
+/// Adds the chatbot's own instructions to the context. They are not a turn, so they precede the summary,
+/// truncated to [`MAX_SUMMARY_TOKENS`].
 pub fn with_instructions(mut context: Context, instructions: Option<&str>) -> Context {
     if let Some(text) = instructions.map(str::trim).filter(|text| !text.is_empty()) {
         let text = cut::middle(text, MAX_SUMMARY_TOKENS * 4);
@@ -71,12 +71,12 @@ pub fn with_instructions(mut context: Context, instructions: Option<&str>) -> Co
 }
 
 impl Memory {
-    /// Remembers nothing yet.
+    /// An empty memory.
     pub fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// The memory after `events`: how a conversation wakes as it was.
+    /// The memory after `events`, which restores a conversation.
     pub fn from_events<'a>(options: Options, events: impl IntoIterator<Item = &'a SessionEvent>) -> Self {
         let mut memory = Self::new(options);
         for event in events {
@@ -85,13 +85,14 @@ impl Memory {
         memory
     }
 
-    /// Folds one event in.
+    /// Applies one event.
     pub fn apply(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::SessionStarted {} => {}
             SessionEvent::TurnEnded { turn, pending, usage } => {
                 self.turns.push_back(cut::turn(turn, MAX_TURN_TOKENS * 4));
-                // A run that waited for a person ends late: what a newer one has asked since stays.
+                // A run that waited for a person may end late: a question that a newer run has asked since is
+                // kept.
                 let late = self.pending.is_some() && turn.run.is_some() && turn.run < self.asker;
                 if !late {
                     self.pending.clone_from(pending);
@@ -101,7 +102,7 @@ impl Memory {
             }
             SessionEvent::Summarised { through, summary, usage, .. } => {
                 self.usage += *usage;
-                // A summary that covers less than the one in force came too late.
+                // A summary that covers less than the current one is outdated.
                 if *through >= self.covered {
                     let folded = (through - self.covered).min(self.turns.len());
                     self.turns.drain(..folded);
@@ -113,10 +114,10 @@ impl Memory {
         }
     }
 
-    /// What a run that starts now is told, in at most `budget` tokens by the rule of [`tokens`] over
-    /// its JSON (at least [`MIN_CONTEXT_TOKENS`]): the summary always, the pending question, and the
-    /// newest turns that fit, the last one always, shortened where it must be. Turns in between that
-    /// are neither summarised nor fit stand in the summary with a line each.
+    /// The context for a run that starts now, in at most `budget` tokens (at least [`MIN_CONTEXT_TOKENS`]),
+    /// measured by [`tokens`] over its JSON. It always holds the summary and the last turn, truncated if
+    /// needed, and the pending question and further turns, newest first, if they fit. Turns in between,
+    /// neither summarised nor fitting, get one line each in the summary.
     pub fn context(&self, budget: usize) -> Context {
         let mut context = Context::default();
         let frame = estimate::json(&context);
@@ -126,18 +127,18 @@ impl Memory {
         rest = rest.saturating_sub(context.pending.as_ref().map_or(0, estimate::json));
 
         let share = if self.turns.is_empty() { rest } else { rest / 3 };
-        // Two quotation marks.
+        // Minus two quotation marks.
         let mut summary = self.summary.as_ref().map(|summary| cut::middle(summary, share.saturating_sub(2)));
         rest = rest.saturating_sub(summary.as_ref().map_or(2, |summary| cut::size(summary) + 2));
 
-        // Room for the lines of turns that do not fit, needed only if there are such.
+        // Room for the lines of turns that do not fit, needed only if there are any.
         let reserve = rest / 6;
         let mut turns = self.newest(rest);
         if turns.len() < self.turns.len() {
             turns = self.newest(rest - reserve);
             let left_out = self.turns.len() - turns.len();
             let used: usize = turns.iter().map(|turn| estimate::json(turn) + 1).sum();
-            // Beside its text, the line break before it.
+            // Minus the line break before the lines.
             let room = rest.saturating_sub(used + 2);
             let lines = digest::lines(self.turns.iter().take(left_out), room);
             summary = match summary {
@@ -151,12 +152,12 @@ impl Memory {
         context
     }
 
-    /// The newest turns, oldest first, that fit `room` quarters of a token.
+    /// The newest turns that fit into `room` quarters of a token, oldest first.
     fn newest(&self, room: usize) -> Vec<Turn> {
         let mut rest = room;
         let mut turns = VecDeque::new();
         for turn in self.turns.iter().rev().take(self.options.max_turns_in_prompt.max(1)) {
-            // The last turn may take all there is; an older one no more than a third.
+            // The last turn may take all the room, an older one at most a third.
             let most = if turns.is_empty() { room.saturating_sub(1) } else { room / 3 };
             let turn = cut::turn(turn, most);
             let Some(left) = rest.checked_sub(estimate::json(&turn) + 1) else { break };
@@ -166,10 +167,9 @@ impl Memory {
         turns.into()
     }
 
-    /// What to summarise now, if the memory together with one more turn like the last would take more
-    /// than its share of a window of `window` tokens, or hold more turns than a prompt may. The newest
-    /// `keep_turns` stay. One job is never larger than the memory's share itself; where more is to be
-    /// done, asking again after `Summarised` tells.
+    /// What to summarise now: `Some` if the memory plus one more turn like the last would exceed its share of
+    /// a window of `window` tokens, or hold more turns than a prompt may. The newest `keep_turns` are kept. A
+    /// job never exceeds the memory's share; if more must be summarised, call this again after `Summarised`.
     pub fn needs_summary(&self, window: usize) -> Option<SummaryJob> {
         let keep = self.options.keep_turns.max(1);
         let most = self.options.max_turns_in_prompt.max(1);
@@ -184,7 +184,7 @@ impl Memory {
         let mut count = 0;
         let mut job = 0;
         for size in sizes.iter().take(foldable) {
-            // Half of the share is left free, so that not every turn asks for a summary.
+            // Half of the share is freed, so that not every turn requests a summary.
             if count > 0 && held <= limit / 2 && self.turns.len() - count <= (most / 2).max(keep) {
                 break;
             }
@@ -202,7 +202,7 @@ impl Memory {
         })
     }
 
-    /// What the memory takes beside its turns, in quarters of a token.
+    /// The size of the memory without its turns, in quarters of a token.
     fn fixed(&self) -> usize {
         estimate::json(&Context {
             summary: self.summary.clone(),
@@ -211,23 +211,23 @@ impl Memory {
         })
     }
 
-    /// About how many tokens the whole memory would take in a prompt.
+    /// The approximate number of tokens of the whole memory in a prompt.
     pub fn tokens(&self) -> usize {
         let turns: usize = self.turns.iter().map(|turn| estimate::json(turn) + 1).sum();
         (turns + self.fixed()).div_ceil(4)
     }
 
-    /// The turns held word by word, oldest first.
+    /// The turns kept verbatim, oldest first.
     pub fn turns(&self) -> impl ExactSizeIterator<Item = &Turn> {
         self.turns.iter()
     }
 
-    /// How many turns ended in the whole conversation.
+    /// The number of turns that ended in the whole conversation.
     pub fn total_turns(&self) -> usize {
         self.covered + self.turns.len()
     }
 
-    /// How many of them, the oldest, only the summary covers.
+    /// The number of oldest turns that only the summary covers.
     pub fn covered(&self) -> usize {
         self.covered
     }
@@ -237,21 +237,21 @@ impl Memory {
         self.summary.as_deref()
     }
 
-    /// The question that the last turn ended with, if it did; that of the newest request, where an older one
-    /// ended later.
-    pub fn pending(&self) -> Option<&Pending> {
+    /// The pending question of the last turn, if there is one. If an older request ended later, the question
+    /// of the newer one.
+    pub fn pending(&self) -> Option<&PendingQuestion> {
         self.pending.as_ref()
     }
 
-    /// What the conversation has cost, its runs and its summaries.
+    /// The usage of the conversation, by its runs and its summaries.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 }
 
 impl SummaryJob {
-    /// The summary that is made without a model: the one so far and a line for each turn, both bounded.
-    /// Where summarising failed, `SummaryFailed` is appended and then `Summarised` with this text.
+    /// The fallback summary, made without a model: the summary so far and one line per turn, both bounded. If
+    /// summarising failed, `SummaryFailed` is appended and then `Summarised` with this text.
     pub fn fallback(&self) -> String {
         const HALF: usize = MAX_SUMMARY_TOKENS * 2;
         let lines = digest::lines(self.turns.iter(), HALF - 2);

@@ -1,19 +1,19 @@
-//! The configuration's section `memory`.
+//! The configuration section `memory`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{Review, Wrong};
+use crate::setting::{SettingProblem, SettingsReview};
 
-/// How much of a conversation is remembered word by word.
+/// How much of a conversation is kept verbatim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The share of the model's context window that the memory may take, from 0.05 to 0.9. Before it
-    /// takes more, its oldest turns are summarised.
+    /// The share of the model's context window that the memory may take, from 0.05 to 0.9. The oldest turns
+    /// are summarised before it takes more.
     pub window_share: f64,
     /// The newest turns that are never summarised.
     pub keep_turns: usize,
-    /// Most turns that a prompt holds word by word; before there are more, the oldest are summarised.
+    /// Maximum number of turns that a prompt holds verbatim; the oldest are summarised before there are more.
     pub max_turns_in_prompt: usize,
 }
 
@@ -24,9 +24,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    /// All problems with these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("memory.window_share", self.window_share, 0.05..=0.9);
         review.range("memory.keep_turns", self.keep_turns, 1..=1_000);
         review.range("memory.max_turns_in_prompt", self.max_turns_in_prompt, 1..=1_000);
@@ -38,11 +38,11 @@ impl Options {
             let keys = ["memory.max_turns_in_prompt", "memory.keep_turns"];
             review.contradiction(&keys, message, "raise the one or lower the other");
         }
-        review.end()
+        review.into_problems()
     }
 
-    /// The tokens that the memory may take of a window of `window` tokens; a share outside its bounds
-    /// counts as the nearest bound.
+    /// The tokens that the memory may take of a window of `window` tokens. A share outside its bounds is
+    /// clamped.
     pub fn budget(&self, window: usize) -> usize {
         let share = if self.window_share.is_finite() { self.window_share.clamp(0.05, 0.9) } else { 0.5 };
         // Windows are far below 2^52 tokens, so the floating-point product is exact enough.

@@ -24,8 +24,8 @@ fn ended(turn: Turn) -> SessionEvent {
     SessionEvent::TurnEnded { turn, pending: None, usage: Usage { calls: 1, ..Usage::default() } }
 }
 
-fn question() -> Pending {
-    Pending {
+fn question() -> PendingQuestion {
+    PendingQuestion {
         request: "ask for three days off".to_owned(),
         scene: "VacationManagement".to_owned(),
         purpose: "Submit a vacation request".to_owned(),
@@ -77,7 +77,7 @@ fn a_run_that_ends_late_leaves_what_a_newer_one_has_asked() {
     let (newer, late, silent) = (asks(2, "newer"), asks(1, "late"), ended(turn(1)));
     assert_eq!(pending(&[newer.clone(), silent.clone()]).as_deref(), Some("newer"));
     assert_eq!(pending(&[newer.clone(), late.clone()]).as_deref(), Some("newer"));
-    // Where the newer one asks nothing, what is asked late is open, until something newer ends.
+    // If the newer run asks nothing, the late question stays pending until a newer turn ends.
     assert_eq!(pending(&[ended(turn(2)), late.clone()]).as_deref(), Some("late"));
     assert_eq!(pending(&[ended(turn(2)), late, ended(turn(3))]), None);
     assert_eq!(pending(&[newer, silent, ended(turn(3))]), None);
@@ -271,9 +271,9 @@ fn any_turn() -> impl Strategy<Value = Turn> {
     )
 }
 
-fn any_pending() -> impl Strategy<Value = Pending> {
+fn any_pending() -> impl Strategy<Value = PendingQuestion> {
     (any_text(), "[A-Za-z]{1,64}", any_text(), any_text(), "[A-Za-z_]{1,64}", any_value()).prop_map(
-        |(request, scene, purpose, text, tool, known)| Pending {
+        |(request, scene, purpose, text, tool, known)| PendingQuestion {
             request,
             scene,
             purpose,
@@ -285,7 +285,7 @@ fn any_pending() -> impl Strategy<Value = Pending> {
     )
 }
 
-/// What a driver does with a turn: remembers it, and summarises when it is time to.
+/// Does what a driver does with a turn: remembers it, and summarises when needed.
 fn drive(
     memory: &mut Memory,
     events: &mut Vec<SessionEvent>,

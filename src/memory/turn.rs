@@ -1,12 +1,13 @@
-//! From a run that ended to the turn that its conversation remembers.
+//! Converts an ended run to the turn that its conversation remembers.
 
 use crate::plan::StepStatus;
 use crate::run::{
-    CallStatus, ConfirmedCall, Outcome, Pending, Question, RunState, RunStatus, SessionEvent, Turn, TurnCall,
+    CallStatus, ConfirmedCall, Outcome, PendingQuestion, Question, RunState, RunStatus, SessionEvent, Turn,
+    TurnCall,
 };
 
-/// The session event that tells of the run's end; `None` where there is nothing to remember: it has
-/// not ended, or only a plan was wanted.
+/// The session event for the run's end; `None` if there is nothing to remember, because the run has not
+/// ended or only a plan was requested.
 pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     if !state.status.is_terminal() || state.is_plan_only() {
         return None;
@@ -14,7 +15,7 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     let calls = state
         .calls
         .values()
-        // A write of a dry run was told and never begun.
+        // A write of a dry run was reported but never started.
         .filter(|call| call.attempts > 0)
         .filter_map(|call| match &call.status {
             CallStatus::Done { outcome: Outcome::Ok { result, .. } } => Some(TurnCall {
@@ -38,12 +39,13 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
         status: state.status,
         calls,
     };
-    // A run that was carried on after its end was remembered before, with what it had cost by then.
+    // A resumed run already has a turn with its usage up to its earlier end.
     let before = state.told.unwrap_or_default();
     Some(SessionEvent::TurnEnded { turn, pending: pending(state), usage: state.usage.since(before) })
 }
 
-/// The writes that the run ended with a question about: of one that ended otherwise nobody has seen it.
+/// The writes that the run ended with a question about. Users never see the questions of a run that ended
+/// otherwise.
 fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
     if state.status != RunStatus::NeedsInput {
         return Vec::new();
@@ -52,7 +54,7 @@ fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
     let mut seen: Vec<(&str, u32)> = Vec::new();
     let mut found = Vec::new();
     for call in asks.flat_map(|step| state.unconfirmed(step)) {
-        // A further plan may have asked for the same act once more.
+        // A later plan may have requested the same write again.
         let act = (call.requested.key.as_str(), call.requested.occurrence);
         if let Some(confirm) = call.requested.confirm.as_ref().filter(|_| !seen.contains(&act)) {
             seen.push(act);
@@ -68,8 +70,8 @@ fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
     found
 }
 
-/// The question that the run ended with, if a scene asked one, or a write is to be confirmed.
-pub fn pending(state: &RunState) -> Option<Pending> {
+/// The question that the run ended with, if a scene asked one or a write must be confirmed.
+pub fn pending(state: &RunState) -> Option<PendingQuestion> {
     let asks = || state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
     let unconfirmed = unconfirmed(state);
     let asked = asks().next_back()?;
@@ -84,7 +86,7 @@ pub fn pending(state: &RunState) -> Option<Pending> {
         (None, None) => return None,
     };
     let is_asked = !unconfirmed.is_empty();
-    Some(Pending {
+    Some(PendingQuestion {
         request: state.request().to_owned(),
         scene: asked.step.scene_name.clone(),
         purpose: asked.step.purpose.clone(),

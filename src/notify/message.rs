@@ -1,13 +1,13 @@
-//! What is told of something that waits.
+//! The message about an open approval.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::run::{ApprovalId, Matter, RunId, RunState, SessionId};
+use crate::run::{ApprovalId, ApprovalSubject, RunId, RunState, SessionId};
 use crate::store::{About, ApprovalRow};
 
-/// A message, as Standard Webhooks lays it out. It tells where to look and what about: arguments and plans
-/// are for who may ask for them.
+/// A message in the format of Standard Webhooks. It says what the approval is about and where to find it,
+/// but omits arguments and plans, which only authorised clients may read.
 #[derive(Debug, Serialize)]
 pub(super) struct Message<'a> {
     #[serde(rename = "type")]
@@ -39,13 +39,15 @@ struct Data<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message of an approval of this run; `None` where the run has none of that number. What nobody
-    /// decides in `expires_s` counts as refused, where that is not 0.
+    /// The message for an approval of this run; `None` if the run has no such approval. An approval expires,
+    /// as a refusal, after `expires_s` seconds; never if that is 0.
     pub(super) fn of(row: &'a ApprovalRow, state: &'a RunState, expires_s: u64) -> Option<Self> {
         let put = state.approvals.get(&row.id.approval)?;
         let (version, call) = match put.matter {
-            Matter::Plan { version } => (Some(version), None),
-            Matter::Call { call } | Matter::Outcome { call } => (None, state.calls.get(&call)),
+            ApprovalSubject::Plan { version } => (Some(version), None),
+            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => {
+                (None, state.calls.get(&call))
+            }
         };
         let expires = i64::try_from(expires_s).ok().filter(|s| *s > 0 && row.about != About::Outcome);
         let data = Data {

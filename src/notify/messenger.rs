@@ -1,4 +1,4 @@
-//! Who sends the messages: looks again and again for what was not told, and remembers what arrived.
+//! Sends notifications: polls for undelivered ones and stores which were delivered.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use super::target::{Sent, Target};
 use crate::run::RunState;
 use crate::store::{self, Store, Untold};
 
-/// Most messages of one pass.
+/// Maximum number of messages per pass.
 const MAX_A_PASS: u32 = 256;
-/// Most of them under way at once.
+/// Maximum number of concurrent deliveries.
 const AT_ONCE: usize = 8;
 
-/// Tells of what waits for people.
+/// Notifies the webhook of open approvals.
 #[derive(Debug, Clone)]
 pub struct Messenger {
     store: Store,
 }
 
 impl Messenger {
-    /// Of what waits in this store.
+    /// A notifier for the approvals in this store.
     pub fn new(store: Store) -> Self {
         Self { store }
     }
 
-    /// Sends what is to be sent now, a bounded number of messages; ends when each of them arrived or did
-    /// not. What nobody decides in `expires_s` counts as refused, where that is not 0.
+    /// Sends the messages that are due, up to a bound, and returns when each was delivered or failed.
+    /// Approvals expire, as a refusal, after `expires_s` seconds; never if that is 0.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn pass(&self, target: &Target, expires_s: u64) -> Result<(), store::Error> {
         let untold = self.store.untold(Timestamp::now(), MAX_A_PASS).await?;
         let sent = futures::stream::iter(untold).map(|untold| self.tell(target, untold, expires_s));
@@ -43,11 +43,11 @@ impl Messenger {
         let id = row.id;
         let sent = match self.store.run_events(&row.tenant, id.run).await {
             Ok(events) => {
-                let state = RunState::of(id.run, events.iter().map(|event| &event.body));
+                let state = RunState::from_events(id.run, events.iter().map(|event| &event.body));
                 match Message::of(&row, &state, expires_s).map(|message| serde_json::to_string(&message)) {
                     Some(Ok(body)) => target.send(&id.to_string(), body, attempts).await,
                     Some(Err(error)) => Sent::GivenUp(error.to_string()),
-                    None => Sent::GivenUp("its run does not know it".to_owned()),
+                    None => Sent::GivenUp("its run has no such approval".to_owned()),
                 }
             }
             Err(error) if matches!(error.code(), "store.gap" | "store.unreadable") => {
@@ -60,16 +60,16 @@ impl Messenger {
             Sent::Told => self.store.set_told(id, now).await,
             Sent::Again(wait, why) => {
                 let next = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-                tracing::info!(approval = %id, ?wait, why, "a webhook did not take a message; it is sent again");
+                tracing::info!(approval = %id, ?wait, why, "webhook delivery failed; it will be retried");
                 self.store.put_off(id, Some(next)).await
             }
             Sent::GivenUp(why) => {
-                tracing::warn!(approval = %id, why, "a webhook was not told of what waits for a person");
+                tracing::warn!(approval = %id, why, "webhook delivery abandoned");
                 self.store.put_off(id, None).await
             }
         }
     }
 
-    /// How long to wait between two passes.
+    /// The interval between two passes.
     pub const BETWEEN: Duration = Duration::from_secs(1);
 }

@@ -1,7 +1,7 @@
-//! Who is told that something waits for a person: an address that gets signed messages.
+//! Notifications of open approvals: signed messages to a webhook.
 //!
-//! **Invariant:** nothing waits for it. It reads what waits from the store, and remembers there what
-//! arrived, so that another process goes on where this one ended.
+//! **Invariant:** nothing waits for notifications. The notifier reads the open approvals from the store and
+//! stores there which messages were delivered, so that another process can continue.
 
 mod message;
 mod messenger;

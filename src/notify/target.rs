@@ -1,4 +1,4 @@
-//! Where messages go, and how they are signed: as <https://www.standardwebhooks.com> says.
+//! Webhook delivery and signatures, as specified by <https://www.standardwebhooks.com>.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use reqwest::{Client, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretSlice};
 use sha2::Sha256;
 
-use crate::config::Webhook;
+use crate::config::WebhookConfig;
 use crate::llm::openai::retry_after;
 use crate::run::Fault;
 
-/// Longest wait that a receiver may ask for, and that comes by itself.
+/// Maximum wait before a retry, whether from backoff or requested by the receiver.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// The wait after the first attempt; each one after it is twice as long.
+/// The wait after the first attempt; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// An address that is told of everything that waits for a person.
+/// A webhook that is notified of every open approval.
 #[derive(Clone)]
 pub struct Target {
     url: Url,
@@ -28,30 +28,29 @@ pub struct Target {
     max_attempts: u32,
 }
 
-/// What came of one message.
+/// The outcome of one delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// It arrived.
+    /// The message was delivered.
     Told,
-    /// It did not: once more after this time.
+    /// Delivery failed: retry after this time.
     Again(Duration, String),
-    /// It did not, and is not sent again.
+    /// Delivery failed and is not retried.
     GivenUp(String),
 }
 
 impl Target {
-    /// The address that is configured, if one is. `get` looks up the environment variable of the secret.
+    /// The configured webhook, if there is one. `get` looks up the environment variable of the secret.
     ///
     /// # Errors
-    /// `config.webhook` where the variable is not set or holds no secret.
-    pub fn of(webhook: &Webhook, get: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Fault> {
+    /// `config.webhook` if the URL is invalid, or the variable is not set or holds no valid secret.
+    pub fn of(webhook: &WebhookConfig, get: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Fault> {
         let fault = |what: String| Fault::new("config.webhook", format!("approval.webhook: {what}"));
         if webhook.url.is_empty() {
             return Ok(None);
         }
-        let url = Url::parse(&webhook.url).map_err(|error| {
-            fault(format!("`{}`: {error}", crate::setting::url_without_passwords(&webhook.url)))
-        })?;
+        let url = Url::parse(&webhook.url)
+            .map_err(|error| fault(format!("`{}`: {error}", crate::setting::redact_url(&webhook.url))))?;
         let secret = webhook.secret(get).map_err(fault)?;
         let near = url.host_str().is_some_and(|host| {
             let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -59,19 +58,19 @@ impl Target {
         });
         let mut http = Client::builder()
             .timeout(Duration::from_millis(webhook.timeout_ms))
-            // A redirected POST would arrive as a GET, or what it tells at another host.
+            // A redirected POST could arrive as a GET, or send its content to another host.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("proscenium/", env!("CARGO_PKG_VERSION")));
         if near {
             http = http.no_proxy();
         }
-        let http = http.build().map_err(|error| fault(format!("no HTTP client could be made: {error}")))?;
+        let http = http.build().map_err(|error| fault(format!("cannot create the HTTP client: {error}")))?;
         Ok(Some(Self { url, secret: std::sync::Arc::new(secret), http, max_attempts: webhook.max_attempts }))
     }
 
     /// The signature of a message.
     fn sign(&self, id: &str, timestamp: i64, body: &str) -> String {
-        // A key of any length will do.
+        // HMAC accepts keys of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.secret.expose_secret()) else {
             return String::new();
         };
@@ -79,7 +78,8 @@ impl Target {
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
 
-    /// Sends a message under its name, which is the same at each attempt; `attempts` came before.
+    /// Sends a message with its id, which is the same for each attempt. `attempts` is the number of earlier
+    /// attempts.
     pub(super) async fn send(&self, id: &str, body: String, attempts: u32) -> Sent {
         let now = jiff::Timestamp::now();
         let timestamp = now.as_second();
@@ -94,12 +94,12 @@ impl Target {
         let (why, asked) = match request.send().await {
             Ok(response) if response.status().is_success() => return Sent::Told,
             Ok(response) if response.status() == StatusCode::GONE => {
-                return Sent::GivenUp("the receiver says that it is gone (status 410)".to_owned());
+                return Sent::GivenUp("the receiver is gone (status 410)".to_owned());
             }
             Ok(response) => {
                 (format!("status {}", response.status().as_u16()), retry_after(response.headers(), now))
             }
-            // Without the address, in which there may be secrets.
+            // Without the URL, which may contain secrets.
             Err(error) => (reason(&error.without_url()), None),
         };
         if attempts + 1 >= self.max_attempts {
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// The innermost reason: that around it says only that there was an error.
+/// The innermost cause: the outer errors only say that there was an error.
 fn reason(error: &reqwest::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
@@ -130,10 +130,10 @@ mod tests {
     use super::*;
 
     fn target(secret: &str) -> Target {
-        let webhook = Webhook {
+        let webhook = WebhookConfig {
             url: "http://127.0.0.1:9/hook?token=hidden".to_owned(),
             secret_env: "HOOK".to_owned(),
-            ..Webhook::default()
+            ..WebhookConfig::default()
         };
         Target::of(&webhook, |_| Some(secret.to_owned())).unwrap().unwrap()
     }
@@ -149,10 +149,10 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_missing_or_none_is_told_with_its_variable() {
-        let webhook = Webhook {
+        let webhook = WebhookConfig {
             url: "https://example.com".to_owned(),
             secret_env: "HOOK".to_owned(),
-            ..Webhook::default()
+            ..WebhookConfig::default()
         };
         for (value, what) in [
             (None, "not set"),
@@ -165,6 +165,6 @@ mod tests {
             assert!(error.message.contains("HOOK") && error.message.contains(what), "{error}");
         }
         assert!(Target::of(&webhook, |_| Some("any words".to_owned())).unwrap().is_some());
-        assert!(Target::of(&Webhook::default(), |_| None).unwrap().is_none());
+        assert!(Target::of(&WebhookConfig::default(), |_| None).unwrap().is_none());
     }
 }

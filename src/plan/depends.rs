@@ -1,9 +1,9 @@
-//! `depends_on_step`: read as null, a number or a list of numbers; written the shortest way.
+//! `depends_on_step`: parsed from null, a number or a list of numbers; written in the shortest form.
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The numbers of the steps that one step waits for, in the order given, without repeats.
+/// The numbers of the steps that a step depends on, in the order given, without duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DependsOn(Vec<u32>);
 
@@ -48,9 +48,9 @@ impl Serialize for DependsOn {
 
 impl<'de> Deserialize<'de> for DependsOn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
+        struct DependsOnVisitor;
 
-        impl<'de> Visitor<'de> for Reader {
+        impl<'de> Visitor<'de> for DependsOnVisitor {
             type Value = DependsOn;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for DependsOn {
             }
 
             fn visit_f64<E: Error>(self, number: f64) -> Result<DependsOn, E> {
-                // Some models write 1.0; anything with a fraction is no step number.
+                // Some models write 1.0; a number with a fraction is not a step number.
                 if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
                     self.visit_u64(number as u64)
                 } else {
@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for DependsOn {
             }
         }
 
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(DependsOnVisitor)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn null_a_number_and_a_list_are_read_and_written_the_shortest_way() {
+    fn null_number_and_list_are_parsed_and_written_in_shortest_form() {
         for (given, written) in
             [("null", "null"), ("[]", "null"), ("3", "3"), ("2.0", "2"), ("[3]", "3"), ("[1,2,1]", "[1,2]")]
         {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_step_number_is_refused_with_the_reason() {
+    fn invalid_step_numbers_are_rejected_with_a_reason() {
         for given in ["-1", "1.5", "\"one\"", "{}", "[[null, \"x\"]]"] {
             assert!(read(given).is_err(), "{given} was read");
         }

@@ -1,19 +1,20 @@
-//! What one version of a plan changes in another, for people.
+//! The difference between two versions of a plan, for people.
 
 use std::collections::BTreeMap;
 
 use super::format::object;
 use super::{Plan, PreparedCall, Step};
-use crate::unseen::one_line;
+use crate::invisible::one_line;
 
-/// What `new` changes in `old`: a line a change, `+`, `-` or `~` first, empty where nothing changed. A step is
-/// the same where it says the same, whatever its number, and else where number and scene are the same.
+/// The changes from `old` to `new`, one line each, beginning with `+`, `-` or `~`; empty if nothing
+/// changed. Steps match if their contents are equal, whatever their numbers; otherwise if number and scene
+/// are equal.
 pub fn diff(old: &Plan, new: &Plan) -> Vec<String> {
-    let pairs = pairs(&old.steps, &new.steps);
+    let pairs = pair_steps(&old.steps, &new.steps);
     let mut lines = Vec::new();
     for (at, step) in old.steps.iter().enumerate() {
         if !pairs.contains(&Some(at)) {
-            lines.push(format!("- {}", line(step)));
+            lines.push(format!("- {}", describe_step(step)));
         }
     }
     let numbers: BTreeMap<u32, u32> = pairs
@@ -23,15 +24,15 @@ pub fn diff(old: &Plan, new: &Plan) -> Vec<String> {
         .collect();
     for (step, before) in new.steps.iter().zip(&pairs) {
         match before.and_then(|at| old.steps.get(at)) {
-            None => lines.push(format!("+ {}", line(step))),
+            None => lines.push(format!("+ {}", describe_step(step))),
             Some(before) => lines.extend(changes(before, step, &old.steps, &numbers)),
         }
     }
     lines
 }
 
-/// For each new step the place of the old one that it is, if it was there.
-fn pairs(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
+/// For each new step, the index of the matching old one, if any.
+fn pair_steps(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
     let mut pairs: Vec<Option<usize>> = vec![None; new.len()];
     let says = |a: &Step, b: &Step| {
         a.scene_name == b.scene_name
@@ -53,27 +54,27 @@ fn pairs(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
     pairs
 }
 
-fn line(step: &Step) -> String {
+fn describe_step(step: &Step) -> String {
     let mut line =
         format!("step {} {}: {}", step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
     if !step.expected_tools.is_empty() {
         line.push_str(&format!(" [{}]", named(&step.expected_tools).join(", ")));
     }
-    let after = after(step);
+    let after = describe_dependencies(step);
     if !after.is_empty() {
         line.push_str(&format!(", after {after}"));
     }
     for prepared in &step.prepared_calls {
-        line.push_str(&format!("; {}", call(prepared)));
+        line.push_str(&format!("; {}", describe_call(prepared)));
     }
     line
 }
 
-fn after(step: &Step) -> String {
+fn describe_dependencies(step: &Step) -> String {
     step.depends_on_step.iter().map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What is different in a step; `numbers` are the new numbers of those `old` steps that are still there.
+/// The changes of one step; `numbers` maps the numbers of the remaining `old` steps to their new ones.
 fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>) -> Vec<String> {
     let mut lines = Vec::new();
     let head = format!("~ step {} {}", now.step_number, one_line(&now.scene_name));
@@ -92,17 +93,17 @@ fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>
             signed.chain(removed.iter().map(|tool| format!("-{}", one_line(tool)))).collect();
         lines.push(format!("{head}: tools {}", signed.join(" ")));
     }
-    let calls = |step: &Step| step.prepared_calls.iter().map(call).collect::<Vec<_>>();
+    let calls = |step: &Step| step.prepared_calls.iter().map(describe_call).collect::<Vec<_>>();
     let (were, are) = (calls(before), calls(now));
     if were != are {
         let signed = only_in(&are, &were).into_iter().map(|call| format!("+{call}"));
         let signed = signed.chain(only_in(&were, &are).into_iter().map(|call| format!("-{call}")));
         let told: Vec<String> = signed.collect();
-        // The same calls in another order, or one of them once more.
+        // The same calls in another order, or one of them duplicated.
         let told = if told.is_empty() { are.join(", ") } else { told.join(" ") };
         lines.push(format!("{head}: calls {told}"));
     }
-    // As the numbers are now. A step of the plan that is gone is told as such: another may have its number.
+    // Uses the new numbers. A removed step is marked as such, since another may have its number.
     let moved = |number: u32| match numbers.get(&number) {
         Some(now) => now.to_string(),
         None if old.iter().any(|step| step.step_number == number) => format!("{number}, which is gone"),
@@ -120,7 +121,7 @@ fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>
     lines
 }
 
-fn call(prepared: &PreparedCall) -> String {
+fn describe_call(prepared: &PreparedCall) -> String {
     format!("{} {}", one_line(&prepared.tool), object(&prepared.arguments))
 }
 

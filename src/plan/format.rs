@@ -1,4 +1,4 @@
-//! Plans for people: plain text and Mermaid.
+//! Renders plans for people, as plain text and Mermaid.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,12 +6,12 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::{Plan, PlanStatus, StepStatus, TaskId};
-use crate::unseen::{self, one_line};
+use crate::invisible::{self, one_line};
 
-/// The calls of a plan that are known: by step, each with its tool and its arguments.
+/// The known calls of a plan, by step, each with its tool and arguments.
 pub type KnownCalls = BTreeMap<u32, Vec<(String, Value)>>;
 
-/// The plan as text: a heading, its id and status, then a section a step.
+/// The plan as text: a heading, its id and status, then one section per step.
 pub fn text(
     plan: &Plan,
     objective: &str,
@@ -22,7 +22,7 @@ pub fn text(
     text_with_calls(plan, objective, task, status, steps, &KnownCalls::new())
 }
 
-/// The same, with the arguments of the calls that are known: of each tool the last.
+/// Like [`text`], with the arguments of known calls: the last one of each tool.
 pub fn text_with_calls(
     plan: &Plan,
     objective: &str,
@@ -56,7 +56,7 @@ pub fn text_with_calls(
             if step.expected_tools.first() == Some(tool) {
                 let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
             }
-            // What was really asked for stands before what was prepared.
+            // Calls that were actually requested take precedence over prepared ones.
             if let Some((_, arguments)) = known.iter().rev().find(|(name, _)| name == tool) {
                 let _ = writeln!(out, "Parameters: {}", json(arguments));
                 continue;
@@ -70,13 +70,13 @@ pub fn text_with_calls(
             let _ = writeln!(out, "After: {}", after.join(", "));
         }
         if let Some(status) = steps.get(&step.step_number) {
-            let _ = writeln!(out, "Status: {}", name(status));
+            let _ = writeln!(out, "Status: {}", status_name(status));
         }
     }
     out
 }
 
-/// The plan as a Mermaid flowchart: a box a step, an arrow a dependency.
+/// The plan as a Mermaid flowchart: one box per step, one arrow per dependency.
 pub fn mermaid(plan: &Plan) -> String {
     let mut out = String::from("flowchart TD\n");
     for step in &plan.steps {
@@ -91,22 +91,23 @@ pub fn mermaid(plan: &Plan) -> String {
     out
 }
 
-fn name<T: serde::Serialize>(status: &T) -> String {
+fn status_name<T: serde::Serialize>(status: &T) -> String {
     match serde_json::to_value(status) {
         Ok(serde_json::Value::String(name)) => name,
         _ => String::new(),
     }
 }
 
-/// The same for the arguments of a prepared call.
+/// The arguments of a prepared call as one line of JSON.
 pub(super) fn object(arguments: &Map<String, Value>) -> String {
     json(&Value::Object(arguments.clone()))
 }
 
-/// JSON on one line with its keys in order; what is unseen is escaped, so that it says the same.
+/// JSON on one line with its keys in order. Invisible characters are escaped, so that the text shows
+/// exactly the value.
 fn json(value: &Value) -> String {
-    // The keys of an object are kept in order.
-    unseen::json(&value.to_string())
+    // Serialisation keeps the order of the keys.
+    invisible::escape_json(&value.to_string())
 }
 
 /// Mermaid reads `#name;` inside quoted labels as an entity, `%%{…}%%` anywhere as a directive, and

@@ -1,12 +1,12 @@
-//! Which steps may run, over the graph that `depends_on_step` draws.
+//! Scheduling: which steps may run, given the dependency graph of `depends_on_step`.
 
 use std::collections::BTreeMap;
 
 use super::{Step, StepStatus};
 
-/// The numbers of the steps that may start now, in the order written: pending, with every
-/// dependency completed, at most as many as fit beside those running (`max_parallel`; 0 counts as 1,
-/// since a run that may start nothing would never end).
+/// The numbers of the steps that may start now, in the order written: pending, with every dependency
+/// completed, limited so that at most `max_parallel` steps run at once (0 counts as 1, since otherwise the
+/// run would never end).
 pub fn ready(steps: &[&Step], status: &BTreeMap<u32, StepStatus>, max_parallel: u32) -> Vec<u32> {
     let running = status.values().filter(|s| **s == StepStatus::Running).count();
     let free = (max_parallel.max(1) as usize).saturating_sub(running);

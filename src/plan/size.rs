@@ -1,34 +1,34 @@
-//! How large plans may be that people write, and how much of a plan's history is kept.
+//! Size limits of plans written by people, and of a plan's version history.
 
-use super::{Plan, Problem};
+use super::{Plan, PlanProblem};
 
 /// The largest plan that a person may send, in bytes of its JSON.
 pub const MAX_PLAN_BYTES: usize = 256 * 1024;
 
-/// Most versions of a plan that people's changes may come to.
+/// Most versions of a plan that changes by people may create.
 pub const MAX_VERSIONS: usize = 32;
 
-/// The most that all versions of a plan together may come to, in bytes of their JSON.
+/// The largest total size of all versions of a plan, in bytes of their JSON.
 pub const MAX_VERSIONS_BYTES: usize = 2 * 1024 * 1024;
 
-/// Bytes of the plan's JSON.
-pub fn size(plan: &Plan) -> usize {
-    // A plan always has a JSON form.
+/// The size of the plan's JSON in bytes.
+pub fn json_size(plan: &Plan) -> usize {
+    // Serialising a plan cannot fail.
     serde_json::to_vec(plan).map_or(usize::MAX, |json| json.len())
 }
 
-/// Whether a plan that somebody sends can be taken.
+/// Checks that a plan sent by a person is not too large.
 ///
 /// # Errors
 /// `plan.too_large`.
-pub fn taken(plan: &Plan) -> Result<(), Problem> {
-    let bytes = size(plan);
+pub fn check_size(plan: &Plan) -> Result<(), PlanProblem> {
+    let bytes = json_size(plan);
     if bytes <= MAX_PLAN_BYTES {
         return Ok(());
     }
     let what = format!(
-        "the plan has {bytes} bytes of JSON, and at most {MAX_PLAN_BYTES} are taken: leave out what its tools \
-         can find themselves, or ask for it in several plans"
+        "the plan has {bytes} bytes of JSON, and at most {MAX_PLAN_BYTES} are accepted: omit what its tools \
+         can find themselves, or split it into several plans"
     );
-    Err(Problem::new("plan.too_large", what))
+    Err(PlanProblem::new("plan.too_large", what))
 }

@@ -1,18 +1,18 @@
-//! The closed sets of statuses of plans and steps.
+//! The statuses of plans and steps, and the legal transitions.
 
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a plan stands. What may follow what is told by [`PlanStatus::followed_by`] and nowhere else.
+/// The status of a plan. [`PlanStatus::successors`] is the only definition of legal transitions.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Being made or changed, or made and not asked to run.
+    /// Being made or changed, or made without a request to run it.
     Draft,
-    /// Waits for a person's yes.
+    /// Waits for a person's approval.
     PendingApproval,
     /// May run; nothing has started.
     Approved,
@@ -20,24 +20,24 @@ pub enum PlanStatus {
     Executing,
     /// Every step of the last version completed.
     Completed,
-    /// It ended with a step that did not complete.
+    /// Ended with a step that did not complete.
     Failed,
-    /// A person stopped it.
+    /// Stopped by a person.
     Cancelled,
 }
 
-/// A change of a plan's status that is not in the table.
+/// An illegal change of a plan's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a plan that is {} cannot become {}", from.name(), to.name())]
 pub struct IllegalTransition {
-    /// Where it stands.
+    /// The current status.
     pub from: PlanStatus,
-    /// Where it was to go.
+    /// The requested status.
     pub to: PlanStatus,
 }
 
 impl PlanStatus {
-    /// Every status, in the order of a plan's life.
+    /// Every status, in the order of a plan's life cycle.
     pub const ALL: [PlanStatus; 7] = [
         PlanStatus::Draft,
         PlanStatus::PendingApproval,
@@ -48,9 +48,9 @@ impl PlanStatus {
         PlanStatus::Cancelled,
     ];
 
-    /// The table: what may follow. A change takes an approval back (to `draft`); what has begun ends; what
-    /// has failed can be carried on.
-    pub fn followed_by(self) -> &'static [PlanStatus] {
+    /// The transition table. A change withdraws an approval (back to `draft`), an executing plan ends, and
+    /// a failed plan can be resumed.
+    pub fn successors(self) -> &'static [PlanStatus] {
         use PlanStatus::{Approved, Cancelled, Completed, Draft, Executing, Failed, PendingApproval};
         match self {
             Draft => &[PendingApproval, Approved, Failed, Cancelled],
@@ -62,24 +62,23 @@ impl PlanStatus {
         }
     }
 
-    /// Whether `to` may follow. Staying is no change, and always allowed.
-    pub fn may_become(self, to: PlanStatus) -> bool {
-        self == to || self.followed_by().contains(&to)
+    /// Whether `to` may follow. Keeping the status is always allowed.
+    pub fn can_become(self, to: PlanStatus) -> bool {
+        self == to || self.successors().contains(&to)
     }
 
-    /// The status after the change.
+    /// The status after the transition.
     ///
     /// # Errors
-    /// [`IllegalTransition`] with both names, where the table does not have it.
-    pub fn become_status(self, to: PlanStatus) -> Result<PlanStatus, IllegalTransition> {
-        if self.may_become(to) { Ok(to) } else { Err(IllegalTransition { from: self, to }) }
+    /// [`IllegalTransition`] with both names, if the table does not contain the transition.
+    pub fn transition_to(self, to: PlanStatus) -> Result<PlanStatus, IllegalTransition> {
+        if self.can_become(to) { Ok(to) } else { Err(IllegalTransition { from: self, to }) }
     }
 
-    /// Where the plan stands after an event that gives it the status `told`, where it gives one. A plan that
-    /// is being carried out stays so until it ends, whatever its later versions need; one that is only
-    /// wanted is a draft, and stays one.
+    /// The plan's status after an event that leads to the status `told`, if any. An executing plan stays so
+    /// until it ends, whatever its later versions need. The plan of a plan-only request stays a draft.
     #[must_use]
-    pub fn after(self, told: Option<PlanStatus>, only_wanted: bool) -> PlanStatus {
+    pub fn after_event(self, told: Option<PlanStatus>, only_wanted: bool) -> PlanStatus {
         match told {
             Some(PlanStatus::Approved | PlanStatus::Completed) if only_wanted => self,
             Some(to) if self == PlanStatus::Executing && !to.is_terminal() => self,
@@ -88,7 +87,7 @@ impl PlanStatus {
         }
     }
 
-    /// Its name on the wire and in the store.
+    /// The status's name on the wire and in the store.
     pub fn name(self) -> &'static str {
         match self {
             PlanStatus::Draft => "draft",
@@ -101,12 +100,12 @@ impl PlanStatus {
         }
     }
 
-    /// The status of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The status with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether nothing of the plan is under way or waits.
+    /// Whether the plan has ended.
     pub fn is_terminal(self) -> bool {
         matches!(self, PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled)
     }
@@ -115,7 +114,7 @@ impl PlanStatus {
     pub fn diagram() -> String {
         let mut out = String::from("stateDiagram-v2\n    [*] --> draft\n");
         for from in Self::ALL {
-            for to in from.followed_by() {
+            for to in from.successors() {
                 // Writing into a String cannot fail.
                 let _ = writeln!(out, "    {} --> {}", from.name(), to.name());
             }
@@ -127,30 +126,30 @@ impl PlanStatus {
     }
 }
 
-/// Where a step stands.
+/// The status of a step.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Not started; waits for its dependencies or for a free place.
+    /// Not started; waits for its dependencies or for a free slot.
     Pending,
-    /// Its scene is at work.
+    /// Being executed by its scene.
     Running,
-    /// Done, with a result.
+    /// Completed with a result.
     Completed,
-    /// Ended without what it was for.
+    /// Ended without achieving its purpose.
     Failed,
-    /// Only the user can say what is missing.
+    /// Needs an answer from the user.
     NeedsInput,
-    /// Never started, because a step it depends on did not complete.
+    /// Never started, because a dependency did not complete.
     Blocked,
     /// Stopped by a person or by the run's end.
     Cancelled,
 }
 
 impl StepStatus {
-    /// Whether nothing more happens to the step.
+    /// Whether the step has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, StepStatus::Pending | StepStatus::Running)
     }

@@ -1,4 +1,4 @@
-//! What makes a plan valid, what is repaired, and how plans are shown, hostile words included.
+//! Validation, repair and rendering of plans, including hostile texts.
 
 mod changes;
 mod statuses;
@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::*;
 
-fn known() -> Known {
+fn known() -> KnownScenes {
     let tools = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();
-    Known {
+    KnownScenes {
         scenes: BTreeMap::from([
             ("Weather".to_owned(), tools(&["WeatherForecast_Get", "AddCity"])),
             ("Identity".to_owned(), tools(&["get_user_name"])),
@@ -39,11 +39,14 @@ fn plan(steps: Vec<Step>) -> Plan {
 
 fn codes(plan: &Plan, last: u32, finished: &[u32]) -> Vec<String> {
     let finished = finished.iter().copied().collect();
-    validate(plan, &known(), Limits { max_steps: 10 }, &finished, last).into_iter().map(|p| p.code).collect()
+    validate(plan, &known(), PlanLimits { max_steps: 10 }, &finished, last)
+        .into_iter()
+        .map(|p| p.code)
+        .collect()
 }
 
 #[test]
-fn every_fault_of_a_plan_is_named() {
+fn every_plan_problem_has_a_code() {
     let unknown_scene = Step { scene_name: "Stars".to_owned(), ..step(1, &[]) };
     let unknown_tool = Step { expected_tools: vec!["Fly".to_owned()], ..step(1, &[]) };
     let silent = Step { purpose: "  ".to_owned(), ..step(1, &[]) };
@@ -75,7 +78,7 @@ fn every_fault_of_a_plan_is_named() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let both = plan(vec![
         Step { scene_name: "Stars".to_owned(), ..step(1, &[2]) },
         Step { expected_tools: vec!["Fly".to_owned()], ..step(2, &[1]) },
@@ -84,7 +87,7 @@ fn all_faults_are_told_at_once() {
 }
 
 #[test]
-fn argument_lists_case_repeats_and_restarted_numbers_are_repaired() {
+fn normalise_repairs_argument_lists_case_duplicates_and_numbering() {
     let mut replan = plan(vec![
         Step {
             scene_name: " weather ".to_owned(),
@@ -138,7 +141,7 @@ fn valid() -> impl Strategy<Value = (Plan, u32, BTreeSet<u32>)> {
     })
 }
 
-/// Plans as bad models write them.
+/// Plans as poor models write them.
 fn any_plan() -> impl Strategy<Value = Plan> {
     let number = prop_oneof![6 => 0..8u32, 1 => Just(u32::MAX), 1 => any::<u32>()];
     let name = prop::sample::select(vec![
@@ -184,15 +187,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_reported_on_a_valid_plan_and_nothing_of_it_is_repaired((plan, last, finished) in valid()) {
-        prop_assert_eq!(validate(&plan, &known(), Limits { max_steps: 10 }, &finished, last), Vec::new());
+    fn valid_plan_has_no_problems_and_is_not_changed((plan, last, finished) in valid()) {
+        prop_assert_eq!(validate(&plan, &known(), PlanLimits { max_steps: 10 }, &finished, last), Vec::new());
         let mut repaired = plan.clone();
         normalise(&mut repaired, &known(), last);
         prop_assert_eq!(repaired, plan);
     }
 
     #[test]
-    fn a_valid_plan_with_one_more_arrow_is_valid_or_a_circle(
+    fn valid_plan_with_one_more_dependency_is_valid_or_cyclic(
         (plan, last, finished) in valid(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()
     ) {
         let mut changed = plan.clone();
@@ -209,24 +212,24 @@ proptest! {
             status.extend(next.into_iter().map(|n| (n, StepStatus::Completed)));
         }
         let runs = numbers.iter().all(|n| status[n] == StepStatus::Completed);
-        let problems = structure(&changed, Limits { max_steps: 10 }, &finished, last);
+        let problems = validate_structure(&changed, PlanLimits { max_steps: 10 }, &finished, last);
         prop_assert_eq!(problems.is_empty(), runs, "{:?}", problems);
     }
 
     #[test]
-    fn repairing_twice_is_repairing_once_and_no_plan_breaks_the_checks(plan in any_plan(), last in 0..9u32) {
+    fn normalise_is_idempotent_and_validation_never_panics(plan in any_plan(), last in 0..9u32) {
         let mut once = plan;
         normalise(&mut once, &known(), last);
         let mut twice = once.clone();
         normalise(&mut twice, &known(), last);
         prop_assert_eq!(&once, &twice);
-        let _ = validate(&once, &known(), Limits { max_steps: 3 }, &BTreeSet::new(), u32::MAX);
+        let _ = validate(&once, &known(), PlanLimits { max_steps: 3 }, &BTreeSet::new(), u32::MAX);
         let again: Plan = serde_json::from_str(&serde_json::to_string(&once).unwrap()).unwrap();
         prop_assert_eq!(&again, &once);
     }
 
     #[test]
-    fn no_purpose_breaks_out_of_its_line_or_its_label(purpose in any::<String>(), scene in any::<String>()) {
+    fn purpose_never_escapes_its_line_or_label(purpose in any::<String>(), scene in any::<String>()) {
         let hostile = plan(vec![Step { purpose, scene_name: scene, ..step(1, &[]) }]);
         let drawn = mermaid(&hostile);
         prop_assert_eq!(drawn.lines().count(), 2);
@@ -239,7 +242,7 @@ proptest! {
 }
 
 #[test]
-fn a_plan_is_told_as_text_and_drawn_as_mermaid() {
+fn plan_is_rendered_as_text_and_mermaid() {
     let mut shown = plan(vec![
         step(1, &[]),
         Step {
@@ -266,7 +269,7 @@ fn a_plan_is_told_as_text_and_drawn_as_mermaid() {
     ]);
     let statuses = BTreeMap::new();
     let task = TaskId(Uuid::nil());
-    // What was asked for stands before what was prepared, and what was prepared where nothing was.
+    // Requested calls take precedence over prepared ones, which are shown where nothing was requested.
     for (at, tool, arguments) in [
         (0, "WeatherForecast_Get", json!({"city": "Turin"})),
         (2, "WeatherForecast_Get", json!({"days": 1, "city": "Turin"})),
@@ -281,7 +284,7 @@ fn a_plan_is_told_as_text_and_drawn_as_mermaid() {
 }
 
 #[test]
-fn hostile_names_stay_inside_their_lines_and_labels() {
+fn hostile_names_never_escape_their_lines_and_labels() {
     let purpose = "x\"]\n click s1 \"javascript:alert(1)\" %%{init: {'securityLevel': 'loose'}}%% <img src=x> &lt;b&gt; #quot; `md`\nStatus: completed";
     let hostile = plan(vec![Step {
         scene_name: "Weather\u{1b}[31m\nStatus: completed".to_owned(),

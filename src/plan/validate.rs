@@ -1,5 +1,5 @@
-//! What makes a plan valid. A plan that fails is never run in part: it goes back to its maker with
-//! every problem named.
+//! Validation of plans. An invalid plan is never executed in part: it is returned to its author with every
+//! problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,47 +9,45 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, Step};
 
-/// The scenes there are and the names of their tools: what a plan may speak of.
+/// The known scenes and the names of their tools: what a plan may refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownScenes {
     /// Scene name to the names of its tools.
     pub scenes: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// The bounds a plan is held to.
+/// The limits of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PlanLimits {
     /// Most steps that one plan may have (`planning.max_steps`).
     pub max_steps: u32,
 }
 
-/// How far step numbers may run ahead of those used so far: gaps are allowed, but a number that a
-/// maker made up may not use up the numbers of the re-plans to come.
+/// How far step numbers may be ahead of those used so far. Gaps are allowed, but an arbitrarily high number
+/// must not use up the numbers of later replans.
 const MAX_AHEAD: u32 = 1000;
 
-/// One thing that is wrong with a plan, told so that its maker can mend it.
+/// One problem of a plan, described so that its author can fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct PlanProblem {
     /// Stable code, such as `plan.unknown_scene`.
     pub code: String,
     /// What is wrong, where, and what would be right.
     pub message: String,
 }
 
-impl Problem {
+impl PlanProblem {
     /// A problem with its stable code and its message.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into() }
     }
 }
 
-/// Repairs what can be understood in one way only: argument lists behind tool names
-/// (`get_weather(city)`), scene and tool names in another case, repeats among `expected_tools`, prepared
-/// arguments that are null, and
-/// numbers that start again (`last` is the highest number used so far) or start from 0: all are moved
-/// so that the first is `last + 1`, with the references among the new steps. Doing it twice changes
-/// nothing more.
-pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
+/// Repairs unambiguous mistakes: argument lists after tool names (`get_weather(city)`), scene and tool
+/// names in another case, duplicates in `expected_tools`, null prepared arguments, and step numbers that
+/// restart or begin at 0. Such numbers are shifted so that the first is `last + 1` (`last` is the highest
+/// number used so far), together with the references among the new steps. Idempotent.
+pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
     let numbers: BTreeSet<u32> = plan.steps.iter().map(|s| s.step_number).collect();
     let shift = match numbers.first() {
         Some(first) if *first <= last => last.saturating_add(1) - first,
@@ -62,7 +60,7 @@ pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
             .iter()
             .map(|d| if numbers.contains(&d) { d.saturating_add(shift) } else { d })
             .collect();
-        if let Some(name) = only_match(known.scenes.keys(), &step.scene_name) {
+        if let Some(name) = unique_match(known.scenes.keys(), &step.scene_name) {
             step.scene_name = name;
         }
         let tools = known.scenes.get(&step.scene_name);
@@ -71,7 +69,7 @@ pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
         for written in &step.expected_tools {
             let bare = written.split('(').next().unwrap_or(written).trim();
             let name =
-                tools.and_then(|tools| only_match(tools.iter(), bare)).unwrap_or_else(|| bare.to_owned());
+                tools.and_then(|tools| unique_match(tools.iter(), bare)).unwrap_or_else(|| bare.to_owned());
             if seen.insert(name.clone()) {
                 expected.push(name);
             }
@@ -79,17 +77,17 @@ pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
         step.expected_tools = expected;
         for prepared in &mut step.prepared_calls {
             let bare = prepared.tool.split('(').next().unwrap_or_default().trim();
-            if let Some(name) = only_match(step.expected_tools.iter(), bare) {
+            if let Some(name) = unique_match(step.expected_tools.iter(), bare) {
                 prepared.tool = name;
             }
-            // Models say null for what they do not know.
+            // Models write null for unknown values.
             prepared.arguments.retain(|_, value| !value.is_null());
         }
     }
 }
 
-/// The one name that equals `written` but for case and surrounding blanks.
-fn only_match<'a>(names: impl Iterator<Item = &'a String>, written: &str) -> Option<String> {
+/// The only name that equals `written` apart from case and surrounding whitespace.
+fn unique_match<'a>(names: impl Iterator<Item = &'a String>, written: &str) -> Option<String> {
     let written = written.trim();
     let mut found = names.filter(|name| name.eq_ignore_ascii_case(written));
     match (found.next(), found.next()) {
@@ -98,32 +96,38 @@ fn only_match<'a>(names: impl Iterator<Item = &'a String>, written: &str) -> Opt
     }
 }
 
-/// Every problem of `plan`: its [`structure`], and names that do not exist. Empty when it may run.
+/// All problems of `plan`: those of its [structure](validate_structure), and unknown names. Empty if it may
+/// run.
 pub fn validate(
     plan: &Plan,
-    known: &Known,
-    limits: Limits,
+    known: &KnownScenes,
+    limits: PlanLimits,
     finished: &BTreeSet<u32>,
     last: u32,
-) -> Vec<Problem> {
-    let mut problems = structure(plan, limits, finished, last);
+) -> Vec<PlanProblem> {
+    let mut problems = validate_structure(plan, limits, finished, last);
     for step in &plan.steps {
-        names(step, known, &mut problems);
+        check_names(step, known, &mut problems);
     }
     problems
 }
 
-/// The problems that can be told without a catalogue: agreement of `needs_execution` and `steps`,
-/// their number, their numbering and their dependencies. `finished` are the numbers of completed
-/// steps of earlier versions: a re-plan may depend on them and may not reuse any number up to `last`.
-pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u32) -> Vec<Problem> {
+/// The problems that can be detected without a catalogue: consistency of `needs_execution` and `steps`,
+/// their count, their numbering and their dependencies. `finished` are the numbers of completed steps of
+/// earlier versions: a replan may depend on them, and may not reuse any number up to `last`.
+pub fn validate_structure(
+    plan: &Plan,
+    limits: PlanLimits,
+    finished: &BTreeSet<u32>,
+    last: u32,
+) -> Vec<PlanProblem> {
     let mut problems = Vec::new();
     match (plan.needs_execution, plan.steps.is_empty()) {
-        (true, true) => problems.push(Problem::new(
+        (true, true) => problems.push(PlanProblem::new(
             "plan.no_steps",
             "needs_execution is true but steps is empty: give at least one step, or set needs_execution to false",
         )),
-        (false, false) => problems.push(Problem::new(
+        (false, false) => problems.push(PlanProblem::new(
             "plan.steps_without_execution",
             format!(
                 "needs_execution is false but there are {} steps: set needs_execution to true, or give no steps",
@@ -133,7 +137,7 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
         _ => {}
     }
     if plan.steps.len() > limits.max_steps as usize {
-        problems.push(Problem::new(
+        problems.push(PlanProblem::new(
             "plan.too_many_steps",
             format!("{} steps, but at most {} are allowed", plan.steps.len(), limits.max_steps),
         ));
@@ -142,14 +146,14 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
     for step in &plan.steps {
         let n = step.step_number;
         if n == 0 {
-            problems.push(Problem::new("plan.bad_number", "step_number 0: steps are numbered from 1"));
+            problems.push(PlanProblem::new("plan.bad_number", "step_number 0: steps are numbered from 1"));
         } else if n > last.saturating_add(MAX_AHEAD) {
-            problems.push(Problem::new(
+            problems.push(PlanProblem::new(
                 "plan.bad_number",
                 format!("step_number {n} is too high: number the steps from {}", last.saturating_add(1)),
             ));
         } else if n <= last {
-            problems.push(Problem::new(
+            problems.push(PlanProblem::new(
                 "plan.used_number",
                 format!(
                     "step_number {n} was used by an earlier version: new steps start at {}",
@@ -157,16 +161,17 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
                 ),
             ));
         } else if !numbers.insert(n) {
-            problems.push(Problem::new("plan.repeated_number", format!("step_number {n} is used twice")));
+            problems.push(PlanProblem::new("plan.repeated_number", format!("step_number {n} is used twice")));
         }
     }
     for step in &plan.steps {
         for dependency in step.depends_on_step.iter() {
             let n = step.step_number;
             if dependency == n {
-                problems.push(Problem::new("plan.self_dependency", format!("step {n} depends on itself")));
+                problems
+                    .push(PlanProblem::new("plan.self_dependency", format!("step {n} depends on itself")));
             } else if !numbers.contains(&dependency) && !finished.contains(&dependency) {
-                problems.push(Problem::new(
+                problems.push(PlanProblem::new(
                     "plan.unknown_dependency",
                     format!(
                         "step {n} depends on step {dependency}, which does not exist or did not complete"
@@ -175,27 +180,27 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
             }
         }
     }
-    problems.extend(circles(plan));
+    problems.extend(find_cycles(plan));
     problems
 }
 
-fn names(step: &Step, known: &Known, problems: &mut Vec<Problem>) {
+fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>) {
     let n = step.step_number;
     if step.purpose.trim().is_empty() {
-        problems.push(Problem::new(
+        problems.push(PlanProblem::new(
             "plan.no_purpose",
             format!("step {n} has no purpose: say what the scene is to do"),
         ));
     }
     for prepared in step.prepared_calls.iter().filter(|call| !step.expected_tools.contains(&call.tool)) {
-        problems.push(Problem::new(
+        problems.push(PlanProblem::new(
             "plan.prepared_tool",
             format!("step {n} prepares a call of {:?}, which is not among its expected_tools", prepared.tool),
         ));
     }
     let Some(tools) = known.scenes.get(&step.scene_name) else {
         let all: Vec<&str> = known.scenes.keys().map(String::as_str).collect();
-        problems.push(Problem::new(
+        problems.push(PlanProblem::new(
             "plan.unknown_scene",
             format!("step {n}: there is no scene {:?}; the scenes are {}", step.scene_name, all.join(", ")),
         ));
@@ -204,7 +209,7 @@ fn names(step: &Step, known: &Known, problems: &mut Vec<Problem>) {
     for tool in &step.expected_tools {
         if !tools.contains(tool) {
             let all: Vec<&str> = tools.iter().map(String::as_str).collect();
-            problems.push(Problem::new(
+            problems.push(PlanProblem::new(
                 "plan.unknown_tool",
                 format!(
                     "step {n}: scene {} has no tool {tool:?}; its tools are {}",
@@ -216,8 +221,8 @@ fn names(step: &Step, known: &Known, problems: &mut Vec<Problem>) {
     }
 }
 
-/// One problem for each group of steps that wait for one another in a circle.
-fn circles(plan: &Plan) -> Vec<Problem> {
+/// One problem for each dependency cycle.
+fn find_cycles(plan: &Plan) -> Vec<PlanProblem> {
     let mut graph = DiGraphMap::<u32, ()>::new();
     for step in &plan.steps {
         graph.add_node(step.step_number);
@@ -236,7 +241,7 @@ fn circles(plan: &Plan) -> Vec<Problem> {
         .into_iter()
         .map(|group| {
             let list: Vec<String> = group.iter().map(u32::to_string).collect();
-            Problem::new(
+            PlanProblem::new(
                 "plan.circular",
                 format!("steps {} depend on one another in a circle", list.join(", ")),
             )

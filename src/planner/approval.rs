@@ -1,29 +1,33 @@
-//! Who has to be asked before a plan is carried out or a write is done, and what exactly a yes covers.
+//! Which plans and writes need an approval, and what exactly an approval covers.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::plan::{Plan, PreparedCall, Problem, Step, StepStatus};
+use crate::plan::{Plan, PlanProblem, PreparedCall, Step, StepStatus};
 use crate::run::{
-    Approval, AskFor, CallState, CallStatus, Decision, Effect, Event, Matter, NOT_PUT, Needed, PlanMade,
-    RunState, canonical_json, exact_json, shows_call,
+    Approval, ApprovalScope, ApprovalSubject, CallState, CallStatus, Decision, Effect, Event, NO_APPROVAL,
+    PlanMade, RequiredApproval, RunState, canonical_json, exact_json, shows_call,
 };
 use crate::scene::{Catalogue, SceneTool, ToolApproval, arguments};
 
-/// What stands for a tool that the catalogue does not have.
+/// Placeholder for a tool that is not in the catalogue.
 const GONE: &str = "gone";
 
 /// `made` with the approval that it needs.
 pub(crate) fn with_approval(state: &RunState, catalogue: &Catalogue, mut made: PlanMade) -> PlanMade {
-    made.approval = plan_needs(state, catalogue, &made);
+    made.approval = required_plan_approval(state, catalogue, &made);
     made
 }
 
-/// Why a person has to approve a plan, if one has to, and what a yes covers. A plan of the embedded rules
-/// in place of failed models may read; each of its writes is asked about by itself, with its arguments.
-pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> Option<Needed> {
+/// The approval that a plan needs, if any, and what it covers. A fallback plan may read without approval;
+/// each of its writes needs a separate approval with its arguments.
+pub fn required_plan_approval(
+    state: &RunState,
+    catalogue: &Catalogue,
+    made: &PlanMade,
+) -> Option<RequiredApproval> {
     if !made.plan.needs_execution || state.is_plan_only() || state.is_dry_run() {
         return None;
     }
@@ -31,9 +35,9 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
     let policy = state.settings().approval.plans;
     for (step, tool) in writes(catalogue, &made.plan) {
         let asked = match policy {
-            AskFor::Never => false,
-            AskFor::Writes => true,
-            AskFor::Declared => tool.approval.of_plans(),
+            ApprovalScope::Never => false,
+            ApprovalScope::Writes => true,
+            ApprovalScope::Declared => tool.approval.requires_plan_approval(),
         };
         if asked {
             why.push(format!("step {}: {} of {} writes", step.step_number, tool.name, step.scene_name));
@@ -42,8 +46,8 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
     if state.queued.as_ref().is_some_and(|queued| queued.require_approval) {
         why.push("the request asks for it".to_owned());
     }
-    // A change of what somebody had to approve is theirs to approve, too.
-    let changed = matches!(made.cause, crate::run::Cause::Edit | crate::run::Cause::Feedback);
+    // A change of a plan that needed approval needs approval, too.
+    let changed = matches!(made.cause, crate::run::PlanCause::Edit | crate::run::PlanCause::Feedback);
     if why.is_empty() && changed {
         why.push("the plan was changed".to_owned());
     }
@@ -51,37 +55,39 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
         return None;
     }
     let tools = definitions(catalogue, &made.plan);
-    Some(Needed { hash: plan_hash(made.version, &made.plan, &tools), why, tools })
+    Some(RequiredApproval { hash: plan_hash(made.version, &made.plan, &tools), why, tools })
 }
 
-/// The same for a call that a step asks for: `by_rules` says that the embedded rules asked for it in place
-/// of failed models.
+/// The approval that a requested call needs, if any. `by_rules` says that the embedded rules requested it
+/// in place of failed models.
 ///
-/// A yes to the plan covers exactly the writes whose arguments were shown in it. Any other write of such a
-/// plan is asked about by itself, but where the tool says that the plan's yes is enough.
-pub(crate) fn call_needs(
+/// The plan's approval covers exactly the writes whose arguments it showed. Any other write of such a plan
+/// needs a separate approval, unless its tool declares that the plan's approval suffices.
+pub(crate) fn required_call_approval(
     state: &RunState,
     step: &Step,
     tool: &SceneTool,
     arguments: &Value,
     occurrence: u32,
     by_rules: bool,
-) -> Option<Needed> {
+) -> Option<RequiredApproval> {
     if tool.effect != Effect::Write {
         return None;
     }
     let scene = &step.scene_name;
-    // A yes to the plan was a yes to the tools as they were.
+    // The plan's approval covers the tools only as they were.
     let approved = state.approval_of_step(step.step_number);
     let before = approved.and_then(|put| put.needed.tools.get(&format!("{scene}.{}", tool.name)));
     let another = before.is_some_and(|before| *before != definition(tool));
     let unshown = before.is_some() && !shows_call(step, &tool.name, arguments, occurrence);
     let policy = state.settings().approval.calls;
     let asked = match policy {
-        AskFor::Never => false,
-        AskFor::Writes => before.is_none() || unshown,
-        AskFor::Declared if before.is_some() => unshown && (by_rules || tool.approval != ToolApproval::Plan),
-        AskFor::Declared => tool.approval.of_calls() || by_rules,
+        ApprovalScope::Never => false,
+        ApprovalScope::Writes => before.is_none() || unshown,
+        ApprovalScope::Declared if before.is_some() => {
+            unshown && (by_rules || tool.approval != ToolApproval::Plan)
+        }
+        ApprovalScope::Declared => tool.approval.requires_call_approval() || by_rules,
     };
     if !asked && !another {
         return None;
@@ -96,11 +102,11 @@ pub(crate) fn call_needs(
         why.push("it was asked for without the configured models, which could not be used".to_owned());
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
-    Some(Needed { hash: call_hash(arguments, &tools), why, tools })
+    Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools })
 }
 
-/// What is wrong with the calls that a plan prepares, as far as their arguments are known.
-pub(super) fn unfit_calls(catalogue: &Catalogue, plan: &Plan) -> Vec<Problem> {
+/// The problems of a plan's prepared calls, as far as their arguments are known.
+pub(super) fn unfit_calls(catalogue: &Catalogue, plan: &Plan) -> Vec<PlanProblem> {
     let mut problems = Vec::new();
     for step in &plan.steps {
         problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
@@ -108,9 +114,9 @@ pub(super) fn unfit_calls(catalogue: &Catalogue, plan: &Plan) -> Vec<Problem> {
     problems
 }
 
-fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option<Problem> {
+fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option<PlanProblem> {
     let tool = catalogue.get(&step.scene_name)?.tool(&call.tool)?;
-    let wrong = arguments::check_known(tool, &call.arguments);
+    let wrong = arguments::check_partial(tool, &call.arguments);
     if wrong.is_empty() {
         return None;
     }
@@ -120,10 +126,10 @@ fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option
         call.tool,
         wrong.join("\n- ")
     );
-    Some(Problem::new("plan.prepared_arguments", what))
+    Some(PlanProblem::new("plan.prepared_arguments", what))
 }
 
-/// Whether a person may have to approve the plan that is to be made: then it is to say what is known of its
+/// Whether the plan being made may need approval, so that it should include the known arguments of its
 /// writes.
 pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
     if state.is_plan_only() || state.is_dry_run() {
@@ -133,19 +139,19 @@ pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
     let asks = state.queued.as_ref().is_some_and(|queued| queued.require_approval);
     let declared = || {
         let mut tools = catalogue.iter().flat_map(|scene| &scene.tools);
-        tools.any(|tool| tool.effect == Effect::Write && tool.approval.of_plans())
+        tools.any(|tool| tool.effect == Effect::Write && tool.approval.requires_plan_approval())
     };
     changed
         || asks
         || match state.settings().approval.plans {
-            AskFor::Never => false,
-            AskFor::Writes => true,
-            AskFor::Declared => declared(),
+            ApprovalScope::Never => false,
+            ApprovalScope::Writes => true,
+            ApprovalScope::Declared => declared(),
         }
 }
 
-/// An approval that does not hold any more, since the tools it covers have changed.
-pub fn lapsed(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
+/// The event for an approval that lapsed because the tools it covers have changed.
+pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
     if state.status.is_terminal() {
         return None;
     }
@@ -154,23 +160,23 @@ pub fn lapsed(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
         && !matches!(put.decided, Some((Decision::No, _)))
     {
         let now = definitions(catalogue, &made.plan);
-        let why = changed(&put.needed.tools, &now);
+        let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() {
             let hash = plan_hash(made.version, &made.plan, &now);
-            let needed = Needed { hash, why: put.needed.why.clone(), tools: now };
+            let needed = RequiredApproval { hash, why: put.needed.why.clone(), tools: now };
             return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed, edited: None });
         }
     }
     for (approval, put) in state.approvals.iter().filter(|(_, put)| !put.lapsed) {
-        let Matter::Call { call: number } = put.matter else { continue };
+        let ApprovalSubject::Call { call: number } = put.matter else { continue };
         let Some(call) = state.calls.get(&number).filter(|call| call.status == CallStatus::Requested) else {
             continue;
         };
         let now = BTreeMap::from([(key(call), definition_of(catalogue, &call.scene, &call.requested.tool))]);
-        let why = changed(&put.needed.tools, &now);
+        let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() && !matches!(put.decided, Some((Decision::No, _))) {
             let hash = call_hash(&call.requested.arguments, &now);
-            let needed = Needed { hash, why: put.needed.why.clone(), tools: now };
+            let needed = RequiredApproval { hash, why: put.needed.why.clone(), tools: now };
             return Some(Event::ApprovalLapsed {
                 approval: *approval,
                 matter: put.matter,
@@ -180,19 +186,19 @@ pub fn lapsed(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
             });
         }
     }
-    lapsed_unasked(state, catalogue)
+    lapsed_plan_coverage(state, catalogue)
 }
 
-/// A write that has not begun and about which nobody was asked by itself, since a yes to its plan, or to an
-/// equal call, covers it: with another tool it is covered no more.
-fn lapsed_unasked(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
+/// The same for a write that has not begun and has no approval of its own, because the approval of its plan
+/// or of an equal call covers it.
+fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
     let asked = |number: u32| {
-        let about = |put: &Approval| put.matter == Matter::Call { call: number } && !put.lapsed;
+        let about = |put: &Approval| put.matter == ApprovalSubject::Call { call: number } && !put.lapsed;
         state.approvals.values().any(about)
     };
     for (number, call) in &state.calls {
         let waits = call.status == CallStatus::Requested && call.requested.effect == Effect::Write;
-        // What undoes a write is nobody's to approve.
+        // A compensating call needs no approval.
         if !waits || call.undoes.is_some() || call.requested.problem.is_some() || asked(*number) {
             continue;
         }
@@ -201,14 +207,14 @@ fn lapsed_unasked(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
         let Some(was) = own.or(of_plan).and_then(|tools| tools.get(&key(call))) else { continue };
         let before = BTreeMap::from([(key(call), was.clone())]);
         let now = BTreeMap::from([(key(call), definition_of(catalogue, &call.scene, &call.requested.tool))]);
-        let why = changed(&before, &now);
+        let why = changed_tools(&before, &now);
         if !why.is_empty() {
             let hash = call_hash(&call.requested.arguments, &now);
             let told = format!("{} of {} writes", call.requested.tool, call.scene);
             let other = "it has another definition than when it was approved".to_owned();
-            let needed = Needed { hash, why: vec![told, other], tools: now };
-            let matter = Matter::Call { call: *number };
-            return Some(Event::ApprovalLapsed { approval: NOT_PUT, matter, why, needed, edited: None });
+            let needed = RequiredApproval { hash, why: vec![told, other], tools: now };
+            let matter = ApprovalSubject::Call { call: *number };
+            return Some(Event::ApprovalLapsed { approval: NO_APPROVAL, matter, why, needed, edited: None });
         }
     }
     None
@@ -218,8 +224,8 @@ fn key(call: &CallState) -> String {
     format!("{}.{}", call.scene, call.requested.tool)
 }
 
-/// What is different in the tools, for people.
-fn changed(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
+/// The changed tools, for people.
+fn changed_tools(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
     let mut lines = Vec::new();
     for (tool, hash) in before {
         match now.get(tool).map(String::as_str) {
@@ -262,7 +268,7 @@ fn definition_of(catalogue: &Catalogue, scene: &str, tool: &str) -> String {
     catalogue.get(scene).and_then(|scene| scene.tool(tool)).map_or_else(|| GONE.to_owned(), definition)
 }
 
-/// A tool's definition: everything that models and people are told of it, and what it calls.
+/// A hash of a tool's definition: everything that models and people see of it, and what it calls.
 pub(super) fn definition(tool: &SceneTool) -> String {
     hash(&serde_json::to_value(tool).unwrap_or_default())
 }
@@ -280,9 +286,8 @@ fn hash(value: &Value) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What stands against carrying out the plan in force, as can be known before its first step. Empty where
-/// nothing does.
-pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<Problem> {
+/// The problems of the plan in force that can be detected before its first step. Empty if it may begin.
+pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<PlanProblem> {
     let Some(made) = state.plan() else { return Vec::new() };
     let mut problems = Vec::new();
     let ours =
@@ -290,16 +295,16 @@ pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<Problem> {
     for step in made.plan.steps.iter().filter(ours) {
         let Some(scene) = catalogue.get(&step.scene_name) else {
             let what = format!("step {}: the scene {} is not loaded", step.step_number, step.scene_name);
-            problems.push(Problem::new("preflight.scene", what));
+            problems.push(PlanProblem::new("preflight.scene", what));
             continue;
         };
         for tool in &step.expected_tools {
             if scene.tool(tool).is_none() {
                 let what = format!("step {}: {} has no tool {tool}", step.step_number, step.scene_name);
-                problems.push(Problem::new("preflight.tool", what));
+                problems.push(PlanProblem::new("preflight.tool", what));
             }
         }
-        // A tool may be another than when the plan was made.
+        // A tool may have changed since the plan was made.
         problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
     }
     problems

@@ -1,130 +1,133 @@
-//! What people may have done to a run's plan: each command as the events that carry it out, or why it
-//! cannot be carried out.
+//! Commands of people about a run's plan: each yields the events that execute it, or a refusal.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::approval::{call_hash, lapsed, plan_needs, unfit_calls};
-use super::given::invalid;
+use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
+use super::supplied_plan::invalid_plan_fault;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
-    CallStatus, Cause, Decision, EditedCall, Event, Fault, Maker, Matter, Needed, PlanMade, RunState,
-    RunStatus, call_key,
+    ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade, PlanMaker,
+    RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
-/// Longest feedback and notes, in characters.
-const MAX_WORDS: usize = 8_000;
+/// Longest feedback or note, in characters.
+const MAX_NOTE_CHARS: usize = 8_000;
 
-/// What somebody wants done with a run.
+/// A person's command about a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
     /// Who.
     pub by: String,
-    /// In their own words, why.
+    /// The person's reason.
     pub note: Option<String>,
     /// What.
-    pub wish: Wish,
-    /// Whether what they say it with may not approve what they asked for themselves.
+    pub action: CommandAction,
+    /// Whether the person's API key may not approve the person's own requests.
     pub no_own_approval: bool,
-    /// Whether keys tell who they are. Then a change of what somebody else asked for is not approved by
-    /// whoever made it, and one of a call's arguments is put to people anew.
-    pub keyed: bool,
+    /// Whether people are authenticated by API keys. Then editors cannot approve their changes to another
+    /// person's request, and edited arguments of a call need a new approval.
+    pub is_authenticated: bool,
 }
 
-/// What is wanted.
+/// The kind of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wish {
-    /// To approve the plan in force. With `hold` it does not begin yet; said again without, it begins.
+pub enum CommandAction {
+    /// Approve the plan in force. With `hold` it does not begin yet; repeating the command without `hold`
+    /// releases it.
     Approve {
-        /// The version that was seen; this or the hash has to be said of a plan with several versions.
+        /// The version that was seen. A plan with several versions needs this or the hash.
         version: Option<u32>,
         /// The hash that was seen.
         hash: Option<String>,
         /// Only approve.
         hold: bool,
     },
-    /// To decide what was put to a person.
+    /// Decide a requested approval.
     Decide {
         /// The approval's ordinal in the run.
         approval: u32,
-        /// What is said.
-        choice: Choice,
-        /// The hash that was seen, where the client says.
+        /// The decision.
+        choice: ApproverChoice,
+        /// The hash that was seen, if the client sent it.
         hash: Option<String>,
     },
-    /// To have the plan changed by the planner, in these words.
+    /// Have the planner change the plan as described.
     Modify {
-        /// The words.
+        /// The description of the change.
         words: String,
-        /// The version that was seen, where the client says.
+        /// The version that was seen, if the client sent it.
         version: Option<u32>,
     },
-    /// To put this plan in its place.
+    /// Replace the plan with this one.
     Edit {
         /// The plan.
         plan: Plan,
-        /// The version that was seen, where the client says.
+        /// The version that was seen, if the client sent it.
         version: Option<u32>,
     },
-    /// To carry a run on that failed, was done in part, or was put aside.
+    /// Resume a run that failed, completed in part, or was quarantined.
     Reopen,
-    /// To stop.
+    /// Cancel the run.
     Cancel,
-    /// Nobody has decided in time.
+    /// The approval expired without a decision.
     Expire {
         /// The approval's ordinal in the run.
         approval: u32,
     },
 }
 
-/// What can be said of what was put to a person.
+/// The possible decisions about a requested approval.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Choice {
-    /// It may be done.
+pub enum ApproverChoice {
+    /// Approve it.
     Yes,
-    /// It is not to be done.
+    /// Refuse it.
     No,
-    /// It may be done with these arguments.
+    /// Approve it with these arguments.
     Edited(Value),
     /// The write was done.
     Done,
     /// The write was not done.
     NotDone,
-    /// The write is to be tried again.
+    /// The write is to be retried.
     Again,
 }
 
-/// Why a command is not carried out, and what its client had not seen.
+/// Why a command is refused, and what its client had not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// A stable code, and words.
+pub struct CommandRefusal {
+    /// A stable code and a message.
     pub fault: Fault,
-    /// What is different from what the client had seen, a line each.
+    /// The changes since what the client had seen, one line each.
     pub difference: Vec<String>,
-    /// What has to be recorded all the same: an approval that does not count any more.
-    pub record: Option<Box<Lapse>>,
+    /// An event that has to be recorded nevertheless: an approval that lapsed.
+    pub record: Option<Box<LapseEvent>>,
 }
 
-/// An event that a refusal brings about.
+/// An event that has to be recorded together with a refusal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lapse(pub Event);
+pub struct LapseEvent(pub Event);
 
-impl Eq for Lapse {}
+impl Eq for LapseEvent {}
 
-/// The events that carry `command` out, in order.
+/// The events that execute `command`, in order.
 ///
 /// # Errors
-/// [`Refused`] with why not: the run has ended, it was decided before, what was seen is not what there is,
-/// arguments do not fit, or the one who asks may not.
-pub fn command(state: &RunState, catalogue: &Catalogue, command: &Command) -> Result<Vec<Event>, Refused> {
-    let events = carried_out(state, catalogue, command)?;
-    // What stands against it for reasons that are the machine's alone: it is being cancelled, it is about
-    // to end.
+/// [`CommandRefusal`] with the reason: the run has ended, it was decided before, the client has not seen
+/// the current version, arguments are invalid, or the person is not allowed to.
+pub fn events_for_command(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+) -> Result<Vec<Event>, CommandRefusal> {
+    let events = command_events(state, catalogue, command)?;
+    // Reasons that only the state machine knows: the run is being cancelled or about to end.
     let mut after = std::borrow::Cow::Borrowed(state);
     for (at, event) in events.iter().enumerate() {
-        after.check(event).map_err(|illegal| refused("run.not_now", illegal.to_string()))?;
+        after.check(event).map_err(|illegal| refusal("run.not_now", illegal.to_string()))?;
         if at + 1 < events.len() {
             after.to_mut().apply_checked(event);
         }
@@ -132,26 +135,30 @@ pub fn command(state: &RunState, catalogue: &Catalogue, command: &Command) -> Re
     Ok(events)
 }
 
-fn carried_out(state: &RunState, catalogue: &Catalogue, command: &Command) -> Result<Vec<Event>, Refused> {
-    let too_long = |text: &str| text.chars().count() > MAX_WORDS;
+fn command_events(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+) -> Result<Vec<Event>, CommandRefusal> {
+    let too_long = |text: &str| text.chars().count() > MAX_NOTE_CHARS;
     if command.note.as_deref().is_some_and(too_long) {
-        return Err(refused(
+        return Err(refusal(
             "approval.note_too_long",
-            format!("the note has more than {MAX_WORDS} characters"),
+            format!("the note has more than {MAX_NOTE_CHARS} characters"),
         ));
     }
-    match &command.wish {
-        Wish::Approve { version, hash, hold } => {
+    match &command.action {
+        CommandAction::Approve { version, hash, hold } => {
             approve(state, catalogue, command, *version, hash.as_deref(), *hold)
         }
-        Wish::Decide { approval, choice, hash } => {
+        CommandAction::Decide { approval, choice, hash } => {
             decide(state, catalogue, command, *approval, choice, hash.as_deref())
         }
-        Wish::Expire { approval } => expire(state, *approval),
-        Wish::Modify { words, version } => {
+        CommandAction::Expire { approval } => expire(state, *approval),
+        CommandAction::Modify { words, version } => {
             if words.trim().is_empty() || too_long(words) {
-                let what = format!("say in 1 to {MAX_WORDS} characters what is to change");
-                return Err(refused("plan.no_feedback", what));
+                let what = format!("say in 1 to {MAX_NOTE_CHARS} characters what is to change");
+                return Err(refusal("plan.no_feedback", what));
             }
             may_change(state, *version)?;
             has_room(state, 0)?;
@@ -162,15 +169,15 @@ fn carried_out(state: &RunState, catalogue: &Catalogue, command: &Command) -> Re
                 words: words.trim().to_owned(),
             }])
         }
-        Wish::Edit { plan, version } => {
+        CommandAction::Edit { plan, version } => {
             may_change(state, *version)?;
-            plan::taken(plan).map_err(|problem| refused(&problem.code, problem.message))?;
-            has_room(state, plan::size(plan))?;
+            plan::check_size(plan).map_err(|problem| refusal(&problem.code, problem.message))?;
+            has_room(state, plan::json_size(plan))?;
             edit(state, catalogue, command, plan).map(|event| vec![event])
         }
-        Wish::Reopen => reopen(state, &command.by).map(|event| vec![event]),
-        Wish::Cancel if state.status.is_terminal() => Err(ended(state)),
-        Wish::Cancel => Ok(vec![Event::CancelRequested {
+        CommandAction::Reopen => reopen(state, &command.by).map(|event| vec![event]),
+        CommandAction::Cancel if state.status.is_terminal() => Err(run_ended(state)),
+        CommandAction::Cancel => Ok(vec![Event::CancelRequested {
             by: command.by.clone(),
             deadline: false,
             note: command.note.clone(),
@@ -185,33 +192,33 @@ fn approve(
     version: Option<u32>,
     hash: Option<&str>,
     hold: bool,
-) -> Result<Vec<Event>, Refused> {
+) -> Result<Vec<Event>, CommandRefusal> {
     if state.planning.is_some() || state.plan().is_none() {
-        return Err(refused(
+        return Err(refusal(
             "plan.not_made",
             "the plan is being made or changed: wait for it, then look at it again",
         ));
     }
     let to = if hold { PlanStatus::Approved } else { PlanStatus::Executing };
     let Some((approval, put)) = state.plan_approval().filter(|_| !state.status.is_terminal()) else {
-        return Err(illegal(state, to));
+        return Err(illegal_transition(state, to));
     };
     let (by, shown) = (command.by.clone(), put.needed.hash.clone());
     if state.has_begun() {
-        return Err(illegal(state, to));
+        return Err(illegal_transition(state, to));
     }
     may_decide(state, command)?;
-    seen(state, version, hash, &shown)?;
-    // Of several versions the one in force may not be the one that was read.
+    check_seen_version(state, version, hash, &shown)?;
+    // With several versions, the one in force may not be the one that the approver has seen.
     let versions = state.plans.len();
     if version.is_none() && hash.is_none() && versions > 1 {
         let what = format!(
-            "the plan has {versions} versions: say which one you saw, by `version` or `hash`; \
-             in force is version {versions} with the hash {shown}"
+            "the plan has {versions} versions: name the one that you saw, by `version` or `hash`; \
+             version {versions} is in force, with the hash {shown}"
         );
-        return Err(refused("plan.version_required", what));
+        return Err(refusal("plan.version_required", what));
     }
-    // The version alone does not say which of its tools were seen.
+    // The version alone does not identify the tool definitions that were seen.
     let other = |a: &crate::run::Approval| {
         a.lapsed && a.matter == put.matter && !a.needed.hash.is_empty() && a.needed.hash != shown
     };
@@ -219,9 +226,9 @@ fn approve(
         let what = format!(
             "tools have changed since this version was first shown: look again, and name the hash {shown}"
         );
-        return Err(changed(what, Vec::new()));
+        return Err(changed_since_seen(what, Vec::new()));
     }
-    still_holds(state, catalogue)?;
+    check_not_lapsed(state, catalogue)?;
     match &put.decided {
         None => {
             let decision = Decision::Yes { hold };
@@ -235,7 +242,7 @@ fn approve(
             }])
         }
         Some((Decision::Yes { .. }, _)) if state.is_held() && !hold => Ok(vec![Event::Released { by }]),
-        Some((decision, who)) => Err(decided(decision, who)),
+        Some((decision, who)) => Err(already_decided(decision, who)),
     }
 }
 
@@ -244,48 +251,51 @@ fn decide(
     catalogue: &Catalogue,
     command: &Command,
     number: u32,
-    choice: &Choice,
+    choice: &ApproverChoice,
     hash: Option<&str>,
-) -> Result<Vec<Event>, Refused> {
+) -> Result<Vec<Event>, CommandRefusal> {
     let Some(put) = state.approvals.get(&number) else {
-        return Err(refused("approval.unknown", format!("the run has no approval {number}")));
+        return Err(refusal("approval.unknown", format!("the run has no approval {number}")));
     };
     if let Some((decision, who)) = &put.decided {
-        return Err(decided(decision, who));
+        return Err(already_decided(decision, who));
     }
     if put.lapsed {
-        let what = "what it was about has changed or ended: look at what waits now";
-        return Err(refused("approval.lapsed", what));
+        let what = "its subject has changed or ended: look at the approvals that are open now";
+        return Err(refusal("approval.lapsed", what));
     }
-    if let Some(event) = put_anew(state, catalogue, command, number, choice, hash)? {
+    if let Some(event) = resubmit_call(state, catalogue, command, number, choice, hash)? {
         return Ok(vec![event]);
     }
     may_decide(state, command)?;
     if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
-        return Err(changed(format!("the hash {hash} is not that of what is asked now"), Vec::new()));
+        return Err(changed_since_seen(
+            format!("the hash {hash} is not that of the approval requested now"),
+            Vec::new(),
+        ));
     }
     let matter = put.matter;
     let decision = match (matter, choice) {
-        (Matter::Plan { .. } | Matter::Call { .. }, Choice::Yes) => {
-            still_holds(state, catalogue)?;
+        (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::Yes) => {
+            check_not_lapsed(state, catalogue)?;
             Decision::Yes { hold: false }
         }
-        (Matter::Plan { .. } | Matter::Call { .. }, Choice::No) => Decision::No,
-        (Matter::Call { call }, Choice::Edited(given)) => {
-            still_holds(state, catalogue)?;
-            edited(state, catalogue, call, given)?
+        (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::No) => Decision::No,
+        (ApprovalSubject::Call { call }, ApproverChoice::Edited(given)) => {
+            check_not_lapsed(state, catalogue)?;
+            edited_decision(state, catalogue, call, given)?
         }
-        (Matter::Outcome { .. }, Choice::Done) => Decision::Done,
-        (Matter::Outcome { .. }, Choice::NotDone) => Decision::NotDone,
-        (Matter::Outcome { .. }, Choice::Again) => Decision::Again,
-        (Matter::Outcome { .. }, _) => {
-            let what = "this is about what became of a write: say done, not_done or again";
-            return Err(refused("approval.choice", what));
+        (ApprovalSubject::Outcome { .. }, ApproverChoice::Done) => Decision::Done,
+        (ApprovalSubject::Outcome { .. }, ApproverChoice::NotDone) => Decision::NotDone,
+        (ApprovalSubject::Outcome { .. }, ApproverChoice::Again) => Decision::Again,
+        (ApprovalSubject::Outcome { .. }, _) => {
+            let what = "this is about the outcome of a write: say done, not_done or again";
+            return Err(refusal("approval.choice", what));
         }
-        (Matter::Plan { .. }, Choice::Edited(_)) => {
-            return Err(refused("approval.choice", "a plan is changed by modify; say yes or no here"));
+        (ApprovalSubject::Plan { .. }, ApproverChoice::Edited(_)) => {
+            return Err(refusal("approval.choice", "a plan is changed by modify; say yes or no here"));
         }
-        _ => return Err(refused("approval.choice", "say yes, no, or yes with edited arguments")),
+        _ => return Err(refusal("approval.choice", "say yes, no, or yes with edited arguments")),
     };
     let event = |decision: Decision| Event::Decided {
         approval: number,
@@ -301,37 +311,44 @@ fn decide(
     match decision {
         Decision::Again => Ok(vec![reopen(state, &command.by)?, event(Decision::Again)]),
         Decision::Done | Decision::NotDone => Ok(vec![event(decision)]),
-        _ => Err(ended(state)),
+        _ => Err(run_ended(state)),
     }
 }
 
-/// Other arguments of a call that somebody else asked for: they are put to people anew, since whoever wrote
-/// them does not approve them. `None` for anything else.
-fn put_anew(
+/// Edited arguments of a call in another person's run need a new approval, since their editor cannot
+/// approve them. `None` for anything else.
+fn resubmit_call(
     state: &RunState,
     catalogue: &Catalogue,
     command: &Command,
     number: u32,
-    choice: &Choice,
+    choice: &ApproverChoice,
     hash: Option<&str>,
-) -> Result<Option<Event>, Refused> {
-    let (Some(put), Choice::Edited(given)) = (state.approvals.get(&number), choice) else { return Ok(None) };
-    let Matter::Call { call } = put.matter else { return Ok(None) };
-    if !command.keyed || asked_by(state, &command.by) {
+) -> Result<Option<Event>, CommandRefusal> {
+    let (Some(put), ApproverChoice::Edited(given)) = (state.approvals.get(&number), choice) else {
+        return Ok(None);
+    };
+    let ApprovalSubject::Call { call } = put.matter else { return Ok(None) };
+    if !command.is_authenticated || is_requester(state, &command.by) {
         return Ok(None);
     }
     if state.status.is_terminal() {
-        return Err(ended(state));
+        return Err(run_ended(state));
     }
     if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
-        return Err(changed(format!("the hash {hash} is not that of what is asked now"), Vec::new()));
+        return Err(changed_since_seen(
+            format!("the hash {hash} is not that of the approval requested now"),
+            Vec::new(),
+        ));
     }
-    still_holds(state, catalogue)?;
-    let Decision::Edited { arguments, key } = edited(state, catalogue, call, given)? else { return Ok(None) };
+    check_not_lapsed(state, catalogue)?;
+    let Decision::Edited { arguments, key } = edited_decision(state, catalogue, call, given)? else {
+        return Ok(None);
+    };
     let why = format!("{} changed its arguments", command.by);
     let mut reasons = put.needed.why.clone();
     reasons.push(why.clone());
-    let needed = Needed {
+    let needed = RequiredApproval {
         hash: call_hash(&arguments, &put.needed.tools),
         why: reasons,
         tools: put.needed.tools.clone(),
@@ -340,44 +357,49 @@ fn put_anew(
     Ok(Some(Event::ApprovalLapsed { approval: number, matter: put.matter, why: vec![why], needed, edited }))
 }
 
-/// Whether the run is this user's.
-fn asked_by(state: &RunState, user: &str) -> bool {
+/// Whether the user requested the run.
+fn is_requester(state: &RunState, user: &str) -> bool {
     state.queued.as_ref().is_some_and(|queued| queued.user == user)
 }
 
-/// Whether a command says yes to what the same person, who did not ask for the run, has made of it.
+/// Whether a command approves a change made by the same person, who did not request the run.
 fn approves_own_change(state: &RunState, command: &Command) -> bool {
     let by = Some(&command.by);
     let of_plan = || state.plan().is_some_and(|made| made.by.as_ref() == by);
-    let changed = match &command.wish {
-        Wish::Approve { .. } => of_plan(),
-        Wish::Decide { approval, .. } => match state.approvals.get(approval).map(|put| put.matter) {
-            Some(Matter::Plan { .. }) => of_plan(),
-            Some(Matter::Call { call }) => {
+    let changed = match &command.action {
+        CommandAction::Approve { .. } => of_plan(),
+        CommandAction::Decide { approval, .. } => match state.approvals.get(approval).map(|put| put.matter) {
+            Some(ApprovalSubject::Plan { .. }) => of_plan(),
+            Some(ApprovalSubject::Call { call }) => {
                 state.calls.get(&call).is_some_and(|call| call.edited_by.as_ref() == by)
             }
             _ => false,
         },
         _ => false,
     };
-    changed && command.keyed && !asked_by(state, &command.by)
+    changed && command.is_authenticated && !is_requester(state, &command.by)
 }
 
-fn edited(state: &RunState, catalogue: &Catalogue, call: u32, given: &Value) -> Result<Decision, Refused> {
-    let gone = || refused("approval.lapsed", "the call or its tool is not there any more");
+fn edited_decision(
+    state: &RunState,
+    catalogue: &Catalogue,
+    call: u32,
+    given: &Value,
+) -> Result<Decision, CommandRefusal> {
+    let gone = || refusal("approval.lapsed", "the call or its tool no longer exists");
     let call = state.calls.get(&call).filter(|c| c.status == CallStatus::Requested).ok_or_else(gone)?;
     let scene = catalogue.get(&call.scene).ok_or_else(gone)?;
     let tool = scene.tool(&call.requested.tool).ok_or_else(gone)?;
     let arguments = arguments::check(tool, &given.to_string())
-        .map_err(|fault| refused("approval.arguments", fault.message))?;
+        .map_err(|fault| refusal("approval.arguments", fault.message))?;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
     Ok(Decision::Edited { arguments, key })
 }
 
-fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, Refused> {
+fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, CommandRefusal> {
     let open = state.approvals.get(&number).filter(|put| put.is_open());
-    let Some(put) = open.filter(|put| !matches!(put.matter, Matter::Outcome { .. })) else {
-        return Err(refused("approval.decided", "it was decided in time"));
+    let Some(put) = open.filter(|put| !matches!(put.matter, ApprovalSubject::Outcome { .. })) else {
+        return Err(refusal("approval.decided", "it was decided in time"));
     };
     Ok(vec![Event::Decided {
         approval: number,
@@ -389,63 +411,72 @@ fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, Refused> {
     }])
 }
 
-fn edit(state: &RunState, catalogue: &Catalogue, command: &Command, plan: &Plan) -> Result<Event, Refused> {
+fn edit(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+    plan: &Plan,
+) -> Result<Event, CommandRefusal> {
     let version = state.plans.len() as u32 + 1;
-    let made =
-        person_made(state, catalogue, plan, version, Cause::Edit).map_err(|problems| unfit(&problems))?;
+    let made = plan_from_person(state, catalogue, plan, version, PlanCause::Edit)
+        .map_err(|problems| invalid_plan(&problems))?;
     if let Some(before) = state.plan()
         && diff(&before.plan, &made.plan).is_empty()
     {
-        return Err(refused("plan.unchanged", "that is the plan as it is"));
+        return Err(refusal("plan.unchanged", "the plan would not change"));
     }
     let made = PlanMade { by: Some(command.by.clone()), why: command.note.clone(), ..made };
-    let approval = plan_needs(state, catalogue, &made);
+    let approval = required_plan_approval(state, catalogue, &made);
     Ok(Event::PlanEdited(PlanMade { approval, ..made }))
 }
 
-/// A plan as a person wrote it, ready to be put in force as `version`.
+/// Validates a plan written by a person and prepares it as `version`.
 ///
 /// # Errors
-/// Everything that is wrong with it.
-pub(super) fn person_made(
+/// All problems of the plan.
+pub(super) fn plan_from_person(
     state: &RunState,
     catalogue: &Catalogue,
     plan: &Plan,
     version: u32,
-    cause: Cause,
-) -> Result<PlanMade, Vec<plan::Problem>> {
+    cause: PlanCause,
+) -> Result<PlanMade, Vec<plan::PlanProblem>> {
     let mut plan = plan.clone();
-    let last = state.last_fixed_step(cause == Cause::Edit);
-    plan::normalise(&mut plan, catalogue.known(), last);
-    let limits = plan::Limits { max_steps: state.settings().max_steps };
-    let mut problems = plan::validate(&plan, catalogue.known(), limits, &state.finished_steps(), last);
+    let last = state.last_fixed_step(cause == PlanCause::Edit);
+    plan::normalise(&mut plan, catalogue.known_names(), last);
+    let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
+    let mut problems = plan::validate(&plan, catalogue.known_names(), limits, &state.finished_steps(), last);
     problems.extend(unfit_calls(catalogue, &plan));
-    if problems.is_empty() { Ok(PlanMade::new(version, cause, Maker::Person, plan)) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(PlanMade::new(version, cause, PlanMaker::Person, plan))
+    } else {
+        Err(problems)
+    }
 }
 
-fn unfit(problems: &[plan::Problem]) -> Refused {
-    Refused { fault: invalid(problems), difference: Vec::new(), record: None }
+fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
+    CommandRefusal { fault: invalid_plan_fault(problems), difference: Vec::new(), record: None }
 }
 
-fn reopen(state: &RunState, by: &str) -> Result<Event, Refused> {
+fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
     if state.aside.is_some() && state.cancel.is_none() && !state.status.is_terminal() {
         return Ok(Event::Released { by: by.to_owned() });
     }
     let event = Event::RunReopened { by: by.to_owned() };
     match state.check(&event) {
         Ok(()) => Ok(event),
-        Err(illegal) => Err(refused(
+        Err(illegal) => Err(refusal(
             "run.not_resumable",
-            format!("a run that is {} cannot be carried on: {}", name(&state.status), illegal.why),
+            format!("a run that is {} cannot be resumed: {}", name(&state.status), illegal.why),
         )),
     }
 }
 
-fn may_change(state: &RunState, version: Option<u32>) -> Result<(), Refused> {
+fn may_change(state: &RunState, version: Option<u32>) -> Result<(), CommandRefusal> {
     if state.status.is_terminal() || (state.has_begun() && state.planning.is_none()) {
-        return Err(illegal(state, PlanStatus::Draft));
+        return Err(illegal_transition(state, PlanStatus::Draft));
     }
-    seen(state, version, None, "")?;
+    check_seen_version(state, version, None, "")?;
     match state.check(&Event::ModificationAsked {
         version: state.plans.len() as u32 + 1,
         by: String::new(),
@@ -453,63 +484,68 @@ fn may_change(state: &RunState, version: Option<u32>) -> Result<(), Refused> {
     }) {
         Ok(()) => Ok(()),
         Err(illegal) => {
-            Err(refused("plan.not_changeable", format!("the plan cannot be changed now: {}", illegal.why)))
+            Err(refusal("plan.not_changeable", format!("the plan cannot be changed now: {}", illegal.why)))
         }
     }
 }
 
-/// Whether a further version of `bytes` can be kept beside those that there are.
-fn has_room(state: &RunState, bytes: usize) -> Result<(), Refused> {
+/// Checks that another version of `bytes` fits into the version history.
+fn has_room(state: &RunState, bytes: usize) -> Result<(), CommandRefusal> {
     let remedy = "approve it as it is, or cancel it and ask for a new one";
     if state.plans.len() >= plan::MAX_VERSIONS {
-        let what = format!("the plan has {} versions, and no more are made: {remedy}", state.plans.len());
-        return Err(refused("plan.too_many_versions", what));
+        let what = format!("the plan has {} versions, which is the maximum: {remedy}", state.plans.len());
+        return Err(refusal("plan.too_many_versions", what));
     }
     let mut whole = bytes;
     for made in &state.plans {
-        whole = whole.saturating_add(plan::size(&made.plan));
+        whole = whole.saturating_add(plan::json_size(&made.plan));
         if whole > plan::MAX_VERSIONS_BYTES {
             let most = plan::MAX_VERSIONS_BYTES;
             let what = format!("the plan's versions would have more than {most} bytes together: {remedy}");
-            return Err(refused("plan.history_full", what));
+            return Err(refusal("plan.history_full", what));
         }
     }
     Ok(())
 }
 
-fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {
-    let asked = asked_by(state, &command.by);
-    // A change of the plan, or of a call's arguments, is a wish of one's own, too.
+fn may_decide(state: &RunState, command: &Command) -> Result<(), CommandRefusal> {
+    let asked = is_requester(state, &command.by);
+    // Changing the plan, or a call's arguments, also makes the person a requester.
     let changed = state.plan().is_some_and(|made| made.by.as_ref() == Some(&command.by))
-        || matches!(command.wish, Wish::Decide { choice: Choice::Edited(_), .. });
+        || matches!(command.action, CommandAction::Decide { choice: ApproverChoice::Edited(_), .. });
     let own = asked || changed || approves_own_change(state, command);
-    // What somebody asked for they may always take back.
-    let takes_back = matches!(command.wish, Wish::Decide { choice: Choice::No, .. });
+    // Requesters may always withdraw their own requests.
+    let takes_back = matches!(command.action, CommandAction::Decide { choice: ApproverChoice::No, .. });
     if !own || takes_back {
         return Ok(());
     }
     let by = &command.by;
     if approves_own_change(state, command) {
         let what = format!(
-            "{by} changed this, and somebody else has to approve it: who asked for it, or another approver"
+            "{by} changed this, so somebody else has to approve it: the requester, or another approver"
         );
-        return Err(refused("approval.own_request", what));
+        return Err(refusal("approval.own_request", what));
     }
     if !state.settings().approval.by_oneself {
-        let what = format!("{by} asked for this, or changed it, and somebody else has to approve it");
-        return Err(refused("approval.own_request", what));
+        let what = format!("{by} requested or changed this, so somebody else has to approve it");
+        return Err(refusal("approval.own_request", what));
     }
     if command.no_own_approval {
         let what = format!(
-            "{by} asked for this, or changed it, and this key of {by} may not approve it: somebody else has to"
+            "{by} requested or changed this, and this key of {by} may not approve it: somebody else has to"
         );
-        return Err(refused("approval.own_request", what));
+        return Err(refusal("approval.own_request", what));
     }
     Ok(())
 }
 
-/// Whether what the client had seen is what there is.
-fn seen(state: &RunState, version: Option<u32>, hash: Option<&str>, shown: &str) -> Result<(), Refused> {
+/// Checks that the client has seen the current version.
+fn check_seen_version(
+    state: &RunState,
+    version: Option<u32>,
+    hash: Option<&str>,
+    shown: &str,
+) -> Result<(), CommandRefusal> {
     let now = state.plans.len() as u32;
     if let Some(version) = version.filter(|version| *version != now) {
         let before = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
@@ -517,65 +553,72 @@ fn seen(state: &RunState, version: Option<u32>, hash: Option<&str>, shown: &str)
             (Some(before), Some(made)) => diff(&before.plan, &made.plan),
             _ => Vec::new(),
         };
-        return Err(changed(format!("you saw version {version}; version {now} is in force"), lines));
+        return Err(changed_since_seen(
+            format!("you saw version {version}; version {now} is in force"),
+            lines,
+        ));
     }
     match hash.filter(|hash| *hash != shown) {
-        Some(hash) => Err(changed(format!("the hash {hash} is not that of the plan as it is"), Vec::new())),
+        Some(hash) => {
+            Err(changed_since_seen(format!("the hash {hash} is not that of the current plan"), Vec::new()))
+        }
         None => Ok(()),
     }
 }
 
-/// Whether the tools that an approval covers are what they were when it was asked for.
-fn still_holds(state: &RunState, catalogue: &Catalogue) -> Result<(), Refused> {
-    match lapsed(state, catalogue) {
+/// Checks that the tools covered by an approval have not changed since it was requested.
+fn check_not_lapsed(state: &RunState, catalogue: &Catalogue) -> Result<(), CommandRefusal> {
+    match lapsed_approval(state, catalogue) {
         Some(event) => {
             let why = match &event {
                 Event::ApprovalLapsed { why, .. } => why.clone(),
                 _ => Vec::new(),
             };
-            let mut refused =
-                changed("tools have changed since this was shown: look at it again".to_owned(), why);
-            refused.record = Some(Box::new(Lapse(event)));
+            let mut refused = changed_since_seen(
+                "tools have changed since this was shown: look at it again".to_owned(),
+                why,
+            );
+            refused.record = Some(Box::new(LapseEvent(event)));
             Err(refused)
         }
         None => Ok(()),
     }
 }
 
-fn changed(what: String, difference: Vec<String>) -> Refused {
+fn changed_since_seen(what: String, difference: Vec<String>) -> CommandRefusal {
     let mut message = what;
     for line in &difference {
         // Writing into a String cannot fail.
         let _ = write!(message, "\n{line}");
     }
-    Refused { fault: Fault::new("approval.changed", message), difference, record: None }
+    CommandRefusal { fault: Fault::new("approval.changed", message), difference, record: None }
 }
 
-fn decided(decision: &Decision, who: &str) -> Refused {
+fn already_decided(decision: &Decision, who: &str) -> CommandRefusal {
     let said = match decision {
         Decision::No => "no".to_owned(),
         Decision::Yes { .. } | Decision::Edited { .. } => "yes".to_owned(),
         other => other.name().to_owned(),
     };
-    refused("approval.decided", format!("{who} has decided this already: {said}"))
+    refusal("approval.decided", format!("{who} has decided this already: {said}"))
 }
 
-fn illegal(state: &RunState, to: PlanStatus) -> Refused {
-    let what = match state.plan_status.become_status(to) {
+fn illegal_transition(state: &RunState, to: PlanStatus) -> CommandRefusal {
+    let what = match state.plan_status.transition_to(to) {
         Err(illegal) => illegal.to_string(),
-        Ok(_) => format!("a plan that is {} waits for nobody's approval", state.plan_status.name()),
+        Ok(_) => format!("a plan that is {} does not wait for approval", state.plan_status.name()),
     };
-    refused("plan.illegal_transition", what)
+    refusal("plan.illegal_transition", what)
 }
 
-fn ended(state: &RunState) -> Refused {
-    refused("run.ended", format!("the run has ended: it is {}", name(&state.status)))
+fn run_ended(state: &RunState) -> CommandRefusal {
+    refusal("run.ended", format!("the run has ended: it is {}", name(&state.status)))
 }
 
 fn name(status: &RunStatus) -> String {
     serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn refused(code: &str, message: impl Into<String>) -> Refused {
-    Refused { fault: Fault::new(code, message), difference: Vec::new(), record: None }
+fn refusal(code: &str, message: impl Into<String>) -> CommandRefusal {
+    CommandRefusal { fault: Fault::new(code, message), difference: Vec::new(), record: None }
 }

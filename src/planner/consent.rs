@@ -1,6 +1,6 @@
-//! Whether a message says yes or no, and nothing else.
+//! Recognises messages that are a plain yes or no.
 
-/// Words of a yes, in the languages of the shipped scenes.
+/// Words for yes, in the languages of the shipped scenes.
 const YES: [&str; 30] = [
     "yes",
     "y",
@@ -34,7 +34,7 @@ const YES: [&str; 30] = [
     "apruebo",
 ];
 
-/// Words of a no.
+/// Words for no.
 const NO: [&str; 22] = [
     "no",
     "n",
@@ -60,7 +60,7 @@ const NO: [&str; 22] = [
     "ablehnen",
 ];
 
-/// Words that may stand beside a yes or a no and change nothing.
+/// Polite words that may accompany a yes or a no.
 const POLITE: [&str; 14] = [
     "please",
     "thanks",
@@ -78,17 +78,18 @@ const POLITE: [&str; 14] = [
     "pls",
 ];
 
-/// `true` for a yes, `false` for a no, `None` where the message says anything else: what is only nearly a
-/// yes is none, since it would have something done.
-pub fn said(message: &str) -> Option<bool> {
+/// `true` for a yes, `false` for a no, `None` for anything else. An ambiguous yes is not a yes, since it
+/// would execute something.
+pub fn parse_consent(message: &str) -> Option<bool> {
     let lower = message.to_lowercase().replace('’', "'");
     let phrases = lower.split([',', '.', '!', ';', '\n']).map(str::trim).filter(|phrase| !phrase.is_empty());
     let mut said = None;
     for phrase in phrases {
         let mut words = phrase;
         for polite in POLITE {
-            words = beside(words.strip_suffix(polite), |rest| rest.chars().next_back()).unwrap_or(words);
-            words = beside(words.strip_prefix(polite), |rest| rest.chars().next()).unwrap_or(words);
+            words = strip_politeness(words.strip_suffix(polite), |rest| rest.chars().next_back())
+                .unwrap_or(words);
+            words = strip_politeness(words.strip_prefix(polite), |rest| rest.chars().next()).unwrap_or(words);
         }
         let this = match words {
             "" => continue,
@@ -104,8 +105,8 @@ pub fn said(message: &str) -> Option<bool> {
     said
 }
 
-/// What is left of a phrase without a polite word, where that stood as a word of its own.
-fn beside(rest: Option<&str>, edge: impl Fn(&str) -> Option<char>) -> Option<&str> {
+/// The phrase without a polite word, if that was a separate word.
+fn strip_politeness(rest: Option<&str>, edge: impl Fn(&str) -> Option<char>) -> Option<&str> {
     rest.filter(|rest| edge(rest).is_none_or(char::is_whitespace)).map(str::trim)
 }
 
@@ -114,13 +115,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_yes_or_no_decides() {
+    fn only_a_plain_yes_or_no_counts_as_consent() {
         for yes in ["yes", "Yes, please!", "Sì, grazie.", "OK", "va bene, procedi", "Ja bitte", "d’accord"]
         {
-            assert_eq!(said(yes), Some(true), "{yes}");
+            assert_eq!(parse_consent(yes), Some(true), "{yes}");
         }
         for no in ["No", "no, thanks", "Annulla.", "nein, danke", "do not"] {
-            assert_eq!(said(no), Some(false), "{no}");
+            assert_eq!(parse_consent(no), Some(false), "{no}");
         }
         for other in [
             "",
@@ -136,7 +137,7 @@ mod tests {
             "bitten",
             "yesplease",
         ] {
-            assert_eq!(said(other), None, "{other}");
+            assert_eq!(parse_consent(other), None, "{other}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Whether the arguments of a write come from somewhere: from what the user said, from what a tool found,
-//! or by the calendar from these.
+//! Grounding: whether the arguments of a write come from the user's text, from tool results, or by the
+//! calendar from these.
 //!
-//! Several readings of what was said all count. A correct value that is doubted costs the user a question,
-//! so doubts must be rare; a value that stands nowhere must not pass.
+//! All possible readings of a text count. Doubting a correct value costs the user a question, so doubts
+//! must be rare; a value without any source must not pass.
 //!
-//! **Invariant:** pure, and bounded whatever the texts: it has no clock and looks nothing up.
+//! **Invariant:** pure, without a clock or lookups, and bounded for any input.
 
 mod calendar;
 mod clock;
@@ -25,25 +25,25 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 
-use calendar::Calendar;
-use clock::Clock;
+use calendar::MentionedDates;
+use clock::MentionedTimes;
 use names::Vocabulary;
-use property::{Kind, Property};
-use quantity::Numbers;
+use property::{Property, PropertyKind};
+use quantity::MentionedNumbers;
 
-/// Most values of one call that are looked at; one beyond them traces to nothing.
+/// Most values of one call that are checked; any further one counts as untraced.
 const MAX_VALUES: usize = 256;
 /// Most values of results that are read.
 const MAX_FOUND: usize = 20_000;
-/// How deep arguments are looked into.
+/// How deep nested arguments are checked.
 const MAX_DEPTH: u8 = 12;
 
-/// Where a value may come from.
+/// The sources that a value may come from.
 #[derive(Debug)]
-pub struct Sources<'a> {
+pub struct GroundingSources<'a> {
     /// The request, the user's remembered turns, the history.
     pub said: Vec<Cow<'a, str>>,
-    /// Results of tools, arguments and results of earlier calls, what was known when a question was asked.
+    /// Tool results, arguments and results of earlier calls, and what was known when a question was asked.
     pub found: Vec<&'a Value>,
     /// The acting user's name.
     pub user: &'a str,
@@ -53,13 +53,13 @@ pub struct Sources<'a> {
     pub language: Option<&'a str>,
 }
 
-/// The arguments of a write that trace to nothing, by name, nested ones as JSON pointers; empty where all
-/// trace. `parameters` is the JSON Schema of the tool's arguments.
-pub fn untraced(parameters: &Value, arguments: &Value, sources: &Sources) -> Vec<String> {
+/// The names of a write's arguments without a source, nested ones as JSON pointers; empty if all have one.
+/// `parameters` is the JSON Schema of the tool's arguments.
+pub fn untraced(parameters: &Value, arguments: &Value, sources: &GroundingSources) -> Vec<String> {
     let mut evidence = Evidence::of(sources);
     evidence.count_lists(arguments);
     evidence.measure(arguments);
-    let mut walk = Walk { evidence: &evidence, root: parameters, seen: 0, out: Vec::new() };
+    let mut walk = ArgumentWalk { evidence: &evidence, root: parameters, seen: 0, out: Vec::new() };
     match arguments {
         Value::Object(map) => {
             for (name, value) in map {
@@ -73,11 +73,11 @@ pub fn untraced(parameters: &Value, arguments: &Value, sources: &Sources) -> Vec
     walk.out
 }
 
-/// Everything that values may come from, read once.
+/// All sources of values, parsed once.
 struct Evidence<'a> {
-    calendar: Calendar,
-    clock: Clock,
-    numbers: Numbers,
+    calendar: MentionedDates,
+    clock: MentionedTimes,
+    numbers: MentionedNumbers,
     vocabulary: Vocabulary,
     instants: Vec<Timestamp>,
     spelled: String,
@@ -86,11 +86,11 @@ struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    fn of(sources: &Sources<'a>) -> Self {
+    fn of(sources: &GroundingSources<'a>) -> Self {
         let mut evidence = Self {
-            calendar: Calendar::new(sources.now.date()),
-            clock: Clock::default(),
-            numbers: Numbers::default(),
+            calendar: MentionedDates::new(sources.now.date()),
+            clock: MentionedTimes::default(),
+            numbers: MentionedNumbers::default(),
             vocabulary: Vocabulary::default(),
             instants: Vec::new(),
             spelled: String::new(),
@@ -116,7 +116,7 @@ impl<'a> Evidence<'a> {
     fn read_in(&mut self, text: &str, language: Option<&str>) {
         let mut words = words::words(text);
         if language == Some("en") {
-            // Numbers and months in other languages, and something else in this one.
+            // Words that are numbers or months in other languages, but not in this one.
             for word in words.iter_mut().filter(|w| w.is(&["due", "once", "sei", "dix", "elf", "mil", "mai"]))
             {
                 word.norm.push('\'');
@@ -128,7 +128,7 @@ impl<'a> Evidence<'a> {
         self.vocabulary.read(&words);
     }
 
-    /// What a result has: its texts are read as the user's are.
+    /// Adds a result: its texts are read like the user's.
     fn find(&mut self, value: &Value, left: &mut usize, depth: u8) {
         if *left == 0 || depth > 32 {
             return;
@@ -160,7 +160,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// How many things the call lists itself.
+    /// Adds the lengths of the call's own lists.
     fn count_lists(&mut self, arguments: &Value) {
         let mut open = vec![arguments];
         let mut left = MAX_VALUES;
@@ -177,7 +177,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// How long the call's own days and times are from one another.
+    /// Adds the durations between the call's own days and times.
     fn measure(&mut self, arguments: &Value) {
         let texts = arguments.as_object().into_iter().flat_map(|map| map.values()).filter_map(Value::as_str);
         let texts: Vec<&str> = texts.take(MAX_VALUES).collect();
@@ -202,13 +202,13 @@ impl<'a> Evidence<'a> {
         self.clock.derives(minute(time), minute(self.now.time()))
     }
 
-    /// A day and a time; one with an offset may be written as in another zone.
-    fn moment(&self, moment: &Moment) -> bool {
+    /// Whether a day and a time have a source; one with an offset may be in another time zone.
+    fn moment(&self, moment: &ParsedMoment) -> bool {
         if moment.instant.is_some_and(|instant| self.instants.contains(&instant)) {
             return true;
         }
         let local = |at: DateTime| {
-            // The ends of a day stand for the whole of it.
+            // The start and the end of a day stand for the whole day.
             let ends = matches!((at.hour(), at.minute()), (0, 0) | (23, 59));
             self.date(at.date()) && (ends || self.time(at.time()))
         };
@@ -216,8 +216,8 @@ impl<'a> Evidence<'a> {
         local(moment.local) || here.is_some_and(local) || self.in_a_while(moment)
     }
 
-    /// "in 20 hours": the moment itself is as far from now as something was said to be.
-    fn in_a_while(&self, moment: &Moment) -> bool {
+    /// "in 20 hours": the moment is as far from now as a duration in the text.
+    fn in_a_while(&self, moment: &ParsedMoment) -> bool {
         let seconds = moment.local.duration_since(self.now.datetime()).as_secs();
         let minutes = seconds as f64 / 60.0;
         [-2.0, -1.0, 0.0, 1.0, 2.0].iter().any(|slip| self.clock.lasts((minutes + slip).round()))
@@ -225,14 +225,14 @@ impl<'a> Evidence<'a> {
     }
 }
 
-struct Walk<'e, 'a> {
+struct ArgumentWalk<'e, 'a> {
     evidence: &'e Evidence<'a>,
     root: &'e Value,
     seen: usize,
     out: Vec<String>,
 }
 
-impl Walk<'_, '_> {
+impl ArgumentWalk<'_, '_> {
     fn visit(&mut self, path: &str, value: &Value, property: &Property, depth: u8) {
         self.seen += 1;
         if self.seen > MAX_VALUES || depth > MAX_DEPTH {
@@ -244,7 +244,7 @@ impl Walk<'_, '_> {
         if property.allows(value) {
             return;
         }
-        // A path of more than a name is a JSON pointer.
+        // A nested path is a JSON pointer.
         let inner = |key: &str| {
             let key = key.replace('~', "~0").replace('/', "~1");
             if depth == 0 {
@@ -321,10 +321,10 @@ impl Evidence<'_> {
         }
         let words = words::words(text);
         match kind {
-            Kind::Email => self.vocabulary.has(text) || self.written(text),
-            Kind::Person => words.len() > 8 || self.person(text),
-            Kind::Free => true,
-            Kind::Place if !text.contains('/') => {
+            PropertyKind::Email => self.vocabulary.has(text) || self.written(text),
+            PropertyKind::Person => words.len() > 8 || self.person(text),
+            PropertyKind::Free => true,
+            PropertyKind::Place if !text.contains('/') => {
                 text.split_whitespace().count() >= 4 || self.vocabulary.place(text)
             }
             _ => self.other(text, &words, property),
@@ -333,21 +333,22 @@ impl Evidence<'_> {
 
     fn person(&self, text: &str) -> bool {
         let lone = words::words(text);
-        let number =
-            |w: &words::Word| numerals::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"]);
+        let number = |w: &words::SourceWord| {
+            numerals::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"])
+        };
         if lone.iter().all(number) {
             return self.user.eq_ignore_ascii_case(text);
         }
         self.vocabulary.person(text, self.user) || (text.contains('@') && self.written(text))
     }
 
-    /// Whether the letters and marks stand in what was said, or were spelled.
+    /// Whether the text occurs in a source, as written or spelled out.
     fn written(&self, text: &str) -> bool {
         names::stands_in(&self.spelled, words::fold(text).trim())
     }
 
-    /// Days and times, by the schema or by their look; `None` where it is neither.
-    fn calendrical(&self, text: &str, kind: Kind) -> Option<bool> {
+    /// Whether a day or a time, recognised by schema or format, has a source; `None` if it is neither.
+    fn calendrical(&self, text: &str, kind: PropertyKind) -> Option<bool> {
         if let Some(date) = day(text) {
             return Some(self.date(date));
         }
@@ -365,30 +366,30 @@ impl Evidence<'_> {
             return Some(self.clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known));
         }
         // "15 June 2027", "June 15 at 10:00".
-        if matches!(kind, Kind::Date | Kind::Moment | Kind::Time) {
+        if matches!(kind, PropertyKind::Date | PropertyKind::Moment | PropertyKind::Time) {
             return Some(self.wordy(text, kind));
         }
         None
     }
 
-    /// A day or a time in words, where one in figures was asked for.
-    fn wordy(&self, text: &str, kind: Kind) -> bool {
+    /// Whether a day or a time in words has a source, where the schema asks for figures.
+    fn wordy(&self, text: &str, kind: PropertyKind) -> bool {
         if self.vocabulary.has(text) || self.written(text) {
             return true;
         }
         let words = words::words(text);
-        let mut own = Calendar::new(self.now.date());
+        let mut own = MentionedDates::new(self.now.date());
         let dated = own.read(&words);
         let said = own.all().any(|date| self.date(date));
-        if kind == Kind::Date || dated.iter().any(|d| *d) {
+        if kind == PropertyKind::Date || dated.iter().any(|d| *d) {
             return said;
         }
-        let figures: Vec<&words::Word> = words.iter().filter(|w| w.figure().is_some()).collect();
+        let figures: Vec<&words::SourceWord> = words.iter().filter(|w| w.figure().is_some()).collect();
         figures.iter().all(|w| self.vocabulary.has(&w.norm))
     }
 
-    /// Codes, addresses, paths, and whatever else has digits in it.
-    fn other(&self, text: &str, words: &[words::Word], property: &Property) -> bool {
+    /// Whether a code, an address, a path or any other text with digits has a source.
+    fn other(&self, text: &str, words: &[words::SourceWord], property: &Property) -> bool {
         let blanks = text.split_whitespace().count();
         let digits = text.chars().any(|c| c.is_ascii_digit());
         if text.contains('@') && blanks == 1 {
@@ -413,7 +414,7 @@ impl Evidence<'_> {
         if self.vocabulary.has(text) || self.written(text) || self.telephone(text) {
             return true;
         }
-        // "APT-41" of "appointment 41", where the schema shows how such codes are written.
+        // "APT-41" from "appointment 41", where the schema shows the format of such codes.
         words.iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).all(|word| {
             let figures = word.norm.trim_matches(char::is_alphabetic);
             let letters = word.norm.trim_matches(|c: char| c.is_ascii_digit());
@@ -429,7 +430,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether each part of a path or an address is known, without what every one has.
+    /// Whether each specific part of a path or an address is known.
     fn path(&self, text: &str) -> bool {
         let common =
             ["", ".", "..", "~", "http:", "https:", "www", "com", "org", "net", "it", "html", "home"];
@@ -441,7 +442,7 @@ impl Evidence<'_> {
             })
     }
 
-    /// The same number with another country's or trunk's figures before it.
+    /// The same telephone number with another country code or trunk prefix.
     fn telephone(&self, text: &str) -> bool {
         let figures: String = text.chars().filter(char::is_ascii_digit).collect();
         let marks = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '(' | ')' | '.' | ' ' | '/');
@@ -455,8 +456,8 @@ impl Evidence<'_> {
     }
 }
 
-/// A day and a time as they are written.
-struct Moment {
+/// A day and a time as written.
+struct ParsedMoment {
     local: DateTime,
     /// With an offset or a zone.
     instant: Option<Timestamp>,
@@ -469,7 +470,7 @@ fn day(text: &str) -> Option<Date> {
     (short && figures && whole).then(|| text.parse().ok()).flatten()
 }
 
-fn moment(text: &str) -> Option<Moment> {
+fn moment(text: &str) -> Option<ParsedMoment> {
     if text.len() < 13 || text.len() > 60 || !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -481,7 +482,7 @@ fn moment(text: &str) -> Option<Moment> {
             },
         )?;
     let zoned = text.parse::<Zoned>().ok().map(|z| z.timestamp());
-    Some(Moment { local, instant: zoned.or_else(|| text.parse::<Timestamp>().ok()) })
+    Some(ParsedMoment { local, instant: zoned.or_else(|| text.parse::<Timestamp>().ok()) })
 }
 
 fn time(text: &str) -> Option<Time> {
@@ -512,7 +513,7 @@ fn minute(time: Time) -> i32 {
     i32::from(time.hour()) * 60 + i32::from(time.minute())
 }
 
-/// Working days from one day to another, both included.
+/// Working days from one day to another, inclusive.
 fn working(from: Date, to: Date) -> f64 {
     use jiff::civil::Weekday::{Saturday, Sunday};
     let days = from.series(jiff::Span::new().days(1)).take_while(|day| *day <= to).take(400);

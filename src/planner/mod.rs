@@ -1,32 +1,32 @@
-//! From a request to a plan, and from replies to events: the two forced decisions, the scenes' own
-//! loop and the words of the answer.
+//! From a request to a plan, and from replies to events: the two forced decisions, the scenes' loop and the
+//! text of the answer.
 //!
-//! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply
-//! gives exactly one event. Who sends them is `actors`' matter.
+//! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply gives
+//! exactly one event. `actors` sends the prompts.
 
 mod approval;
 mod command;
-mod confirm;
+mod completed_work;
+mod confirmation;
 pub mod consent;
-mod executed;
-mod founded;
-mod given;
 mod grounding;
+mod preview;
 mod prompt;
+mod provenance;
 mod read;
-mod shown;
+mod required_reply;
+mod supplied_plan;
 #[cfg(test)]
 mod tests;
 mod tools;
-mod wanted;
 
+pub use approval::{expects_writes, lapsed_approval, preflight, required_plan_approval};
 #[cfg(test)]
-pub(crate) use approval::{call_needs, with_approval};
-pub use approval::{expects_writes, lapsed, plan_needs, preflight};
-pub use command::{Choice, Command, Lapse, Refused, Wish, command};
-pub use confirm::{confirmed, prepared};
-pub use given::given;
+pub(crate) use approval::{required_call_approval, with_approval};
+pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
+pub use confirmation::{confirmed, prepared};
+pub use preview::AnswerPreview;
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
-pub use shown::Shown;
+pub use supplied_plan::supplied_plan;
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};

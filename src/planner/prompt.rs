@@ -1,7 +1,7 @@
-//! Every prompt, as a pure function of a run's state and the catalogue.
+//! All prompts, as pure functions of a run's state and the catalogue.
 //!
 //! Instructions are in the system message; data is in named sections of the first user message
-//! (`llm::sections`), so that a model can tell one from the other.
+//! (`llm::sections`), so that a model can distinguish them.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,18 +9,18 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::approval::may_be_shown;
-use super::executed::{earlier, executed};
+use super::completed_work::{completed_work, dependency_results};
+use super::required_reply::{RequiredReply, choices, required_reply};
 use super::tools::{
     CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, ask_user, check_continuation, create_plan, next_call,
     nullable,
 };
-use super::wanted::{Wanted, choices, wanted};
 use crate::llm::signature::{self, SceneLine, ToolLine};
-use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
 use crate::run::{
-    AskStatus, Cause, Context, Effect, Maker, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject,
-    Turn,
+    AskStatus, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, StepState,
+    Subject, Turn,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -117,8 +117,7 @@ sentence that this is outside what you can do, and what you can do (<capabilitie
 
 /// The request to send for a question about `subject`.
 ///
-/// `state` must have started (its settings, time and memory are frozen); before that an empty
-/// question results.
+/// `state` must have started (its settings, time and memory are frozen); before that, the prompt is empty.
 pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Request {
     match subject {
         Subject::Plan { version } => plan(state, catalogue, version),
@@ -128,18 +127,17 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
     }
 }
 
-/// All that the words of an answer may rest on: what was executed, the conversation, the request and
-/// the time.
-pub(super) fn grounds(state: &RunState, catalogue: &Catalogue) -> String {
+/// The sources of an answer: completed work, the conversation, the request and the time.
+pub(super) fn answer_sources(state: &RunState, catalogue: &Catalogue) -> String {
     let context = context(state);
     let conversation = conversation(&context, context.turns.iter());
-    format!("{}\n{conversation}\n{}\n{}", common(state), executed(state, catalogue), state.request())
+    format!("{}\n{conversation}\n{}\n{}", common(state), completed_work(state, catalogue), state.request())
 }
 
 /// SHA-256 of a request in hex: what `model_asked` records.
 pub fn prompt_hash(request: &Request) -> String {
     use sha2::{Digest, Sha256};
-    // A request is plain data and can always be written.
+    // Serialising a request cannot fail.
     let bytes = serde_json::to_vec(request).unwrap_or_default();
     let mut hex = String::with_capacity(64);
     for byte in Sha256::digest(&bytes) {
@@ -160,7 +158,7 @@ pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item 
 
 fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let mut data = common(state);
-    data.push_str(catalogue.told(scenes));
+    data.push_str(catalogue.description(scenes));
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     pending(&mut data, &context);
@@ -172,14 +170,14 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let prepares = may_be_shown(state, catalogue);
     if prepares {
         system.push_str(PREPARED);
-        // Of whom some arguments are.
+        // Some arguments describe the user.
         sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
     }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if let Some(feedback) = feedback {
         system.push_str(MODIFY);
         if !state.finished_steps().is_empty() {
-            sections::push(&mut data, "executed", &executed(state, catalogue));
+            sections::push(&mut data, "executed", &completed_work(state, catalogue));
         }
         if let Some(made) = state.plan() {
             sections::push(&mut data, "plan", &json!(made.plan).to_string());
@@ -188,7 +186,7 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
         sections::push(&mut data, "number_from", &(state.last_fixed_step(true) + 1).to_string());
     } else if version > 1 {
         system.push_str(REPLAN);
-        sections::push(&mut data, "executed", &executed(state, catalogue));
+        sections::push(&mut data, "executed", &completed_work(state, catalogue));
         let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();
         sections::push(&mut data, "missing", &missing);
         sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
@@ -210,9 +208,9 @@ fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
     if let Some(made) = state.plan() {
         sections::push(&mut data, "plan", &json!(made.plan).to_string());
     }
-    sections::push(&mut data, "executed", &executed(state, catalogue));
+    sections::push(&mut data, "executed", &completed_work(state, catalogue));
     unserved(state, &mut data);
-    tell_changes(state, &mut system, &mut data);
+    push_changes(state, &mut system, &mut data);
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
     forced(state, Purpose::Continuation, system, data, tool, CHECK_CONTINUATION, &state.check_tries)
@@ -220,7 +218,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
 
 fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     let mode = match (state.plan().is_some_and(|p| p.plan.needs_execution), state.settings().out_of_scope) {
-        // A later version without steps still answers for what the earlier ones did.
+        // A later version without steps still reports what earlier ones did.
         (executes, _) if executes || !state.steps.is_empty() => "answer",
         (_, OutOfScope::Answer) => "out_of_scope",
         (_, OutOfScope::Decline) => "decline",
@@ -229,7 +227,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "mode", mode);
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
-    sections::push(&mut data, "executed", &executed(state, catalogue));
+    sections::push(&mut data, "executed", &completed_work(state, catalogue));
     unserved(state, &mut data);
     if let Some((verdict, said)) =
         state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
@@ -241,7 +239,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
         }
     }
     let mut system = ANSWER.to_owned();
-    tell_changes(state, &mut system, &mut data);
+    push_changes(state, &mut system, &mut data);
     let capabilities: Vec<String> = catalogue
         .iter()
         .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
@@ -254,13 +252,13 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
         purpose: Purpose::Answer,
         messages,
         tools: Vec::new(),
-        choice: Choice::None,
+        choice: ToolChoice::None,
         temperature: None,
         max_output_tokens: None,
     }
 }
 
-/// Tells which parts of the request no scene serves, where there are such.
+/// Adds the parts of the request that no scene serves, if any.
 fn unserved(state: &RunState, data: &mut String) {
     let parts: Vec<&str> = state.unserved().collect();
     if !parts.is_empty() {
@@ -268,14 +266,14 @@ fn unserved(state: &RunState, data: &mut String) {
     }
 }
 
-/// Tells what people changed of the plan, where they did.
-fn tell_changes(state: &RunState, system: &mut String, data: &mut String) {
+/// Adds the changes that people made to the plan, if any.
+fn push_changes(state: &RunState, system: &mut String, data: &mut String) {
     let mut lines = Vec::new();
     for (before, made) in state.plans.iter().zip(state.plans.iter().skip(1)) {
-        if !matches!(made.cause, Cause::Feedback | Cause::Edit) {
+        if !matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
             continue;
         }
-        // The words of an edit say why, which nobody need have said.
+        // The reason of an edit is optional.
         lines.extend(made.why.iter().map(|why| json!(why).to_string()));
         lines.extend(diff(&before.plan, &made.plan));
     }
@@ -290,7 +288,7 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let mut data = String::new();
     let mut messages = Vec::new();
     let mut tools: Vec<ToolSpec> = Vec::new();
-    let wanted = wanted(state, catalogue, number);
+    let wanted = required_reply(state, catalogue, number);
     if let Some(step) = state.steps.get(&number) {
         let scene = catalogue.get(&step.step.scene_name);
         system = format!(
@@ -299,12 +297,12 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
             scene.map_or("", |s| s.description.trim()),
             scene.map_or("", |s| s.instructions.trim()),
         );
-        if !said_by_people(state, step).is_empty() {
+        if !binding_calls(state, step).is_empty() {
             system.push_str(SCENE_PREPARED);
         }
         data = scene_data(state, number, step);
         messages = loop_messages(state, step);
-        // Until revision 1 no tools were offered at the last question.
+        // Before revision 1, no tools were offered at the last question.
         let offers = state.settings().has_rules(1) || !state.is_last_round(number);
         if let Some(scene) = scene.filter(|_| offers) {
             tools = scene_tools(scene, step, &wanted);
@@ -313,10 +311,10 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
         messages.extend(repair(state, &step.tries));
     }
     let choice = match wanted {
-        _ if tools.is_empty() => Choice::None,
-        Wanted::Move => Choice::Auto,
-        Wanted::Decision => Choice::Forced(NEXT_CALL.to_owned()),
-        Wanted::Read(tool) | Wanted::Call(tool) => Choice::Forced(tool),
+        _ if tools.is_empty() => ToolChoice::None,
+        RequiredReply::Move => ToolChoice::Auto,
+        RequiredReply::Decision => ToolChoice::Forced(NEXT_CALL.to_owned()),
+        RequiredReply::Read(tool) | RequiredReply::Call(tool) => ToolChoice::Forced(tool),
     };
     let mut all = vec![Message::System { text: system }, Message::User { text: data }];
     all.extend(messages);
@@ -330,10 +328,10 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     }
 }
 
-/// How near the end of a step is from which calls are counted down.
+/// The number of remaining calls from which a scene's model is warned.
 const FEW_CALLS: u32 = 8;
 
-/// What a scene's model is told when a limit of its step is near.
+/// The note for a scene's model when a limit of its step is near.
 fn limit_note(state: &RunState, step: &StepState) -> Option<String> {
     let settings = state.settings();
     if !settings.has_rules(1) || step.history.is_empty() {
@@ -359,11 +357,11 @@ fn limit_note(state: &RunState, step: &StepState) -> Option<String> {
     })
 }
 
-/// What a scene's model may call: what is offered to the step, a question to the user, and a decision
-/// where one is asked for.
-fn scene_tools(scene: &Scene, step: &StepState, wanted: &Wanted) -> Vec<ToolSpec> {
+/// The tools of a scene's model: those offered to the step, the question to the user, and the decision
+/// where one is required.
+fn scene_tools(scene: &Scene, step: &StepState, wanted: &RequiredReply) -> Vec<ToolSpec> {
     let offered: Vec<&SceneTool> = offered(scene, step).collect();
-    let decided = |tool: &SceneTool| matches!(wanted, Wanted::Call(name) if *name == tool.name);
+    let decided = |tool: &SceneTool| matches!(wanted, RequiredReply::Call(name) if *name == tool.name);
     let mut tools: Vec<ToolSpec> = offered
         .iter()
         .map(|tool| ToolSpec {
@@ -378,7 +376,7 @@ fn scene_tools(scene: &Scene, step: &StepState, wanted: &Wanted) -> Vec<ToolSpec
         })
         .collect();
     tools.push(ask_user());
-    if *wanted == Wanted::Decision {
+    if *wanted == RequiredReply::Decision {
         tools.push(next_call(&choices(scene, step)));
     }
     tools
@@ -398,12 +396,12 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     if context.pending.as_ref().is_some_and(|p| p.scene == step.step.scene_name) {
         pending(&mut data, &context);
     }
-    sections::push(&mut data, "earlier", &earlier(state, step));
+    sections::push(&mut data, "earlier", &dependency_results(state, step));
     sections::push(&mut data, "request", state.request());
     sections::push(&mut data, "step", &format!("{number} of {}", state.last_step()));
     sections::push(&mut data, "expected_tools", &step.step.expected_tools.join("\n"));
     let prepared: Vec<String> =
-        said_by_people(state, step).iter().map(|call| json!(call).to_string()).collect();
+        binding_calls(state, step).iter().map(|call| json!(call).to_string()).collect();
     sections::push(&mut data, "prepared", &prepared.join("\n"));
     if state.settings().has_rules(1) {
         let settings = state.settings();
@@ -417,11 +415,11 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     data
 }
 
-/// The prepared calls of a step that a person has approved, or has written. Those that nobody was asked
-/// about are a planner's guess, which binds no scene.
-pub(super) fn said_by_people<'a>(state: &RunState, step: &'a StepState) -> &'a [PreparedCall] {
+/// The prepared calls of a step that a person approved or wrote. Without approval they are the planner's
+/// guess, which does not bind the scene.
+pub(super) fn binding_calls<'a>(state: &RunState, step: &'a StepState) -> &'a [PreparedCall] {
     let version = state.plans.get((step.version as usize).wrapping_sub(1));
-    let by_person = version.is_some_and(|made| made.maker == Maker::Person);
+    let by_person = version.is_some_and(|made| made.maker == PlanMaker::Person);
     if by_person || state.approval_of_step(step.step.step_number).is_some() {
         &step.step.prepared_calls
     } else {
@@ -429,8 +427,8 @@ pub(super) fn said_by_people<'a>(state: &RunState, step: &'a StepState) -> &'a [
     }
 }
 
-/// The conversation of a step with its scene's model so far: each reply, then a result for every
-/// call. Ids are our own ordinals, since providers repeat theirs.
+/// The conversation of a step with its scene's model so far: each reply, then a result for every call. Ids
+/// are the run's ordinals, since providers repeat theirs.
 fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
     let mut messages = Vec::new();
     for round in &step.history {
@@ -484,7 +482,7 @@ fn outcome_text(state: &RunState, call: u32) -> String {
     value.to_string()
 }
 
-/// A forced question: one tool, named, and after a rejected reply the reply with every problem.
+/// A forced question: one named tool, and after a rejected reply that reply with all problems.
 fn forced(
     state: &RunState,
     purpose: Purpose,
@@ -500,13 +498,13 @@ fn forced(
         purpose,
         messages,
         tools: vec![tool],
-        choice: Choice::Forced(name.to_owned()),
+        choice: ToolChoice::Forced(name.to_owned()),
         temperature: Some(state.settings().temperature),
         max_output_tokens: None,
     }
 }
 
-/// The last rejected reply of `tries` and why it was rejected. Older ones would only cost tokens.
+/// The last rejected reply of `tries` and its problems. Older ones would only cost tokens.
 fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
     let last = tries.iter().rev().filter_map(|call| state.asks.get(call)).find_map(|ask| match &ask.status {
         AskStatus::Rejected { reply, problems } => Some((reply, problems)),
@@ -517,7 +515,7 @@ fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
     };
     let list: Vec<String> = problems.iter().map(|p| format!("- {}", p.message)).collect();
     let text = format!("That reply could not be used:\n{}\nReply again, corrected.", list.join("\n"));
-    // A scene's plain reply has calls only if they were understood, and then it was not rejected.
+    // A scene's unforced reply has calls only if they were understood, and then it was not rejected.
     if reply.calls.is_empty() {
         let mut messages = Vec::new();
         if !reply.text.trim().is_empty() {
@@ -541,7 +539,7 @@ fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
 fn common(state: &RunState) -> String {
     let mut data = String::new();
     if let Some(started) = &state.started {
-        // To the minute: the same question a moment later is the same prompt, which caches can tell.
+        // Rounded to the minute, so that the same question shortly after is the same prompt for caches.
         let now = started.now.round(jiff::Unit::Minute).unwrap_or_else(|_| started.now.clone());
         sections::push(&mut data, "now", &format!("{now} {}", now.strftime("%A")));
         sections::push(&mut data, "language", started.language.as_deref().unwrap_or(""));
@@ -555,15 +553,15 @@ fn context(state: &RunState) -> Cow<'_, Context> {
 
 fn pending(data: &mut String, context: &Context) {
     if let Some(pending) = &context.pending {
-        // What a plain yes would do is no matter of the models.
+        // Models do not need to know what a plain yes would confirm.
         let told = json!({"request": pending.request, "scene": pending.scene, "purpose": pending.purpose,
             "question": pending.question});
         sections::push(data, "pending", &told.to_string());
     }
 }
 
-/// The section with a line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
-/// the whole schemas would double the prompt and change no plan.
+/// The section with one line per scene. Examples are listed with the tool that serves them, and arguments
+/// on one line: complete schemas would double the prompt without better plans.
 fn scenes(catalogue: &Catalogue) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
         scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
@@ -586,7 +584,7 @@ fn scenes(catalogue: &Catalogue) -> String {
                 .collect(),
             examples: says(scene, None),
         })
-        // Plain data, which can always be written.
+        // Serialising plain data cannot fail.
         .map(|line| serde_json::to_string(&line).unwrap_or_default())
         .collect();
     let mut section = String::new();
@@ -610,7 +608,7 @@ fn newest(context: &Context, count: usize) -> impl Iterator<Item = &Turn> {
     context.turns.iter().skip(context.turns.len().saturating_sub(count))
 }
 
-/// What a scene needs of the conversation: the last two turns, and those in which it took part.
+/// The turns that a scene needs: the last two, and those that it took part in.
 fn relevant<'a>(context: &'a Context, scene: &'a str) -> impl Iterator<Item = &'a Turn> {
     let recent = context.turns.len().saturating_sub(2);
     context

@@ -1,39 +1,39 @@
-//! What a reply means: one event for each, the use of it or every problem with it.
+//! Reads replies: each yields one event, which uses the reply or lists its problems.
 
 use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::approval::{call_needs, unfit_calls, with_approval};
-use super::confirm::{Asked, occurrence, unconfirmed};
-use super::founded::{days_said, found_by, unfounded};
-use super::prompt::{grounds, offered, said_by_people};
+use super::approval::{required_call_approval, unfit_calls, with_approval};
+use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
+use super::prompt::{answer_sources, binding_calls, offered};
+use super::provenance::{days_from_people, results_of_scene, untraced_figures};
+use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
-use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called};
 use crate::llm::{offline, reader};
-use crate::plan::{self, Plan, Problem};
+use crate::plan::{self, Plan, PlanProblem};
 use crate::run::{
-    AskStatus, Cause, ConfirmPolicy, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader,
-    Repeat, Reply, ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
+    ReaderMode, Repeat, Reply, ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
-/// The code of a reply without a word and without a call.
+/// The code of a reply without text and without calls.
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
-/// The code of final words before a write that the plan expects was asked for.
-pub(super) const UNDONE: &str = "reply.undone";
-/// The code of a write with a day that nobody said.
-const UNSAID: &str = "reply.unsaid";
-/// Calls read from one reply at most; a longer list is a model gone astray.
+/// The code of a final text before a call that the plan expects.
+pub(super) const EXPECTED_CALL_MISSING: &str = "reply.undone";
+/// The code of a write with a day that the user did not name.
+const UNSAID_VALUE: &str = "reply.unsaid";
+/// Most calls read from one reply; a longer list is a malfunction of the model.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
-/// The event that tells what the reply to question `call` about `subject` means.
+/// The event that says what the reply to question `call` about `subject` means.
 pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject) -> Event {
     let Some((reply, fallback)) = state.asks.get(&call).and_then(|ask| match &ask.status {
         AskStatus::Replied { reply } => Some((reply, ask.fallback)),
         _ => None,
     }) else {
-        let error = Problem::new("reply.none", "there is no reply to read");
+        let error = PlanProblem::new("reply.none", "there is no reply to read");
         return Event::ReplyRejected { call, problems: vec![error] };
     };
     let event = match subject {
@@ -50,14 +50,14 @@ fn read_answer(
     catalogue: &Catalogue,
     reply: &Reply,
     fallback: bool,
-) -> Result<Event, Vec<Problem>> {
+) -> Result<Event, Vec<PlanProblem>> {
     let text = reply.text.trim();
-    let sent_back = |code: &str, what: String| Err(vec![Problem::new(code, what)]);
+    let sent_back = |code: &str, what: String| Err(vec![PlanProblem::new(code, what)]);
     if text.is_empty() {
         return sent_back(EMPTY_REPLY, "the answer was empty: write it in words".to_owned());
     }
-    // Without steps there is nothing to fall back on: a part of an answer is then better than none, and
-    // there is nothing that it has to rest on. With steps, what they found can be listed in its place.
+    // Without steps there is no fallback and nothing to ground the answer in, so a truncated answer is
+    // better than none. With steps, their results can be listed instead.
     if !state.steps.is_empty() {
         if reply.finish_reason.as_deref() == Some("length") {
             let what = "the answer was cut off at the limit of tokens: write it again, shorter";
@@ -67,7 +67,7 @@ fn read_answer(
             let what = "that is the request and not its answer: tell what <executed> found and did";
             return sent_back("reply.parroted", what.to_owned());
         }
-        let unfounded = unfounded(text, &grounds(state, catalogue));
+        let unfounded = untraced_figures(text, &answer_sources(state, catalogue));
         if !unfounded.is_empty() {
             let what = format!(
                 "these figures are not in <executed>: {}. Write the answer with those that are",
@@ -79,10 +79,10 @@ fn read_answer(
     Ok(Event::Answered { text: state.with_omissions(text), degraded: fallback })
 }
 
-fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<Problem>> {
+fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<PlanProblem>> {
     let value = reader::read(reply, tool, state.settings().reader)?;
     serde_json::from_value(value).map_err(|error| {
-        vec![Problem::new(
+        vec![PlanProblem::new(
             "reply.shape",
             format!("the arguments of {tool} do not have the right shape: {error}"),
         )]
@@ -95,13 +95,13 @@ fn read_plan(
     reply: &Reply,
     version: u32,
     fallback: bool,
-) -> Result<Event, Vec<Problem>> {
+) -> Result<Event, Vec<PlanProblem>> {
     let mut plan: Plan = forced(state, reply, CREATE_PLAN)?;
-    let known = catalogue.known();
+    let known = catalogue.known_names();
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     let last = state.last_fixed_step(feedback.is_some());
     plan::normalise(&mut plan, known, last);
-    let limits = plan::Limits { max_steps: state.settings().max_steps };
+    let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     if !problems.is_empty() {
         return Err(problems);
@@ -113,17 +113,17 @@ fn read_plan(
         if tries <= state.settings().max_retries as usize {
             return Err(unfit);
         }
-        // A plan that is right but for them is better than none: its writes are asked about by themselves.
+        // An otherwise valid plan is better than none: its writes then need separate approvals.
         plan.steps.iter_mut().for_each(|step| step.prepared_calls.clear());
     }
-    let maker = if fallback { Maker::Fallback } else { Maker::Deterministic };
+    let maker = if fallback { PlanMaker::Fallback } else { PlanMaker::Deterministic };
     let cause = match feedback {
-        Some(_) => Cause::Feedback,
-        None if version == 1 => Cause::Request,
-        None => Cause::Continuation,
+        Some(_) => PlanCause::Feedback,
+        None if version == 1 => PlanCause::Request,
+        None => PlanCause::Continuation,
     };
     if feedback.is_some() && !plan.needs_execution {
-        return Err(vec![Problem::new(
+        return Err(vec![PlanProblem::new(
             "plan.nothing_left",
             "the changed plan has no steps: change the plan as <feedback> says and keep the rest of it",
         )]);
@@ -131,7 +131,7 @@ fn read_plan(
     if let (Some(_), Some(before)) = (feedback, state.plan())
         && plan::diff(&before.plan, &plan).is_empty()
     {
-        return Err(vec![Problem::new(
+        return Err(vec![PlanProblem::new(
             "plan.unchanged",
             "that is the plan as it was: change it as <feedback> says",
         )]);
@@ -147,24 +147,25 @@ fn read_verdict(
     catalogue: &Catalogue,
     reply: &Reply,
     round: u32,
-) -> Result<Event, Vec<Problem>> {
+) -> Result<Event, Vec<PlanProblem>> {
     let mut verdict: Verdict = forced(state, reply, CHECK_CONTINUATION)?;
     let says = |text: &Option<String>| text.as_deref().is_some_and(|t| !t.trim().is_empty());
     if verdict.should_continue && !says(&verdict.missing_information) {
-        // Small models put what is missing into the reasoning; there is no other way to read it.
+        // Small models put the missing information into the reasoning.
         verdict.missing_information = Some(verdict.reasoning.trim().to_owned()).filter(|r| !r.is_empty());
     }
     if !says(&verdict.missing_information) && (verdict.should_continue || !verdict.can_answer_now) {
-        return Err(vec![Problem::new(
+        return Err(vec![PlanProblem::new(
             "verdict.nothing_missing",
             "missing_information does not say what is missing. If everything the user asked for was dealt with, set \
              should_continue to false and can_answer_now to true; otherwise name what is missing",
         )]);
     }
-    // Some small models give the request back as its own answer, or figures that nothing told them.
-    // The words are then asked for by themselves.
+    // Some small models echo the request as the answer, or invent figures. The answer is then asked for
+    // separately.
     let useless = verdict.answer.as_deref().is_some_and(|answer| {
-        only_repeats(answer, state.request()) || !unfounded(answer, &grounds(state, catalogue)).is_empty()
+        only_repeats(answer, state.request())
+            || !untraced_figures(answer, &answer_sources(state, catalogue)).is_empty()
     });
     if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || useless {
         verdict.answer = None;
@@ -172,13 +173,13 @@ fn read_verdict(
     Ok(Event::Continuation { round, verdict, degraded: false })
 }
 
-/// Fewer words than these may be an answer though all are in the request ("to Rome or to Milan?").
-const TELLING_WORDS: usize = 6;
+/// An answer with fewer words may consist of words of the request only ("to Rome or to Milan?").
+const MIN_ECHO_WORDS: usize = 6;
 
-/// Whether `answer` gives the request back: the same words, or a sentence without a word of its own.
+/// Whether `answer` echoes the request: the same words, or a sentence without a new word.
 pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
     let (said, asked) = (words(answer), words(request));
-    said == asked || (said.len() >= TELLING_WORDS && said.iter().all(|word| asked.contains(word)))
+    said == asked || (said.len() >= MIN_ECHO_WORDS && said.iter().all(|word| asked.contains(word)))
 }
 
 /// The words of a text, in lower case.
@@ -193,19 +194,20 @@ fn read_scene(
     call: u32,
     number: u32,
     fallback: bool,
-) -> Result<Event, Vec<Problem>> {
-    let none = || vec![Problem::new("step.unknown", format!("there is no step {number} with a known scene"))];
+) -> Result<Event, Vec<PlanProblem>> {
+    let none =
+        || vec![PlanProblem::new("step.unknown", format!("there is no step {number} with a known scene"))];
     let step = state.steps.get(&number).ok_or_else(none)?;
     let scene = catalogue.get(&step.step.scene_name).ok_or_else(none)?;
     let last_round = state.is_last_round(number);
-    let wanted = wanted(state, catalogue, number);
+    let wanted = required_reply(state, catalogue, number);
     let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
     let mut written = reply.calls.clone();
     let mut text = reply.text.trim().to_owned();
     if written.is_empty() {
         written = reader::calls_in_text(&text, &names);
-        if let (true, Wanted::Read(tool) | Wanted::Call(tool)) = (written.is_empty(), &wanted) {
-            // Where a schema is how a model is forced, its words are the arguments.
+        if let (true, RequiredReply::Read(tool) | RequiredReply::Call(tool)) = (written.is_empty(), &wanted) {
+            // A model that is forced by a schema returns the arguments as text.
             written = bare_call(reply, tool).into_iter().collect();
         }
         if !written.is_empty() {
@@ -213,23 +215,23 @@ fn read_scene(
         }
     }
     if written.len() > MAX_CALLS_IN_REPLY {
-        return Err(vec![Problem::new(
+        return Err(vec![PlanProblem::new(
             "reply.too_many_calls",
             format!("{} calls in one reply; at most {MAX_CALLS_IN_REPLY} are read", written.len()),
         )]);
     }
     if last_round && !state.settings().has_rules(1) {
-        // No tools were offered; calls that come all the same are not made.
+        // No tools were offered, so any calls are ignored.
         written.clear();
     }
-    // A model that calls a tool at once, whatever it was asked for, has decided too.
+    // A model that calls a tool instead of choosing one has decided, too.
     let direct = |call: &ReplyCall| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
-    if wanted == Wanted::Decision
+    if wanted == RequiredReply::Decision
         && !written.iter().any(direct)
         && let Some(decided) = read_next(reply, &names)?
     {
         let nothing = decided == NOTHING;
-        // What it said before stands, then.
+        // Then its earlier text is the result.
         let text = if nothing { last_words(state, step) } else { String::new() };
         let (calls, question, next) = (Vec::new(), None, Some(decided).filter(|_| !nothing));
         return Ok(Event::SceneReplied { step: number, call, text, calls, question, next });
@@ -243,16 +245,16 @@ fn read_scene(
             match confirmable(state, scene, step, &asked) {
                 Some(meant) => {
                     let meant =
-                        Written { call: &meant, ordinal, before: &calls, fallback, is_question: true };
+                        SceneReplyCall { call: &meant, ordinal, before: &calls, fallback, is_question: true };
                     calls.push(read_call(state, catalogue, scene, step, &meant));
                 }
-                None => question = Some(joined(question.take(), asked, state)),
+                None => question = Some(join_questions(question.take(), asked, state)),
             }
             continue;
         }
         let unsaid = match &wanted {
-            Wanted::Call(name) => match scene.tool(name) {
-                Some(tool) => read_unsaid(state, step, tool, one)?,
+            RequiredReply::Call(name) => match scene.tool(name) {
+                Some(tool) => read_missing_arguments(state, step, tool, one)?,
                 None => None,
             },
             _ => None,
@@ -261,7 +263,7 @@ fn read_scene(
             question = unsaid;
             continue;
         }
-        let one = Written { call: one, ordinal, before: &calls, fallback, is_question: false };
+        let one = SceneReplyCall { call: one, ordinal, before: &calls, fallback, is_question: false };
         calls.push(read_call(state, catalogue, scene, step, &one));
     }
     if calls.is_empty() && question.is_none() {
@@ -271,47 +273,46 @@ fn read_scene(
     Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
 }
 
-/// Whether a scene may end its step here: not in silence before anything was found, not before it has
-/// made the call that it decided for, and not before it was asked once about a write that the plan
-/// expects.
+/// Checks that a scene may end its step now: not without text and results, not before it has made the call
+/// that it chose, and not before it was asked once about an expected write.
 fn check_end(
     state: &RunState,
     scene: &Scene,
     step: &StepState,
-    wanted: &Wanted,
+    wanted: &RequiredReply,
     last_round: bool,
     silent: bool,
     found: bool,
-) -> Result<(), Vec<Problem>> {
-    if let Wanted::Call(tool) = wanted {
+) -> Result<(), Vec<PlanProblem>> {
+    if let RequiredReply::Call(tool) = wanted {
         let what = format!(
             "you decided for {tool}: call it, or call {ASK_USER} if the user has not said what it needs"
         );
-        return Err(vec![Problem::new("reply.no_call", what)]);
+        return Err(vec![PlanProblem::new("reply.no_call", what)]);
     }
     if silent && !found {
         let what = "the reply was empty: call a tool, call AskUser, or say the result in words";
-        return Err(vec![Problem::new(EMPTY_REPLY, what)]);
+        return Err(vec![PlanProblem::new(EMPTY_REPLY, what)]);
     }
-    if !last_round && !sent_back(state, step) && write_is_open(state, scene, step) {
+    if !last_round && !was_sent_back(state, step) && write_is_open(state, scene, step) {
         let what = format!(
             "the plan expects {} in this step, and it was not called: nothing has been changed yet",
             writes_not_called(state, scene, step).join(", ")
         );
-        return Err(vec![Problem::new(UNDONE, what)]);
+        return Err(vec![PlanProblem::new(EXPECTED_CALL_MISSING, what)]);
     }
     Ok(())
 }
 
-/// The arguments of `tool` where a reply's words are nothing else.
+/// The arguments of `tool`, if the reply's text is nothing else.
 fn bare_call(reply: &Reply, tool: &str) -> Option<ReplyCall> {
     let arguments = reader::object(reply.text.trim())?;
     Some(ReplyCall { id: "text_1".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() })
 }
 
-/// The decision of a reply that has one: a name of `offered` or [`NOTHING`].
-fn read_next(reply: &Reply, offered: &[&str]) -> Result<Option<String>, Vec<Problem>> {
-    let value = reader::read(reply, NEXT_CALL, Reader::Tolerant).ok();
+/// The decision in a reply, if any: a name of `offered` or [`NOTHING`].
+fn read_next(reply: &Reply, offered: &[&str]) -> Result<Option<String>, Vec<PlanProblem>> {
+    let value = reader::read(reply, NEXT_CALL, ReaderMode::Tolerant).ok();
     let Some(said) = value.as_ref().and_then(|v| v.get("next")).and_then(Value::as_str) else {
         return if reply.calls.is_empty() { Ok(None) } else { Err(vec![undecided(offered)]) };
     };
@@ -322,12 +323,12 @@ fn read_next(reply: &Reply, offered: &[&str]) -> Result<Option<String>, Vec<Prob
     }
 }
 
-fn undecided(offered: &[&str]) -> Problem {
+fn undecided(offered: &[&str]) -> PlanProblem {
     let what = format!("{NEXT_CALL} needs \"next\": one of {}, {NOTHING}", offered.join(", "));
-    Problem::new("reply.undecided", what)
+    PlanProblem::new("reply.undecided", what)
 }
 
-/// The words of the last reply that was sent back.
+/// The text of the last rejected reply.
 fn last_words(state: &RunState, step: &StepState) -> String {
     let tries = step.tries.iter().rev().filter_map(|call| state.asks.get(call));
     let rejected = tries.into_iter().find_map(|ask| match &ask.status {
@@ -337,33 +338,33 @@ fn last_words(state: &RunState, step: &StepState) -> String {
     rejected.unwrap_or_default()
 }
 
-/// The question that a call is which leaves out, or says null for, what `tool` requires: the user did
-/// not say it. A day that a write is to have and that nobody said counts as not said; the model is told
-/// once, if the user did say days.
-fn read_unsaid(
+/// The question to the user for a call that omits required arguments of `tool` or sets them to null. A day
+/// of a write that the user did not name counts as missing; if the user named other days, the reply is
+/// rejected once first.
+fn read_missing_arguments(
     state: &RunState,
     step: &StepState,
     tool: &SceneTool,
     call: &ReplyCall,
-) -> Result<Option<Question>, Vec<Problem>> {
+) -> Result<Option<Question>, Vec<PlanProblem>> {
     let arguments = reader::object(&call.arguments);
     let Some(Value::Object(mut said)) = arguments.filter(|_| call.name.eq_ignore_ascii_case(&tool.name))
     else {
         return Ok(None);
     };
     said.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
-    // From revision 1 on such a write is confirmed.
+    // From revision 1 on, such a write is confirmed instead.
     let guarded = tool.effect == Effect::Write && !state.settings().has_rules(1);
-    let wrong = if guarded { days_made_up(state, step, tool, &said) } else { Vec::new() };
-    let days = days_said(state);
-    if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID) {
+    let wrong = if guarded { invented_days(state, step, tool, &said) } else { Vec::new() };
+    let days = days_from_people(state);
+    if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID_VALUE) {
         let days: Vec<String> = days.iter().map(Date::to_string).collect();
         let what = format!(
             "{}: the user did not say that day. The days that were said: {}. Write null where it is none of them",
             wrong.join(", "),
             days.join(", ")
         );
-        return Err(vec![Problem::new(UNSAID, what)]);
+        return Err(vec![PlanProblem::new(UNSAID_VALUE, what)]);
     }
     said.retain(|name, _| !wrong.contains(name));
     let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
@@ -386,18 +387,17 @@ fn read_unsaid(
     }))
 }
 
-/// Why a write is not made all of whose days are others than those that were said. Where one of them
-/// was said, another may have been reckoned from it; where no day was said that the rules can read, it
-/// cannot be told.
+/// The fault of a write none of whose days the user named. If one of them was named, the others may be
+/// derived from it; if the rules can read no day in the text, nothing can be concluded.
 fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments: &Value) -> Option<Fault> {
     let arguments = arguments.as_object().filter(|_| tool.effect == Effect::Write)?;
-    // Somebody has said them by the plan that shows them.
-    let mut people = said_by_people(state, step).iter().filter(|call| call.tool == tool.name);
+    // The approved plan shows them.
+    let mut people = binding_calls(state, step).iter().filter(|call| call.tool == tool.name);
     if people.any(|call| call.arguments == *arguments) {
         return None;
     }
-    let said = days_said(state);
-    let wrong = days_made_up(state, step, tool, arguments);
+    let said = days_from_people(state);
+    let wrong = invented_days(state, step, tool, arguments);
     let days = arguments.iter().filter(|(name, value)| day_of(tool, name, value).is_some()).count();
     if said.is_empty() || wrong.is_empty() || wrong.len() < days {
         return None;
@@ -413,25 +413,25 @@ fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments
     Some(Fault::new("tool.other_days", message))
 }
 
-/// The day that an argument is.
+/// The day in an argument, if it is one.
 fn day_of(tool: &SceneTool, name: &str, value: &Value) -> Option<Date> {
     let schema = tool.parameters.get("properties").and_then(|all| all.get(name))?;
     value.as_str().filter(|_| schema["format"] == "date")?.parse().ok()
 }
 
-/// The arguments that are days which neither the user said nor the scene's own tools found.
-fn days_made_up(
+/// The arguments with days that neither the user named nor the scene's own tools returned.
+fn invented_days(
     state: &RunState,
     step: &StepState,
     tool: &SceneTool,
     arguments: &Map<String, Value>,
 ) -> Vec<String> {
-    let said = days_said(state);
-    let shown = said_by_people(state, step);
+    let said = days_from_people(state);
+    let shown = binding_calls(state, step);
     let by_plan = |name: &String, value: &Value| {
         shown.iter().any(|call| call.tool == tool.name && call.arguments.get(name) == Some(value))
     };
-    let found = found_by(state, &step.step.scene_name);
+    let found = results_of_scene(state, &step.step.scene_name);
     let made_up = |(name, value): &(&String, &Value)| {
         day_of(tool, name, value).is_some_and(|day| !said.contains(&day) && !found.contains(&day.to_string()))
             && !by_plan(name, value)
@@ -447,19 +447,19 @@ fn was_rejected(state: &RunState, step: &StepState, code: &str) -> bool {
     })
 }
 
-/// Two questions of one reply as one. Until revision 1 the later one stood for both.
-fn joined(before: Option<Question>, asked: Question, state: &RunState) -> Question {
+/// Joins two questions of one reply. Before revision 1, the later one replaced the first.
+fn join_questions(before: Option<Question>, asked: Question, state: &RunState) -> Question {
     match before.filter(|_| state.settings().has_rules(1)) {
         Some(before) if before.text != asked.text => {
             let text = format!("{}\n{}", before.text, asked.text);
-            // Only one tool can be carried on with: the later one's, as before.
+            // Only one tool can continue: that of the later question.
             Question { text, ..asked }
         }
         _ => asked,
     }
 }
 
-/// The write that a question only asks the user to confirm: nothing of its arguments is missing.
+/// The write that a question only asks the user to confirm: none of its arguments is missing.
 fn confirmable(state: &RunState, scene: &Scene, step: &StepState, asked: &Question) -> Option<ReplyCall> {
     let settings = state.settings();
     let never = settings.confirm_for(scene.confirm) == ConfirmPolicy::Never;
@@ -473,13 +473,13 @@ fn confirmable(state: &RunState, scene: &Scene, step: &StepState, asked: &Questi
     Some(ReplyCall { id: String::new(), name: tool.name.clone(), arguments })
 }
 
-fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
+fn read_question(call: &ReplyCall) -> Result<Question, Vec<PlanProblem>> {
     let value: Value = reader::object(&call.arguments).unwrap_or(Value::Null);
     let text = |name: &str| {
         value.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
     };
     let Some(question) = text("question") else {
-        return Err(vec![Problem::new(
+        return Err(vec![PlanProblem::new(
             "reply.no_question",
             "AskUser needs \"question\": the words for the user",
         )]);
@@ -493,7 +493,7 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
     Ok(Question { text: question, tool: text("tool"), missing, known })
 }
 
-/// A call that cannot be made, with why.
+/// A call that cannot be executed, with the reason.
 pub(super) fn unusable(written: &ReplyCall, call: u32, tool: &str, problem: Fault) -> RequestedCall {
     RequestedCall {
         call,
@@ -512,16 +512,16 @@ pub(super) fn unusable(written: &ReplyCall, call: u32, tool: &str, problem: Faul
     }
 }
 
-/// A call as a step's scene asks for it.
-pub(super) struct Written<'a> {
+/// A call as written in a scene's reply.
+pub(super) struct SceneReplyCall<'a> {
     pub(super) call: &'a ReplyCall,
     /// Its ordinal in the run.
     pub(super) ordinal: u32,
     /// The calls of the same reply that come before it.
     pub(super) before: &'a [RequestedCall],
-    /// The embedded rules asked for it in place of failed models.
+    /// Whether the embedded rules requested it in place of failed models.
     pub(super) fallback: bool,
-    /// The scene only asks whether it is wanted.
+    /// Whether the scene only asks if the call is wanted.
     pub(super) is_question: bool,
 }
 
@@ -530,10 +530,10 @@ pub(super) fn read_call(
     catalogue: &Catalogue,
     scene: &Scene,
     step: &StepState,
-    written: &Written<'_>,
+    written: &SceneReplyCall<'_>,
 ) -> RequestedCall {
-    let Written { call: reply, ordinal, before, fallback, is_question } = *written;
-    // Some models write names in another case or with an argument list behind them.
+    let SceneReplyCall { call: reply, ordinal, before, fallback, is_question } = *written;
+    // Some models write names in another case or followed by an argument list.
     let bare = reply.name.split('(').next().unwrap_or("").trim();
     let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
     let Some(tool) = tool else {
@@ -547,10 +547,10 @@ pub(super) fn read_call(
     let occurrence = occurrence(state, number, tool, &key, before);
     let by_rules = fallback || state.is_planned_by_rules(number);
     let approval = match problem {
-        None => call_needs(state, &step.step, tool, &arguments, occurrence, by_rules),
+        None => required_call_approval(state, &step.step, tool, &arguments, occurrence, by_rules),
         Some(_) => None,
     };
-    let asked = Asked {
+    let asked = ProposedWrite {
         scene,
         step,
         tool,
@@ -561,7 +561,7 @@ pub(super) fn read_call(
         before,
         is_question,
     };
-    let confirm = if problem.is_none() { unconfirmed(state, catalogue, &asked) } else { None };
+    let confirm = if problem.is_none() { required_confirmation(state, catalogue, &asked) } else { None };
     RequestedCall {
         call: ordinal,
         provider_id: reply.id.clone(),
@@ -579,13 +579,13 @@ pub(super) fn read_call(
     }
 }
 
-/// The arguments of a call, and why it is not even tried.
+/// The arguments of a call, and why it is not executed, if so.
 fn read_arguments(
     state: &RunState,
     scene: &Scene,
     step: &StepState,
     tool: &SceneTool,
-    written: &Written<'_>,
+    written: &SceneReplyCall<'_>,
 ) -> (Value, Option<Fault>) {
     let settings = state.settings();
     let is_offered = offered(scene, step).any(|t| t.name == tool.name);
@@ -602,7 +602,7 @@ fn read_arguments(
         return (arguments, Some(Fault::new("tool.not_offered", message)));
     }
     if settings.has_rules(1) {
-        // A question does nothing.
+        // A question executes nothing.
         let asks = written.is_question || state.is_confirmation();
         let last = state.is_last_round(step.step.step_number) && !asks;
         let message = || {
@@ -613,7 +613,7 @@ fn read_arguments(
         };
         return (arguments, last.then(|| Fault::new("bound.rounds", message())));
     }
-    // What days a write may have is another rule from revision 1 on: see `confirm`.
+    // From revision 1 on, `confirmation` decides about days of writes.
     let problem = on_other_days(state, step, tool, &arguments);
     (arguments, problem)
 }

@@ -1,4 +1,4 @@
-//! Whatever a model says, its meaning is one event that the run can take.
+//! Any reply of a model yields one event that is legal for the run.
 
 mod approvals;
 mod commands;
@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{ASK_USER, CREATE_PLAN, prompt_hash, read, request};
-use crate::llm::{Choice, Message, sections};
+use crate::llm::{Message, ToolChoice, sections};
 use crate::plan::{self, TaskId};
 use crate::run::{
-    Cause, Context, Effect, Event, Maker, PlanMade, Reply, ReplyCall, RunId, RunQueued, RunStarted, RunState,
-    Settings, Subject, Usage, Verdict,
+    Context, Effect, Event, PlanCause, PlanMade, PlanMaker, Reply, ReplyCall, RunId, RunQueued, RunStarted,
+    RunState, Settings, Subject, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::{ToolContext, native};
@@ -58,7 +58,7 @@ fn planning(words: &str) -> RunState {
         confirmed: Vec::new(),
     };
     apply(&mut state, Event::RunStarted(started));
-    apply(&mut state, Event::Planning { version: 1, cause: Cause::Request });
+    apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });
     state
 }
 
@@ -83,8 +83,8 @@ fn good_plan() -> Value {
         {"step_number": 2, "scene_name": "B", "purpose": "y", "expected_tools": ["BWrite"], "depends_on_step": 1}]})
 }
 
-/// A run whose first step is at work.
-fn at_work() -> RunState {
+/// A run whose first step is running.
+fn started_run() -> RunState {
     let mut state = planning("do");
     let call = replied(
         &mut state,
@@ -103,7 +103,7 @@ fn user_text(state: &RunState, subject: Subject) -> String {
     text.clone()
 }
 
-/// A good plan with one place overwritten, or any text at all.
+/// A valid plan with one place overwritten, or any text.
 fn anything() -> impl Strategy<Value = Reply> {
     let value = prop_oneof![
         Just(Value::Null),
@@ -159,18 +159,18 @@ fn anything() -> impl Strategy<Value = Reply> {
 
 proptest! {
     #[test]
-    fn whatever_a_planner_says_means_a_valid_plan_or_a_rejection(reply in anything()) {
+    fn any_planner_reply_yields_a_valid_plan_or_a_rejection(reply in anything()) {
         let mut state = planning("do");
         let subject = Subject::Plan { version: 1 };
         let call = replied(&mut state, subject, reply);
         let event = read(&state, &catalogue(), call, subject);
         match &event {
             Event::PlanCreated(made) => {
-                let limits = plan::Limits { max_steps: 10 };
+                let limits = plan::PlanLimits { max_steps: 10 };
                 let catalogue = catalogue();
-                let known = catalogue.known();
+                let known = catalogue.known_names();
                 prop_assert!(plan::validate(&made.plan, known, limits, &Default::default(), 0).is_empty());
-                prop_assert_eq!(made.maker, Maker::Deterministic);
+                prop_assert_eq!(made.maker, PlanMaker::Deterministic);
             }
             Event::ReplyRejected { problems, .. } => prop_assert!(!problems.is_empty()),
             other => prop_assert!(false, "{:?}", other),
@@ -180,8 +180,8 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_scene_says_means_an_event_that_the_run_can_take(reply in anything()) {
-        let mut state = at_work();
+    fn any_scene_reply_yields_a_legal_event(reply in anything()) {
+        let mut state = started_run();
         let subject = Subject::Scene { step: 1 };
         let call = replied(&mut state, subject, reply);
         let event = read(&state, &catalogue(), call, subject);
@@ -193,14 +193,14 @@ proptest! {
         }
         let admitted = state.check(&event);
         prop_assert!(admitted.is_ok(), "{:?}: {:?}", event, admitted);
-        // Whatever it was, the run can be asked what comes next and what its model is told.
+        // Afterwards, `next` and the prompts still work.
         state.apply(&event).unwrap();
         state.next();
         request(&state, &catalogue(), subject);
     }
 
     #[test]
-    fn a_user_cannot_write_another_section(words in "[a-z<>/\n]{0,20}(</request>)?\n<scenes>\n[a-z]{0,9}\n</scenes>") {
+    fn user_text_cannot_open_another_prompt_section(words in "[a-z<>/\n]{0,20}(</request>)?\n<scenes>\n[a-z]{0,9}\n</scenes>") {
         let text = user_text(&planning(&words), Subject::Plan { version: 1 });
         let told = sections::get(&text, "request");
         prop_assert_eq!(told.as_deref().map(str::trim), Some(words.trim()));
@@ -211,7 +211,7 @@ proptest! {
 
 #[test]
 fn a_prompt_is_a_function_of_the_state() {
-    let state = at_work();
+    let state = started_run();
     for subject in [Subject::Scene { step: 1 }, Subject::Continuation { round: 1 }, Subject::Answer] {
         let (one, two) =
             (request(&state, &catalogue(), subject), request(&state.clone(), &catalogue(), subject));
@@ -220,20 +220,20 @@ fn a_prompt_is_a_function_of_the_state() {
 }
 
 #[test]
-fn only_forced_questions_force_and_they_force_their_own_tool() {
+fn only_forced_questions_force_a_tool_and_it_is_theirs() {
     let state = planning("do");
     let plan = request(&state, &catalogue(), Subject::Plan { version: 1 });
-    assert_eq!(plan.choice, Choice::Forced(CREATE_PLAN.to_owned()));
+    assert_eq!(plan.choice, ToolChoice::Forced(CREATE_PLAN.to_owned()));
     assert_eq!(plan.tools.len(), 1);
-    let state = at_work();
-    assert_eq!(request(&state, &catalogue(), Subject::Scene { step: 1 }).choice, Choice::Auto);
-    assert_eq!(request(&state, &catalogue(), Subject::Answer).choice, Choice::None);
+    let state = started_run();
+    assert_eq!(request(&state, &catalogue(), Subject::Scene { step: 1 }).choice, ToolChoice::Auto);
+    assert_eq!(request(&state, &catalogue(), Subject::Answer).choice, ToolChoice::None);
 }
 
 #[test]
-fn the_answer_is_told_what_only_the_user_can_say_and_what_was_left_undone() {
+fn answer_prompt_lists_open_questions_and_unfinished_work() {
     for (should_continue, section) in [(false, "missing"), (true, "undone")] {
-        let mut state = at_work();
+        let mut state = started_run();
         let missing_information = Some("the plate".to_owned());
         state.verdicts.push(Verdict { should_continue, missing_information, ..Verdict::default() });
         let text = user_text(&state, Subject::Answer);
@@ -242,12 +242,12 @@ fn the_answer_is_told_what_only_the_user_can_say_and_what_was_left_undone() {
 }
 
 #[test]
-fn a_further_plan_goes_on_counting() {
-    let mut state = at_work();
+fn replan_continues_step_numbers() {
+    let mut state = started_run();
     for step in state.steps.values_mut() {
         step.status = plan::StepStatus::Completed;
     }
-    state.planning = Some(crate::run::Planning { version: 2, tries: Vec::new(), feedback: None });
+    state.planning = Some(crate::run::PlanInProgress { version: 2, tries: Vec::new(), feedback: None });
     let subject = Subject::Plan { version: 2 };
     assert_eq!(sections::get(&user_text(&state, subject), "number_from").as_deref(), Some("3"));
     let call = replied(&mut state, subject, Reply { text: good_plan().to_string(), ..Reply::default() });
@@ -255,6 +255,6 @@ fn a_further_plan_goes_on_counting() {
         panic!("no plan");
     };
     let numbers: Vec<u32> = plan.steps.iter().map(|step| step.step_number).collect();
-    assert_eq!((numbers, cause), (vec![3, 4], Cause::Continuation));
+    assert_eq!((numbers, cause), (vec![3, 4], PlanCause::Continuation));
     assert!(plan.steps[1].depends_on_step.contains(3));
 }

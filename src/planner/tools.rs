@@ -1,4 +1,4 @@
-//! The functions that models are given beside a scene's own tools.
+//! The built-in functions offered to models besides a scene's own tools.
 
 use std::sync::LazyLock;
 
@@ -17,25 +17,25 @@ pub const CHECK_CONTINUATION: &str = "CheckContinuation";
 pub const ASK_USER: &str = "AskUser";
 /// The forced tool by which a scene's model decides what comes next.
 pub const NEXT_CALL: &str = "NextCall";
-/// What it says there where nothing is to come.
+/// The choice for no further call.
 pub const NOTHING: &str = "nothing";
 
-/// `CreateExecutionPlan`, with the scenes there are and their tools as enums.
+/// `CreateExecutionPlan`, with the known scenes and their tools as enums.
 ///
-/// Each scene is a choice of its own: a model that is held to the schema cannot join a scene with
-/// another's tools, which small ones do, and do again however often they are told.
+/// Each scene is a separate alternative, so that constrained decoding cannot combine a scene with another's
+/// tools, which small models do even after repeated repairs.
 ///
-/// With `prepares` its steps have `prepared_calls` for the writes of their scene. Their arguments are the
-/// tools' own and none of them is required, which servers that hold a model strictly to a schema do not take.
+/// With `prepares`, its steps have `prepared_calls` for the writes of their scene. Their arguments are
+/// those of the tools, none of them required, which providers with strict schemas do not accept.
 pub fn create_plan(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> ToolSpec {
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
         description: "Says which scenes take part in answering the request, for what, and in which order."
             .to_owned(),
         parameters: if prepares {
-            catalogue.prepared(max_steps, |catalogue| plan_schema(catalogue, true, max_steps))
+            catalogue.prepared_plan_schema(max_steps, |catalogue| plan_schema(catalogue, true, max_steps))
         } else {
-            catalogue.planned(max_steps, |catalogue| plan_schema(catalogue, false, max_steps))
+            catalogue.plan_schema(max_steps, |catalogue| plan_schema(catalogue, false, max_steps))
         },
         strict: !prepares,
     }
@@ -87,13 +87,13 @@ fn plan_schema(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> Schema 
     }))
 }
 
-/// A call of a write as far as it is known.
+/// The schema of a prepared write call.
 fn prepared_call(tool: &SceneTool) -> Value {
     let mut arguments = Value::clone(&tool.parameters);
     if let Some(schema) = arguments.as_object_mut()
         && let Some(Value::Array(required)) = schema.remove("required")
     {
-        // In the tool's own order, which says which of two values comes first.
+        // Keeps the tool's order, which shows which of two values comes first.
         let required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
         schema.insert("description".to_owned(), json!(format!("What is known of: {}", required.join(", "))));
     }
@@ -105,7 +105,7 @@ fn prepared_call(tool: &SceneTool) -> Value {
     })
 }
 
-/// A step of a scene with these tools.
+/// The schema of a step of a scene with these tools.
 fn step_of(scene: &Value, tools: &[&str]) -> Value {
     json!({
         "type": "object",
@@ -159,8 +159,8 @@ fn verdict_schema(answer: bool) -> Schema {
             "description": "What is missing, or null"
         }
     });
-    // Models write in this order: a streamed reply has given its verdict before the answer begins, and
-    // explains it only afterwards.
+    // Models write in this order: a streamed reply contains the verdict before the answer begins, and the
+    // reasoning only afterwards.
     let mut required = vec!["should_continue", "can_answer_now", "missing_information", "reasoning"];
     if answer {
         if let Some(map) = properties.as_object_mut() {
@@ -182,7 +182,7 @@ fn verdict_schema(answer: bool) -> Schema {
     }))
 }
 
-/// `AskUser`: what a scene's model calls where only the user can say what is missing.
+/// `AskUser`: called by a scene's model if only the user knows what is missing.
 pub fn ask_user() -> ToolSpec {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         Schema::from(json!({
@@ -212,9 +212,9 @@ pub fn ask_user() -> ToolSpec {
     }
 }
 
-/// `NextCall`: what a scene's model decides by where it ended without what the plan expects: one of the
-/// `tools`, or nothing more. A question to the user is not among them: small models choose it and ask for
-/// what they were told. What the user did not say is a null in the call that they decide for.
+/// `NextCall`: the choice of a scene's model that ended without an expected call: one of the `tools`, or
+/// nothing more. A question to the user is not offered: small models choose it and ask for what they were
+/// told. Values that the user did not give are null in the chosen call.
 pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
     let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
     let told: Vec<String> =
@@ -242,8 +242,8 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
     }
 }
 
-/// The schema `parameters` with null allowed for what it requires: a model that must call a tool can
-/// then say that it was not told something, and need not make it up.
+/// The schema `parameters` with null allowed for required properties, so that a model that must call a tool
+/// can mark unknown values instead of inventing them.
 pub fn nullable(parameters: &Value) -> Value {
     let mut schema = parameters.clone();
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
@@ -261,7 +261,7 @@ pub fn is_required(parameters: &Value, name: &str) -> bool {
     required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
-/// An empty `enum` matches nothing and some servers refuse it.
+/// An empty `enum` matches nothing, and some providers reject it.
 fn names(all: &[&str]) -> Value {
     if all.is_empty() { json!({"type": "string"}) } else { json!({"type": "string", "enum": all}) }
 }

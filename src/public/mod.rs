@@ -1,68 +1,68 @@
-//! What clients see of a run while it is carried out: public events, with ids to resume by.
+//! Public events: what clients see of a run in progress, with ids to resume from.
 //!
-//! [`Teller`] says what an event of the journal is to a client; [`PublicStream`] tells a run's events in
-//! order, from the journal and then live, with the answer's words between them as they are written.
+//! [`PublicProjection`] maps events of the journal to public events. [`PublicStream`] delivers a run's events
+//! in order, first from the journal and then live, interleaved with the answer's text as it is produced.
 //!
 //! | event | data |
 //! | --- | --- |
 //! | `run_started` | `run_id`, `session_id`, `task_id`, `now` (RFC 9557), `language` (ISO 639-1 or null) |
 //! | `planning` | `run_id`, `version`, `cause` |
-//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` where a person made it, `plan` as in the answer document |
-//! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; of a plan its `version`, else `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
+//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` if a person made it, `plan` as in the answer document |
+//! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; for a plan its `version`, otherwise `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
-//! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of what a person has to decide first; `error`, where the run was put aside: why |
+//! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
-//! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; `undoes`, the `call` of the write that it undoes, where it undoes one |
+//! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
 //! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |
 //! | `step_failed` | `run_id`, `step_number`, `scene_name`, `status`, `error` |
 //! | `continuation` | `run_id`, `round`, `should_continue`, `can_answer_now`, `reasoning`, `missing_information`, `degraded` |
-//! | `answer_delta` | `text`: to be put behind what came before |
-//! | `answer_reset` | nothing: what came before is not the answer |
-//! | `answered` | `run_id`, `answer`, `degraded`; the deltas since the last reset are together the same text |
+//! | `answer_delta` | `text`: to be appended to the previous deltas |
+//! | `answer_reset` | empty: discard the previous deltas |
+//! | `answered` | `run_id`, `answer`, `degraded`; the deltas since the last reset add up to the same text |
 //! | `run_completed` | `run_id`, `status` |
 //! | `run_failed` | `run_id`, `status`, `error` |
 //! | `run_cancelled` | `run_id`, `status`, `by` |
 //!
-//! A run that waits for a person ends its stream with `run_waiting`; once somebody has decided, the rest is
-//! told behind it (`Last-Event-ID`). The outcome of a write that a dry run only tells is `dry_run`.
+//! The stream of a run that waits for a person ends with `run_waiting`. After the decision, later events are
+//! available from there (`Last-Event-ID`). A write that a dry run only reports has the outcome `dry_run`.
 //!
 //! `call` numbers the tool calls of a run from 1; an `error` has `code` and `message`.
 
+mod projection;
 mod stream;
-mod tell;
 
 use serde_json::Value;
 
+pub use projection::PublicProjection;
+pub(crate) use stream::EventSource;
 pub use stream::PublicStream;
-pub(crate) use stream::Source;
-pub use tell::Teller;
 
-/// Where in a run's stream an event stands, as `seq.offset.epoch` (`Last-Event-ID`): the run's events up to
-/// `seq` were told, and `offset` bytes of the answer.
+/// The position of an event in a run's stream, as `seq.offset.epoch` (`Last-Event-ID`): the run's events up
+/// to `seq` were sent, and `offset` bytes of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventId {
-    /// How often the run had been taken over by a new process when the event was told: bytes of an answer
-    /// count only in the process that told them. Ids of earlier releases do not say it.
+    /// How often a new process had taken over the run when the event was sent. The offset is valid only in
+    /// the process that sent it. Absent in ids of earlier releases.
     pub epoch: Option<u32>,
-    /// The number of the last event of the journal, from 1; 0 before the first.
+    /// The sequence number of the last journal event, from 1; 0 before the first.
     pub seq: u64,
-    /// Bytes of the answer that were told since the last reset.
+    /// Bytes of the answer that were sent since the last reset.
     pub offset: u64,
 }
 
 impl EventId {
-    /// The place behind this event of the journal, which was read there.
-    pub(crate) fn behind(seq: u64) -> Self {
-        // What the journal has of it is its history, whoever wrote it.
+    /// The position after this event of the journal.
+    pub(crate) fn after_seq(seq: u64) -> Self {
+        // A position read from the journal is valid in every epoch.
         Self { epoch: Some(u32::MAX), seq, offset: 0 }
     }
 }
 
-/// A text that is no id of a public event.
+/// The text is not an event id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is no event id: send back the id of the last event that came, such as 12.0.0")]
+#[error("{given:?} is not an event id: send the id of the last event that was received, such as 12.0.0")]
 pub struct InvalidEventId {
     given: String,
 }
@@ -99,19 +99,19 @@ impl std::str::FromStr for EventId {
     }
 }
 
-/// An event as clients get it.
+/// A public event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublicEvent {
-    /// To resume after it.
+    /// Its id, to resume after it.
     pub id: EventId,
-    /// Its name, see the module.
+    /// Its name; see the module documentation.
     pub name: &'static str,
     /// Its body: an object.
     pub data: Value,
 }
 
 impl PublicEvent {
-    /// Whether the stream ends with it, unless the run is carried on or somebody decides just then.
+    /// Whether the stream ends with it, unless the run is resumed or decided about just then.
     pub fn is_last(&self) -> bool {
         matches!(self.name, "run_completed" | "run_failed" | "run_cancelled" | "run_waiting")
     }

@@ -1,5 +1,5 @@
-//! A run's public events in order: those that the journal has, then those that happen, with the
-//! answer's words between them as they are written.
+//! A run's public events in order: first from the journal, then live, interleaved with the answer's text as
+//! it is produced.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,19 +11,19 @@ use futures::stream::{BoxStream, StreamExt, unfold};
 use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
-use super::{EventId, PublicEvent, Teller};
-use crate::actors::driver::{Told, store_fault};
-use crate::actors::feed::{Cursor, Feed, Reading};
+use super::{EventId, PublicEvent, PublicProjection};
+use crate::actors::active_runs::RunWatch;
+use crate::actors::driver::{PublishedRunEvent, store_fault};
+use crate::actors::feed::{Feed, FeedCursor, FeedReaderGuard};
 use crate::actors::journal;
-use crate::actors::live::Watch;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 use crate::store::Store;
 
-/// The public events of one run. It ends after the run's last event, where a run waits for a person, or
-/// where a run that is not under way has not ended: its journal was told then. What comes later (somebody
-/// has decided, or carries a failed run on) is told to whoever comes back with the last id. An error is the last item: the journal could not be
-/// read. Nothing waits for whoever reads it, and nothing is told that is not on the disk, but for the words of
-/// an answer, which are told as they come.
+/// The public events of one run. The stream ends after the run's last event, when the run waits for a
+/// person, or at the end of the journal if the run is not in progress. Later events (after a decision or a
+/// resume) are delivered to a client that reconnects with the last id. If the journal cannot be read, the
+/// last item is an error. Slow readers delay nothing. Only events on disk are delivered, except for the
+/// answer's text, which is delivered as it is produced.
 pub struct PublicStream {
     events: BoxStream<'static, Result<PublicEvent, Fault>>,
 }
@@ -36,9 +36,9 @@ impl Stream for PublicStream {
     }
 }
 
-/// Where events are read that a listener has missed.
+/// Where to read events that a subscriber has missed.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct EventSource {
     pub(crate) store: Store,
     pub(crate) journal: journal::Handle,
     pub(crate) tenant: TenantId,
@@ -46,82 +46,82 @@ pub(crate) struct Source {
 }
 
 impl PublicStream {
-    /// Everything of a run after `last`; `watch` where it is under way.
-    pub(crate) fn resumed(source: Source, watch: Option<Watch>, last: EventId) -> Self {
-        let mut reader = Reader::new(source, Teller::default(), watch);
+    /// The events after `last`; `watch` is present if the run is in progress.
+    pub(crate) fn resumed(source: EventSource, watch: Option<RunWatch>, last: EventId) -> Self {
+        let mut reader = PublicEventReader::new(source, PublicProjection::default(), watch);
         reader.last = Some(last);
         reader.behind = true;
-        Self::over(reader)
+        Self::from_reader(reader)
     }
 
-    /// Everything of a run that was just accepted, by one who follows it from the beginning.
-    pub(crate) fn fresh(source: Source, watch: Watch) -> Self {
-        let mut reader = Reader::new(source, Teller::of(watch.task), Some(watch));
-        // Its first event tells that it was accepted.
+    /// All events of a run that was just accepted; `watch` was subscribed before its first event.
+    pub(crate) fn fresh(source: EventSource, watch: RunWatch) -> Self {
+        let mut reader = PublicEventReader::new(source, PublicProjection::of(watch.task), Some(watch));
+        // Its first event is the acceptance, which is not public.
         reader.seq = 1;
         reader.unsynced = true;
-        Self::over(reader)
+        Self::from_reader(reader)
     }
 
-    fn over(reader: Reader) -> Self {
+    fn from_reader(reader: PublicEventReader) -> Self {
         let events = unfold(reader, |mut reader| async move { Some((reader.next().await?, reader)) });
         Self { events: events.boxed() }
     }
 }
 
-struct Reader {
-    source: Source,
-    teller: Teller,
-    /// The last event that was taken from the journal or from the run.
+struct PublicEventReader {
+    source: EventSource,
+    projection: PublicProjection,
+    /// The last event taken from the journal or the live run.
     seq: u64,
-    /// How often the run had been taken over by then.
+    /// The epoch of that event: how often the run had been taken over.
     epoch: u32,
-    /// What was told before, by whom it was told; until the journal was looked at.
+    /// The client's last event id, until the journal was read.
     last: Option<EventId>,
-    /// Events up to this one were told before.
+    /// Events up to this one were delivered before.
     after: u64,
-    /// There may be events that were written before somebody was there to be told, and are not on the disk.
+    /// Whether events from before the subscription may not be on disk yet.
     unsynced: bool,
-    /// Events of the journal that are to be told.
-    stored: VecDeque<Told>,
-    /// The journal has events that are not here.
+    /// Events of the journal to be delivered.
+    stored: VecDeque<PublishedRunEvent>,
+    /// Whether the journal has events that were not read yet.
     behind: bool,
-    live: Option<Following>,
-    /// What of the answer was told.
-    cursor: Cursor,
-    /// There are words that were written after an event that is still to be taken.
+    live: Option<LiveRun>,
+    /// How much of the answer was delivered.
+    cursor: FeedCursor,
+    /// Whether there is answer text that belongs after an event that was not taken yet.
     early: bool,
-    /// The answer is known and told.
+    /// Whether the complete answer was delivered.
     answered: bool,
-    /// The last event said that the run waits for a person.
+    /// Whether the run waits for a person, according to the last event.
     waits: bool,
-    /// The last event was told.
+    /// Whether the last event was delivered.
     over: bool,
     ready: VecDeque<PublicEvent>,
 }
 
-/// A run under way.
-struct Following {
-    events: broadcast::Receiver<Told>,
-    _reading: Reading,
-    /// Nothing more is said.
+/// The subscription to a run in progress.
+struct LiveRun {
+    events: broadcast::Receiver<PublishedRunEvent>,
+    _reading: FeedReaderGuard,
+    /// Whether there will be no more events.
     ended: bool,
     feed: Arc<Feed>,
     changes: watch::Receiver<()>,
 }
 
-impl Reader {
-    fn new(source: Source, teller: Teller, watch: Option<Watch>) -> Self {
+impl PublicEventReader {
+    fn new(source: EventSource, projection: PublicProjection, watch: Option<RunWatch>) -> Self {
         let live = watch.map(|watch| {
             let mut changes = watch.feed.changes();
-            // Whatever was written before.
+            // Deliver text from before the subscription.
             changes.mark_changed();
-            let _reading = watch.feed.reading();
-            Following { events: watch.events, _reading, ended: false, feed: watch.feed, changes }
+            let _reading = watch.feed.add_reader();
+            LiveRun { events: watch.events, _reading, ended: false, feed: watch.feed, changes }
         });
         Self {
             source,
-            teller,
+            projection,
             seq: 0,
             epoch: 0,
             last: None,
@@ -130,7 +130,7 @@ impl Reader {
             stored: VecDeque::new(),
             behind: false,
             live,
-            cursor: Cursor { generation: None, offset: 0 },
+            cursor: FeedCursor { generation: None, offset: 0 },
             early: false,
             answered: false,
             waits: false,
@@ -157,7 +157,7 @@ impl Reader {
                 self.take(&told);
                 continue;
             }
-            // Nobody drives it on, and whoever does later drives it for others to follow.
+            // Its driver has ended. A later driver has its own subscribers.
             if self.waits && self.live.as_ref().is_some_and(|live| live.ended) {
                 return None;
             }
@@ -168,7 +168,7 @@ impl Reader {
                     Ok(told) if told.seq <= self.seq => {}
                     Ok(told) if told.seq == self.seq + 1 => {
                         self.take(&told);
-                        // What is read of the journal may have been carried on since.
+                        // A terminal event read from the journal may have been followed by a resume.
                         self.over |= told.body.is_terminal();
                     }
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
@@ -177,55 +177,55 @@ impl Reader {
                         self.behind = !self.waits;
                     }
                 },
-                // The feed is held here, so it tells of each change.
+                // `live` keeps the feed alive, so this cannot fail.
                 Ok(()) = live.changes.changed(), if !self.answered => self.show(),
             }
         }
     }
 
-    /// Reads what the journal has after the last event taken.
+    /// Reads the journal's events after the last one taken.
     async fn catch_up(&mut self) -> Result<(), Fault> {
-        let Source { store, journal, tenant, run } = &self.source;
-        // What a run has said may still be on its way to the disk.
-        journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
+        let EventSource { store, journal, tenant, run } = &self.source;
+        // Events may still be in the journal's queue.
+        journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
         self.unsynced = false;
         if !self.behind {
             return Ok(());
         }
         let events = store.run_events(tenant, *run).await.map_err(|error| store_fault(&error))?;
         if let Some(last) = self.last.take() {
-            self.begin_behind(last, &events);
+            self.begin_after(last, &events);
         }
         self.stored = events.into_iter().filter(|event| event.seq > self.seq).map(Arc::new).collect();
         self.behind = false;
         Ok(())
     }
 
-    /// Begins behind what was told before, in a history that may have gone another way since.
-    fn begin_behind(&mut self, last: EventId, events: &[Envelope<Event>]) {
-        self.after = shared(last, events);
+    /// Starts after the client's last event, in a history that may have diverged since.
+    fn begin_after(&mut self, last: EventId, events: &[Envelope<Event>]) {
+        self.after = last_common_seq(last, events);
         let offset = usize::try_from(last.offset).unwrap_or(usize::MAX);
-        self.cursor = Cursor { generation: None, offset };
-        // Another process would count the bytes of another text.
+        self.cursor = FeedCursor { generation: None, offset };
+        // The offset of another process refers to another text.
         let is_same = last.epoch.is_some() && last.epoch == events.last().map(|event| event.epoch);
         if let Some(live) = self.live.as_ref().filter(|_| is_same) {
             self.cursor = live.feed.resume(self.after, offset);
         }
     }
 
-    /// Takes the next event: tells it, and before it what was written of the answer by then.
-    fn take(&mut self, told: &Told) {
-        let event = self.teller.tell(told);
+    /// Takes the next event and delivers it, after the answer text produced before it.
+    fn take(&mut self, told: &PublishedRunEvent) {
+        let event = self.projection.project(told);
         let known = told.seq <= self.after;
         let ends = told.body.is_terminal();
         match &told.body {
             _ if known => {}
-            Event::Answered { text, .. } => self.complete(text),
-            // What was told of an answer that never came.
+            Event::Answered { text, .. } => self.finish_answer(text),
+            // Deltas of an answer that was never completed.
             _ if ends && !self.answered => self.reset(),
-            // It is answered anew: what came before is not its answer any more.
-            Event::RunReopened { .. } => self.forget(),
-            // An event's id says how much of the answer was told, and of the text that it is by now.
+            // The run will be answered again: the previous answer is obsolete.
+            Event::RunReopened { .. } => self.restart_answer(),
+            // The event's id contains the offset in the current text, so deliver the text first.
             _ if event.is_some() => self.show(),
             _ => {}
         }
@@ -235,7 +235,7 @@ impl Reader {
             _ => {}
         }
         self.waits = matches!(told.body, Event::RunWaiting {} | Event::RunPutAside { .. });
-        // Only now: whoever got no further than the words before it still has to get it.
+        // Only now: the ids of text before this event must not cover the event.
         self.seq = told.seq;
         self.epoch = told.epoch;
         if let Some(mut event) = event.filter(|_| !known) {
@@ -247,11 +247,11 @@ impl Reader {
         }
     }
 
-    /// Tells what was written of the answer.
+    /// Delivers new text of the answer.
     fn show(&mut self) {
         let Some(live) = self.live.as_ref().filter(|_| !self.answered) else { return };
         let mut cursor = self.cursor;
-        // Words come after the events that they were written after.
+        // Text is delivered after the events that preceded it.
         let piece = live.feed.read_after(self.seq, &mut cursor);
         self.early = piece.is_none();
         let Some(piece) = piece else { return };
@@ -262,9 +262,9 @@ impl Reader {
         self.delta(&piece.text);
     }
 
-    /// Tells what is missing of the answer, now that it is known.
-    fn complete(&mut self, text: &str) {
-        let goes_on = self.live.as_ref().is_some_and(|live| live.feed.agrees(self.cursor, text));
+    /// Delivers the rest of the complete answer.
+    fn finish_answer(&mut self, text: &str) {
+        let goes_on = self.live.as_ref().is_some_and(|live| live.feed.matches_prefix(self.cursor, text));
         if !goes_on {
             self.reset();
         }
@@ -280,10 +280,10 @@ impl Reader {
         }
     }
 
-    /// Begins the answer anew.
-    fn forget(&mut self) {
+    /// Discards the answer and starts a new one.
+    fn restart_answer(&mut self) {
         self.reset();
-        self.cursor = Cursor { generation: None, offset: 0 };
+        self.cursor = FeedCursor { generation: None, offset: 0 };
     }
 
     fn delta(&mut self, text: &str) {
@@ -298,15 +298,16 @@ impl Reader {
     }
 }
 
-/// The last event that the journal shares with the history of a client that has got `last`: where a process was
-/// killed and lost what it had told, the next one has gone on from an earlier event.
-pub(super) fn shared(last: EventId, events: &[Envelope<Event>]) -> u64 {
+/// The last event that the journal has in common with the history of a client that received `last`. The
+/// histories diverge if a killed process lost events that it had delivered: the next process continued from
+/// an earlier event.
+pub(super) fn last_common_seq(last: EventId, events: &[Envelope<Event>]) -> u64 {
     let Some(end) = events.last() else { return 0 };
-    // Earlier releases did not say which process told an event, and told some that they then lost: only what
-    // the first process wrote is sure to be what was told.
+    // Ids of earlier releases have no epoch, and these releases could lose delivered events. Only events of
+    // the first process are certain to be the delivered ones.
     let told_by = last.epoch.unwrap_or(0);
     let parts = events.iter().rev().find(|event| event.epoch <= told_by).map_or(0, |event| event.seq);
-    // A client that has got more than there is has not got the end.
+    // A client with more events than exist has not received the actual last one.
     let most = if last.seq > end.seq { end.seq.saturating_sub(1) } else { end.seq };
     last.seq.min(parts).min(most)
 }

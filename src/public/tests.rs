@@ -1,4 +1,4 @@
-//! The events as they are published: names and shapes are a promise to clients.
+//! The published events: names and shapes are a stable interface.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -6,8 +6,8 @@ use serde_json::json;
 use super::*;
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Repeat, RequestedCall, RunId,
-    RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Verdict,
+    Context, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall,
+    RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -41,7 +41,7 @@ fn call(call: u32, tool: &str) -> RequestedCall {
     }
 }
 
-/// One run with every event there is.
+/// One run with every public event.
 fn events() -> Vec<Event> {
     let step = Step {
         step_number: 1,
@@ -54,7 +54,7 @@ fn events() -> Vec<Event> {
     };
     let plan =
         Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };
-    let made = |cause| PlanMade::new(1, cause, Maker::Deterministic, plan.clone());
+    let made = |cause| PlanMade::new(1, cause, PlanMaker::Deterministic, plan.clone());
     let error = Fault::new("tool.timeout", "too slow");
     let verdict = Verdict {
         can_answer_now: true,
@@ -72,7 +72,7 @@ fn events() -> Vec<Event> {
             context: Context::default(),
             confirmed: Vec::new(),
         }),
-        Event::Planning { version: 1, cause: Cause::Request },
+        Event::Planning { version: 1, cause: PlanCause::Request },
         Event::ModelAsked {
             call: 1,
             subject: Subject::Answer,
@@ -81,7 +81,7 @@ fn events() -> Vec<Event> {
             prompt_hash: "secret-hash".to_owned(),
             reserved: None,
         },
-        Event::PlanCreated(made(Cause::Request)),
+        Event::PlanCreated(made(PlanCause::Request)),
         Event::StepStarted { step: 1 },
         Event::SceneReplied {
             step: 1,
@@ -102,7 +102,7 @@ fn events() -> Vec<Event> {
         Event::StepCompleted { step: 1, result: "Sunny.".to_owned() },
         Event::StepFailed { step: 1, status: StepStatus::Failed, error: error.clone() },
         Event::Continuation { round: 1, verdict, degraded: false },
-        Event::Replanned(made(Cause::Continuation)),
+        Event::Replanned(made(PlanCause::Continuation)),
         Event::Answered { text: "Sunny.".to_owned(), degraded: false },
         Event::RunCompleted { status: RunStatus::Completed },
         Event::RunFailed { error },
@@ -111,10 +111,13 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn each_event_has_the_shape_that_is_published() {
-    let mut teller = Teller::default();
-    let told: Vec<PublicEvent> =
-        events().into_iter().zip(1..).filter_map(|(event, seq)| teller.tell(&envelope(seq, event))).collect();
+fn every_public_event_has_its_documented_shape() {
+    let mut teller = PublicProjection::default();
+    let told: Vec<PublicEvent> = events()
+        .into_iter()
+        .zip(1..)
+        .filter_map(|(event, seq)| teller.project(&envelope(seq, event)))
+        .collect();
     let text: Vec<String> =
         told.iter().map(|event| format!("{} {} {}", event.id, event.name, event.data)).collect();
     let run = "\"run_id\":\"00000000-0000-0000-0000-000000000001\"";
@@ -165,7 +168,7 @@ fn each_event_has_the_shape_that_is_published() {
 }
 
 #[test]
-fn an_id_is_read_as_it_is_written_and_nothing_else_is_one() {
+fn event_ids_round_trip_and_reject_everything_else() {
     for (text, epoch, seq, offset) in [
         ("0.0", None, 0, 0),
         ("12.345", None, 12, 345),
@@ -186,8 +189,8 @@ fn an_id_is_read_as_it_is_written_and_nothing_else_is_one() {
 }
 
 #[test]
-fn history_that_went_another_way_is_told_from_where_it_parts() {
-    // Two processes were killed, behind events 4 and 6.
+fn diverged_history_resumes_at_the_last_common_event() {
+    // Two processes were killed, after events 4 and 6.
     let epochs = [0, 0, 0, 0, 1, 1, 2, 2, 2];
     let journal: Vec<Envelope<Event>> = epochs
         .into_iter()
@@ -195,19 +198,19 @@ fn history_that_went_another_way_is_told_from_where_it_parts() {
         .map(|(epoch, seq)| Envelope { epoch, ..envelope(seq, Event::RunWaiting {}) })
         .collect();
     for (told, after) in [
-        // Told by the process that wrote it.
+        // Delivered by the process that wrote it.
         ("3.0.0", 3),
         ("6.0.1", 6),
         ("9.0.2", 9),
-        // Told and lost.
+        // Delivered and lost.
         ("5.0.0", 4),
         ("40.0.0", 4),
         ("8.0.1", 6),
         ("9.0.5", 9),
-        // More than there is: at least the last event is told again.
+        // More than exists: at least the last event is delivered again.
         ("12.0.2", 8),
         ("12.0.5", 8),
-        // Told by an earlier release, which did not say by which process.
+        // Delivered by an earlier release, whose ids have no epoch.
         ("3.0", 3),
         ("5.0", 4),
         ("10.0", 4),

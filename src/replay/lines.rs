@@ -1,26 +1,26 @@
-//! A recorded run as a file: one event a line, in JSON, with its envelope.
+//! A recorded run as JSON Lines: one event per line, with its envelope.
 
 use serde::Deserialize;
 
 use crate::run::{Envelope, Event, Fault, SCHEMA};
 
-/// What every line has, whatever its event is.
+/// The fields of every line, whatever its event.
 #[derive(Deserialize)]
-struct Head {
+struct EventHeader {
     seq: u64,
     schema: u16,
 }
 
-/// Reads a run that [`write()`] wrote. Blank lines are passed over.
+/// Parses a run written by [`write()`]. Blank lines are skipped.
 ///
 /// # Errors
-/// `replay.unreadable` names the line, also where it was written by a newer program; `replay.gap` names
-/// the event that is missing; `replay.empty`; `replay.mixed` where the lines are of several runs.
+/// `replay.unreadable` names the line, also if a newer release wrote it; `replay.gap` names the missing
+/// event; `replay.empty`; `replay.mixed` if the lines belong to several runs.
 pub fn read(text: &str) -> Result<Vec<Envelope<Event>>, Fault> {
     let mut events: Vec<Envelope<Event>> = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let unreadable = |why: String| Fault::new("replay.unreadable", format!("line {number}: {why}"));
-        let head: Head = serde_json::from_str(line).map_err(|error| unreadable(error.to_string()))?;
+        let head: EventHeader = serde_json::from_str(line).map_err(|error| unreadable(error.to_string()))?;
         if head.schema > SCHEMA {
             let (given, known) = (head.schema, SCHEMA);
             let why = format!("event {} has format {given}, this program knows up to {known}", head.seq);
@@ -50,11 +50,11 @@ pub fn read(text: &str) -> Result<Vec<Envelope<Event>>, Fault> {
     }
 }
 
-/// A run's events, one a line, as [`read()`] takes them. They hold everything that was said and found.
+/// Serialises a run's events, one per line, for [`read()`]. They contain all texts and results of the run.
 pub fn write(events: &[Envelope<Event>]) -> String {
     let mut text = String::new();
     for event in events {
-        // Plain data, which can always be written.
+        // Serialising plain data cannot fail.
         text.push_str(&serde_json::to_string(event).unwrap_or_default());
         text.push('\n');
     }

@@ -1,41 +1,41 @@
-//! Where an event comes from: from outside, or from a decision that today's code can be asked for.
+//! The origin of an event: external, or a decision that the current code can make again.
 
-use crate::run::{CallStatus, Event, Matter, RunState, Subject};
+use crate::run::{ApprovalSubject, CallStatus, Event, RunState, Subject};
 
-/// Ends that the machine does not decide: whoever carries the run out could not go on.
-const FROM_THE_DRIVER: [&str; 3] = ["run.too_many_events", "run.illegal_event", "run.unrecoverable"];
+/// Fault codes of ends that the driver forces and the state machine does not decide.
+const DRIVER_FAULTS: [&str; 3] = ["run.too_many_events", "run.illegal_event", "run.unrecoverable"];
 
-/// Where an event comes from.
+/// The origin of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin<'a> {
-    /// It is taken as it was.
+    /// External: taken as recorded.
     Outside {
-        /// It was waited for: nothing else was due then.
+        /// Whether the run was waiting for it, so that nothing else was due.
         awaited: bool,
     },
-    /// The run's turn; what it freezes is taken as it was.
+    /// The start of the run; what it freezes is taken as recorded.
     Start,
     /// A question to a model.
     Question { subject: Subject, attempt: u32, fallback: bool, prompt_hash: &'a str },
-    /// The beginning of a tool call.
+    /// The start of a tool call.
     Call { call: u32, attempt: u32 },
-    /// The machine, or the reading of a reply.
+    /// The state machine, or the reading of a reply.
     Machine,
 }
 
-/// Where `event` comes from, which follows `state`. A new kind of event has to be told here.
+/// The origin of `event`, which follows `state`. Every new event has to be classified here.
 pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
     match event {
-        // A process may end at any moment, whatever is due.
+        // A process may end at any time, whatever is due.
         Event::RunQueued(_) | Event::RunResumed { .. } | Event::RunPutAside { .. } => {
             Origin::Outside { awaited: false }
         }
-        // What a question that was cut off has cost.
+        // The cost of an interrupted question.
         Event::ModelFailed { call, .. } if state.is_cut_off(*call) => Origin::Outside { awaited: false },
         Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::CancelRequested { .. } => {
             Origin::Outside { awaited: true }
         }
-        // What people say, and what has changed around a run that waited for them.
+        // Commands of people, and changes of tools while the run waited.
         Event::Decided { .. }
         | Event::PlanEdited(_)
         | Event::ModificationAsked { .. }
@@ -44,19 +44,19 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         | Event::PlanRefused { .. }
         | Event::RunReopened { .. } => Origin::Outside { awaited: false },
         Event::ToolCompleted { call, .. } => match state.calls.get(call).map(|call| &call.status) {
-            // It was never begun, so it was refused without asking anybody.
+            // It was never started, so the state machine refused it.
             Some(CallStatus::Requested) => Origin::Machine,
             _ => Origin::Outside { awaited: true },
         },
-        // Whoever carried the run out could not go on, and nobody will hear what becomes of the write.
-        Event::ApprovalRequired { matter: Matter::Outcome { call }, .. }
+        // The driver could not continue, so the outcome of the write in flight will never be known.
+        Event::ApprovalRequired { matter: ApprovalSubject::Outcome { call }, .. }
             if state.calls.get(call).is_some_and(|call| {
                 matches!(call.status, CallStatus::InFlight { .. } | CallStatus::Again { .. })
             }) =>
         {
             Origin::Outside { awaited: false }
         }
-        Event::RunFailed { error } if FROM_THE_DRIVER.contains(&error.code.as_str()) => {
+        Event::RunFailed { error } if DRIVER_FAULTS.contains(&error.code.as_str()) => {
             Origin::Outside { awaited: false }
         }
         Event::RunFailed { .. } => Origin::Machine,

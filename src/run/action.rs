@@ -1,24 +1,23 @@
-//! What must happen now: the other half of the state machine's mouth.
+//! Actions: what the state machine asks its driver to do now.
 
 use serde::Serialize;
 
 use super::event::{Event, Subject};
 
-/// Something that the driver of a run has to do. Actions are level-triggered: one stays in
-/// `RunState::next` until an event that tells of it was applied, so a driver may forget them all and
-/// ask again.
+/// Something that the driver of a run has to do. Actions are level-triggered: one stays in `RunState::next`
+/// until the event that reports it was applied, so a driver may forget them all and ask again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a handful of actions exist at once, briefly")]
 pub enum Action {
-    /// Freeze settings, time and memory: append `run_started`.
+    /// Freeze settings, time and memory, and append `run_started`.
     Start,
-    /// Append this event and apply it: the machine decided it by itself.
+    /// Append this event, which the state machine decided by itself, and apply it.
     Record {
         /// The event.
         event: Event,
     },
-    /// Ask a model: append `model_asked`, send, append what came.
+    /// Ask a model: append `model_asked`, send, append the reply or the failure.
     Ask {
         /// The question's ordinal.
         call: u32,
@@ -26,20 +25,21 @@ pub enum Action {
         subject: Subject,
         /// 0, then the number of the repair.
         attempt: u32,
-        /// Ask the embedded rules in place of the configured models.
+        /// Whether to ask the embedded rules instead of the configured models.
         fallback: bool,
     },
-    /// Take the plan that came with the request: append the event that says whether it is in force.
+    /// Validate the plan that came with the request, and append the event that puts it in force or rejects
+    /// it.
     Take {
         /// Its version.
         version: u32,
     },
-    /// Prepare the calls of a step that are known without its scene's model: append `prepared`.
+    /// Prepare the calls of a step that are known without its scene's model, and append `prepared`.
     Prepare {
         /// The step.
         step: u32,
     },
-    /// Read a reply that came: append the one event that says what it means.
+    /// Read a reply, and append the one event that says what it means.
     Read {
         /// The question's ordinal.
         call: u32,
@@ -56,7 +56,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// A name that is the same whenever the same thing is to be done in the same run.
+    /// A name that is stable for the same action of the same run.
     pub fn id(&self) -> String {
         match self {
             Action::Start => "start".to_owned(),

@@ -1,47 +1,44 @@
-//! Which events are possible when. Checked before an event is appended and again before it is folded.
+//! Admission of events: which events are legal in which state.
 
 use super::action::Action;
-use super::approval::{Approval, Decision, Matter};
-use super::event::{Cause, Effect, Event, NOT_PUT, Outcome, PlanMade, RunStatus, Subject};
+use super::approval::{Approval, ApprovalSubject, Decision};
+use super::event::{Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus, Subject};
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::plan::{self, StepStatus};
 
-/// An event that cannot happen in the state it came to. The state is unchanged.
+/// An event that is illegal in the current state. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{event} cannot follow: {why}")]
 pub struct Illegal {
     /// The event's name.
     pub event: String,
-    /// What stands against it.
+    /// Why it is illegal.
     pub why: String,
 }
 
 impl RunState {
-    /// Whether `event` can happen now: to be asked before it is appended, so that a journal holds
-    /// only what took effect.
+    /// Checks that `event` is legal now. Call this before appending it, so that the journal contains only
+    /// events that took effect.
     ///
     /// # Errors
-    /// [`Illegal`] with what stands against it.
+    /// [`Illegal`] with the reason.
     pub fn check(&self, event: &Event) -> Result<(), Illegal> {
         self.admit(event).map_err(|why| Illegal { event: event.key(), why })
     }
 
-    /// Three kinds of events: those from outside (a request, a taking over, a wish to stop), the end
-    /// of something under way, and all others, which happen only when [`RunState::next`] asks for them.
+    /// There are three kinds of events: external ones (a request, a takeover, a cancellation), the end of
+    /// something in flight, and all others, which are legal only when [`RunState::next`] asks for them.
     fn admit(&self, event: &Event) -> Result<(), String> {
-        self.plan_status.become_status(self.plan_after(event)).map_err(|illegal| illegal.to_string())?;
+        self.plan_status.transition_to(self.plan_after(event)).map_err(|illegal| illegal.to_string())?;
         match event {
-            // What became of a write can be said, and what failed carried on, after the end.
-            Event::Decided { approval, matter: Matter::Outcome { call }, decision, .. } => {
+            // Even after its end, an unknown write can be resolved and a failed run can be resumed.
+            Event::Decided { approval, matter: ApprovalSubject::Outcome { call }, decision, .. } => {
                 return self.admit_outcome(*approval, *call, decision);
             }
             Event::RunReopened { .. } => {
                 let may = matches!(self.status, RunStatus::Failed | RunStatus::Partial);
-                require(may, "only a run that failed or was done in part is carried on")?;
-                return require(
-                    !self.is_plan_only() && !self.plans.is_empty(),
-                    "there is no plan to carry on",
-                );
+                require(may, "only a run that failed or completed in part can be resumed")?;
+                return require(!self.is_plan_only() && !self.plans.is_empty(), "there is no plan to resume");
             }
             _ => require(!self.status.is_terminal(), "the run has ended")?,
         }
@@ -58,12 +55,12 @@ impl RunState {
             Event::RunPutAside { .. } => require(self.status != RunStatus::Waiting, "the run waits already"),
 
             Event::ModelFailed { call, usage, .. } if self.is_cut_off(*call) => require(
-                self.unsettled().any(|(lost, reserved)| lost == *call && reserved.spent().usage == *usage),
+                self.unsettled_reservations().any(|(lost, reserved)| lost == *call && reserved.interrupted_attempt().usage == *usage),
                 "what the question cost is known",
             ),
             Event::ModelReplied { call, .. } | Event::ModelFailed { call, .. } => require(
                 self.asks.get(call).is_some_and(|a| a.status == AskStatus::InFlight),
-                "the question is not under way",
+                "the question is not in flight",
             ),
             Event::ToolCompleted { call, outcome, .. } => {
                 match (self.calls.get(call).map(|c| &c.status), outcome) {
@@ -75,18 +72,18 @@ impl RunState {
                             }
                             _ => false,
                         };
-                        require(self.asks_for(ends), "the call is not under way")
+                        require(self.asks_for(ends), "the call is not in flight")
                     }
-                    _ => Err("the call is not under way".to_owned()),
+                    _ => Err("the call is not in flight".to_owned()),
                 }
             }
 
             Event::ModelAsked { call, subject, attempt, fallback, .. } => {
-                // Several questions of one `next` may be asked in any order, so ordinals may come
-                // out of order, and may have gaps; they never repeat.
+                // Several questions of one `next` may be asked in any order, so ordinals may be out of
+                // order and have gaps, but never repeat.
                 let highest = self.next_ask() as usize + self.steps.len();
                 require(!self.asks.contains_key(call), "the question was asked before")?;
-                require((1..=highest).contains(&(*call as usize)), "questions count up")?;
+                require((1..=highest).contains(&(*call as usize)), "question ordinals must increase")?;
                 let due = |a: &Action| {
                     matches!(a, Action::Ask { subject: s, attempt: n, fallback: f, .. }
                         if s == subject && n == attempt && f == fallback)
@@ -101,19 +98,19 @@ impl RunState {
                 require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
                 let first = self.next_call();
                 let counted = calls.iter().enumerate().all(|(i, c)| c.call == first + i as u32);
-                require(counted, "calls count up by one")?;
+                require(counted, "call ordinals must increase by one")?;
                 if next.is_none() {
                     return Ok(());
                 }
-                require(calls.is_empty() && question.is_none(), "a decision comes alone")?;
-                require(self.steps.get(step).is_some_and(|s| !s.decided), "the scene has decided before")
+                require(calls.is_empty() && question.is_none(), "a choice of the next tool comes without calls or a question")?;
+                require(self.steps.get(step).is_some_and(|s| !s.decided), "the scene has made its choice before")
             }
             Event::Prepared { step, calls } => {
                 let due = Action::Prepare { step: *step };
                 require(self.asks_for(|a| *a == due), "the step's calls are not prepared now")?;
                 let first = self.next_call();
                 let counted = calls.iter().enumerate().all(|(i, c)| c.call == first + i as u32);
-                require(counted, "calls count up by one")
+                require(counted, "call ordinals must increase by one")
             }
             Event::ReplyRejected { call, .. } => require(
                 self.asks_for(|a| matches!(a, Action::Read { call: c, .. } if c == call)),
@@ -126,35 +123,35 @@ impl RunState {
             }
             Event::PlanEdited(made) => {
                 self.may_change(made.version)?;
-                require(made.cause == Cause::Edit, "a person's change is an edit")?;
+                require(made.cause == PlanCause::Edit, "a person's change is an edit")?;
                 self.admit_plan(made)
             }
             Event::ModificationAsked { version, .. } => self.may_change(*version),
             Event::Decided { approval, matter, decision, .. } => self.admit_decision(*approval, *matter, decision),
             Event::ApprovalLapsed { approval, matter, edited, .. } => {
                 let put = self.approvals.get(approval);
-                let call_waits = matches!(matter, Matter::Call { .. }) && put.is_some_and(Approval::is_open);
-                require(edited.is_none() || call_waits, "only a call that waits gets other arguments")?;
-                if *approval == NOT_PUT {
-                    return require(self.is_covered_unasked(*matter), "nothing covers it without being asked");
+                let call_waits = matches!(matter, ApprovalSubject::Call { .. }) && put.is_some_and(Approval::is_open);
+                require(edited.is_none() || call_waits, "only a call that waits for approval gets other arguments")?;
+                if *approval == NO_APPROVAL {
+                    return require(self.is_covered_unasked(*matter), "no other approval covers it");
                 }
                 require(put.is_some_and(|a| !a.lapsed && a.matter == *matter), "there is no such approval")?;
                 let refused = put.is_some_and(|a| matches!(a.decided, Some((Decision::No, _))));
-                require(!refused, "a no stays")?;
+                require(!refused, "a refusal is final")?;
                 match matter {
-                    Matter::Plan { version } => {
+                    ApprovalSubject::Plan { version } => {
                         require(*version == self.plans.len() as u32, "that plan is not in force")?;
                         require(!self.has_begun(), "the plan has begun")
                     }
-                    Matter::Call { call } => require(
+                    ApprovalSubject::Call { call } => require(
                         self.calls.get(call).is_some_and(|c| c.status == CallStatus::Requested),
                         "the call has begun",
                     ),
-                    Matter::Outcome { .. } => Err("what became of a write does not lapse".to_owned()),
+                    ApprovalSubject::Outcome { .. } => Err("an approval about the outcome of a write does not lapse".to_owned()),
                 }
             }
             Event::Released { .. } => {
-                require(self.aside.is_some() || self.is_held(), "the plan does not wait to be begun")
+                require(self.aside.is_some() || self.is_held(), "the plan does not wait for its release")
             }
             Event::PlanRefused { version, .. } => {
                 require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
@@ -178,25 +175,25 @@ impl RunState {
                 "the step is not blocked",
             ),
             Event::StepFailed { step, status, .. } => {
-                require(status.is_terminal() && *status != StepStatus::Completed, "that is no way to fail")?;
+                require(status.is_terminal() && *status != StepStatus::Completed, "a step cannot fail with this status")?;
                 self.at(Subject::Scene { step: *step })
             }
             Event::StepCompleted { step, .. } => self.at(Subject::Scene { step: *step }),
             Event::RunCancelled { .. } => require(
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
-                "nobody wants it to stop, or a write is under way",
+                "no cancellation was requested, or a write is in flight",
             ),
-            Event::ApprovalRequired { matter: Matter::Call { .. }, .. } => {
+            Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. } => {
                 let puts = |a: &Action| {
                     matches!(a, Action::Record {
-                        event: Event::ApprovalRequired { matter: Matter::Call { .. }, .. }
+                        event: Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. }
                     })
                 };
                 let due = self.steps_due().iter().any(|a| matches!(a, Action::Record { event: e } if e == event));
                 require(due && self.asks_for(puts), "it is not due")
             }
-            // Where nobody can carry the run on, also of a write that is under way.
-            Event::ApprovalRequired { matter: Matter::Outcome { .. }, .. }
+            // For a run that cannot be continued, this includes writes in flight.
+            Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. }
                 if self.unresolved(true).as_ref() == Some(event) =>
             {
                 Ok(())
@@ -214,10 +211,10 @@ impl RunState {
     }
 
     fn admit_plan(&self, made: &PlanMade) -> Result<(), String> {
-        let limits = plan::Limits { max_steps: self.settings().max_steps };
-        let changes = matches!(made.cause, Cause::Feedback | Cause::Edit);
+        let limits = plan::PlanLimits { max_steps: self.settings().max_steps };
+        let changes = matches!(made.cause, PlanCause::Feedback | PlanCause::Edit);
         let last = self.last_fixed_step(changes);
-        let problems = plan::structure(&made.plan, limits, &self.finished_steps(), last);
+        let problems = plan::validate_structure(&made.plan, limits, &self.finished_steps(), last);
         match problems.first() {
             Some(problem) => Err(problem.message.clone()),
             None => Ok(()),
@@ -231,29 +228,34 @@ impl RunState {
         require(self.cancel.is_none(), "the run is being cancelled")?;
         require(
             self.plan_approval().is_some() && !self.has_begun(),
-            "the plan has begun, or waits for nobody",
+            "the plan has begun, or does not wait for approval",
         )?;
-        require(version == self.plans.len() as u32 + 1, "versions count up by one")
+        require(version == self.plans.len() as u32 + 1, "versions must increase by one")
     }
 
-    fn admit_decision(&self, number: u32, matter: Matter, decision: &Decision) -> Result<(), String> {
+    fn admit_decision(
+        &self,
+        number: u32,
+        matter: ApprovalSubject,
+        decision: &Decision,
+    ) -> Result<(), String> {
         require(self.cancel.is_none(), "the run is being cancelled")?;
         let approval = self.approvals.get(&number).filter(|approval| approval.matter == matter);
         require(approval.is_some(), "there is no such approval")?;
         require(approval.is_some_and(|a| a.decided.is_none()), "it was decided before")?;
-        require(approval.is_some_and(|a| !a.lapsed), "what it was about has changed")?;
+        require(approval.is_some_and(|a| !a.lapsed), "its subject has changed")?;
         let fits = match matter {
-            Matter::Plan { .. } => matches!(decision, Decision::Yes { .. } | Decision::No),
-            Matter::Call { .. } => {
+            ApprovalSubject::Plan { .. } => matches!(decision, Decision::Yes { .. } | Decision::No),
+            ApprovalSubject::Call { .. } => {
                 matches!(decision, Decision::Yes { hold: false } | Decision::No | Decision::Edited { .. })
             }
-            Matter::Outcome { .. } => false,
+            ApprovalSubject::Outcome { .. } => false,
         };
-        require(fits, "that is no decision about this")
+        require(fits, "this decision is not possible here")
     }
 
     fn admit_outcome(&self, number: u32, call: u32, decision: &Decision) -> Result<(), String> {
-        let approval = self.approvals.get(&number).filter(|a| a.matter == Matter::Outcome { call });
+        let approval = self.approvals.get(&number).filter(|a| a.matter == ApprovalSubject::Outcome { call });
         require(approval.is_some(), "there is no such approval")?;
         require(approval.is_some_and(|a| a.decided.is_none()), "it was decided before")?;
         let write = self.calls.get(&call).filter(|c| c.requested.effect == Effect::Write);
@@ -264,17 +266,17 @@ impl RunState {
             Decision::Done | Decision::NotDone => Ok(()),
             Decision::Again => {
                 let undoes = write.is_some_and(|c| c.undoes.is_some());
-                require(!undoes, "what undoes a write is not tried again: say whether it was done")?;
-                require(!self.status.is_terminal(), "the run has ended: it is carried on first")?;
+                require(!undoes, "a compensating call is not retried: say whether it was done")?;
+                require(!self.status.is_terminal(), "the run has ended: resume it first")?;
                 require(self.cancel.is_none(), "the run is being cancelled")?;
-                require(self.answer.is_none(), "the run is about to end: it is carried on then")
+                require(self.answer.is_none(), "the run is about to end: resume it afterwards")
             }
-            _ => Err("that is no decision about this".to_owned()),
+            _ => Err("this decision is not possible here".to_owned()),
         }
     }
 
-    /// Whether the machine stands at `subject`, with nothing under way for it: it wants to ask, to
-    /// read, or to decide by itself.
+    /// Whether something is due for `subject` and nothing is in flight for it: a question, a reading, or
+    /// the state machine's own decision.
     fn at(&self, subject: Subject) -> Result<(), String> {
         let here = self.asks_for(|action| match action {
             Action::Ask { subject: s, .. } | Action::Read { subject: s, .. } => *s == subject,
@@ -291,7 +293,7 @@ impl RunState {
             Action::Take { version } => subject == Subject::Plan { version: *version },
             Action::Start | Action::Prepare { .. } | Action::Call { .. } => false,
         });
-        require(here, "the run does not stand there")
+        require(here, "it is not due")
     }
 
     fn asks_for(&self, what: impl Fn(&Action) -> bool) -> bool {

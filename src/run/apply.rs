@@ -1,44 +1,45 @@
-//! `RunState::apply`: the fold of one event, each event checked first.
+//! `RunState::apply`: checks one event and folds it into the state.
 
-mod again;
-mod decided;
+mod decisions;
+mod resumption;
 
 use super::admit::Illegal;
-use super::approval::{Approval, Matter};
+use super::approval::{Approval, ApprovalSubject};
 use super::event::{
-    Cause, Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
+    Effect, Event, Fault, Outcome, PlanCause, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
 };
-use super::guard::clear_reads;
+use super::guard::mark_reads_stale;
 use super::ids::RunId;
 use super::state::{
-    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Feedback, Planning, Round, RunState, StepState,
+    Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, Round,
+    RunState, StepState,
 };
 use crate::plan::{PlanStatus, StepStatus};
 
-/// Times a write with an idempotency key is started in all.
-const KEYED_ATTEMPTS: u32 = 2;
+/// Most attempts of a write with an idempotency key.
+const MAX_KEYED_ATTEMPTS: u32 = 2;
 
-/// Times a write with an idempotency key is cut off by the end of the process and begun once more under its
-/// key, beside those attempts.
-const KEYED_INTERRUPTIONS: u32 = 5;
+/// How often a write with an idempotency key is repeated after the process ended during it, in addition to
+/// those attempts.
+const MAX_KEYED_INTERRUPTIONS: u32 = 5;
 
-/// Times a read is started in all, when panics cut it off (in journals of earlier releases, crashes).
-const READ_ATTEMPTS: u32 = 4;
+/// Most attempts of a read that is interrupted by panics (in journals of earlier releases, by crashes).
+const MAX_READ_ATTEMPTS: u32 = 4;
 
 impl RunState {
     /// Folds one event into the state.
     ///
     /// # Errors
-    /// [`Illegal`] where the event cannot happen now; the state is then as before.
+    /// [`Illegal`] where the event is not legal now; the state is then unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), Illegal> {
         self.check(event)?;
         self.apply_checked(event);
         Ok(())
     }
 
-    /// The run as its journal has it. What a journal holds has happened, whatever the rules of today would
-    /// let happen: so nothing of it is checked, and a run that an earlier version carried out can be read.
-    pub fn of<'e>(run: RunId, journal: impl IntoIterator<Item = &'e Event>) -> Self {
+    /// Folds a journal. Its events have happened, whatever today's rules allow, so they are not checked:
+    /// runs that an earlier release executed can still be read.
+    pub fn from_events<'e>(run: RunId, journal: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut state = Self::new(run);
         for event in journal {
             state.apply_checked(event);
@@ -46,15 +47,15 @@ impl RunState {
         state
     }
 
-    /// Folds an event that [`RunState::check`] has let pass in this very state. To check means to ask
-    /// what is due, which costs more than the fold: whoever checked before it appended need not again.
+    /// Folds an event that [`RunState::check`] has accepted in this very state. The check computes what is
+    /// due, which costs more than the fold, so a caller that checked before appending skips it here.
     pub(crate) fn apply_checked(&mut self, event: &Event) {
         self.fold(event);
         self.seq += 1;
     }
 
     fn fold(&mut self, event: &Event) {
-        if self.brings_something(event) {
+        if self.is_progress(event) {
             self.stalls = 0;
         }
         self.plan_status = self.plan_after(event);
@@ -70,10 +71,10 @@ impl RunState {
                 self.status = RunStatus::Waiting;
             }
             Event::Planning { version, .. } => {
-                self.planning = Some(Planning { version: *version, tries: Vec::new(), feedback: None });
+                self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback: None });
             }
             Event::ModelAsked { call, subject, attempt, fallback, reserved, .. } => {
-                self.tries(*subject).push(*call);
+                self.tries_mut(*subject).push(*call);
                 let ask = Ask {
                     subject: *subject,
                     attempt: *attempt,
@@ -86,21 +87,22 @@ impl RunState {
             Event::ModelReplied { call, reply, usage, .. } => {
                 self.usage += *usage;
                 self.set_ask(*call, AskStatus::Replied { reply: reply.clone() });
-                self.settled(*call);
+                self.settle_ask(*call);
             }
             Event::ModelFailed { call, error, usage, .. } => {
                 self.usage += *usage;
-                // Of a question that was cut off only its cost is told: it is asked once more.
+                // For an interrupted question, the event only carries its cost: the question is asked
+                // again.
                 if !self.is_cut_off(*call) {
                     self.set_ask(*call, AskStatus::Failed { error: error.clone() });
                 }
-                self.settled(*call);
+                self.settle_ask(*call);
             }
             Event::ReplyRejected { call, problems } => {
                 let reply = self.take_reply(*call);
                 self.set_ask(*call, AskStatus::Rejected { reply, problems: problems.clone() });
             }
-            // What somebody wanted changed stays as it was, and is put to people once more.
+            // The plan stays unchanged, and its approval is requested again.
             Event::PlanningFailed { error, .. }
                 if self.planning.as_ref().is_some_and(|p| p.feedback.is_some()) =>
             {
@@ -114,15 +116,15 @@ impl RunState {
                     self.error = Some(error.clone());
                 }
             }
-            Event::PlanCreated(made) | Event::Replanned(made) => self.adopt(made),
+            Event::PlanCreated(made) | Event::Replanned(made) => self.adopt_plan(made),
             Event::PlanEdited(made) => {
-                self.withdraw();
-                self.adopt(made);
+                self.withdraw_plan_approval();
+                self.adopt_plan(made);
             }
             Event::ModificationAsked { version, by, words } => {
-                self.withdraw();
-                let feedback = Some(Feedback { by: by.clone(), words: words.clone() });
-                self.planning = Some(Planning { version: *version, tries: Vec::new(), feedback });
+                self.withdraw_plan_approval();
+                let feedback = Some(PlanFeedback { by: by.clone(), words: words.clone() });
+                self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback });
             }
             Event::ApprovalRequired { approval, matter, needed } => {
                 let put = Approval { matter: *matter, needed: needed.clone(), decided: None, lapsed: false };
@@ -132,20 +134,20 @@ impl RunState {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.decided = Some((decision.clone(), by.clone()));
                 }
-                self.decided(*matter, decision, by);
+                self.apply_decision(*matter, decision, by);
             }
             Event::ApprovalLapsed { approval, matter, needed, edited, .. } => {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.lapsed = true;
                 }
                 match matter {
-                    Matter::Plan { .. } => {
+                    ApprovalSubject::Plan { .. } => {
                         self.released = false;
                         if let Some(made) = self.plans.last_mut() {
                             made.approval = Some(needed.clone());
                         }
                     }
-                    Matter::Call { call } | Matter::Outcome { call } => {
+                    ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => {
                         if let Some(call) = self.calls.get_mut(call) {
                             call.requested.approval = Some(needed.clone());
                             if let Some(edited) = edited {
@@ -156,30 +158,33 @@ impl RunState {
                         }
                     }
                 }
-                self.go_on();
+                self.leave_waiting();
             }
             Event::Released { .. } => {
-                // One that was put aside goes on as it was.
+                // A quarantined run continues as it was.
                 if self.aside.take().is_none() {
                     self.released = true;
                 }
-                self.go_on();
+                self.leave_waiting();
             }
             Event::RunWaiting {} => self.status = RunStatus::Waiting,
             Event::PlanRefused { problems, .. } => {
                 let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
                 let message =
                     format!("the plan cannot be carried out, and nothing of it was: {}", told.join("; "));
-                // Where nothing but money is missing, the same may pass later.
+                // If only the budget is exhausted, a retry may succeed later.
                 let money = problems.iter().all(|problem| problem.code == "budget.exceeded");
-                self.close(&Fault::new(if money { "budget.exceeded" } else { "plan.preflight" }, message));
+                self.stop_planning(&Fault::new(
+                    if money { "budget.exceeded" } else { "plan.preflight" },
+                    message,
+                ));
             }
             Event::RunReopened { .. } => self.reopen(),
-            Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
+            Event::Compensating { undoes, requested } => self.begin_compensation(*undoes, requested),
             Event::StepStarted { step } => self.step(*step, |s| s.status = StepStatus::Running),
-            // A decision is no move of the scene: the conversation with its model goes on as before it.
+            // A choice of the next tool is not part of the scene's conversation, which continues unchanged.
             Event::SceneReplied { step, call, next: Some(tool), .. } => {
-                self.used(*call);
+                self.mark_reply_used(*call);
                 self.step(*step, |s| {
                     s.tries.clear();
                     s.next = Some(tool.clone());
@@ -188,7 +193,7 @@ impl RunState {
             }
             Event::SceneReplied { step, call, text, calls, question, next: None } => {
                 let fallback = self.asks.get(call).is_some_and(|a| a.fallback);
-                self.used(*call);
+                self.mark_reply_used(*call);
                 self.request_calls(*step, calls, fallback, text);
                 self.step(*step, |s| {
                     s.rounds += 1;
@@ -213,7 +218,7 @@ impl RunState {
                 if self.calls.get(call).is_some_and(|c| c.attempts > 0) {
                     self.plans_before_results.get_or_insert(self.plans.len() as u32);
                 }
-                self.completed(*call, outcome);
+                self.complete_call(*call, outcome);
             }
             Event::ToolSkipped { call, first } => {
                 if let Some(call) = self.calls.get_mut(call) {
@@ -230,24 +235,24 @@ impl RunState {
             }),
             Event::Continuation { verdict, .. } => {
                 if let Some(call) = self.check_tries.last().copied() {
-                    self.used(call);
+                    self.mark_reply_used(call);
                 }
                 self.check_tries.clear();
                 self.verdicts.push(verdict.clone());
             }
             Event::Answered { text, degraded } => {
                 if let Some(call) = self.answer_tries.last().copied() {
-                    self.used(call);
+                    self.mark_reply_used(call);
                 }
-                self.answer = Some(Answer { text: text.clone(), degraded: *degraded });
+                self.answer = Some(FinalAnswer { text: text.clone(), degraded: *degraded });
             }
             Event::CancelRequested { by, deadline, .. } => {
-                // A person's wish outweighs the deadline; the first of a kind stands. Once the
-                // answer is known it comes too late.
+                // A cancellation by a person overrides the deadline; otherwise the first one counts. Once
+                // the answer is known, it is too late.
                 if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {
-                    self.cancel = Some(Cancel { by: by.clone(), deadline: *deadline });
+                    self.cancel = Some(Cancellation { by: by.clone(), deadline: *deadline });
                 }
-                self.go_on();
+                self.leave_waiting();
             }
             Event::RunCompleted { status } => self.end(*status),
             Event::RunFailed { error } => {
@@ -258,7 +263,7 @@ impl RunState {
         }
     }
 
-    /// The calls of a step that were asked for together.
+    /// Adds the calls that one reply requested.
     fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool, text: &str) {
         let scene = self.steps.get(&step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
         for requested in calls {
@@ -284,27 +289,27 @@ impl RunState {
         });
     }
 
-    /// Where the plan stands after `event`, see [`PlanStatus::after`].
+    /// The plan's status after `event`, see [`PlanStatus::after_event`].
     pub fn plan_after(&self, event: &Event) -> PlanStatus {
-        self.plan_status.after(event.plan_status(), self.is_plan_only())
+        self.plan_status.after_event(event.plan_status(), self.is_plan_only())
     }
 
-    /// A run that waited goes on. One that was put aside does so only to be stopped, or when somebody says so.
-    fn go_on(&mut self) {
+    /// A waiting run continues. A quarantined run does so only when it is cancelled or resumed by a person.
+    fn leave_waiting(&mut self) {
         let stays = self.aside.is_some() && self.cancel.is_none();
         if self.status == RunStatus::Waiting && !stays {
             self.status = RunStatus::Running;
         }
     }
 
-    /// Whether a step was ever begun.
-    fn attempted(&self) -> bool {
+    /// Whether any step was ever begun.
+    fn has_begun_a_step(&self) -> bool {
         self.steps.values().any(|s| !s.is_untouched())
     }
 
-    fn completed(&mut self, number: u32, outcome: &Outcome) {
+    fn complete_call(&mut self, number: u32, outcome: &Outcome) {
         let Some(call) = self.calls.get_mut(&number) else { return };
-        // A read changes nothing: not to know how it ended is a failure, and it may be tried again.
+        // A read changes nothing, so an unknown outcome is a failure and it may be retried.
         let as_failed = match outcome {
             Outcome::Unknown { error } if call.requested.effect == Effect::Read => {
                 Some(Outcome::Failed { error: error.clone() })
@@ -313,32 +318,32 @@ impl RunState {
         };
         let outcome = as_failed.as_ref().unwrap_or(outcome);
         let unknown = matches!(outcome, Outcome::Unknown { .. });
-        // A write that was only told (a dry run) was never begun.
+        // A write that was only reported (dry run) was never begun.
         let done = matches!(outcome, Outcome::Ok { .. }) && call.attempts > 0;
         let wrote = call.requested.effect == Effect::Write && (unknown || done);
         let scene = call.scene.clone();
         let attempts = call.attempts.saturating_sub(call.interruptions);
-        if unknown && call.requested.repeat == Repeat::Key && attempts < KEYED_ATTEMPTS {
+        if unknown && call.requested.repeat == Repeat::Key && attempts < MAX_KEYED_ATTEMPTS {
             call.status = CallStatus::Again { attempt: call.attempts + 1 };
         } else {
             call.status = CallStatus::Done { outcome: outcome.clone() };
         }
         if wrote {
-            clear_reads(self, &scene);
+            mark_reads_stale(self, &scene);
         }
-        // What was undone is done no more: an equal call is another one.
+        // After the undo, an equal call is a new one.
         let undone = self.calls.get(&number).filter(|call| self.is_undone_by(call)).and_then(|c| c.undoes);
         if let Some(write) = undone.and_then(|write| self.calls.get_mut(&write)) {
             write.stale = true;
         }
     }
 
-    fn adopt(&mut self, made: &PlanMade) {
+    fn adopt_plan(&mut self, made: &PlanMade) {
         if let Some(call) = self.planning.take().and_then(|p| p.tries.last().copied()) {
-            self.used(call);
+            self.mark_reply_used(call);
         }
-        // A person's change replaces what has not begun; any other plan comes after what there is.
-        if matches!(made.cause, Cause::Feedback | Cause::Edit) {
+        // A person's change replaces steps that have not begun; any other plan is appended.
+        if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
             self.steps.retain(|_, step| !step.is_untouched());
         }
         for step in &made.plan.steps {
@@ -362,7 +367,7 @@ impl RunState {
             self.steps.insert(step.step_number, state);
         }
         self.plans.push(made.clone());
-        // That the version before it was told to begin says nothing of this one.
+        // The release of the previous version does not apply to this one.
         self.released = false;
     }
 
@@ -371,8 +376,8 @@ impl RunState {
         self.aside = None;
         self.planning = None;
         for approval in self.approvals.values_mut() {
-            // What became of a write is decided whenever somebody knows it.
-            if approval.decided.is_none() && !matches!(approval.matter, Matter::Outcome { .. }) {
+            // The outcome of a write can be decided at any time.
+            if approval.decided.is_none() && !matches!(approval.matter, ApprovalSubject::Outcome { .. }) {
                 approval.lapsed = true;
             }
         }
@@ -381,8 +386,7 @@ impl RunState {
                 step.status = StepStatus::Cancelled;
             }
         }
-        // A write whose outcome is now never heard of, or that was to be repeated with its key and
-        // now never will be: nobody knows.
+        // The outcome of a write in flight, or of one that was to be repeated, will never be known now.
         for call in self.calls.values_mut().filter(|c| c.requested.effect == Effect::Write) {
             if matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. }) {
                 let error =
@@ -392,11 +396,11 @@ impl RunState {
         }
     }
 
-    fn tries(&mut self, subject: Subject) -> &mut Vec<u32> {
+    fn tries_mut(&mut self, subject: Subject) -> &mut Vec<u32> {
         match subject {
             Subject::Plan { .. } => match &mut self.planning {
                 Some(planning) => &mut planning.tries,
-                // Refused by `admit`; kept total all the same.
+                // `admit` refuses this; handled to keep the function total.
                 None => &mut self.answer_tries,
             },
             Subject::Scene { step } => match self.steps.get_mut(&step) {
@@ -408,9 +412,9 @@ impl RunState {
         }
     }
 
-    /// Whether something has come of the run with this event: a model or a tool has answered. That a question
-    /// was cut off is no answer.
-    pub fn brings_something(&self, event: &Event) -> bool {
+    /// Whether the event is progress: a model or a tool has replied. The cost of an interrupted question is
+    /// not progress.
+    pub fn is_progress(&self, event: &Event) -> bool {
         match event {
             Event::ModelReplied { .. } | Event::ToolCompleted { .. } => true,
             Event::ModelFailed { call, .. } => !self.is_cut_off(*call),
@@ -418,13 +422,13 @@ impl RunState {
         }
     }
 
-    /// Whether a question was under way when whoever asked it ended.
+    /// Whether a question was in flight when its driver or process ended.
     pub fn is_cut_off(&self, call: u32) -> bool {
         self.asks.get(&call).is_some_and(|ask| ask.status == AskStatus::Lost)
     }
 
-    /// What a question has cost is known.
-    fn settled(&mut self, call: u32) {
+    /// The question's cost is known: its reservation is settled.
+    fn settle_ask(&mut self, call: u32) {
         if let Some(ask) = self.asks.get_mut(&call) {
             ask.reserved = None;
         }
@@ -443,7 +447,7 @@ impl RunState {
         }
     }
 
-    fn used(&mut self, call: u32) {
+    fn mark_reply_used(&mut self, call: u32) {
         if self.asks.get(&call).is_some_and(|a| matches!(a.status, AskStatus::Replied { .. })) {
             let reply = self.take_reply(call);
             self.set_ask(call, AskStatus::Used { reply });

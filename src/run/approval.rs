@@ -1,4 +1,4 @@
-//! What a person has to decide in a run, and what was decided.
+//! Approvals of a run: what a person has to decide, and the decisions.
 
 use std::collections::BTreeMap;
 
@@ -10,53 +10,53 @@ use super::key::exact_json;
 use super::state::{CallState, CallStatus, RunState};
 use crate::plan::Step;
 
-/// What is put to a person.
+/// The subject of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
-pub enum Matter {
-    /// Whether a version of the plan may be carried out.
+pub enum ApprovalSubject {
+    /// Whether a version of the plan may be executed.
     Plan {
         /// From 1.
         version: u32,
     },
-    /// Whether a write may be done with these arguments.
+    /// Whether a write may be executed with these arguments.
     Call {
         /// The call's ordinal.
         call: u32,
     },
-    /// What became of a write whose outcome nobody knows.
+    /// The outcome of a write whose outcome is unknown.
     Outcome {
         /// The call's ordinal.
         call: u32,
     },
 }
 
-/// That somebody has to be asked, why, and what exactly is approved.
+/// An approval that is needed: why, and what exactly it covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Needed {
-    /// SHA-256 in hex over all that a yes covers: the plan's version and steps, or a call's arguments, and
-    /// the definitions of the tools.
+pub struct RequiredApproval {
+    /// SHA-256 in hex over everything that the approval covers: the plan's version and steps, or a call's
+    /// arguments, and the definitions of the tools.
     pub hash: String,
-    /// Why somebody is asked, for people.
+    /// The reasons, for people.
     pub why: Vec<String>,
-    /// The tools and a hash of each one's definition (`Scene.Tool`), so that it can be told which changed.
+    /// The tools (`Scene.Tool`) with a hash of each definition, so that a changed tool can be named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
 }
 
-/// What a person said.
+/// A person's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
-    /// It may be done. With `hold` the plan waits until somebody says to begin.
+    /// Approved. With `hold`, the plan waits until it is released.
     Yes {
-        /// Only approve.
+        /// Approve without beginning.
         #[serde(default)]
         hold: bool,
     },
-    /// It is not to be done.
+    /// Refused.
     No,
-    /// The call may be done with these arguments.
+    /// Approved with these arguments.
     Edited {
         /// The arguments, valid.
         arguments: Value,
@@ -67,11 +67,11 @@ pub enum Decision {
     Done,
     /// The write was not done.
     NotDone,
-    /// The write is to be tried again.
+    /// The write is to be retried.
     Again,
 }
 
-/// Other arguments of a call that waits for a person, by somebody who did not ask for the run.
+/// New arguments for a call that waits for approval, written by a person other than the run's requester.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EditedCall {
     /// The arguments, valid.
@@ -96,7 +96,7 @@ impl Decision {
     }
 }
 
-/// How a finished write is undone: another tool of its scene, called with these arguments. A string that
+/// How a finished write is undone: by calling another tool of its scene with these arguments. A string that
 /// begins with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …, "result": …}` of the write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
@@ -106,17 +106,17 @@ pub struct Undo {
     pub arguments: BTreeMap<String, Value>,
     /// How it may be repeated.
     pub repeat: super::event::Repeat,
-    /// Arguments without which it is not called.
+    /// Arguments that the tool requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
-    /// The arguments that make two of its calls the same; empty means all.
+    /// The arguments that identify a call for deduplication; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub identity: Vec<String>,
 }
 
 impl Undo {
-    /// The arguments that undo a write with these arguments and this result; what a pointer does not find
-    /// is left out. `None` where that is something that is required: what is to be undone is not known then.
+    /// The arguments that undo a write with these arguments and this result. Arguments whose pointer finds
+    /// nothing are omitted. `None` where a required one is missing: it is then unknown what to undo.
     pub fn arguments_for(&self, arguments: &Value, result: &Value) -> Option<Value> {
         let known = serde_json::json!({"arguments": arguments, "result": result});
         let found = self.arguments.iter().filter_map(|(name, value)| {
@@ -131,16 +131,16 @@ impl Undo {
     }
 }
 
-/// Something that was put to a person, and what became of it.
+/// A requested approval and its decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Approval {
     /// What about.
-    pub matter: Matter,
-    /// Why, and what a yes covers.
-    pub needed: Needed,
-    /// What was decided, and by whom.
+    pub matter: ApprovalSubject,
+    /// Why, and what the approval covers.
+    pub needed: RequiredApproval,
+    /// The decision, and who made it.
     pub decided: Option<(Decision, String)>,
-    /// It is not asked any more: what it was about has changed.
+    /// Whether it is void because its subject has changed.
     pub lapsed: bool,
 }
 
@@ -151,16 +151,16 @@ impl Approval {
     }
 }
 
-/// Whether something may go on.
+/// Whether a plan or a call may proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Permit {
     /// It may.
     Granted,
-    /// Nobody was asked yet.
-    Ask(Needed),
-    /// Somebody was asked, or has to say when to begin.
+    /// The approval was not requested yet.
+    Ask(RequiredApproval),
+    /// A decision or a release is pending.
     Waits,
-    /// A person said no.
+    /// A person refused it.
     Refused {
         /// Who.
         by: String,
@@ -173,7 +173,8 @@ impl RunState {
         self.approvals.keys().next_back().copied().unwrap_or(0) + 1
     }
 
-    /// Whether a yes to its plan covers a call, since the plan showed it with just these arguments.
+    /// Whether the approval of its plan covers a call, because the plan showed it with exactly these
+    /// arguments.
     pub fn is_shown(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step).map(|step| &step.step);
         let requested = &call.requested;
@@ -186,21 +187,22 @@ impl RunState {
     /// The approval of the plan in force that is open or was decided last.
     pub fn plan_approval(&self) -> Option<(u32, &Approval)> {
         let version = self.plan()?.version;
-        let about = |approval: &Approval| approval.matter == Matter::Plan { version } && !approval.lapsed;
+        let about =
+            |approval: &Approval| approval.matter == ApprovalSubject::Plan { version } && !approval.lapsed;
         self.approvals.iter().rev().find(|(_, a)| about(a)).map(|(n, a)| (*n, a))
     }
 
-    /// The yes of a person to the plan that brought `step`.
+    /// The granted approval of the plan that added `step`.
     pub fn approval_of_step(&self, step: u32) -> Option<&Approval> {
         let version = self.steps.get(&step).map_or(0, |step| step.version);
         self.approvals.values().find(|a| {
-            a.matter == Matter::Plan { version }
+            a.matter == ApprovalSubject::Plan { version }
                 && !a.lapsed
                 && matches!(a.decided, Some((Decision::Yes { .. }, _)))
         })
     }
 
-    /// Whether the plan in force was approved and somebody has yet to say that it begins.
+    /// Whether the plan in force was approved but not released yet.
     pub fn is_held(&self) -> bool {
         !self.released
             && !self.has_begun()
@@ -209,13 +211,13 @@ impl RunState {
                 .is_some_and(|(_, a)| matches!(a.decided, Some((Decision::Yes { hold: true }, _))))
     }
 
-    /// Whether a step of the plan in force has begun, or it ended.
+    /// Whether a step of the plan in force has begun or ended.
     pub fn has_begun(&self) -> bool {
         let version = self.plans.len() as u32;
         self.steps.values().any(|s| s.version == version && !s.is_untouched())
     }
 
-    /// Whether the plan in force may be carried out.
+    /// Whether the plan in force may be executed.
     pub(super) fn plan_permit(&self) -> Permit {
         let Some(made) = self.plan() else { return Permit::Granted };
         let Some(needed) = made.approval.as_ref().filter(|_| !self.is_dry_run()) else {
@@ -230,8 +232,9 @@ impl RunState {
         }
     }
 
-    /// Whether a call may be done: what was said of this very call counts, then a no to an equal one, then
-    /// a yes to one with the very arguments and tool that were shown. What was decided is not asked again.
+    /// Whether a call may be executed. Its own decision counts first, then a refusal of an equal call, then
+    /// the approval of a call with exactly the same arguments and tool. A decided question is not asked
+    /// again.
     pub(super) fn call_permit(&self, number: u32) -> Permit {
         let Some(call) = self.calls.get(&number) else { return Permit::Granted };
         let Some(needed) = call.requested.approval.as_ref().filter(|_| !self.is_dry_run()) else {
@@ -251,7 +254,7 @@ impl RunState {
             match &approval.decided {
                 Some((Decision::No, by)) if same => return Permit::Refused { by: by.clone() },
                 Some((Decision::Yes { .. } | Decision::Edited { .. }, _)) => {
-                    // A yes is one to a single act, also of a tool that may be repeated.
+                    // An approval covers a single call, also of a repeatable tool.
                     let same = same && other.requested.occurrence == call.requested.occurrence;
                     granted |= same && approval.needed.tools == needed.tools && shows(other, call);
                 }
@@ -261,10 +264,10 @@ impl RunState {
         if granted { Permit::Granted } else { Permit::Ask(needed.clone()) }
     }
 
-    /// Whether `matter` is a write that has not begun, about which nobody was asked by itself and which a
-    /// yes to its plan, or to an equal call, may cover.
-    pub(super) fn is_covered_unasked(&self, matter: Matter) -> bool {
-        let Matter::Call { call: number } = matter else { return false };
+    /// Whether `matter` is a write that has not begun, has no approval of its own, and may be covered by
+    /// the approval of its plan or of an equal call.
+    pub(super) fn is_covered_unasked(&self, matter: ApprovalSubject) -> bool {
+        let ApprovalSubject::Call { call: number } = matter else { return false };
         let Some(call) = self.calls.get(&number) else { return false };
         call.status == CallStatus::Requested
             && call.requested.effect == Effect::Write
@@ -273,25 +276,25 @@ impl RunState {
             && !self.call_approvals().any(|(about, _)| about == number)
     }
 
-    /// Whether a person was asked about the call and has not decided.
-    pub(super) fn is_put(&self, number: u32) -> bool {
+    /// Whether the call's approval was requested and not decided yet.
+    pub(super) fn is_awaiting_approval(&self, number: u32) -> bool {
         self.call_approvals().any(|(about, approval)| about == number && approval.decided.is_none())
     }
 
     fn call_approvals(&self) -> impl Iterator<Item = (u32, &Approval)> {
         self.approvals.values().filter(|a| !a.lapsed).filter_map(|approval| match approval.matter {
-            Matter::Call { call } => Some((call, approval)),
+            ApprovalSubject::Call { call } => Some((call, approval)),
             _ => None,
         })
     }
 
-    /// The event that puts `matter` to a person.
-    pub(super) fn put(&self, matter: Matter, needed: Needed) -> Event {
+    /// The event that requests an approval for `matter`.
+    pub(super) fn request_approval(&self, matter: ApprovalSubject, needed: RequiredApproval) -> Event {
         Event::ApprovalRequired { approval: self.next_approval(), matter, needed }
     }
 
-    /// The events by which a run is ended that nobody can carry on, for which `error` is why: what becomes
-    /// of a write that is under way will not be heard of any more, so it is put to people with the end.
+    /// The events that end a run that cannot be continued, because of `error`. The outcomes of writes in
+    /// flight will never be known, so people are asked about them together with the end.
     pub fn forced_end(&self, error: Fault) -> Vec<Event> {
         let mut after = self.clone();
         let mut events = Vec::new();
@@ -303,11 +306,11 @@ impl RunState {
         events
     }
 
-    /// A write whose outcome nobody knows and that is not put to a person. Where the run `ends`, also one
-    /// that is under way, or was to be repeated and now never will be.
+    /// The approval request for a write whose outcome is unknown and that nobody was asked about yet. Where
+    /// the run `ends`, this includes writes in flight and writes that were to be repeated.
     pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
         let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
-        let put = |call: u32| self.approvals.values().any(|a| asked(Matter::Outcome { call }, a));
+        let put = |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));
         let unknown = |call: &CallState| {
             call.requested.effect == Effect::Write
                 && match call.status {
@@ -320,28 +323,34 @@ impl RunState {
         let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };
         let (tool, scene) = (&call.requested.tool, &call.scene);
         let why = format!("nobody knows whether {tool} of {scene} was done: say whether it was{or}");
-        Some(self.put(Matter::Outcome { call: *number }, Needed { why: vec![why], ..Needed::default() }))
+        Some(self.request_approval(
+            ApprovalSubject::Outcome { call: *number },
+            RequiredApproval { why: vec![why], ..RequiredApproval::default() },
+        ))
     }
 
-    /// Whether anything that a person has to say holds the run up.
+    /// Whether the run waits for a person's decision.
     pub(super) fn waits_for_a_person(&self) -> bool {
         self.is_held()
-            || self.approvals.values().any(|a| a.is_open() && !matches!(a.matter, Matter::Outcome { .. }))
+            || self
+                .approvals
+                .values()
+                .any(|a| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. }))
     }
 
-    /// Whether a question or a call is under way.
-    pub fn in_flight(&self) -> bool {
+    /// Whether a question or a call is in flight.
+    pub fn has_work_in_flight(&self) -> bool {
         self.asks.values().any(|ask| ask.status == super::state::AskStatus::InFlight)
             || self.calls.values().any(|call| matches!(call.status, CallStatus::InFlight { .. }))
     }
 }
 
-/// Whether what was shown of one call is all that there is of another.
+/// Whether `call` has exactly the arguments that were shown for `shown`.
 fn shows(shown: &CallState, call: &CallState) -> bool {
     exact_json(&shown.requested.arguments) == exact_json(&call.requested.arguments)
 }
 
-/// Whether a step shows a call of `tool` with just these arguments, and more than `occurrence` of them.
+/// Whether a step shows more than `occurrence` calls of `tool` with exactly these arguments.
 pub fn shows_call(step: &Step, tool: &str, arguments: &Value, occurrence: u32) -> bool {
     let known = exact_json(arguments);
     let prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);

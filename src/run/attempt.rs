@@ -1,11 +1,11 @@
-//! What each attempt at a model cost: what an event's usage is the sum of.
+//! The attempts at models behind one event; the event's usage is their sum.
 
 use serde::{Deserialize, Serialize};
 
 use super::event::Usage;
 
-/// One attempt at a model, or a reply that was there already. An event's attempts are in the order in
-/// which they were made, and their usages add up to the event's.
+/// One attempt at a model, or a reply that was already available. An event lists its attempts in order, and
+/// their usages add up to the event's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The configured name of the model; `offline` for the embedded rules.
@@ -13,10 +13,11 @@ pub struct Attempt {
     /// What the question was for, as `llm.purposes` names it: `plan`, `scene`, …
     #[serde(default)]
     pub purpose: String,
-    /// `ok`; `cached` (the reply was kept) and `joined` (an equal question was under way), for which
-    /// no model was asked; or the error's stable class, such as `timeout` (see `llm::Kind::class`).
+    /// `ok`; `cached` (the reply came from the cache) or `joined` (an equal question was in flight), for
+    /// which no model was asked; or the error's stable class, such as `timeout` (see
+    /// `llm::ErrorKind::class`).
     pub outcome: String,
-    /// Tokens and money of this attempt alone.
+    /// Tokens and cost of this attempt alone.
     #[serde(default)]
     pub usage: Usage,
     /// How long it took, in milliseconds.
@@ -25,15 +26,15 @@ pub struct Attempt {
     /// Milliseconds until the reply began, where it was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_millis: Option<u64>,
-    /// What a reply that was there already would have cost, in nano-USD.
+    /// What a reply that was already available would have cost, in nano-USD.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub saved_nano_usd: u64,
 }
 
-/// What was set aside for a question before its first attempt.
+/// The budget reserved for a question before its first attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reserved {
-    /// The configured name of the model that is asked first.
+pub struct AskReservation {
+    /// The configured name of the first model asked.
     pub model: String,
     /// What the question is for, as `llm.purposes` names it.
     pub purpose: String,
@@ -41,9 +42,9 @@ pub struct Reserved {
     pub nano_usd: u64,
 }
 
-impl Reserved {
-    /// The attempt of which nobody heard again, at the cost of all that was set aside for it.
-    pub fn spent(&self) -> Attempt {
+impl AskReservation {
+    /// An attempt whose outcome is unknown; it is charged the whole reservation.
+    pub fn interrupted_attempt(&self) -> Attempt {
         Attempt {
             model: self.model.clone(),
             purpose: self.purpose.clone(),
@@ -55,13 +56,13 @@ impl Reserved {
 }
 
 impl Attempt {
-    /// The process ended before it heard of the reply.
+    /// The process ended before it received a reply.
     pub const INTERRUPTED: &str = "interrupted";
     /// A model replied.
     pub const OK: &str = "ok";
-    /// The reply was kept from an equal question.
+    /// The reply was cached from an equal question.
     pub const CACHED: &str = "cached";
-    /// The reply is that to an equal question which was under way.
+    /// The reply is that of an equal question that was in flight.
     pub const JOINED: &str = "joined";
 
     /// Whether a model was asked.
@@ -69,7 +70,7 @@ impl Attempt {
         self.outcome != Self::CACHED && self.outcome != Self::JOINED
     }
 
-    /// What all of them cost together.
+    /// Their total usage.
     pub fn sum(attempts: &[Attempt]) -> Usage {
         let mut sum = Usage::default();
         for attempt in attempts {

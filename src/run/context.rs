@@ -1,4 +1,4 @@
-//! What a run is told of its conversation. Cut to size by `memory`, frozen in `run_started`.
+//! What a run knows of its conversation. `memory` limits its size; `run_started` freezes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,28 +6,28 @@ use serde_json::Value;
 use super::event::{Question, RunStatus};
 use super::ids::RunId;
 
-/// What is remembered when a run starts.
+/// The memory of the conversation when a run starts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Context {
-    /// A summary of turns older than those below.
+    /// A summary of the turns before those in `turns`.
     #[serde(default)]
     pub summary: Option<String>,
     /// The last turns, oldest first.
     #[serde(default)]
     pub turns: Vec<Turn>,
-    /// The question that the run before this one ended with, if it did.
+    /// The question that the previous run ended with, if any.
     #[serde(default)]
-    pub pending: Option<Pending>,
+    pub pending: Option<PendingQuestion>,
 }
 
-/// One request and what became of it.
+/// One request and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The run that served it; absent when the client sent the history itself.
+    /// The run that served it; absent when the client sent the history.
     pub run: Option<RunId>,
-    /// The user's words.
+    /// The user's text.
     pub request: String,
-    /// The answer's words.
+    /// The answer's text.
     pub answer: String,
     /// How it ended.
     pub status: RunStatus,
@@ -45,13 +45,13 @@ pub struct TurnCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// What it returned, shortened.
+    /// Its result, shortened.
     pub result: Value,
 }
 
-/// A question the user has not yet answered.
+/// A question that the user has not answered yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingQuestion {
     /// The request that led to it.
     pub request: String,
     /// The scene that asks.
@@ -60,10 +60,10 @@ pub struct Pending {
     pub purpose: String,
     /// What it asks.
     pub question: Question,
-    /// The calls that a plain yes of the same user carries out.
+    /// The calls that a plain yes of the same user confirms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<ConfirmedCall>,
-    /// Who was asked; empty where nothing is to be confirmed.
+    /// The user who was asked; empty where nothing is to be confirmed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user: String,
     /// The run that asked, where something is to be confirmed.

@@ -1,28 +1,30 @@
-//! The journal's words: every thing that can happen to a run, and the envelope it travels in.
+//! The journal's events: everything that can happen to a run, and the envelope that carries it.
 //!
 //! An event is appended before it takes effect, so these types are a storage format: fields are
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
-mod about;
+mod payload;
+mod properties;
 mod request;
-mod said;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::approval::{Decision, EditedCall, Matter, Needed};
-use super::attempt::{Attempt, Reserved};
+use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
+use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
-use crate::plan::Problem;
+use crate::plan::PlanProblem;
 
-pub use about::RunStatus;
-pub use request::{Cause, Idempotency, Maker, PlanMade, RunQueued, RunStarted, Subject, Word};
-pub use said::{
+pub use payload::{
     Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
 };
+pub use properties::RunStatus;
+pub use request::{
+    Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RunQueued, RunStarted, Subject,
+};
 
-/// The ordinal, in [`Event::ApprovalLapsed`], of what nobody was asked about by itself.
-pub const NOT_PUT: u32 = 0;
+/// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.
+pub const NO_APPROVAL: u32 = 0;
 
 /// The version of the event format that this program writes.
 pub const SCHEMA: u16 = 1;
@@ -37,11 +39,11 @@ pub struct Envelope<B> {
     pub run: Option<RunId>,
     /// The conversation.
     pub session: SessionId,
-    /// Who pays.
+    /// The tenant that is billed.
     pub tenant: TenantId,
     /// When it was appended, by the clock of the engine.
     pub at: Timestamp,
-    /// How many times the run was taken over; a writer with an older epoch is refused.
+    /// How many times the run was taken over; writers with an older epoch are refused.
     pub epoch: u32,
     /// The version of the format, see [`SCHEMA`].
     pub schema: u16,
@@ -54,21 +56,22 @@ pub struct Envelope<B> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The request was accepted: from here on it ends in exactly one terminal state.
+    /// The request was accepted. The run ends in exactly one terminal state.
     RunQueued(RunQueued),
-    /// Its turn has come. Freezes everything that decisions depend on.
+    /// The run left the queue. Freezes everything that its decisions depend on.
     RunStarted(RunStarted),
-    /// Another process, or this one after a restart, carries the run on.
+    /// Another process, or this one after a restart, resumed the run.
     RunResumed {
         /// The new epoch.
         epoch: u32,
-        /// The process that carried it out ended, and the server itself counts how often that happens (see
-        /// [`recovery`](crate::run::recovery)): what was cut off counts against nothing in the run. False
+        /// The process that executed the run ended. The server counts such crashes itself (see
+        /// [`recovery`](crate::run::recovery)), so interrupted work does not count against the run. False
         /// where a driver panicked, and in journals of earlier releases.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         restart: bool,
     },
-    /// The run was under way alone each time that the server died: it waits until somebody has it carried on.
+    /// The run was quarantined: it was the only one in progress at several consecutive crashes of the
+    /// server. It waits until a person resumes or cancels it.
     RunPutAside {
         /// Why.
         error: Fault,
@@ -78,26 +81,26 @@ pub enum Event {
         /// The version to be made, from 1.
         version: u32,
         /// Why.
-        cause: Cause,
+        cause: PlanCause,
     },
-    /// A question goes out to a model. Appended before it is sent.
+    /// A question to a model. Appended before it is sent.
     ModelAsked {
         /// Our own ordinal in the run, from 1.
         call: u32,
         /// What it is about.
         subject: Subject,
-        /// 0 for the first try, then the number of the repair.
+        /// 0 for the first attempt, then the number of the repair.
         attempt: u32,
         /// Whether the embedded rules are asked in place of the configured models.
         fallback: bool,
         /// SHA-256 of the canonical request, in hex.
         prompt_hash: String,
-        /// What was set aside for it: charged where nobody hears of the question again. Absent where it
+        /// The budget reserved for it; charged in full when its outcome is never known. Absent where it
         /// costs nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reserved: Option<Reserved>,
+        reserved: Option<AskReservation>,
     },
-    /// A model replied. What the reply means is told by the event that follows.
+    /// A model replied. The event that follows says what the reply means.
     ModelReplied {
         /// The question's ordinal.
         call: u32,
@@ -111,13 +114,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attempts: Vec<Attempt>,
     },
-    /// No usable reply came; the gateway has done its own retries.
+    /// No usable reply; the gateway's own retries are exhausted.
     ModelFailed {
         /// The question's ordinal.
         call: u32,
         /// Why.
         error: Fault,
-        /// What it cost all the same.
+        /// What it cost nevertheless.
         usage: Usage,
         /// How long it took, retries included, in milliseconds.
         millis: u64,
@@ -132,20 +135,20 @@ pub enum Event {
         /// Why.
         error: Fault,
     },
-    /// A reply to a forced question could not be used; the next try is told why.
+    /// A reply to a forced question could not be used; the next attempt gets the problems.
     ReplyRejected {
         /// The question's ordinal.
         call: u32,
         /// Every problem found.
-        problems: Vec<Problem>,
+        problems: Vec<PlanProblem>,
     },
     /// The first plan is in force.
     PlanCreated(PlanMade),
     /// A later version is in force.
     Replanned(PlanMade),
-    /// A person changed the plan: a further version is in force.
+    /// A person changed the plan: a new version is in force.
     PlanEdited(PlanMade),
-    /// A person wants the plan changed, in words: a further version is to be made.
+    /// A person asked for a change of the plan in free text: another version is to be made.
     ModificationAsked {
         /// The version to be made.
         version: u32,
@@ -159,62 +162,62 @@ pub enum Event {
         /// Its ordinal in the run, from 1.
         approval: u32,
         /// What about.
-        matter: Matter,
-        /// Why, and what a yes covers.
-        needed: Needed,
+        matter: ApprovalSubject,
+        /// Why, and what an approval covers.
+        needed: RequiredApproval,
     },
     /// A person has decided.
     Decided {
         /// The approval's ordinal.
         approval: u32,
         /// What it was about.
-        matter: Matter,
-        /// What was said.
+        matter: ApprovalSubject,
+        /// The decision.
         decision: Decision,
         /// By whom.
         by: String,
-        /// Why, in that person's words.
+        /// The person's reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// The request that it was said with, where it was said in the conversation.
+        /// The request that carried the decision, where it was made in the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        word: Option<Word>,
+        word: Option<RequestIdentity>,
     },
-    /// What an approval covered has changed: it does not count any more. Of a write that the plan's yes, or
-    /// that to an equal call, covered, `approval` is [`NOT_PUT`].
+    /// What an approval covered has changed, so the approval is void. `approval` is [`NO_APPROVAL`] for a
+    /// write that was covered by the plan's approval or by that of an equal call.
     ApprovalLapsed {
         /// The approval's ordinal.
         approval: u32,
         /// What it was about.
-        matter: Matter,
+        matter: ApprovalSubject,
         /// What has changed.
         why: Vec<String>,
         /// What a new approval covers.
-        needed: Needed,
-        /// The arguments that the call has instead, where somebody who did not ask for the run changed them.
+        needed: RequiredApproval,
+        /// The call's new arguments, where a person other than the requester changed them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<Box<EditedCall>>,
     },
-    /// A plan that was only approved begins, or a run that was put aside goes on.
+    /// An approved and held plan begins, or a quarantined run continues.
     Released {
-        /// Who said so.
+        /// Who ordered it.
         by: String,
     },
-    /// Nothing is left to do but what waits for a person.
+    /// Everything that is left waits for a person.
     RunWaiting {},
-    /// The plan cannot be carried out, as is known before its first step.
+    /// The preflight found that the plan cannot be executed.
     PlanRefused {
         /// Its version.
         version: u32,
-        /// Everything that stands against it.
-        problems: Vec<Problem>,
+        /// Every problem found.
+        problems: Vec<PlanProblem>,
     },
-    /// A run that failed, or was done in part, is carried on from where it failed.
+    /// A run that failed or completed in part resumes where it failed.
     RunReopened {
-        /// Who said so.
+        /// Who ordered it.
         by: String,
     },
-    /// A finished write is undone, since the run failed or was cancelled.
+    /// A finished write is being undone because the run failed or was cancelled.
     Compensating {
         /// The write's ordinal.
         undoes: u32,
@@ -226,31 +229,31 @@ pub enum Event {
         /// Its number.
         step: u32,
     },
-    /// A scene's model said what it wants: calls, a question to the user, or its final words.
+    /// A scene's model replied: with calls, a question to the user, or its final text.
     SceneReplied {
         /// The step.
         step: u32,
-        /// The model call that said it.
+        /// The model call that it replied to.
         call: u32,
-        /// Its words; the step's result when there are no calls and no question.
+        /// Its text; the step's result when there are no calls and no question.
         text: String,
-        /// Calls it asks for, each with its ordinal in the run.
+        /// The calls it requests, each with its ordinal in the run.
         calls: Vec<RequestedCall>,
-        /// What only the user can say.
+        /// The question to the user.
         question: Option<Question>,
-        /// The tool that it decided for when it was asked what comes next: that tool is now asked of it
-        /// by name. There are then no calls and no question.
+        /// The tool that it chose when it was asked what comes next. The next question forces that tool.
+        /// There are then no calls and no question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<String>,
     },
-    /// A step's calls are known without a question to its scene's model: they were confirmed by the user.
+    /// A step's calls are known without asking its scene's model: the user confirmed them.
     Prepared {
         /// The step.
         step: u32,
         /// The calls, each with its ordinal in the run.
         calls: Vec<RequestedCall>,
     },
-    /// A tool is about to be called. For a write this is the intent: on disk before the call.
+    /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {
         /// The call's ordinal.
         call: u32,
@@ -261,12 +264,12 @@ pub enum Event {
     ToolCompleted {
         /// The call's ordinal.
         call: u32,
-        /// How, and with what.
+        /// How it ended, and with what result.
         outcome: Outcome,
         /// How long it took, in milliseconds.
         millis: u64,
     },
-    /// A call was not executed, since an equal one of this run already was.
+    /// A call was not executed because an equal one of this run already was.
     ToolSkipped {
         /// The call's ordinal.
         call: u32,
@@ -280,7 +283,7 @@ pub enum Event {
         /// What it found or did, in words.
         result: String,
     },
-    /// A step ended without what it was for.
+    /// A step ended without achieving its purpose.
     StepFailed {
         /// Its number.
         step: u32,
@@ -293,25 +296,25 @@ pub enum Event {
     Continuation {
         /// From 1.
         round: u32,
-        /// What it said.
+        /// The verdict.
         verdict: Verdict,
-        /// The check itself could not be made, and the run goes on with what it has.
+        /// The check itself failed, and the run continues with what it has.
         degraded: bool,
     },
     /// The answer is known.
     Answered {
         /// Its text.
         text: String,
-        /// No model wrote it: it lists what was done.
+        /// No model wrote it: it only lists what was done.
         degraded: bool,
     },
-    /// A person, or the run's deadline, wants it to stop at the next safe point.
+    /// A person or the run's deadline requested a stop at the next safe point.
     CancelRequested {
         /// Who or what.
         by: String,
         /// Whether time ran out; the run then ends as failed.
         deadline: bool,
-        /// Why, in that person's words.
+        /// The person's reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -320,7 +323,7 @@ pub enum Event {
         /// How it ended.
         status: RunStatus,
     },
-    /// Terminal: nothing that could be answered with.
+    /// Terminal: nothing was achieved that could be answered with.
     RunFailed {
         /// Why.
         error: Fault,

@@ -1,58 +1,58 @@
-//! The duplicate guard: what may run, what waits, what shares the outcome of an equal call.
+//! The duplicate guard: which calls may run, which wait, and which share the outcome of an equal call.
 
 use super::event::{Effect, Outcome};
 use super::settings::Duplicates;
 use super::state::{CallState, CallStatus, RunState};
 
-/// What the guard says of a call that was asked for.
+/// The guard's decision about a requested call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// No equal call stands in its way.
+pub enum GuardDecision {
+    /// No equal call prevents it.
     Run,
-    /// An equal call is in flight, or comes first: its outcome decides.
+    /// An equal call is in flight or comes first: wait for its outcome.
     Wait,
-    /// An equal call was done, or may have been done: share its outcome.
+    /// An equal call succeeded, or may have: share its outcome.
     Skip {
         /// That call's ordinal.
         first: u32,
     },
-    /// Another write by the same tool has an unknown outcome: nothing more is written with it in
-    /// this run until a person has said what happened.
+    /// Another write by the same tool has an unknown outcome: the tool writes nothing more in this run
+    /// until a person has resolved it.
     Held {
         /// That call's ordinal.
         first: u32,
     },
 }
 
-/// Decides over the call with ordinal `call`. Waiting is always for a lower ordinal or for a call in
+/// Decides about the call with ordinal `call`. A call only waits for a lower ordinal or for a call in
 /// flight, so no two calls wait for each other.
-pub fn decide(state: &RunState, call: u32) -> Decision {
+pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     let Some(this) = state.calls.get(&call) else {
-        return Decision::Run;
+        return GuardDecision::Run;
     };
-    // What it finds may change at any moment.
+    // Its result may change at any moment.
     if this.requested.volatile {
-        return Decision::Run;
+        return GuardDecision::Run;
     }
     let mut held = None;
     for (&other, earlier) in &state.calls {
-        // What was undone may be done again.
+        // An undone write may be repeated.
         if other == call || state.is_undone(earlier) {
             continue;
         }
-        if same(state, this, earlier) {
+        if is_same_call(state, this, earlier) {
             match &earlier.status {
-                CallStatus::InFlight { .. } | CallStatus::Again { .. } => return Decision::Wait,
+                CallStatus::InFlight { .. } | CallStatus::Again { .. } => return GuardDecision::Wait,
                 CallStatus::Requested if other < call && earlier.requested.problem.is_none() => {
-                    return Decision::Wait;
+                    return GuardDecision::Wait;
                 }
-                // A person is asked whether it is to be done once more.
+                // The user is asked to confirm the repetition.
                 CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_repeat(this, earlier) => {}
                 CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale => {
-                    return Decision::Skip { first: other };
+                    return GuardDecision::Skip { first: other };
                 }
                 CallStatus::Done { outcome: Outcome::Unknown { .. } } => {
-                    return Decision::Skip { first: other };
+                    return GuardDecision::Skip { first: other };
                 }
                 _ => {}
             }
@@ -65,12 +65,12 @@ pub fn decide(state: &RunState, call: u32) -> Decision {
         }
     }
     match held {
-        Some(first) => Decision::Held { first },
-        None => Decision::Run,
+        Some(first) => GuardDecision::Held { first },
+        None => GuardDecision::Run,
     }
 }
 
-fn same(state: &RunState, a: &CallState, b: &CallState) -> bool {
+fn is_same_call(state: &RunState, a: &CallState, b: &CallState) -> bool {
     match state.settings().duplicates {
         Duplicates::Arguments => {
             a.requested.key == b.requested.key && a.requested.occurrence == b.requested.occurrence
@@ -79,9 +79,10 @@ fn same(state: &RunState, a: &CallState, b: &CallState) -> bool {
     }
 }
 
-/// A finished write changes what reads would find: their outcomes are no longer shared. Before
-/// revision 1 of the rules, only those of its own scene. Also after an unknown write: it may have been done.
-pub(super) fn clear_reads(state: &mut RunState, scene: &str) {
+/// A finished write may change what reads return, so earlier read outcomes are no longer shared. This also
+/// holds for a write with an unknown outcome. Before revision 1 of the rules, only reads of the same scene
+/// are affected.
+pub(super) fn mark_reads_stale(state: &mut RunState, scene: &str) {
     let everywhere = state.settings().has_rules(1);
     for call in state.calls.values_mut() {
         let seen = !matches!(call.status, CallStatus::Requested);

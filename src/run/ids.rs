@@ -1,9 +1,9 @@
-//! Names of runs, sessions and tenants.
+//! Ids of runs, approvals, sessions and tenants.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The id of one run: a UUIDv7, made without a centre.
+/// The id of a run: a UUIDv7, generated without coordination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub Uuid);
@@ -22,7 +22,7 @@ impl std::str::FromStr for RunId {
     }
 }
 
-/// The public id of what was put to a person: the run's, a dot, and the approval's ordinal in the run.
+/// The public id of an approval: the run's id, a dot, and the approval's ordinal in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApprovalId {
     /// The run.
@@ -60,18 +60,18 @@ impl<'de> Deserialize<'de> for ApprovalId {
     }
 }
 
-/// The name of one conversation: chosen by the client (1 to 128 characters from
-/// `A-Z a-z 0-9 . _ : -`) or made here.
+/// The name of one conversation: chosen by the client (1 to 128 characters from `A-Z a-z 0-9 . _ : -`) or
+/// generated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
 
-/// Who pays: everything is kept apart by it.
+/// The tenant that is billed. All data is isolated by tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TenantId(String);
 
-/// A name with characters or a length that ids may not have.
+/// An id with characters or a length that are not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {given:?} is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -")]
 pub struct InvalidId {
@@ -121,8 +121,8 @@ macro_rules! named {
 named!(SessionId, "session id");
 
 impl SessionId {
-    /// Whether the name is a step of a path in an address: clients take `..` and the part before it out, so
-    /// such a conversation could be neither read nor erased. Old journals may have one.
+    /// Whether the id is a dot segment of a URL path. Clients normalise `..` away, so such a conversation
+    /// could be neither read nor erased. Old journals may contain one.
     pub fn is_path_step(&self) -> bool {
         matches!(self.0.as_str(), "." | "..")
     }

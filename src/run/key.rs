@@ -1,11 +1,11 @@
-//! What makes two tool calls the same, and the idempotency key of a write.
+//! Deduplication keys of tool calls, and the idempotency keys of writes.
 
 use serde_json::Value;
 
 use super::ids::RunId;
 
-/// The key of a call: scene, tool and canonical arguments. With `identity` only those arguments
-/// count: a reworded comment is not another vacation.
+/// The key of a call: scene, tool and canonical arguments. With `identity`, only those arguments count: a
+/// reworded comment does not make it another booking.
 pub fn call_key(scene: &str, tool: &str, arguments: &Value, identity: &[String]) -> String {
     let mut out = format!("{scene}/{tool}");
     match arguments {
@@ -20,28 +20,28 @@ pub fn call_key(scene: &str, tool: &str, arguments: &Value, identity: &[String])
     out
 }
 
-/// A value as text that is the same for equal values: sorted keys, no blanks, absent and null members
-/// alike, and equal numbers written alike.
+/// Canonical JSON: equal values yield equal text. Keys are sorted, there is no whitespace, null members are
+/// omitted and equal numbers are written alike.
 pub fn canonical_json(value: &Value) -> String {
     let mut out = String::new();
     canonical(value, &mut out);
     out
 }
 
-/// The same where null is told from absent: what a person has seen is all that there is.
+/// Like [`canonical_json`], but keeps null members: a person approves exactly what was shown.
 pub fn exact_json(value: &Value) -> String {
     let mut out = String::new();
-    write(value, true, &mut out);
+    write_canonical(value, true, &mut out);
     out
 }
 
 fn canonical(value: &Value, out: &mut String) {
-    write(value, false, out);
+    write_canonical(value, false, out);
 }
 
-/// JSON with sorted keys, without blanks, with numbers that are equal written alike (`1`, `1.0` and `1e0`),
-/// and, unless `nulls`, with absent and null members alike.
-fn write(value: &Value, nulls: bool, out: &mut String) {
+/// JSON with sorted keys and without whitespace. Equal numbers are written alike (`1`, `1.0` and `1e0`).
+/// Null members are omitted unless `nulls` is set.
+fn write_canonical(value: &Value, nulls: bool, out: &mut String) {
     match value {
         Value::Object(map) => {
             let mut members: Vec<_> = map.iter().filter(|(_, v)| nulls || !v.is_null()).collect();
@@ -53,7 +53,7 @@ fn write(value: &Value, nulls: bool, out: &mut String) {
                 }
                 out.push_str(&Value::from(name.as_str()).to_string());
                 out.push(':');
-                write(member, nulls, out);
+                write_canonical(member, nulls, out);
             }
             out.push('}');
         }
@@ -63,7 +63,7 @@ fn write(value: &Value, nulls: bool, out: &mut String) {
                 if i > 0 {
                     out.push(',');
                 }
-                write(item, nulls, out);
+                write_canonical(item, nulls, out);
             }
             out.push(']');
         }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_blanks_number_forms_and_nulls_do_not_make_another_call() {
+    fn key_ignores_order_whitespace_number_forms_and_nulls() {
         let one = call_key("S", "T", &json!({"b": 1, "a": [1.0, {"y": null, "x": 100}]}), &[]);
         let two: Value = serde_json::from_str(r#"{ "a": [1, {"x": 1e2}], "b": 1.0, "c": null }"#).unwrap();
         assert_eq!(one, call_key("S", "T", &two, &[]));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_identity_arguments_count_where_a_tool_names_them() {
+    fn key_uses_only_the_declared_identity_arguments() {
         let identity = ["from".to_owned(), "to".to_owned()];
         let a = json!({"from": "2026-06-15", "to": "2026-06-17", "note": "sea"});
         let b = json!({"from": "2026-06-15", "to": "2026-06-17", "note": "the sea"});

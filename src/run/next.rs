@@ -1,31 +1,31 @@
-//! `RunState::next`: what must happen now. Every rule about order lives here.
+//! `RunState::next`: the actions that are due now. All ordering rules live here.
 
 use serde_json::json;
 
 use super::action::Action;
-use super::approval::{Matter, Permit};
-use super::confirm::UNCONFIRMED;
-use super::event::{Cause, Effect, Event, Fault, Outcome, RunStatus, Subject, Verdict};
-use super::guard::{Decision, decide};
-use super::state::{CallStatus, Due, RunState, StepState};
+use super::approval::{ApprovalSubject, Permit};
+use super::confirmation::UNCONFIRMED;
+use super::event::{Effect, Event, Fault, Outcome, PlanCause, RunStatus, Subject, Verdict};
+use super::guard::{GuardDecision, decide};
+use super::state::{CallStatus, DueQuestion, RunState, StepState};
 use crate::plan::{self, Step, StepStatus};
 
-/// Repairs of replies that are not forced (a scene's move, the answer's words): an empty one is
-/// asked for once more.
+/// Repairs of replies that are not forced (a scene's reply, the answer's text): an empty one is asked for
+/// once more.
 const PLAIN_RETRIES: u32 = 1;
 
-/// Times a run's driver panics (in journals of earlier releases, also: its process ends) without anything
-/// coming of it; then it is ended, so that a request which itself ends whoever carries it out cannot do so
-/// for ever. The deaths of processes are counted by [`recovery`](super::recovery).
-const POISON_TRIES: u32 = 3;
+/// How often a run's driver may panic (in journals of earlier releases, also: its process may end) without
+/// progress. Then the run is ended, so that a request that crashes its driver cannot do so forever. Process
+/// crashes are counted by [`recovery`](super::recovery).
+const MAX_STALLS: u32 = 3;
 
 impl RunState {
-    /// What must happen now. Empty while everything is under way, and for ever once the run ended.
+    /// The actions that are due now. Empty while everything is in flight, and once the run has ended.
     pub fn next(&self) -> Vec<Action> {
         if self.queued.is_none() || self.status.is_terminal() {
             return Vec::new();
         }
-        let aside = self.stalls >= POISON_TRIES;
+        let aside = self.stalls >= MAX_STALLS;
         if let Some(put) = self.unresolved(aside) {
             return vec![record(put)];
         }
@@ -36,12 +36,12 @@ impl RunState {
             return stop;
         }
         if aside {
-            return vec![record(self.put_aside())];
+            return vec![record(self.poisonous_end())];
         }
         if self.started.is_none() {
             return vec![Action::Start];
         }
-        if let Some(undo) = self.begun_undo() {
+        if let Some(undo) = self.compensation_in_progress() {
             return undo;
         }
         if self.answer.is_some() {
@@ -53,17 +53,17 @@ impl RunState {
             if planning.version == 1 && (given || self.is_confirmation()) {
                 return vec![Action::Take { version: 1 }];
             }
-            return match self.due(&planning.tries, self.settings().max_retries) {
-                Due::GiveUp(error) => {
+            return match self.due_question(&planning.tries, self.settings().max_retries) {
+                DueQuestion::GiveUp(error) => {
                     vec![record(Event::PlanningFailed { version: planning.version, error })]
                 }
-                due => self.question(due, subject),
+                due => self.question_actions(due, subject),
             };
         }
         if self.plans.is_empty() {
             return match &self.error {
                 Some(error) => vec![record(Event::RunFailed { error: error.clone() })],
-                None => vec![record(Event::Planning { version: 1, cause: Cause::Request })],
+                None => vec![record(Event::Planning { version: 1, cause: PlanCause::Request })],
             };
         }
         if self.is_plan_only() {
@@ -79,31 +79,33 @@ impl RunState {
         self.after_steps()
     }
 
-    /// What comes before the steps of the plan in force: a person's yes, where one is needed.
+    /// What is due before the steps of the plan in force: requesting its approval, if it needs one.
     fn before_steps(&self) -> Option<Vec<Action>> {
         if self.has_begun() || self.closing {
             return None;
         }
         let version = self.plan()?.version;
         match self.plan_permit() {
-            // While it waits, its steps do not begin; see `step_actions`.
+            // While the plan waits, `steps_due` begins no steps.
             Permit::Granted | Permit::Refused { .. } | Permit::Waits => None,
-            Permit::Ask(needed) => Some(vec![record(self.put(Matter::Plan { version }, needed))]),
+            Permit::Ask(needed) => {
+                Some(vec![record(self.request_approval(ApprovalSubject::Plan { version }, needed))])
+            }
         }
     }
 
     /// Whether the steps of the plan in force may not begin yet.
-    fn is_barred(&self) -> bool {
+    fn is_plan_blocked(&self) -> bool {
         !self.has_begun() && !self.closing && self.plan_permit() != Permit::Granted
     }
 
-    /// Nothing is left to do but what waits for a person: told once.
-    fn wait(&self) -> Vec<Action> {
+    /// Everything that is left waits for a person; this is recorded once.
+    fn begin_waiting(&self) -> Vec<Action> {
         if self.status == RunStatus::Waiting { Vec::new() } else { vec![record(Event::RunWaiting {})] }
     }
 
-    /// A wish to stop: nothing new begins, a write under way is awaited, then the run ends. What was
-    /// done by the deadline is told, above all a write.
+    /// A requested stop: nothing new begins, a write in flight is awaited, then the run ends. Work
+    /// completed before the deadline is reported, above all writes.
     fn stopping(&self) -> Option<Vec<Action>> {
         let cancel = self.cancel.as_ref()?;
         if self.write_in_flight() {
@@ -121,7 +123,7 @@ impl RunState {
             Event::RunCancelled { by: cancel.by.clone() }
         } else if self.answer.is_some() {
             self.ending()
-        } else if self.something_done() {
+        } else if self.has_completed_work() {
             Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true }
         } else {
             Event::RunFailed {
@@ -134,47 +136,48 @@ impl RunState {
         Some(vec![record(end)])
     }
 
-    /// The end of a run that ends whoever carries it out. What was done before is told, above all a write.
-    fn put_aside(&self) -> Event {
+    /// The end of a run that crashes its driver. Work completed before is reported, above all writes.
+    fn poisonous_end(&self) -> Event {
         let why = format!(
-            "whoever carried this run out ended {POISON_TRIES} times in a row before anything came of it: it was put \
+            "whoever carried this run out ended {MAX_STALLS} times in a row before anything came of it: it was put \
              aside; its events tell what was done before"
         );
         if self.answer.is_some() {
             self.ending()
-        } else if self.something_done() {
+        } else if self.has_completed_work() {
             Event::Answered { text: format!("{}\n{why}", self.plain_answer()), degraded: true }
         } else {
             Event::RunFailed { error: Fault::new("run.poisonous", why) }
         }
     }
 
-    fn question(&self, due: Due, subject: Subject) -> Vec<Action> {
+    fn question_actions(&self, due: DueQuestion, subject: Subject) -> Vec<Action> {
         match due {
-            Due::Read(call) => vec![Action::Read { call, subject }],
-            Due::Ask { attempt, fallback } => {
+            DueQuestion::Read(call) => vec![Action::Read { call, subject }],
+            DueQuestion::Ask { attempt, fallback } => {
                 vec![Action::Ask { call: self.next_ask(), subject, attempt, fallback }]
             }
-            Due::Wait | Due::GiveUp(_) => Vec::new(),
+            DueQuestion::Wait | DueQuestion::GiveUp(_) => Vec::new(),
         }
     }
 
     fn step_actions(&self) -> Vec<Action> {
         let mut actions = self.steps_due();
-        // What is put to people counts up by one: the next has its turn when this one is put.
+        // Approval ordinals count up by one, so only one approval is requested at a time.
         let mut puts = false;
         actions.retain(|action| {
             let put = matches!(action, Action::Record { event: Event::ApprovalRequired { .. } });
             !put || !std::mem::replace(&mut puts, true)
         });
         let runs = self.steps.values().any(|s| !s.status.is_terminal());
-        if actions.is_empty() && runs && !self.in_flight() && self.waits_for_a_person() {
-            return self.wait();
+        if actions.is_empty() && runs && !self.has_work_in_flight() && self.waits_for_a_person() {
+            return self.begin_waiting();
         }
         actions
     }
 
-    /// Everything that is due in steps; each of several questions to people as if it came first.
+    /// All actions that are due in steps. Each of several approval requests has the next ordinal, as if it
+    /// were the first.
     pub(super) fn steps_due(&self) -> Vec<Action> {
         let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
         let statuses = self.step_statuses();
@@ -189,15 +192,15 @@ impl RunState {
                 ),
             }));
         }
-        if !self.is_barred() {
+        if !self.is_plan_blocked() {
             for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
                 actions.push(record(Event::StepStarted { step }));
             }
         }
         let mut asks = self.next_ask();
         for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
-            for mut action in self.in_step(*number, step) {
-                // Several steps may ask at once: each question has an ordinal of its own.
+            for mut action in self.actions_in_step(*number, step) {
+                // Several steps may ask at once, and each question needs its own ordinal.
                 if let Action::Ask { call, .. } = &mut action {
                     *call = asks;
                     asks += 1;
@@ -208,9 +211,9 @@ impl RunState {
         actions
     }
 
-    /// What a running step needs: its calls first, then its end or its model's next move.
-    fn in_step(&self, number: u32, step: &StepState) -> Vec<Action> {
-        let (actions, open) = self.in_round(step);
+    /// What a running step needs: its calls first, then its end or the next question to its model.
+    fn actions_in_step(&self, number: u32, step: &StepState) -> Vec<Action> {
+        let (actions, open) = self.actions_in_round(step);
         if open {
             return actions;
         }
@@ -223,7 +226,7 @@ impl RunState {
         }
         if self.is_confirmation() {
             return match step.prepared {
-                true => vec![record(self.end_of_prepared(number, step))],
+                true => vec![record(self.end_prepared_step(number, step))],
                 false => vec![Action::Prepare { step: number }],
             };
         }
@@ -241,7 +244,7 @@ impl RunState {
             if self.has_result(step) {
                 return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
             }
-            // Silence after nothing is no result.
+            // An empty reply without any result is a failure.
             let found = self.plain_result(step);
             let error = if found.is_empty() {
                 Fault::new(
@@ -257,25 +260,25 @@ impl RunState {
             return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
         }
         let due = if step.rounds >= self.settings().max_rounds {
-            Due::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", step.rounds)))
+            DueQuestion::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", step.rounds)))
         } else {
-            self.due(&step.tries, PLAIN_RETRIES)
+            self.due_question(&step.tries, PLAIN_RETRIES)
         };
         match due {
-            // What its tools found is the result, also when nobody can put it into words; not where its
-            // model wanted to do more and could not say with what.
-            Due::GiveUp(_) if self.has_result(step) && step.next.is_none() => {
+            // The tool results are the result, even if no model can word it. This does not hold where the
+            // model chose another tool and could not supply its arguments.
+            DueQuestion::GiveUp(_) if self.has_result(step) && step.next.is_none() => {
                 vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })]
             }
-            Due::GiveUp(error) => {
+            DueQuestion::GiveUp(error) => {
                 vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })]
             }
-            due => self.question(due, Subject::Scene { step: number }),
+            due => self.question_actions(due, Subject::Scene { step: number }),
         }
     }
 
-    /// Whether the last two replies asked for nothing but what had been done before: their model goes in
-    /// a circle, and would up to the last round.
+    /// Whether the last two replies requested only calls that had been done before: the model is looping,
+    /// and would continue to the last round.
     fn only_repeats(&self, step: &StepState) -> bool {
         let skipped =
             |call: &u32| self.calls.get(call).is_some_and(|c| matches!(c.status, CallStatus::Skipped { .. }));
@@ -284,9 +287,9 @@ impl RunState {
         circles.take(2).count() == 2
     }
 
-    /// The calls of the last reply: what may start, and whether any is still open. Reads run side by
-    /// side; from the first write on, calls run in the order written.
-    fn in_round(&self, step: &StepState) -> (Vec<Action>, bool) {
+    /// The calls of the last reply: what may start, and whether any is still open. Reads run in parallel;
+    /// if there is a write, calls run one by one in the order written.
+    fn actions_in_round(&self, step: &StepState) -> (Vec<Action>, bool) {
         let mut actions = Vec::new();
         let mut open = false;
         let mut started =
@@ -312,7 +315,7 @@ impl RunState {
                     actions.push(Action::Call { call: number, attempt: *attempt });
                 }
                 CallStatus::Requested => {
-                    let Some(action) = self.requested(number, started, waiting) else {
+                    let Some(action) = self.action_for_call(number, started, waiting) else {
                         waiting += 1;
                         continue;
                     };
@@ -325,11 +328,10 @@ impl RunState {
         (actions, open)
     }
 
-    /// What to do with a call that was asked for; `None` while it waits for an equal one. Calls before
-    /// it that wait keep their places among `max_calls`, so that no call that may start now may not
-    /// a moment later.
-    fn requested(&self, number: u32, started: usize, waiting: usize) -> Option<Action> {
-        // What the user has confirmed is bounded by what was asked about.
+    /// The action for a requested call; `None` while it waits for an equal one. Earlier calls that wait
+    /// keep their places in `max_calls`, so that a call that may start now may still start later.
+    fn action_for_call(&self, number: u32, started: usize, waiting: usize) -> Option<Action> {
+        // Confirmed calls need no other limit.
         let most = if self.is_confirmation() { usize::MAX } else { self.settings().max_calls as usize };
         let call = self.calls.get(&number)?;
         let writes = call.requested.effect == Effect::Write;
@@ -343,8 +345,8 @@ impl RunState {
         if let Some(problem) = &call.requested.problem {
             return refuse(problem.clone());
         }
-        // What somebody was asked is theirs to decide, whatever has come of equal calls since.
-        if self.is_put(number) {
+        // A pending approval is decided by its approver, whatever happened to equal calls since.
+        if self.is_awaiting_approval(number) {
             return None;
         }
         let by_rules = call.fallback
@@ -358,9 +360,9 @@ impl RunState {
             ));
         }
         match decide(self, number) {
-            Decision::Wait => None,
-            Decision::Skip { first } => Some(record(Event::ToolSkipped { call: number, first })),
-            Decision::Held { first } => refuse(Fault::new(
+            GuardDecision::Wait => None,
+            GuardDecision::Skip { first } => Some(record(Event::ToolSkipped { call: number, first })),
+            GuardDecision::Held { first } => refuse(Fault::new(
                 "tool.held",
                 format!(
                     "call {first} of {} has an unknown outcome: nothing more is written with this tool in this \
@@ -368,18 +370,20 @@ impl RunState {
                     call.requested.tool
                 ),
             )),
-            Decision::Run if started >= most => {
+            GuardDecision::Run if started >= most => {
                 refuse(Fault::new("bound.calls", format!("more than {most} tool calls in one step")))
             }
-            Decision::Run if started + waiting >= most => None,
-            Decision::Run if writes && self.is_dry_run() => Some(record(self.told_only(number))),
-            Decision::Run if call.requested.confirm.is_some() => {
+            GuardDecision::Run if started + waiting >= most => None,
+            GuardDecision::Run if writes && self.is_dry_run() => Some(record(self.dry_run_outcome(number))),
+            GuardDecision::Run if call.requested.confirm.is_some() => {
                 let question = call.requested.confirm.as_ref().map(|c| c.question.as_str());
                 refuse(Fault::new(UNCONFIRMED, question.unwrap_or_default()))
             }
-            Decision::Run => match self.call_permit(number) {
+            GuardDecision::Run => match self.call_permit(number) {
                 Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
-                Permit::Ask(needed) => Some(record(self.put(Matter::Call { call: number }, needed))),
+                Permit::Ask(needed) => {
+                    Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
+                }
                 Permit::Waits => None,
                 Permit::Refused { by } => refuse(Fault::new(
                     "approval.refused",
@@ -389,8 +393,8 @@ impl RunState {
         }
     }
 
-    /// The end of a write in a dry run: what it would have done.
-    fn told_only(&self, number: u32) -> Event {
+    /// The outcome of a write in a dry run: what it would have called.
+    fn dry_run_outcome(&self, number: u32) -> Event {
         let (tool, arguments) = match self.calls.get(&number) {
             Some(call) => (call.requested.tool.as_str(), &call.requested.arguments),
             None => ("", &serde_json::Value::Null),
@@ -408,81 +412,81 @@ impl RunState {
         Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say }, millis: 0 }
     }
 
-    /// Whether a step's tools did not do what it was for, though its scene said so in good words: none
-    /// of its calls succeeded, or a write was refused or failed and was not done after all.
+    /// Whether a step did not achieve its purpose, whatever its scene's model says: none of its calls
+    /// succeeded, or a write was refused or failed and no other call did it.
     pub(super) fn is_unserved(&self, step: &StepState) -> bool {
         let calls = || {
             let all = step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
             all.filter(|(_, call)| call.undoes.is_none())
         };
-        let ok = |call: u32| self.stands(call);
+        let ok = |call: u32| self.is_effective(call);
         let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
         let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
-        // Elsewhere a model may have corrected its arguments; what was confirmed is done or it is not.
+        // A model may have corrected its arguments in a later call, but a confirmed call is executed as it
+        // is.
         let undone = |(number, call): (u32, &super::state::CallState)| {
             let stands = if self.is_confirmation() { ok(number) } else { done(&call.requested.tool) };
             call.requested.effect == Effect::Write && !stands
         };
-        // It was asked what comes next because a write was expected, and chose something else.
+        // The model was asked to choose because a write was expected, and chose something else.
         let evaded = step.decided && !calls().any(|(_, call)| call.requested.effect == Effect::Write);
         nothing || evaded || calls().any(undone)
     }
 
-    /// Whether steps were to be carried out and none brought a result, a write or a question.
-    pub(crate) fn empty_handed(&self) -> bool {
+    /// Whether there were steps and none led to a result, a write or a question.
+    pub(crate) fn has_no_results(&self) -> bool {
         let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
-        !self.steps.is_empty() && !asks && !self.something_done()
+        !self.steps.is_empty() && !asks && !self.has_completed_work()
     }
 
-    /// Whether there is anything to tell: a step that completed, or a write.
-    fn something_done(&self) -> bool {
-        self.steps.values().any(|s| s.status == StepStatus::Completed || self.wrote(s))
+    /// Whether there is anything to report: a completed step, or a write.
+    fn has_completed_work(&self) -> bool {
+        self.steps.values().any(|s| s.status == StepStatus::Completed || self.has_written(s))
     }
 
     fn has_result(&self, step: &StepState) -> bool {
-        step.calls.iter().any(|c| self.stands(*c))
+        step.calls.iter().any(|c| self.is_effective(*c))
     }
 
-    /// Every step has ended: the check, another plan, or the answer.
+    /// Every step has ended: what is due is the check, another plan, or the answer.
     fn after_steps(&self) -> Vec<Action> {
         let executes = self.plan().is_some_and(|p| p.plan.needs_execution);
-        let empty_handed = self.empty_handed();
-        // What the user has confirmed is done, and nothing else: there is nothing to judge.
+        let empty_handed = self.has_no_results();
+        // A confirmation executes exactly the confirmed calls, so there is nothing to check.
         let judged = self.verdicts.len() >= self.rounds() as usize
-            || (empty_handed && !self.ran_a_call())
+            || (empty_handed && !self.has_run_a_call())
             || self.is_confirmation();
         if executes && !self.closing && !judged {
             let round = self.rounds();
-            return match self.due(&self.check_tries, self.settings().max_retries) {
-                Due::GiveUp(error) => vec![record(Event::Continuation {
+            return match self.due_question(&self.check_tries, self.settings().max_retries) {
+                DueQuestion::GiveUp(error) => vec![record(Event::Continuation {
                     round,
                     verdict: Verdict { can_answer_now: true, reasoning: error.message, ..Verdict::default() },
                     degraded: true,
                 })],
-                due => self.question(due, Subject::Continuation { round }),
+                due => self.question_actions(due, Subject::Continuation { round }),
             };
         }
         let verdict = self.verdicts.last();
         let more = verdict.is_some_and(|v| v.should_continue);
         if more && self.may_replan() {
             let version = self.plans.len() as u32 + 1;
-            return vec![record(Event::Planning { version, cause: Cause::Continuation })];
+            return vec![record(Event::Planning { version, cause: PlanCause::Continuation })];
         }
         if self.has_failed()
             && let Some(undo) = self.compensation()
         {
             return undo;
         }
-        // Nothing was found, so there is nothing that a model could word: asked all the same, small
-        // ones make something up.
+        // There are no results for a model to word, and small models would invent some.
         if empty_handed {
             return vec![record(Event::Answered {
                 text: self.with_omissions(&self.plain_answer()),
                 degraded: true,
             })];
         }
-        // The check has not seen what was undone since; and where every result has its sentence, a
-        // confirmed call needs no other words.
+        // The check has not seen what was undone since. Confirmed calls whose results are all phrased need
+        // no model.
         if self.has_undone() || (self.is_confirmation() && self.is_phrased()) {
             return vec![record(Event::Answered {
                 text: self.with_omissions(&self.plain_answer()),
@@ -495,18 +499,18 @@ impl RunState {
             let text = self.with_omissions(text);
             return vec![record(Event::Answered { text, degraded: false })];
         }
-        match self.due(&self.answer_tries, PLAIN_RETRIES) {
-            Due::GiveUp(_) => {
+        match self.due_question(&self.answer_tries, PLAIN_RETRIES) {
+            DueQuestion::GiveUp(_) => {
                 vec![record(Event::Answered {
                     text: self.with_omissions(&self.plain_answer()),
                     degraded: true,
                 })]
             }
-            due => self.question(due, Subject::Answer),
+            due => self.question_actions(due, Subject::Answer),
         }
     }
 
-    /// How the run ends, once it is answered.
+    /// The event that ends the run once it is answered.
     fn ending(&self) -> Event {
         let last = self.plans.len() as u32;
         let redone = |scene: &str| {
@@ -514,13 +518,13 @@ impl RunState {
                 .values()
                 .any(|s| s.version == last && s.step.scene_name == scene && s.status == StepStatus::Completed)
         };
-        // What an earlier version left undone no longer counts once a later one has done it.
+        // Work that an earlier version left undone does not count once a later version has done it.
         let open = || {
             self.steps.values().filter(|s| s.status != StepStatus::Completed).filter(|s| {
                 s.version == last || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
             })
         };
-        let done = self.something_done();
+        let done = self.has_completed_work();
         let verdict = self.verdicts.last();
         let unsure = self.calls.values().any(|c| match &c.status {
             CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
@@ -544,7 +548,7 @@ impl RunState {
             || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
             || self.closing
             || self.cancel.is_some()
-            || (self.stalls >= POISON_TRIES && self.answer.as_ref().is_some_and(|a| a.degraded))
+            || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))
             || verdict.is_some_and(|v| v.should_continue)
             || self.unserved().next().is_some()
             || self.steps.values().any(|s| self.is_cut(s))
@@ -556,7 +560,7 @@ impl RunState {
                     error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
                 };
             }
-            // The rules have answered in place of the models: less than was asked for, but an answer.
+            // The embedded rules answered in place of the models: less than was requested, but an answer.
             RunStatus::Partial
         } else {
             RunStatus::Completed

@@ -1,12 +1,13 @@
-//! How many runs a server carries on at once after it died, and which run is put aside: pure rules.
+//! Crash recovery rules: how many runs a server resumes at once after a crash, and which run it
+//! quarantines. Pure.
 //!
-//! The server cannot know which run ended it, or whether any did. So after the first death all are carried on.
-//! Each further death before anything came of them quarters how many are under way at once, down to one; only
-//! a run that was under way alone at three deaths in a row is put aside. What comes to something widens the
-//! bound again. A process that was told to stop has not died.
+//! The server cannot know which run crashed it, or whether any did. After the first crash, all runs are
+//! resumed. Each further crash without progress quarters the limit of concurrent runs, down to one. A run
+//! is quarantined only if it was the only one in progress at three consecutive crashes. Progress raises the
+//! limit again. A regular shutdown is not a crash.
 //!
-//! [`Deaths`] is what survives a death: it is stored before anything begins under it. [`Admission`] is the
-//! same within the life of one process.
+//! [`CrashHistory`] survives a crash: it is stored before any run begins under it. [`RecoveryAdmission`]
+//! applies it within one process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,39 +16,39 @@ use serde::{Deserialize, Serialize};
 use super::event::Fault;
 use super::ids::RunId;
 
-/// Deaths in a row at each of which a run was under way alone; then it is put aside.
-const ALONE: u32 = 3;
+/// Consecutive crashes with only this run in progress after which it is quarantined.
+const MAX_CRASHES_ALONE: u32 = 3;
 
-/// The level at which one run at a time is under way; further deaths change nothing.
-const LAST: u32 = 4;
+/// The level at which one run at a time is in progress; further crashes do not raise it.
+const MAX_LEVEL: u32 = 4;
 
-/// What is known of the deaths of earlier processes. Stored as one row.
+/// The crashes of earlier processes. Stored as one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deaths {
-    /// The process that stored this is at work, or has died.
+pub struct CrashHistory {
+    /// Whether the process that stored this is running, or crashed.
     running: bool,
-    /// How often the bound was tightened: 0 after a death of which everything was recovered.
+    /// How often the limit was lowered: 0 once everything was recovered.
     level: u32,
-    /// The runs that were under way, where that was bounded; else any that has not ended may have been.
+    /// The runs in progress, where their number was limited; otherwise any unfinished run may have been.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     under_way: Option<BTreeSet<RunId>>,
-    /// The run that was under way alone at the last death, and at how many in a row.
+    /// The only run in progress at the last crash, and at how many consecutive ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alone: Option<(RunId, u32)>,
-    /// Runs that are to be put aside.
+    /// Runs that are to be quarantined.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     aside: BTreeSet<RunId>,
 }
 
-impl Deaths {
-    /// What holds for the process that starts now, with the runs that are neither ended nor waiting.
+impl CrashHistory {
+    /// The history for a starting process, given the runs that have neither ended nor wait.
     #[must_use]
-    pub fn after(&self, unfinished: &BTreeSet<RunId>) -> Self {
+    pub fn at_start(&self, unfinished: &BTreeSet<RunId>) -> Self {
         let mut next = self.clone();
         next.running = true;
         next.aside.retain(|run| unfinished.contains(run));
         if self.running {
-            next.died(unfinished);
+            next.record_crash(unfinished);
         }
         if unfinished.iter().all(|run| next.aside.contains(run)) {
             next.level = 0;
@@ -56,7 +57,7 @@ impl Deaths {
         next
     }
 
-    fn died(&mut self, unfinished: &BTreeSet<RunId>) {
+    fn record_crash(&mut self, unfinished: &BTreeSet<RunId>) {
         let under_way = self.under_way.take();
         let was = |run: &&RunId| under_way.as_ref().is_none_or(|runs| runs.contains(run));
         let mut suspects = unfinished.iter().filter(was).filter(|run| !self.aside.contains(run));
@@ -65,17 +66,17 @@ impl Deaths {
             _ => None,
         };
         let before = self.alone.take();
-        self.level = (self.level + 1).min(LAST);
+        self.level = (self.level + 1).min(MAX_LEVEL);
         let Some(run) = alone else { return };
         let deaths = before.filter(|(other, _)| *other == run).map_or(1, |(_, deaths)| deaths + 1);
-        if deaths >= ALONE {
+        if deaths >= MAX_CRASHES_ALONE {
             self.aside.insert(run);
         } else {
             self.alone = Some((run, deaths));
         }
     }
 
-    /// How many runs may be under way at once; `None` for as many as come.
+    /// How many runs may be in progress at once; `None` for no limit.
     pub fn limit(&self) -> Option<usize> {
         match self.level {
             0 | 1 => None,
@@ -85,95 +86,95 @@ impl Deaths {
         }
     }
 
-    /// The process is told to stop: whatever ends it from now on is no death.
-    pub fn stop(&mut self) {
+    /// Records a regular shutdown: the end of the process from now on is not a crash.
+    pub fn record_shutdown(&mut self) {
         self.running = false;
     }
 
-    /// Whether a run is to be put aside.
-    pub fn is_aside(&self, run: RunId) -> bool {
+    /// Whether a run is to be quarantined.
+    pub fn is_quarantined(&self, run: RunId) -> bool {
         self.aside.contains(&run)
     }
 }
 
-/// Why a run was put aside.
-pub fn put_aside() -> Fault {
+/// The fault of a quarantined run.
+pub fn quarantine_fault() -> Fault {
     Fault::new(
         "run.put_aside",
         format!(
-            "the server died {ALONE} times in a row while this run was under way alone: it waits until somebody \
-             resumes or cancels it; its events tell what was done before"
+            "the server crashed {MAX_CRASHES_ALONE} times in a row while only this run was in progress: it is \
+             quarantined until it is resumed or cancelled; its events show what was done before"
         ),
     )
 }
 
-/// Which runs may be under way in this process.
+/// Decides which runs may be in progress in this process.
 #[derive(Debug, Default)]
-pub struct Admission {
-    deaths: Deaths,
-    /// Runs that an earlier process left and of which nothing has come here.
+pub struct RecoveryAdmission {
+    deaths: CrashHistory,
+    /// Runs of an earlier process that have made no progress in this one.
     suspects: BTreeSet<RunId>,
-    /// Those that have to come to something before the bound is widened, and how many were chosen for that.
+    /// Runs that have to make progress before the limit is raised, and how many were chosen.
     trial: BTreeSet<RunId>,
     chosen: usize,
     under_way: BTreeSet<RunId>,
-    /// Runs that wait for a place, in their order: those of earlier processes first.
-    waiting: BTreeMap<Ticket, RunId>,
+    /// Runs that wait for admission, in order: those of earlier processes first.
+    waiting: BTreeMap<AdmissionTicket, RunId>,
     tickets: u64,
-    /// Nothing begins before what holds now was stored.
+    /// Whether the current history was stored; nothing begins before that.
     open: bool,
-    /// Counts changes of what is to be stored.
+    /// Counts changes of the history to be stored.
     version: u64,
 }
 
-/// A place in the line.
-pub type Ticket = (bool, RunId, u64);
+/// A place in the queue.
+pub type AdmissionTicket = (bool, RunId, u64);
 
-impl Admission {
-    /// With all that an earlier process has left unfinished.
-    pub fn new(deaths: Deaths, mut unfinished: BTreeSet<RunId>) -> Self {
-        unfinished.retain(|run| !deaths.is_aside(*run));
+impl RecoveryAdmission {
+    /// Starts with the runs that earlier processes left unfinished.
+    pub fn new(deaths: CrashHistory, mut unfinished: BTreeSet<RunId>) -> Self {
+        unfinished.retain(|run| !deaths.is_quarantined(*run));
         let trial = if deaths.limit().is_none() { unfinished.clone() } else { BTreeSet::new() };
         Self { deaths, trial, suspects: unfinished, version: 1, ..Self::default() }
     }
 
-    /// What is to be stored, and the count of its changes.
-    pub fn stored(&self) -> (Deaths, u64) {
+    /// The history to be stored, and its version.
+    pub fn to_store(&self) -> (CrashHistory, u64) {
         (self.deaths.clone(), self.version)
     }
 
-    /// What holds was stored: runs may begin.
+    /// The history was stored: runs may begin.
     pub fn open(&mut self) {
         self.open = true;
     }
 
-    /// Whether a run is to be put aside.
-    pub fn is_aside(&self, run: RunId) -> bool {
-        self.deaths.is_aside(run)
+    /// Whether a run is to be quarantined.
+    pub fn is_quarantined(&self, run: RunId) -> bool {
+        self.deaths.is_quarantined(run)
     }
 
-    /// A run was put aside; once somebody resumes it, it is a run as any other.
-    pub fn was_put_aside(&mut self, run: RunId) {
+    /// The quarantine of a run was recorded; once resumed, it is treated like any other run.
+    pub fn clear_quarantine(&mut self, run: RunId) {
         if self.deaths.aside.remove(&run) {
             self.version += 1;
         }
     }
 
-    /// A run waits for a place.
-    pub fn wait(&mut self, run: RunId) -> Ticket {
+    /// Queues a run for admission.
+    pub fn enqueue(&mut self, run: RunId) -> AdmissionTicket {
         self.tickets += 1;
         let ticket = (!self.suspects.contains(&run), run, self.tickets);
         self.waiting.insert(ticket, run);
         ticket
     }
 
-    /// It waits no more.
-    pub fn give_up(&mut self, ticket: Ticket) {
+    /// Removes a waiting run from the queue.
+    pub fn dequeue(&mut self, ticket: AdmissionTicket) {
         self.waiting.remove(&ticket);
     }
 
-    /// The next run that may begin, which is then under way; `None` while none may.
-    pub fn admit(&mut self) -> Option<(Ticket, RunId)> {
+    /// Admits the next run; `None` while none may begin.
+    pub fn admit(&mut self) -> Option<(AdmissionTicket, RunId)> {
         let limit = self.deaths.limit();
         if !self.open || limit.is_some_and(|limit| self.under_way.len() >= limit) {
             return None;
@@ -190,14 +191,13 @@ impl Admission {
         Some((ticket, run))
     }
 
-    /// Whether the run still has to come to something.
+    /// Whether the run still has to make progress.
     pub fn is_suspect(&self, run: RunId) -> bool {
         self.suspects.contains(&run)
     }
 
-    /// Something has come of a run, and it is on disk; where that is so of all that were to show it, the
-    /// bound is widened.
-    pub fn passed(&mut self, run: RunId) {
+    /// A run made progress, which is on disk. Once all chosen runs did, the limit is raised.
+    pub fn record_progress(&mut self, run: RunId) {
         if !self.suspects.remove(&run) {
             return;
         }
@@ -206,17 +206,17 @@ impl Admission {
         }
         self.trial.remove(&run);
         if self.trial.is_empty() {
-            self.widen();
+            self.raise_limit();
         }
     }
 
     /// A run ended or waits for a person.
-    pub fn left(&mut self, run: RunId) {
+    pub fn release(&mut self, run: RunId) {
         self.under_way.remove(&run);
-        self.passed(run);
+        self.record_progress(run);
     }
 
-    fn widen(&mut self) {
+    fn raise_limit(&mut self) {
         if self.deaths.level == 0 {
             return;
         }
@@ -226,17 +226,18 @@ impl Admission {
             self.deaths.under_way = None;
             self.trial.clone_from(&self.suspects);
         } else {
-            // Those that are under way already have to show it first.
+            // Runs that are in progress already have to make progress first.
             self.trial = self.suspects.intersection(&self.under_way).copied().collect();
             self.chosen = self.trial.len();
         }
     }
 
-    /// All that could be carried on has come to something: what is left is for another program.
-    pub fn recovered(&mut self) {
+    /// Every run that could be resumed made progress: recovery is complete. Remaining runs need another
+    /// release.
+    pub fn finish_recovery(&mut self) {
         self.suspects.clear();
         self.trial.clear();
-        self.widen();
+        self.raise_limit();
     }
 }
 

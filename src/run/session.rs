@@ -1,9 +1,9 @@
-//! The words of a session's own stream: what happens to a conversation beside its runs.
+//! Events of a session's own stream: what happens to a conversation besides its runs.
 
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use super::context::{Pending, Turn};
+use super::context::{PendingQuestion, Turn};
 use super::event::{Fault, Usage};
 
 /// What can happen to a conversation. It is stored in the same envelope as a run's events (with `run`
@@ -12,37 +12,37 @@ use super::event::{Fault, Usage};
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, and is soon written")]
 pub enum SessionEvent {
-    /// The first request of the conversation has come.
+    /// The first request of the conversation arrived.
     SessionStarted {},
     /// A run ended and is remembered.
     TurnEnded {
-        /// The request and what became of it, whole.
+        /// The complete request and its outcome.
         turn: Turn,
-        /// The question it ended with, if it did.
+        /// The question that it ended with, if any.
         #[serde(default)]
-        pending: Option<Pending>,
-        /// What the whole run cost.
+        pending: Option<PendingQuestion>,
+        /// The run's total usage.
         #[serde(default)]
         usage: Usage,
     },
-    /// The oldest turns live on in a summary only.
+    /// The oldest turns were replaced by a summary.
     Summarised {
         /// How many turns of the conversation, counted from its first, the summary covers.
         through: usize,
-        /// The summary; it replaces the one before.
+        /// The summary; it replaces the previous one.
         summary: String,
-        /// What making it cost.
+        /// The usage of making it.
         #[serde(default)]
         usage: Usage,
         /// Each attempt at a model on the way; their usages add up to `usage`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attempts: Vec<Attempt>,
     },
-    /// No model could make the summary. A `Summarised` with one made without a model follows.
+    /// No model could write the summary. A `Summarised` with one made without a model follows.
     SummaryFailed {
         /// Why.
         error: Fault,
-        /// What it cost all the same.
+        /// What it cost nevertheless.
         #[serde(default)]
         usage: Usage,
         /// Each attempt at a model on the way; their usages add up to `usage`.

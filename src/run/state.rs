@@ -1,4 +1,4 @@
-//! The state of a run: everything that its events have said.
+//! The state of a run: the fold of its events.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,22 +6,22 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use super::approval::Approval;
-use super::attempt::Reserved;
+use super::attempt::AskReservation;
 use super::event::{
-    Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Reply, RequestedCall, RunQueued, RunStarted,
-    RunStatus, Subject, Usage, Verdict,
+    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, RequestedCall, RunQueued,
+    RunStarted, RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
 use super::settings::Settings;
-use crate::plan::{PlanStatus, Problem, Step, StepStatus};
+use crate::plan::{PlanProblem, PlanStatus, Step, StepStatus};
 
-/// Times a question is asked once more because its driver panicked (in journals of earlier releases, because
-/// the process that asked it died); then it counts as failed, so that a question which itself ends drivers
-/// cannot do so for ever. The deaths of processes are counted by [`recovery`](super::recovery).
-const LOST_RETRIES: usize = 3;
+/// How often a question is asked again because its driver panicked (in journals of earlier releases:
+/// because its process died). Then it counts as failed, so that a question that crashes its driver cannot
+/// do so forever. Process crashes are counted by [`recovery`](super::recovery).
+const MAX_LOST_RETRIES: usize = 3;
 
-/// Problems of a reply that the fault at its end names.
-const TOLD_PROBLEMS: usize = 3;
+/// Most problems of an unusable reply that its fault names.
+const MAX_REPORTED_PROBLEMS: usize = 3;
 
 /// A run as the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,23 +32,23 @@ pub struct RunState {
     pub seq: u64,
     /// How many times it was taken over.
     pub epoch: u32,
-    /// How many times it was taken over since anything last came of it.
+    /// How many times it was taken over since it last made progress.
     #[serde(skip_serializing_if = "is_zero")]
     pub stalls: u32,
-    /// Why it was put aside: it waits until somebody has it carried on, or cancelled.
+    /// Why it was quarantined: it waits until a person resumes or cancels it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aside: Option<Fault>,
-    /// Where it stands.
+    /// Its status.
     pub status: RunStatus,
-    /// Where its plan stands.
+    /// Its plan's status.
     pub plan_status: PlanStatus,
     /// The request, once accepted.
     pub queued: Option<RunQueued>,
-    /// What was frozen when its turn came.
+    /// What was frozen when it started.
     pub started: Option<RunStarted>,
-    /// The plan to be made now.
-    pub planning: Option<Planning>,
-    /// Every plan that was in force, oldest first; the last one is.
+    /// The plan being made.
+    pub planning: Option<PlanInProgress>,
+    /// Every plan that was in force, oldest first; the last one is in force now.
     pub plans: Vec<PlanMade>,
     /// Every step of every version, by number.
     pub steps: BTreeMap<u32, StepState>,
@@ -56,113 +56,113 @@ pub struct RunState {
     pub calls: BTreeMap<u32, CallState>,
     /// Every question to a model, by ordinal.
     pub asks: BTreeMap<u32, Ask>,
-    /// The verdicts of the continuation check, one for each version that was judged.
+    /// The verdicts of the continuation check, one for each version that was checked.
     pub verdicts: Vec<Verdict>,
-    /// Questions asked for the verdict that is due.
+    /// Ordinals of the questions asked for the verdict that is due.
     pub check_tries: Vec<u32>,
-    /// Questions asked for the answer's words.
+    /// Ordinals of the questions asked for the answer's text.
     pub answer_tries: Vec<u32>,
-    /// No further plan can be made: what there is is the answer's matter.
+    /// No further plan is made: the answer reports what there is.
     pub closing: bool,
     /// The answer.
-    pub answer: Option<Answer>,
-    /// Somebody, or the deadline, wants it to stop.
-    pub cancel: Option<Cancel>,
+    pub answer: Option<FinalAnswer>,
+    /// The requested cancellation, by a person or the deadline.
+    pub cancel: Option<Cancellation>,
     /// Why it failed.
     pub error: Option<Fault>,
-    /// Tokens and money of all its model calls.
+    /// Tokens and cost of all its model calls.
     pub usage: Usage,
-    /// What was put to people, by ordinal.
+    /// The approvals that were requested, by ordinal.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<u32, Approval>,
-    /// A plan that was only approved has been told to begin.
+    /// Whether an approved and held plan was released.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
-    /// Why the last change that somebody wanted could not be made.
+    /// Why the last requested change of the plan could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmodified: Option<Fault>,
-    /// What it had cost when it last ended: it was carried on since.
+    /// Its usage when it last ended, where it was resumed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<Usage>,
-    /// How many plans had been made when the first tool ended. Later ones may have been shaped by what
-    /// tools returned, and nobody asked for a write that only these name.
+    /// How many plans had been made when the first tool call ended. Tool results may have influenced later
+    /// plans, so a write that only these name was not requested by the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plans_before_results: Option<u32>,
 }
 
-/// A plan that is to be made.
+/// A plan that is being made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Planning {
+pub struct PlanInProgress {
     /// Its version.
     pub version: u32,
-    /// Questions asked for it.
+    /// Ordinals of the questions asked for it.
     pub tries: Vec<u32>,
-    /// What a person wants changed in the plan in force.
+    /// The change of the plan in force that a person asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub feedback: Option<Feedback>,
+    pub feedback: Option<PlanFeedback>,
 }
 
-/// What a person wants changed.
+/// A person's request to change the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Feedback {
+pub struct PlanFeedback {
     /// Who.
     pub by: String,
-    /// In these words.
+    /// The person's text.
     pub words: String,
 }
 
-/// The answer's words.
+/// The answer's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct FinalAnswer {
     /// The text.
     pub text: String,
     /// No model wrote it.
     pub degraded: bool,
 }
 
-/// A wish to stop.
+/// A requested cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cancel {
+pub struct Cancellation {
     /// Whose.
     pub by: String,
-    /// Time ran out.
+    /// Whether the deadline passed.
     pub deadline: bool,
 }
 
-/// A step and how far it is.
+/// A step and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepState {
     /// The step.
     pub step: Step,
-    /// The version that brought it.
+    /// The plan version that added it.
     pub version: u32,
-    /// Where it stands.
+    /// Its status.
     pub status: StepStatus,
-    /// How often its scene's model has replied.
+    /// How many replies its scene's model has given.
     pub rounds: u32,
-    /// Model questions asked since that last reply.
+    /// Ordinals of the questions asked since the last reply.
     pub tries: Vec<u32>,
-    /// What its scene's model said so far, a round each.
+    /// The replies of its scene's model so far, one per round.
     pub history: Vec<Round>,
     /// Ordinals of all its calls.
     pub calls: Vec<u32>,
     /// Ordinals of the calls of the last reply.
     pub round_calls: Vec<u32>,
-    /// The last reply's words.
+    /// The last reply's text.
     pub text: String,
-    /// What only the user can say.
+    /// The question to the user.
     pub question: Option<Question>,
-    /// The tool that its scene's model decided for and has not yet called.
+    /// The tool that its scene's model chose and has not called yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Whether its scene's model has decided: it is asked to at most once in a step.
+    /// Whether its scene's model has made that choice: it is asked to at most once per step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub decided: bool,
     /// Its result, once completed.
     pub result: Option<String>,
-    /// Why it ended otherwise.
+    /// Why it ended without a result.
     pub error: Option<Fault>,
-    /// Its calls were known without a question to its scene's model.
+    /// Whether its calls were known without asking its scene's model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prepared: bool,
 }
@@ -170,30 +170,30 @@ pub struct StepState {
 /// One reply of a scene's model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Round {
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// Ordinals of the calls it asked for.
+    /// Ordinals of the calls it requested.
     pub calls: Vec<u32>,
 }
 
-/// A tool call and how far it is.
+/// A tool call and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallState {
     /// The step it belongs to.
     pub step: u32,
     /// The step's scene.
     pub scene: String,
-    /// What was asked for.
+    /// The requested call.
     pub requested: RequestedCall,
-    /// The embedded rules asked for it in place of failed models: it may not write.
+    /// Whether the embedded rules requested it in place of failed models: it may not write.
     pub fallback: bool,
-    /// How far it is.
+    /// Its status.
     pub status: CallStatus,
-    /// A write of its scene ended after it: its outcome is not shared any more.
+    /// Whether a later write made its result stale: equal calls no longer share its outcome.
     pub stale: bool,
     /// How often it was started.
     pub attempts: u32,
-    /// How many of these were cut off by the end of the process: they say nothing against the call.
+    /// How many of these were interrupted by the end of the process; they do not count against the call.
     #[serde(skip_serializing_if = "is_zero")]
     pub interruptions: u32,
     /// The write that it undoes.
@@ -202,23 +202,23 @@ pub struct CallState {
     /// The call that undoes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<u32>,
-    /// Who wrote its arguments, where that is neither a model nor who asked for the run.
+    /// Who wrote its arguments, where that is neither a model nor the run's requester.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<String>,
 }
 
-/// How far a call is.
+/// The status of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum CallStatus {
-    /// Asked for.
+    /// Requested.
     Requested,
     /// Under way.
     InFlight {
         /// From 1.
         attempt: u32,
     },
-    /// To be started once more, which is safe.
+    /// To be started again, which is safe.
     Again {
         /// The attempt to come.
         attempt: u32,
@@ -228,81 +228,82 @@ pub enum CallStatus {
         /// How.
         outcome: Outcome,
     },
-    /// Not executed: it shares the outcome of an equal call.
+    /// Not executed: shares the outcome of an equal call.
     Skipped {
         /// That call.
         first: u32,
     },
 }
 
-/// A question to a model and what became of it.
+/// A question to a model and its status.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ask {
     /// What about.
     pub subject: Subject,
     /// 0, then the number of the repair.
     pub attempt: u32,
-    /// Whether the embedded rules were asked in place of the models.
+    /// Whether the embedded rules were asked instead of the models.
     pub fallback: bool,
-    /// What became of it.
+    /// Its status.
     pub status: AskStatus,
-    /// What was set aside for it and not yet charged.
+    /// The budget reserved for it and not settled yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reserved: Option<Reserved>,
+    pub reserved: Option<AskReservation>,
 }
 
-/// What became of a question.
+/// The status of a question.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum AskStatus {
     /// Under way.
     InFlight,
-    /// A reply came and is to be read.
+    /// A reply arrived and is to be read.
     Replied {
         /// The reply.
         reply: Reply,
     },
     /// The reply was read and used.
     Used {
-        /// The reply; kept where the scene's conversation goes on with it.
+        /// The reply; kept where the scene's conversation continues with it.
         reply: Reply,
     },
     /// The reply could not be used.
     Rejected {
-        /// The reply, shown to the model with the problems.
+        /// The reply, which is shown to the model with the problems.
         reply: Reply,
         /// Why.
-        problems: Vec<Problem>,
+        problems: Vec<PlanProblem>,
     },
     /// No reply came.
     Failed {
         /// Why.
         error: Fault,
     },
-    /// The process that asked has died.
+    /// The process that asked crashed.
     Lost,
 }
 
-/// What is to be done about a question that is due.
+/// What to do about a question that is due.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Due {
+pub(super) enum DueQuestion {
     /// Something is under way.
     Wait,
     /// Read this reply.
     Read(u32),
     /// Ask.
     Ask {
-        /// The number of the try.
+        /// The number of the attempt.
         attempt: u32,
         /// Whether the embedded rules are asked.
         fallback: bool,
     },
-    /// All tries have failed.
+    /// All attempts failed.
     GiveUp(Fault),
 }
 
 impl StepState {
-    /// Whether nothing of it was ever begun. A step that begins anew has what it did before.
+    /// Whether it was never begun. A step that is restarted keeps its earlier calls, so it is not
+    /// untouched.
     pub fn is_untouched(&self) -> bool {
         self.status == StepStatus::Pending && self.calls.is_empty()
     }
@@ -314,7 +315,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl RunState {
-    /// A run of which nothing has happened yet.
+    /// A run without events.
     pub fn new(run: RunId) -> Self {
         Self {
             run,
@@ -353,17 +354,17 @@ impl RunState {
         self.started.as_ref().map_or(&DEFAULTS, |s| &s.settings)
     }
 
-    /// The request's words.
+    /// The request's text.
     pub fn request(&self) -> &str {
         self.queued.as_ref().map_or("", |q| q.request.as_str())
     }
 
-    /// Whether only a plan is wanted.
+    /// Whether the request is only for a plan.
     pub fn is_plan_only(&self) -> bool {
         self.queued.as_ref().is_some_and(|q| q.plan_only)
     }
 
-    /// Whether writes are told and not done.
+    /// Whether writes are reported and not executed.
     pub fn is_dry_run(&self) -> bool {
         self.queued.as_ref().is_some_and(|q| q.dry_run)
     }
@@ -378,17 +379,18 @@ impl RunState {
         self.steps.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// The highest step number that the next plan cannot use: a person's change replaces what has not
-    /// begun, any other plan continues the numbers.
+    /// The highest step number that the next plan cannot use: a person's change replaces steps that have
+    /// not begun, any other plan continues the numbering.
     pub fn last_fixed_step(&self, changes: bool) -> u32 {
         let fixed = |s: &&StepState| !changes || !s.is_untouched();
         self.steps.values().filter(fixed).map(|s| s.step.step_number).max().unwrap_or(0)
     }
 
-    /// How many plans were made for the request and for what it turned out to miss; people's changes of
-    /// these are versions, and no rounds.
+    /// How many plans were made for the request and its continuations. Changes by people are versions, not
+    /// rounds.
     pub fn rounds(&self) -> u32 {
-        self.plans.iter().filter(|p| matches!(p.cause, Cause::Request | Cause::Continuation)).count() as u32
+        self.plans.iter().filter(|p| matches!(p.cause, PlanCause::Request | PlanCause::Continuation)).count()
+            as u32
     }
 
     /// The numbers of the completed steps.
@@ -430,19 +432,19 @@ impl RunState {
         self.steps.iter().map(|(n, s)| (*n, s.status)).collect()
     }
 
-    /// Whether the plan in force was made by the embedded rules in place of failed models.
+    /// Whether the embedded rules made the plan in force in place of failed models.
     pub fn plan_is_fallback(&self) -> bool {
-        self.plan().is_some_and(|p| p.maker == Maker::Fallback)
+        self.plan().is_some_and(|p| p.maker == PlanMaker::Fallback)
     }
 
-    /// Whether the plan that brought `step` was made by the embedded rules in place of failed models.
+    /// Whether the embedded rules made the plan that added `step` in place of failed models.
     pub fn is_planned_by_rules(&self, step: u32) -> bool {
         let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
-        version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == Maker::Fallback)
+        version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == PlanMaker::Fallback)
     }
 
     /// Whether a write of `step` was done, or may have been, and was not undone.
-    pub(super) fn wrote(&self, step: &StepState) -> bool {
+    pub(super) fn has_written(&self, step: &StepState) -> bool {
         step.calls.iter().filter_map(|c| self.calls.get(c)).any(|c| {
             c.requested.effect == Effect::Write
                 && c.undoes.is_none()
@@ -457,7 +459,7 @@ impl RunState {
     }
 
     /// Whether a tool was called in a step of the plan in force.
-    pub(super) fn ran_a_call(&self) -> bool {
+    pub(super) fn has_run_a_call(&self) -> bool {
         let made = self.plans.len() as u32;
         let calls = self.steps.values().filter(|s| s.version == made).flat_map(|s| &s.calls);
         calls.filter_map(|c| self.calls.get(c)).any(|c| c.attempts > 0)
@@ -467,7 +469,7 @@ impl RunState {
     /// call ran.
     pub fn may_replan(&self) -> bool {
         let bounded = self.rounds() <= self.settings().max_replans;
-        !self.closing && self.cancel.is_none() && bounded && self.ran_a_call()
+        !self.closing && self.cancel.is_none() && bounded && self.has_run_a_call()
     }
 
     /// Whether the next question to a step's model is the last one: no tools are offered with it.
@@ -475,29 +477,31 @@ impl RunState {
         self.steps.get(&step).is_some_and(|s| s.rounds + 1 >= self.settings().max_rounds)
     }
 
-    /// What is due for a question of which `tries` were made: `retries` repairs at most, then the
-    /// embedded rules once where the settings allow, then nothing more.
-    pub(super) fn due(&self, tries: &[u32], retries: u32) -> Due {
+    /// What to do about a question with the earlier attempts `tries`: at most `retries` repairs, then the
+    /// embedded rules once if the settings allow it, then give up.
+    pub(super) fn due_question(&self, tries: &[u32], retries: u32) -> DueQuestion {
         let tried = || tries.iter().filter_map(|call| self.asks.get(call));
         let Some(last) = tries.last().and_then(|call| self.asks.get(call).map(|ask| (*call, ask))) else {
-            return Due::Ask { attempt: 0, fallback: false };
+            return DueQuestion::Ask { attempt: 0, fallback: false };
         };
         let (call, ask) = last;
         let repairs =
             tried().filter(|a| matches!(a.status, AskStatus::Rejected { .. }) && !a.fallback).count();
         let fault = match &ask.status {
-            AskStatus::InFlight => return Due::Wait,
-            AskStatus::Replied { .. } | AskStatus::Used { .. } => return Due::Read(call),
-            AskStatus::Lost if tried().filter(|a| a.status == AskStatus::Lost).count() <= LOST_RETRIES => {
-                return Due::Ask { attempt: ask.attempt, fallback: ask.fallback };
+            AskStatus::InFlight => return DueQuestion::Wait,
+            AskStatus::Replied { .. } | AskStatus::Used { .. } => return DueQuestion::Read(call),
+            AskStatus::Lost
+                if tried().filter(|a| a.status == AskStatus::Lost).count() <= MAX_LOST_RETRIES =>
+            {
+                return DueQuestion::Ask { attempt: ask.attempt, fallback: ask.fallback };
             }
             AskStatus::Lost => Fault::new("llm.interrupted", "the process ended each time this was asked"),
             AskStatus::Rejected { problems, .. } => {
                 if !ask.fallback && repairs <= retries as usize {
-                    return Due::Ask { attempt: ask.attempt + 1, fallback: false };
+                    return DueQuestion::Ask { attempt: ask.attempt + 1, fallback: false };
                 }
                 let told: Vec<&str> =
-                    problems.iter().map(|p| p.message.as_str()).take(TOLD_PROBLEMS).collect();
+                    problems.iter().map(|p| p.message.as_str()).take(MAX_REPORTED_PROBLEMS).collect();
                 let more = match problems.len().saturating_sub(told.len()) {
                     0 => String::new(),
                     more => format!("; and {more} more like these"),
@@ -510,9 +514,9 @@ impl RunState {
             AskStatus::Failed { error } => error.clone(),
         };
         if self.settings().fallback_enabled && !tried().any(|a| a.fallback) {
-            Due::Ask { attempt: ask.attempt + 1, fallback: true }
+            DueQuestion::Ask { attempt: ask.attempt + 1, fallback: true }
         } else {
-            Due::GiveUp(fault)
+            DueQuestion::GiveUp(fault)
         }
     }
 }

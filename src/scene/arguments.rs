@@ -1,4 +1,4 @@
-//! Reads the arguments of a call as a model wrote them, and tells the model exactly what is wrong.
+//! Parses and validates the arguments of a tool call, with errors precise enough for a model to fix them.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -6,38 +6,37 @@ use serde_json::{Map, Value};
 
 use super::SceneTool;
 use crate::nearest::did_you_mean;
-use crate::nested;
+use crate::nesting;
 use crate::run::Fault;
 
-/// The longest arguments that are read, in bytes.
+/// The maximum length of arguments, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// How deep the lenient reader goes.
+/// The maximum depth for the lenient parser.
 const MAX_DEPTH: usize = 64;
 
-/// How many violations are told at once, and how long what is quoted of each may be.
-const MAX_TOLD: usize = 20;
+/// The maximum number of reported violations, and the maximum length of each quoted value.
+const MAX_REPORTED: usize = 20;
 const MAX_QUOTED: usize = 80;
 
-/// The arguments in `raw`, checked against the tool's schema.
+/// Parses `raw` and validates it against the tool's schema.
 ///
-/// Nothing at all and `null` are `{}`. An object that was encoded twice (JSON text inside a JSON
-/// string) is read; so is JSON with trailing commas, comments or single quotes. An optional argument
-/// given as `null`, which stands for "not given" with many models, is left out where the schema does
-/// not want it. Properties that the schema does not name are refused only where it says
-/// `additionalProperties: false`.
+/// An empty text and `null` mean `{}`. A doubly encoded object (JSON text inside a JSON string) is
+/// accepted, as is JSON with trailing commas, comments or single quotes. Many models write `null` for an
+/// absent optional argument; it is removed if the schema does not allow `null`. Properties that the schema
+/// does not name are refused only with `additionalProperties: false`.
 ///
-/// The error's message names every violation with its place as a JSON pointer, what is expected there
-/// and, for enums, the allowed values. Codes: `tool.arguments_too_long`, `tool.arguments_not_json`,
+/// The error's message lists every violation with its JSON pointer, the expected value and, for enums, the
+/// allowed values. Codes: `tool.arguments_too_long`, `tool.arguments_not_json`,
 /// `tool.arguments_not_object`, `tool.arguments_too_deep`, `tool.arguments`.
 pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if raw.len() > MAX_BYTES {
         let message = format!("the arguments of {} have {} bytes, at most {MAX_BYTES}", tool.name, raw.len());
         return Err(Fault::new("tool.arguments_too_long", message));
     }
-    let mut arguments = object(tool, raw)?;
-    if nested::is_too_deep([&arguments]) {
-        let message = format!("the arguments of {} {}", tool.name, too_deep_words());
+    let mut arguments = parse_object(tool, raw)?;
+    if nesting::is_too_deep([&arguments]) {
+        let message = format!("the arguments of {} {}", tool.name, too_deep_text());
         return Err(Fault::new("tool.arguments_too_deep", message));
     }
     if !tool.validator.is_valid(&arguments) {
@@ -49,40 +48,40 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
         return Ok(arguments);
     }
     let mut message = format!("the arguments of {} do not fit its parameters:", tool.name);
-    for violation in violations.iter().take(MAX_TOLD) {
+    for violation in violations.iter().take(MAX_REPORTED) {
         message.push_str("\n- ");
         message.push_str(violation);
     }
-    if violations.len() > MAX_TOLD {
-        message.push_str(&format!("\n- and {} more", violations.len() - MAX_TOLD));
+    if violations.len() > MAX_REPORTED {
+        message.push_str(&format!("\n- and {} more", violations.len() - MAX_REPORTED));
     }
     Err(Fault::new("tool.arguments", message))
 }
 
-/// What is wrong with arguments of which some may still be missing, a line each, as [`check`] tells it.
-/// What is only missing is no fault.
-pub fn check_known(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<String> {
-    if nested::is_too_deep(arguments.values()) {
-        return vec![format!("they {}", too_deep_words())];
+/// The violations of incomplete arguments, one line each, in the format of [`check`]. A missing argument is
+/// not a violation.
+pub fn check_partial(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<String> {
+    if nesting::is_too_deep(arguments.values()) {
+        return vec![format!("they {}", too_deep_text())];
     }
     let whole = Value::Object(arguments.clone());
     let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
     let is_whole = required.filter_map(Value::as_str).all(|name| arguments.contains_key(name));
-    // A rule about all of them together can only be judged once all are there.
+    // Rules about the whole object apply only once all required arguments are present.
     let counts = |error: &ValidationError<'_>| {
         is_whole
             || !error.instance_path().as_str().is_empty()
             || matches!(error.kind(), ValidationErrorKind::AdditionalProperties { .. })
     };
     let wrong = tool.validator.iter_errors(&whole).filter(counts);
-    wrong.take(MAX_TOLD).map(|error| describe(tool, &error)).collect()
+    wrong.take(MAX_REPORTED).map(|error| describe(tool, &error)).collect()
 }
 
-fn too_deep_words() -> String {
-    format!("are nested deeper than {} levels: say the same with fewer", nested::MAX_DEPTH)
+fn too_deep_text() -> String {
+    format!("are nested deeper than {} levels: say the same with fewer", nesting::MAX_DEPTH)
 }
 
-fn object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
+fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if raw.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }
@@ -110,15 +109,15 @@ fn object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     }
 }
 
-/// Plain JSON where it is, and otherwise its lenient relative. The error is that of plain JSON.
+/// Parses plain JSON, with JSON5 as the fallback. The error is that of plain JSON.
 fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
-        // The lenient reader has no bound on depth of its own, and a model's text may hold anything.
-        if too_deep(text) { Err(error) } else { json5::from_str(text).map_err(|_| error) }
+        // The JSON5 parser has no depth limit, and a model's text is untrusted.
+        if is_text_too_deep(text) { Err(error) } else { json5::from_str(text).map_err(|_| error) }
     })
 }
 
-fn too_deep(text: &str) -> bool {
+fn is_text_too_deep(text: &str) -> bool {
     let mut depth = 0_usize;
     text.bytes().any(|byte| {
         match byte {
@@ -130,7 +129,7 @@ fn too_deep(text: &str) -> bool {
     })
 }
 
-/// `{"from": …, "to": …}` with what the tool knows.
+/// An outline of the tool's parameters, such as `{"from": …, "to": …}`.
 fn outline(tool: &SceneTool) -> String {
     let names: Vec<String> = properties(&tool.parameters).map(|(name, _)| format!("{name:?}: …")).collect();
     format!("{{{}}}", names.join(", "))
@@ -162,7 +161,7 @@ fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            let about = at.is_empty().then(|| about(tool, name)).flatten().unwrap_or_default();
+            let about = at.is_empty().then(|| property_hint(tool, name)).flatten().unwrap_or_default();
             format!("{at}/{name} is missing{about}")
         }
         ValidationErrorKind::Type { kind } => format!("{at} must be {}; {}", type_name(kind), got()),
@@ -221,8 +220,8 @@ fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// ` (date: First day)`, as the schema tells it.
-fn about(tool: &SceneTool, name: &str) -> Option<String> {
+/// A property's type and description from the schema, such as ` (date: First day)`.
+fn property_hint(tool: &SceneTool, name: &str) -> Option<String> {
     let schema = tool.parameters.get("properties")?.get(name)?;
     let text = |key: &str| schema.get(key).and_then(Value::as_str);
     let kind = text("format").or_else(|| text("type")).unwrap_or("any value");
@@ -268,7 +267,7 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// A name as it was before JSON Pointer escaped it.
+/// Reverses the escaping of JSON Pointer.
 fn unescape(name: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_in_every_way_that_has_one_meaning() {
+    fn equivalent_spellings_of_arguments_are_accepted() {
         let tool = vacation();
         let expected = json!({"from": "2026-06-15", "to": "2026-06-17"});
         for raw in [
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_that_the_schema_wants_stays() {
+    fn null_allowed_by_the_schema_is_kept() {
         let raw = r#"{"from":"2026-06-15","to":"2026-06-17","note":null,"days":null}"#;
         assert_eq!(
             check(&vacation(), raw),
@@ -338,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_every_violation_so_that_a_model_can_mend_it() {
+    fn error_names_every_violation() {
         let raw = r#"{"to":"tomorrow","kind":"holiday","days":0,"note":5}"#;
         insta::assert_snapshot!(check(&vacation(), raw).unwrap_err().message, @r#"
         the arguments of MakeRequest do not fit its parameters:
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_by_name() {
+    fn arguments_that_are_no_object_are_refused() {
         let tool = vacation();
         assert_eq!(check(&tool, "{\"from\": ").unwrap_err().code, "tool.arguments_not_json");
         let error = check(&tool, "[1]").unwrap_err();

@@ -1,6 +1,6 @@
 //! Scenes and tools built in Rust, for users of the library.
 //!
-//! What is built passes the same checks as a `scene.toml`.
+//! Built scenes pass the same checks as a `scene.toml`.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -12,36 +12,35 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{Surroundings, check};
-use super::document::{At, Places};
+use super::check::{CheckContext, check};
+use super::document::{Located, PointerLines};
 use super::draft::{CallDraft, ExampleDraft, SceneDraft, ToolDraft, UndoDraft};
-use super::fault::{Fault, Report};
+use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
 use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
 
 /// Builds a [`Scene`]; see [`Scene::builder`].
-#[must_use = "a scene is made by `build`"]
+#[must_use = "call `build` to create the scene"]
 pub struct SceneBuilder {
     name: String,
     draft: SceneDraft,
 }
 
 /// Builds a tool of a scene; see [`SceneTool::native`].
-#[must_use = "a tool takes part once a scene has it"]
+#[must_use = "add the tool to a scene"]
 pub struct ToolBuilder {
     draft: ToolDraft,
 }
 
 impl Scene {
-    /// A scene called `name` (1 to 64 characters from `A-Z a-z 0-9 _ -`), to be given a description,
-    /// instructions and tools.
+    /// A builder for a scene called `name` (1 to 64 characters from `A-Z a-z 0-9 _ -`).
     pub fn builder(name: &str) -> SceneBuilder {
         let draft = SceneDraft {
-            name: Some(At::nowhere(name.to_owned())),
-            description: Some(At::nowhere(String::new())),
-            instructions: Some(At::nowhere(String::new())),
+            name: Some(Located::without_line(name.to_owned())),
+            description: Some(Located::without_line(String::new())),
+            instructions: Some(Located::without_line(String::new())),
             ..SceneDraft::default()
         };
         SceneBuilder { name: name.to_owned(), draft }
@@ -49,80 +48,83 @@ impl Scene {
 }
 
 impl SceneBuilder {
-    /// What it is for, as the planner reads it. Required.
+    /// Its purpose, as the planner reads it. Required.
     pub fn description(mut self, text: &str) -> Self {
-        self.draft.description = Some(At::nowhere(text.to_owned()));
+        self.draft.description = Some(Located::without_line(text.to_owned()));
         self
     }
 
-    /// What its own model is told. Required.
+    /// The instructions for its model. Required.
     pub fn instructions(mut self, text: &str) -> Self {
-        self.draft.instructions = Some(At::nowhere(text.to_owned()));
+        self.draft.instructions = Some(Located::without_line(text.to_owned()));
         self
     }
 
-    /// A request that one of its tools serves. Requests are routed by examples: give several, in the
-    /// languages of the users.
+    /// Adds an example request that one of its tools serves. Requests are routed by examples, so give
+    /// several, in the users' languages.
     pub fn example(mut self, say: &str, tool: &str) -> Self {
-        let tool = Some(At::nowhere(tool.to_owned()));
-        self.draft.examples.push(ExampleDraft { say: Some(At::nowhere(say.to_owned())), tool });
+        let tool = Some(Located::without_line(tool.to_owned()));
+        self.draft.examples.push(ExampleDraft { say: Some(Located::without_line(say.to_owned())), tool });
         self
     }
 
-    /// A tool.
+    /// Adds a tool.
     pub fn tool(mut self, tool: ToolBuilder) -> Self {
         self.draft.tools.push(tool.draft);
         self
     }
 
-    /// Most steps and calls it works on at once; 8 unless told.
+    /// The maximum number of concurrent tool calls; 32 by default.
     pub fn concurrency(mut self, most: u32) -> Self {
-        self.draft.concurrency = Some(At::nowhere(most.into()));
+        self.draft.concurrency = Some(Located::without_line(most.into()));
         self
     }
 
-    /// Most calls waiting for it; 1024 unless told.
+    /// The maximum number of waiting calls; 1024 by default.
     pub fn mailbox(mut self, most: u32) -> Self {
-        self.draft.mailbox = Some(At::nowhere(most.into()));
+        self.draft.mailbox = Some(Located::without_line(most.into()));
         self
     }
 
-    /// For what a person is asked before its tools write; for nothing unless told.
+    /// What needs approval before its tools write; nothing by default.
     pub fn approval(mut self, approval: ToolApproval) -> Self {
-        self.draft.approval = Some(At::nowhere(approval));
+        self.draft.approval = Some(Located::without_line(approval));
         self
     }
 
-    /// A JSON object that its tools find in their context.
+    /// A JSON object that its tools get in their context.
     pub fn settings(mut self, settings: Value) -> Self {
         self.draft.settings = Some(settings);
         self
     }
 
-    /// SQL that makes its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
+    /// SQL that creates its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
     pub fn schema_sql(mut self, sql: &str) -> Self {
         self.draft.schema_sql = Some(sql.to_owned());
         self
     }
 
-    /// Which of its writes the user is asked to confirm; as configured unless told.
+    /// Which of its writes the user has to confirm; as configured by default.
     pub fn confirm(mut self, confirm: ConfirmPolicy) -> Self {
-        self.draft.confirm = Some(At::nowhere(confirm));
+        self.draft.confirm = Some(Located::without_line(confirm));
         self
     }
 
-    /// Most write calls that a run in which it takes part may begin unasked; as configured unless told,
-    /// and never fewer than that.
+    /// How many write calls a run with this scene may start without approval; as configured by default, and
+    /// never fewer.
     pub fn max_writes(mut self, most: u32) -> Self {
-        self.draft.max_writes = Some(At::nowhere(most.into()));
+        self.draft.max_writes = Some(Located::without_line(most.into()));
         self
     }
 
-    /// The scene, or every error found in it.
-    pub fn build(self) -> Result<Scene, Vec<Fault>> {
-        let report = Report::new(format!("scene {:?}", self.name));
+    /// Builds the scene.
+    ///
+    /// # Errors
+    /// Every fault found in it.
+    pub fn build(self) -> Result<Scene, Vec<SceneFault>> {
+        let report = FaultReport::new(format!("scene {:?}", self.name));
         let natives = NativeTools::new();
-        let around = Surroundings {
+        let around = CheckContext {
             natives: &natives,
             policy: NetworkPolicy::default(),
             environment: &|_| None,
@@ -133,8 +135,8 @@ impl SceneBuilder {
 }
 
 impl SceneTool {
-    /// An async function as a tool. The type of its arguments says what they are: `serde` reads them
-    /// and `schemars` makes the JSON Schema that models see, with doc comments as descriptions.
+    /// An async function as a tool. The type of its arguments defines them: `serde` deserializes them and
+    /// `schemars` generates the JSON Schema that models see, with doc comments as descriptions.
     ///
     /// ```
     /// # use proscenium::{run::Effect, scene::SceneTool};
@@ -168,7 +170,7 @@ impl SceneTool {
                 })
             }
         });
-        Self::dynamic(name, description, effect, parameters::of::<A>(), tool)
+        Self::dynamic(name, description, effect, parameters::schema_of::<A>(), tool)
     }
 
     /// A tool whose arguments are described by a JSON Schema of the type `object`.
@@ -181,17 +183,17 @@ impl SceneTool {
     ) -> ToolBuilder {
         ToolBuilder {
             draft: ToolDraft {
-                name: Some(At::nowhere(name.to_owned())),
-                description: Some(At::nowhere(description.to_owned())),
-                effect: Some(At::nowhere(effect)),
+                name: Some(Located::without_line(name.to_owned())),
+                description: Some(Located::without_line(description.to_owned())),
+                effect: Some(Located::without_line(effect)),
                 repeat: None,
                 approval: None,
                 undo: None,
                 identity: Vec::new(),
                 timeout_ms: None,
                 max_result_bytes: None,
-                parameters: Some(At::nowhere(parameters)),
-                places: Places::default(),
+                parameters: Some(Located::without_line(parameters)),
+                parameter_lines: PointerLines::default(),
                 say: BTreeMap::new(),
                 confirm: BTreeMap::new(),
                 repeatable: None,
@@ -203,66 +205,67 @@ impl SceneTool {
 }
 
 impl ToolBuilder {
-    /// How a write may be repeated when its outcome is unknown; never unless told.
+    /// How a write may be repeated when its outcome is unknown; never by default.
     pub fn repeat(mut self, repeat: Repeat) -> Self {
-        self.draft.repeat = Some(At::nowhere(repeat));
+        self.draft.repeat = Some(Located::without_line(repeat));
         self
     }
 
-    /// For what a person is asked before it writes; as its scene says unless told.
+    /// What needs approval before it writes; as in its scene by default.
     pub fn approval(mut self, approval: ToolApproval) -> Self {
-        self.draft.approval = Some(At::nowhere(approval));
+        self.draft.approval = Some(Located::without_line(approval));
         self
     }
 
-    /// The tool of the same scene that undoes a finished call, with its arguments: a string that begins
+    /// The tool of the same scene that undoes a completed call, with its arguments. A string that begins
     /// with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …, "result": …}` of that call.
     pub fn undo(mut self, tool: &str, arguments: Value) -> Self {
-        let (tool, arguments) = (At::nowhere(tool.to_owned()), At::nowhere(arguments));
+        let (tool, arguments) = (Located::without_line(tool.to_owned()), Located::without_line(arguments));
         self.draft.undo = Some(UndoDraft { tool: Some(tool), arguments: Some(arguments) });
         self
     }
 
-    /// The arguments that make two calls the same; all unless told.
+    /// The arguments that identify equal calls; all by default.
     pub fn identity(mut self, arguments: &[&str]) -> Self {
-        self.draft.identity = arguments.iter().map(|name| At::nowhere((*name).to_owned())).collect();
+        self.draft.identity =
+            arguments.iter().map(|name| Located::without_line((*name).to_owned())).collect();
         self
     }
 
-    /// An equal write in the same step is a new act: it is done each time it is asked for.
+    /// Executes an equal write in the same step each time it is requested.
     pub fn repeatable(mut self) -> Self {
-        self.draft.repeatable = Some(At::nowhere(true));
+        self.draft.repeatable = Some(Located::without_line(true));
         self
     }
 
-    /// What it reads may change at any moment: it is read each time.
+    /// Reads anew each time, because the result may change at any moment.
     pub fn volatile(mut self) -> Self {
-        self.draft.volatile = Some(At::nowhere(true));
+        self.draft.volatile = Some(Located::without_line(true));
         self
     }
 
-    /// The question by which the user confirms a call in one language: a template over `arguments`.
+    /// The template of the confirmation question for a call in one language, over `arguments`.
     pub fn confirm(mut self, language: &str, template: &str) -> Self {
-        self.draft.confirm.insert(language.to_owned(), At::nowhere(template.to_owned()));
+        self.draft.confirm.insert(language.to_owned(), Located::without_line(template.to_owned()));
         self
     }
 
-    /// How long one call may take, in milliseconds; 10,000 unless told.
+    /// The timeout of one call, in milliseconds; 10,000 by default.
     pub fn timeout_ms(mut self, most: u64) -> Self {
-        self.draft.timeout_ms = Some(At::nowhere(most));
+        self.draft.timeout_ms = Some(Located::without_line(most));
         self
     }
 
-    /// How much of its result a model sees, in bytes of JSON, at least 256; 16,384 unless told.
+    /// How much of its result a model sees, in bytes of JSON, at least 256; 16,384 by default.
     pub fn max_result_bytes(mut self, most: u64) -> Self {
-        self.draft.max_result_bytes = Some(At::nowhere(most));
+        self.draft.max_result_bytes = Some(Located::without_line(most));
         self
     }
 
-    /// A sentence for its result in one language: a template over the result's fields and
+    /// The template of the sentence for its result in one language, over the result's fields and
     /// `arguments`.
     pub fn say(mut self, language: &str, template: &str) -> Self {
-        self.draft.say.insert(language.to_owned(), At::nowhere(template.to_owned()));
+        self.draft.say.insert(language.to_owned(), Located::without_line(template.to_owned()));
         self
     }
 }
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_scene_with_two_tools_is_built_and_called() {
+    async fn built_scene_calls_its_two_tools() {
         let scene = orders().build().unwrap();
         let tool = scene.tool("GetOrder").unwrap();
         let given = arguments::check(tool, r#"{"number": 12}"#).unwrap();
@@ -325,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_built_scene_is_told_at_once() {
+    fn build_reports_every_fault_at_once() {
         let nothing = |_: GetOrder, _: ToolContext| async { Ok(Value::Null) };
         let faults = Scene::builder("My orders")
             .instructions("x")

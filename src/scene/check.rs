@@ -1,4 +1,4 @@
-//! From a draft to a scene that can be used, with everything that is wrong told at once.
+//! Turns a draft into a usable scene and reports all faults at once.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::document::At;
+use super::document::Located;
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
-use super::fault::Report;
-use super::{Example, Scene, SceneTool, ToolApproval, parameters, undo};
-use crate::nearest::{did_you_mean, listed};
+use super::fault::FaultReport;
+use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
+use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
@@ -21,23 +21,23 @@ const DEFAULT_MAILBOX: u32 = 1024;
 const DEFAULT_TIMEOUT_MS: u64 = 10_000;
 const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 
-/// Longest name of a scene or tool, as model servers allow it.
+/// The longest name of a scene or tool that model servers allow.
 const MAX_NAME: usize = 64;
 
-/// Names that the engine itself offers to models.
+/// Names of the engine's own functions for models.
 const RESERVED: [&str; 3] = ["AskUser", "CreateExecutionPlan", "CheckContinuation"];
 
-/// What scenes may refer to.
-pub(super) struct Surroundings<'a> {
+/// What scenes may refer to: native tools, the network and the environment.
+pub(super) struct CheckContext<'a> {
     pub(super) natives: &'a NativeTools,
     pub(super) policy: NetworkPolicy,
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Made when the first HTTP tool needs it.
-    pub(super) network: OnceCell<Result<http::Network, String>>,
+    /// Created when the first HTTP tool needs it.
+    pub(super) network: OnceCell<Result<http::HttpNetwork, String>>,
 }
 
-/// The scene, or `None` where the report has an error.
-pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Report) -> Option<Scene> {
+/// The checked scene, or `None` if the report has an error.
+pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
     if let Some(name) = &draft.name {
         check_name("scene", name, report);
     }
@@ -48,21 +48,22 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
         "they are all that the scene's model is told",
         report,
     );
-    let max_writes =
-        draft.max_writes.map(|given| count("max_writes", Some(given), crate::run::MAX_WRITES, report));
-    let concurrency = count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
-    let mailbox = count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
+    let max_writes = draft
+        .max_writes
+        .map(|given| positive_count("max_writes", Some(given), crate::run::MAX_WRITES, report));
+    let concurrency = positive_count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
+    let mailbox = positive_count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
     if draft.tools.is_empty() {
         report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
     }
-    let names: Vec<At<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
+    let names: Vec<Located<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
     let approval = draft.approval.map(|approval| approval.value).unwrap_or_default();
     let (mut tools, mut undos) = (Vec::<SceneTool>::new(), Vec::new());
     for mut draft in draft.tools {
         let undo = draft.undo.take();
-        if let Some(tool) = tool(draft, approval, around, report) {
+        if let Some(tool) = check_tool(draft, approval, around, report) {
             undos.extend(undo.map(|undo| (tools.len(), undo)));
             tools.push(tool);
         }
@@ -71,7 +72,7 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
         let undo = undo::check(&tools, &tools[at], draft, report);
         tools[at].undo = undo;
     }
-    if report.failed() {
+    if report.has_errors() {
         return None;
     }
     Some(Scene {
@@ -89,17 +90,17 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
     })
 }
 
-fn check_name(what: &str, name: &At<String>, report: &Report) {
+fn check_name(what: &str, name: &Located<String>, report: &FaultReport) {
     let text = &name.value;
     let fits = (1..=MAX_NAME).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if !fits {
-        let message = format!("{text:?} is no name for a {what}");
+        let message = format!("{text:?} is not a valid {what} name");
         report.error(name.line, "name", message, "use 1 to 64 characters from A-Z a-z 0-9 _ -");
     }
 }
 
-fn check_text(key: &str, text: Option<&At<String>>, why: &str, report: &Report) {
+fn check_text(key: &str, text: Option<&Located<String>>, why: &str, report: &FaultReport) {
     if let Some(text) = text
         && text.value.trim().is_empty()
     {
@@ -107,20 +108,29 @@ fn check_text(key: &str, text: Option<&At<String>>, why: &str, report: &Report) 
     }
 }
 
-fn check_unique(names: &[At<String>], report: &Report) {
+fn check_unique(names: &[Located<String>], report: &FaultReport) {
     let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
     for name in names {
         if let Some(first) = seen.get(&name.value.to_lowercase()) {
             let at = first.map(|line| format!(" on line {line}")).unwrap_or_else(|| " before it".to_owned());
-            let message = format!("{:?} is the name of two tools, the other one{at}", name.value);
-            report.error(name.line, "duplicate_tool", message, "give each tool its own name (case aside)");
+            let message = format!("{:?} is the name of two tools; the other one is{at}", name.value);
+            report.error(
+                name.line,
+                "duplicate_tool",
+                message,
+                "give each tool a unique name (case-insensitive)",
+            );
         } else {
             seen.insert(name.value.to_lowercase(), name.line);
         }
     }
 }
 
-fn check_examples(drafts: Vec<ExampleDraft>, tools: &[At<String>], report: &Report) -> Vec<Example> {
+fn check_examples(
+    drafts: Vec<ExampleDraft>,
+    tools: &[Located<String>],
+    report: &FaultReport,
+) -> Vec<SceneExample> {
     if drafts.is_empty() {
         report.warning(
             None,
@@ -134,21 +144,22 @@ fn check_examples(drafts: Vec<ExampleDraft>, tools: &[At<String>], report: &Repo
     for draft in drafts {
         if let Some(tool) = draft.tool.as_ref().filter(|tool| !known().any(|name| name == tool.value)) {
             let hint = did_you_mean(&tool.value, known());
-            let remedy = if hint.is_empty() { format!("its tools are: {}", listed(known())) } else { hint };
+            let remedy =
+                if hint.is_empty() { format!("its tools are: {}", name_list(known())) } else { hint };
             let message =
                 format!("the example names the tool {:?}, which the scene does not have", tool.value);
             report.error(tool.line, "example_tool", message, remedy);
         }
         check_text("say", draft.say.as_ref(), "a request in the user's words", report);
         if let Some(say) = draft.say {
-            examples.push(Example { say: say.value, tool: draft.tool.map(|tool| tool.value) });
+            examples.push(SceneExample { say: say.value, tool: draft.tool.map(|tool| tool.value) });
         }
     }
     examples
 }
 
-/// A number of at least 1 that fits.
-fn count(key: &str, given: Option<At<u64>>, default: u32, report: &Report) -> u32 {
+/// A number of at least 1 that fits into a `u32`.
+fn positive_count(key: &str, given: Option<Located<u64>>, default: u32, report: &FaultReport) -> u32 {
     let Some(given) = given else { return default };
     match u32::try_from(given.value) {
         Ok(n) if n > 0 => n,
@@ -158,32 +169,32 @@ fn count(key: &str, given: Option<At<u64>>, default: u32, report: &Report) -> u3
                 given.line,
                 "bound",
                 message,
-                format!("use 1 or more, or leave it out for {default}"),
+                format!("use 1 or more, or omit it for the default {default}"),
             );
             default
         }
     }
 }
 
-fn tool(
+fn check_tool(
     draft: ToolDraft,
     scene: ToolApproval,
-    around: &Surroundings<'_>,
-    report: &Report,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
 ) -> Option<SceneTool> {
     let name = draft.name;
     let shown = name.as_ref().map_or("the tool", |name| name.value.as_str()).to_owned();
     if let Some(name) = &name {
         check_name("tool", name, report);
         if RESERVED.contains(&name.value.as_str()) {
-            let message = format!("{:?} is a name of the engine itself", name.value);
+            let message = format!("{:?} is reserved by the engine", name.value);
             report.error(name.line, "reserved_name", message, "choose another name");
         }
     }
     check_text("description", draft.description.as_ref(), "models choose tools by it", report);
     let timeout_ms = match draft.timeout_ms {
         Some(given) if given.value == 0 => {
-            let remedy = format!("use 1 or more, or leave it out for {DEFAULT_TIMEOUT_MS}");
+            let remedy = format!("use 1 or more, or omit it for the default {DEFAULT_TIMEOUT_MS}");
             report.error(given.line, "bound", format!("the timeout_ms of {shown} is 0"), remedy);
             DEFAULT_TIMEOUT_MS
         }
@@ -194,9 +205,9 @@ fn tool(
         Some(given) => {
             let most = usize::try_from(given.value).unwrap_or(usize::MAX);
             if most < MIN_BOUND {
-                let message = format!("the max_result_bytes of {shown} are less than {MIN_BOUND}");
+                let message = format!("the max_result_bytes of {shown} is less than {MIN_BOUND}");
                 let remedy =
-                    format!("use {MIN_BOUND} or more, or leave it out for {DEFAULT_MAX_RESULT_BYTES}");
+                    format!("use {MIN_BOUND} or more, or omit it for the default {DEFAULT_MAX_RESULT_BYTES}");
                 report.error(given.line, "bound", message, remedy);
             }
             most
@@ -209,25 +220,21 @@ fn tool(
         && let Some(repeat) = &draft.repeat
     {
         let message = format!("{shown} only reads, and reads may always be repeated");
-        report.warning(repeat.line, "repeat", message, "take `repeat` out, or make it effect = \"write\"");
+        report.warning(repeat.line, "repeat", message, "remove `repeat`, or set effect = \"write\"");
     }
     if effect == Some(Effect::Read)
         && let Some(approval) =
             draft.approval.as_ref().filter(|approval| approval.value != ToolApproval::None)
     {
-        let message = format!("{shown} only reads, and nobody is asked before a read");
-        report.warning(
-            approval.line,
-            "approval",
-            message,
-            "take `approval` out, or make it effect = \"write\"",
-        );
+        let message = format!("{shown} only reads, and reads need no approval");
+        report.warning(approval.line, "approval", message, "remove `approval`, or set effect = \"write\"");
     }
     check_flag("repeatable", draft.repeatable.as_ref(), effect, Effect::Write, &shown, report);
     check_flag("volatile", draft.volatile.as_ref(), effect, Effect::Read, &shown, report);
-    let parameters =
-        draft.parameters.unwrap_or_else(|| At::nowhere(json!({"type": "object", "properties": {}})));
-    let validator = parameters::compile(&shown, &parameters, &draft.places, report);
+    let parameters = draft
+        .parameters
+        .unwrap_or_else(|| Located::without_line(json!({"type": "object", "properties": {}})));
+    let validator = parameters::compile(&shown, &parameters, &draft.parameter_lines, report);
     let known: Vec<&str> = parameters::property_names(&parameters.value).collect();
     for argument in &draft.identity {
         if !known.contains(&argument.value.as_str()) {
@@ -239,14 +246,17 @@ fn tool(
         }
     }
     for (language, template) in draft.say.iter().chain(&draft.confirm) {
-        check_say(&shown, language, template, report);
+        check_sentence(&shown, language, template, report);
     }
     let (tool, source) = match draft.call? {
         CallDraft::Ready(tool) => (tool, json!({"rust": shown})),
-        CallDraft::Native(native) => (native_tool(&native, around, report)?, json!({"native": native.value})),
+        CallDraft::Native(native) => {
+            (resolve_native_tool(&native, around, report)?, json!({"native": native.value}))
+        }
         CallDraft::Http(draft) => {
-            let terms = http::Terms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms };
-            (http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
+            let terms =
+                http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms };
+            (compile_http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
         }
     };
     Some(SceneTool {
@@ -273,14 +283,14 @@ fn tool(
     })
 }
 
-/// Warns of a flag that has no meaning for a tool with this effect.
+/// Warns about a flag that does not apply to a tool with this effect.
 fn check_flag(
     key: &str,
-    flag: Option<&At<bool>>,
+    flag: Option<&Located<bool>>,
     effect: Option<Effect>,
     meant: Effect,
     tool: &str,
-    report: &Report,
+    report: &FaultReport,
 ) {
     let Some(flag) = flag.filter(|flag| flag.value && effect.is_some_and(|effect| effect != meant)) else {
         return;
@@ -290,12 +300,12 @@ fn check_flag(
     report.warning(flag.line, key, message, format!("remove `{key}`, or change `effect`"));
 }
 
-fn check_say(tool: &str, language: &str, template: &At<String>, report: &Report) {
+fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
     if !phrase::is_language(language) {
         let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
-        report.error(template.line, "say_language", format!("{language:?} is no language"), remedy);
+        report.error(template.line, "say_language", format!("{language:?} is not a language code"), remedy);
     }
-    if let Err(error) = phrase::check(&template.value) {
+    if let Err(error) = phrase::check_template(&template.value) {
         let message = format!("the sentence of {tool} in {language:?} cannot be used: {error}");
         report.error(
             template.line,
@@ -306,12 +316,16 @@ fn check_say(tool: &str, language: &str, template: &At<String>, report: &Report)
     }
 }
 
-fn native_tool(name: &At<String>, around: &Surroundings<'_>, report: &Report) -> Option<Arc<dyn Tool>> {
+fn resolve_native_tool(
+    name: &Located<String>,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
+) -> Option<Arc<dyn Tool>> {
     let found = around.natives.get(&name.value);
     if found.is_none() {
         let hint = did_you_mean(&name.value, around.natives.names());
         let remedy = if hint.is_empty() {
-            format!("registered are: {}", listed(around.natives.names()))
+            format!("registered are: {}", name_list(around.natives.names()))
         } else {
             hint
         };
@@ -321,15 +335,15 @@ fn native_tool(name: &At<String>, around: &Surroundings<'_>, report: &Report) ->
     found
 }
 
-fn http_tool(
+fn compile_http_tool(
     draft: &HttpDraft,
-    terms: http::Terms<'_>,
-    around: &Surroundings<'_>,
-    report: &Report,
+    terms: http::HttpToolTerms<'_>,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
 ) -> Option<Arc<dyn Tool>> {
-    let line = |at: &str| draft.places.line(&format!("/{}", at.replacen('.', "/", 1)));
+    let line = |at: &str| draft.source_lines.line(&format!("/{}", at.replacen('.', "/", 1)));
     if terms.effect == Effect::Write && draft.spec.method == "GET" {
-        let remedy = "use another `method`, or make it effect = \"read\"";
+        let remedy = "use another `method`, or set effect = \"read\"";
         report.warning(
             line("method"),
             "http_method",
@@ -337,8 +351,9 @@ fn http_tool(
             remedy,
         );
     }
-    let network =
-        around.network.get_or_init(|| http::Network::new(&around.policy).map_err(|error| error.to_string()));
+    let network = around
+        .network
+        .get_or_init(|| http::HttpNetwork::new(&around.policy).map_err(|error| error.to_string()));
     let network = match network {
         Ok(network) => network,
         Err(error) => {
@@ -347,12 +362,12 @@ fn http_tool(
                 line(""),
                 "http_client",
                 message,
-                "see that the system's TLS certificates can be read",
+                "check that the system's TLS certificates are readable",
             );
             return None;
         }
     };
-    match http::Http::new(&draft.spec, terms, network, around.environment) {
+    match http::HttpTool::new(&draft.spec, terms, network, around.environment) {
         Ok(tool) => Some(Arc::new(tool)),
         Err(problems) => {
             for problem in problems {

@@ -1,4 +1,4 @@
-//! Walks a TOML document with the lines of its keys, so that every fault in it can be told at once.
+//! Reads a TOML document with the line of each key, so that all its faults can be reported at once.
 
 use std::collections::BTreeMap;
 
@@ -6,43 +6,43 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::fault::Report;
-use crate::nearest::{did_you_mean, listed};
+use super::fault::FaultReport;
+use crate::nearest::{did_you_mean, name_list};
 
-/// A value and the line it stands on, where it was read from a file.
+/// A value and, if it was read from a file, its line.
 #[derive(Debug, Clone)]
-pub(super) struct At<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
     pub(super) line: Option<u32>,
 }
 
-impl<T> At<T> {
-    /// A value that stands in no file.
-    pub(super) fn nowhere(value: T) -> Self {
+impl<T> Located<T> {
+    /// A value that comes from no file.
+    pub(super) fn without_line(value: T) -> Self {
         Self { value, line: None }
     }
 }
 
-/// Where lines begin in a text.
-pub(super) struct Lines(Vec<usize>);
+/// The byte offsets at which the lines of a text begin.
+pub(super) struct LineIndex(Vec<usize>);
 
-impl Lines {
+impl LineIndex {
     pub(super) fn new(text: &str) -> Self {
         Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
     }
 
-    /// The line of a byte, from 1.
-    pub(super) fn of(&self, byte: usize) -> u32 {
+    /// The line of a byte offset, from 1.
+    pub(super) fn line_at(&self, byte: usize) -> u32 {
         u32::try_from(self.0.partition_point(|start| *start <= byte)).unwrap_or(u32::MAX)
     }
 }
 
-/// The lines of a JSON value's parts, by JSON pointer.
+/// The lines of the parts of a JSON value, by JSON pointer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places(BTreeMap<String, u32>);
+pub(super) struct PointerLines(BTreeMap<String, u32>);
 
-impl Places {
-    /// The line of what is at `pointer`, or of the nearest thing around it.
+impl PointerLines {
+    /// The line of the value at `pointer`, or of the nearest value that contains it.
     pub(super) fn line(&self, pointer: &str) -> Option<u32> {
         let mut pointer = pointer;
         loop {
@@ -56,33 +56,33 @@ impl Places {
 
 /// Whether a key may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum Presence {
     Required,
     Optional,
 }
 
-/// A table being read: which keys it may have is what was asked of it by the time of [`Self::finish`].
-pub(super) struct Fields<'a> {
-    report: &'a Report,
-    lines: &'a Lines,
+/// Reads one table. The keys that were read before [`Self::reject_unknown_keys`] are the allowed ones.
+pub(super) struct TableReader<'a> {
+    report: &'a FaultReport,
+    lines: &'a LineIndex,
     table: &'a DeTable<'a>,
-    /// What stands before a key when people are told of it, such as `tools[2].`.
+    /// The prefix of its keys in messages, such as `tools[2].`.
     path: String,
     line: u32,
     known: Vec<&'static str>,
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn root(report: &'a Report, lines: &'a Lines, table: &'a DeTable<'a>) -> Self {
+impl<'a> TableReader<'a> {
+    pub(super) fn root(report: &'a FaultReport, lines: &'a LineIndex, table: &'a DeTable<'a>) -> Self {
         Self { report, lines, table, path: String::new(), line: 1, known: Vec::new() }
     }
 
-    /// Where its faults go.
-    pub(super) fn report(&self) -> &'a Report {
+    /// The report that collects its faults.
+    pub(super) fn report(&self) -> &'a FaultReport {
         self.report
     }
 
-    /// The line the table begins on.
+    /// The line that the table begins on.
     pub(super) fn line(&self) -> Option<u32> {
         Some(self.line)
     }
@@ -91,76 +91,76 @@ impl<'a> Fields<'a> {
         self.table.contains_key(key)
     }
 
-    /// The line of a key, or of the table where it has none.
+    /// The line of a key, or of the table if the key is absent.
     pub(super) fn line_of(&self, key: &str) -> Option<u32> {
         Some(match self.table.get_key_value(key) {
-            Some((key, _)) => self.lines.of(key.span().start),
+            Some((key, _)) => self.lines.line_at(key.span().start),
             None => self.line,
         })
     }
 
-    pub(super) fn string(&mut self, key: &'static str, need: Need) -> Option<At<String>> {
+    pub(super) fn string(&mut self, key: &'static str, need: Presence) -> Option<Located<String>> {
         let value = self.get(key, need)?;
         match value.get_ref() {
             DeValue::String(text) => Some(self.at(key, text.to_string())),
-            other => self.wrong(key, other, "a string"),
+            other => self.wrong_type(key, other, "a string"),
         }
     }
 
-    /// One of a few words.
-    pub(super) fn word<T: Copy>(
+    /// One of a fixed set of keywords.
+    pub(super) fn keyword<T: Copy>(
         &mut self,
         key: &'static str,
-        need: Need,
+        need: Presence,
         words: &[(&str, T)],
-    ) -> Option<At<T>> {
+    ) -> Option<Located<T>> {
         let given = self.string(key, need)?;
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == given.value) {
-            return Some(At { value: *meant, line: given.line });
+            return Some(Located { value: *meant, line: given.line });
         }
         let names = words.iter().map(|(word, _)| *word);
         let message = format!("`{}{key}` is {:?}", self.path, given.value);
         let hint = did_you_mean(&given.value, names.clone());
-        let remedy = format!("write one of: {}; {hint}", listed(names));
+        let remedy = format!("write one of: {}; {hint}", name_list(names));
         self.report.error(given.line, "invalid_value", message, remedy.trim_end_matches([';', ' ']));
         None
     }
 
-    pub(super) fn number(&mut self, key: &'static str) -> Option<At<u64>> {
-        let value = self.get(key, Need::Optional)?;
+    pub(super) fn number(&mut self, key: &'static str) -> Option<Located<u64>> {
+        let value = self.get(key, Presence::Optional)?;
         let read = match value.get_ref() {
             DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
             _ => None,
         };
         match read {
             Some(n) => Some(self.at(key, n)),
-            None => self.wrong(key, value.get_ref(), "a whole number of 0 or more"),
+            None => self.wrong_type(key, value.get_ref(), "a whole number of 0 or more"),
         }
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Option<At<bool>> {
-        let value = self.get(key, Need::Optional)?;
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<Located<bool>> {
+        let value = self.get(key, Presence::Optional)?;
         match value.get_ref() {
             DeValue::Boolean(flag) => Some(self.at(key, *flag)),
-            other => self.wrong(key, other, "true or false"),
+            other => self.wrong_type(key, other, "true or false"),
         }
     }
 
-    pub(super) fn strings(&mut self, key: &'static str) -> Vec<At<String>> {
-        let Some(value) = self.get(key, Need::Optional) else { return Vec::new() };
+    pub(super) fn strings(&mut self, key: &'static str) -> Vec<Located<String>> {
+        let Some(value) = self.get(key, Presence::Optional) else { return Vec::new() };
         let DeValue::Array(elements) = value.get_ref() else {
-            self.wrong::<()>(key, value.get_ref(), "a list of strings");
+            self.wrong_type::<()>(key, value.get_ref(), "a list of strings");
             return Vec::new();
         };
         let mut strings = Vec::new();
         for element in elements.iter() {
             match element.get_ref() {
                 DeValue::String(text) => {
-                    let line = Some(self.lines.of(element.span().start));
-                    strings.push(At { value: text.to_string(), line });
+                    let line = Some(self.lines.line_at(element.span().start));
+                    strings.push(Located { value: text.to_string(), line });
                 }
                 other => {
-                    self.wrong::<()>(key, other, "a list of strings");
+                    self.wrong_type::<()>(key, other, "a list of strings");
                 }
             }
         }
@@ -168,19 +168,19 @@ impl<'a> Fields<'a> {
     }
 
     /// A table inside this one.
-    pub(super) fn table(&mut self, key: &'static str) -> Option<Fields<'a>> {
-        let value = self.get(key, Need::Optional)?;
+    pub(super) fn table(&mut self, key: &'static str) -> Option<TableReader<'a>> {
+        let value = self.get(key, Presence::Optional)?;
         match value.get_ref() {
-            DeValue::Table(table) => Some(self.inner(table, format!("{}{key}.", self.path), value)),
-            other => self.wrong(key, other, "a table"),
+            DeValue::Table(table) => Some(self.subtable(table, format!("{}{key}.", self.path), value)),
+            other => self.wrong_type(key, other, "a table"),
         }
     }
 
-    /// A list of tables, as `[[key]]` makes them.
-    pub(super) fn tables(&mut self, key: &'static str) -> Vec<Fields<'a>> {
-        let Some(value) = self.get(key, Need::Optional) else { return Vec::new() };
+    /// A list of tables, written as `[[key]]`.
+    pub(super) fn tables(&mut self, key: &'static str) -> Vec<TableReader<'a>> {
+        let Some(value) = self.get(key, Presence::Optional) else { return Vec::new() };
         let DeValue::Array(elements) = value.get_ref() else {
-            self.wrong::<()>(
+            self.wrong_type::<()>(
                 key,
                 value.get_ref(),
                 &format!("a list of tables, each written as [[{}{key}]]", self.path),
@@ -191,55 +191,56 @@ impl<'a> Fields<'a> {
         for (index, element) in elements.iter().enumerate() {
             match element.get_ref() {
                 DeValue::Table(table) => {
-                    tables.push(self.inner(table, format!("{}{key}[{index}].", self.path), element));
+                    tables.push(self.subtable(table, format!("{}{key}[{index}].", self.path), element));
                 }
                 other => {
-                    self.wrong::<()>(key, other, "a list of tables");
+                    self.wrong_type::<()>(key, other, "a list of tables");
                 }
             }
         }
         tables
     }
 
-    /// The texts of a table whose keys are free; numbers and booleans count as text.
-    pub(super) fn texts(&mut self, key: &'static str) -> BTreeMap<String, At<String>> {
+    /// The texts of a table with arbitrary keys; numbers and booleans are converted to text.
+    pub(super) fn texts(&mut self, key: &'static str) -> BTreeMap<String, Located<String>> {
         let mut texts = BTreeMap::new();
         let Some(inner) = self.table(key) else { return texts };
         for (name, value) in inner.table.iter() {
-            let line = Some(self.lines.of(name.span().start));
+            let line = Some(self.lines.line_at(name.span().start));
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
                 DeValue::Integer(n) => n.to_string(),
                 DeValue::Float(n) => n.to_string(),
                 DeValue::Boolean(b) => b.to_string(),
                 other => {
-                    let message = format!("`{}{}` is {}", inner.path, name.get_ref(), kind(other));
+                    let message =
+                        format!("`{}{}` is {}", inner.path, name.get_ref(), type_description(other));
                     self.report.error(line, "wrong_type", message, "write a string");
                     continue;
                 }
             };
-            texts.insert(name.get_ref().to_string(), At { value: text, line });
+            texts.insert(name.get_ref().to_string(), Located { value: text, line });
         }
         texts
     }
 
     /// Any value as JSON, with the lines of its parts.
-    pub(super) fn json(&mut self, key: &'static str) -> Option<(At<Value>, Places)> {
-        let value = self.get(key, Need::Optional)?;
-        let mut places = Places::default();
+    pub(super) fn json(&mut self, key: &'static str) -> Option<(Located<Value>, PointerLines)> {
+        let value = self.get(key, Presence::Optional)?;
+        let mut places = PointerLines::default();
         places.0.insert(String::new(), self.line_of(key).unwrap_or(self.line));
         let json = self.convert(value, "", &mut places);
         Some((self.at(key, json), places))
     }
 
-    /// Tells of every key that nobody asked for.
-    pub(super) fn finish(self) {
+    /// Reports every key that was not read.
+    pub(super) fn reject_unknown_keys(self) {
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
             if self.known.contains(&name) {
                 continue;
             }
-            let line = Some(self.lines.of(key.span().start));
+            let line = Some(self.lines.line_at(key.span().start));
             let hint = did_you_mean(name, self.known.iter().copied());
             let remedy =
                 if hint.is_empty() { format!("the keys here are: {}", self.known.join(", ")) } else { hint };
@@ -252,51 +253,56 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn get(&mut self, key: &'static str, need: Need) -> Option<&'a Spanned<DeValue<'a>>> {
+    fn get(&mut self, key: &'static str, need: Presence) -> Option<&'a Spanned<DeValue<'a>>> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
         let found = self.table.get(key);
-        if found.is_none() && need == Need::Required {
+        if found.is_none() && need == Presence::Required {
             let message = format!("`{}{key}` is missing", self.path);
             self.report.error(Some(self.line), "missing_key", message, format!("add {key} = …"));
         }
         found
     }
 
-    fn inner(&self, table: &'a DeTable<'a>, path: String, value: &Spanned<DeValue<'a>>) -> Fields<'a> {
-        let line = self.lines.of(value.span().start);
-        Fields { report: self.report, lines: self.lines, table, path, line, known: Vec::new() }
+    fn subtable(
+        &self,
+        table: &'a DeTable<'a>,
+        path: String,
+        value: &Spanned<DeValue<'a>>,
+    ) -> TableReader<'a> {
+        let line = self.lines.line_at(value.span().start);
+        TableReader { report: self.report, lines: self.lines, table, path, line, known: Vec::new() }
     }
 
-    fn at<T>(&self, key: &str, value: T) -> At<T> {
-        At { value, line: self.line_of(key) }
+    fn at<T>(&self, key: &str, value: T) -> Located<T> {
+        Located { value, line: self.line_of(key) }
     }
 
-    fn wrong<T>(&self, key: &str, value: &DeValue<'_>, expected: &str) -> Option<T> {
-        let message = format!("`{}{key}` is {}", self.path, kind(value));
+    fn wrong_type<T>(&self, key: &str, value: &DeValue<'_>, expected: &str) -> Option<T> {
+        let message = format!("`{}{key}` is {}", self.path, type_description(value));
         self.report.error(self.line_of(key), "wrong_type", message, format!("write {expected}"));
         None
     }
 
-    fn convert(&self, value: &Spanned<DeValue<'_>>, pointer: &str, places: &mut Places) -> Value {
+    fn convert(&self, value: &Spanned<DeValue<'_>>, pointer: &str, places: &mut PointerLines) -> Value {
         match value.get_ref() {
             DeValue::String(text) => Value::String(text.to_string()),
             DeValue::Boolean(b) => Value::Bool(*b),
             DeValue::Datetime(time) => Value::String(time.to_string()),
             DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
                 Ok(n) => n.into(),
-                Err(_) => self.no_number(value),
+                Err(_) => self.unrepresentable_number(value),
             },
             DeValue::Float(n) => match n.as_str().parse().ok().and_then(serde_json::Number::from_f64) {
                 Some(n) => Value::Number(n),
-                None => self.no_number(value),
+                None => self.unrepresentable_number(value),
             },
             DeValue::Array(elements) => {
                 let mut json = Vec::new();
                 for (index, element) in elements.iter().enumerate() {
                     let pointer = format!("{pointer}/{index}");
-                    places.0.insert(pointer.clone(), self.lines.of(element.span().start));
+                    places.0.insert(pointer.clone(), self.lines.line_at(element.span().start));
                     json.push(self.convert(element, &pointer, places));
                 }
                 Value::Array(json)
@@ -306,7 +312,7 @@ impl<'a> Fields<'a> {
                 for (key, value) in table.iter() {
                     let name = key.get_ref();
                     let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
-                    places.0.insert(pointer.clone(), self.lines.of(key.span().start));
+                    places.0.insert(pointer.clone(), self.lines.line_at(key.span().start));
                     json.insert(name.to_string(), self.convert(value, &pointer, places));
                 }
                 Value::Object(json)
@@ -314,8 +320,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn no_number(&self, value: &Spanned<DeValue<'_>>) -> Value {
-        let line = Some(self.lines.of(value.span().start));
+    fn unrepresentable_number(&self, value: &Spanned<DeValue<'_>>) -> Value {
+        let line = Some(self.lines.line_at(value.span().start));
         self.report.error(
             line,
             "wrong_type",
@@ -326,7 +332,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn kind(value: &DeValue<'_>) -> &'static str {
+fn type_description(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",

@@ -1,37 +1,37 @@
-//! What is wrong with a scene, where, and what to do about it.
+//! Faults of a scene: what is wrong, where, and how to fix it.
 
 use std::cell::RefCell;
 
 use serde::Serialize;
 
-/// How bad a [`Fault`] is.
+/// The severity of a [`SceneFault`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The scene cannot be used.
     Error,
-    /// It works, perhaps not as meant.
+    /// The scene works, but perhaps not as intended.
     Warning,
 }
 
-/// One thing wrong with a scene.
+/// One fault of a scene.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// How bad it is.
+pub struct SceneFault {
+    /// Its severity.
     pub severity: Severity,
-    /// The file, as it was found; for scenes built in Rust, which scene.
+    /// The path of the file; for a scene built in Rust, the scene's name.
     pub file: String,
-    /// The line, from 1; `None` where no line is to blame.
+    /// The line, from 1; `None` if the fault has no line.
     pub line: Option<u32>,
-    /// Stable, such as `scene.unknown_key`.
+    /// A stable code, such as `scene.unknown_key`.
     pub code: String,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: String,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for SceneFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.file)?;
         if let Some(line) = self.line {
@@ -46,18 +46,18 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Gathers the faults of one file. Shared by the readers of its parts.
-pub(super) struct Report {
+/// Collects the faults of one file. Shared by the readers of its parts.
+pub(super) struct FaultReport {
     file: String,
-    faults: RefCell<Vec<Fault>>,
+    faults: RefCell<Vec<SceneFault>>,
 }
 
-impl Report {
+impl FaultReport {
     pub(super) fn new(file: impl Into<String>) -> Self {
         Self { file: file.into(), faults: RefCell::default() }
     }
 
-    /// `code` without its `scene.` in front.
+    /// Adds an error. `code` is given without its prefix `scene.`.
     pub(super) fn error(
         &self,
         line: Option<u32>,
@@ -79,26 +79,32 @@ impl Report {
     }
 
     fn push(&self, severity: Severity, line: Option<u32>, code: &str, message: String, remedy: String) {
-        let fault =
-            Fault { severity, file: self.file.clone(), line, code: format!("scene.{code}"), message, remedy };
+        let fault = SceneFault {
+            severity,
+            file: self.file.clone(),
+            line,
+            code: format!("scene.{code}"),
+            message,
+            remedy,
+        };
         let mut faults = self.faults.borrow_mut();
         if !faults.contains(&fault) {
             faults.push(fault);
         }
     }
 
-    /// Takes over the faults of another file.
-    pub(super) fn take(&self, other: Report) {
+    /// Adds the faults of another file.
+    pub(super) fn absorb(&self, other: FaultReport) {
         self.faults.borrow_mut().extend(other.into_faults());
     }
 
     /// Whether any error was found.
-    pub(super) fn failed(&self) -> bool {
+    pub(super) fn has_errors(&self) -> bool {
         self.faults.borrow().iter().any(|fault| fault.severity == Severity::Error)
     }
 
-    /// All faults, in the order of their lines.
-    pub(super) fn into_faults(self) -> Vec<Fault> {
+    /// All faults, ordered by line.
+    pub(super) fn into_faults(self) -> Vec<SceneFault> {
         let mut faults = self.faults.into_inner();
         faults.sort_by_key(|fault| fault.line);
         faults

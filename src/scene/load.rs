@@ -1,4 +1,4 @@
-//! Reads folders of scenes, from a directory or from what is built in.
+//! Loads scenes from folders, in a directory or built in.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -6,48 +6,48 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::check::{Surroundings, check};
-use super::document::At;
-use super::fault::{Fault, Report, Severity};
-use super::{Options, Scene, read};
-use crate::nearest::{did_you_mean, listed};
+use super::check::{CheckContext, check};
+use super::document::Located;
+use super::fault::{FaultReport, SceneFault, Severity};
+use super::{Options, Scene, parse};
+use crate::nearest::{did_you_mean, name_list};
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
 
-/// What a folder must have to be a scene.
+/// The file that makes a folder a scene.
 const SCENE_FILE: &str = "scene.toml";
-/// What it may have beside it.
+/// An optional file beside it.
 const SCHEMA_FILE: &str = "schema.sql";
-/// The largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// The scenes that can be used, and everything that is wrong with those that cannot.
+/// The usable scenes, and the faults of all scenes.
 #[derive(Clone, Default)]
-pub struct Loaded {
-    /// In the order they were found.
+pub struct LoadedScenes {
+    /// The usable scenes, in the order they were found.
     pub scenes: Vec<Scene>,
-    /// By file and line.
-    pub faults: Vec<Fault>,
+    /// The faults, by file and line.
+    pub faults: Vec<SceneFault>,
 }
 
-impl Loaded {
-    /// Whether any scene cannot be used.
-    pub fn failed(&self) -> bool {
+impl LoadedScenes {
+    /// Whether any scene is unusable.
+    pub fn has_errors(&self) -> bool {
         self.faults.iter().any(|fault| fault.severity == Severity::Error)
     }
 }
 
 /// A folder with the files of one scene.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Folder {
-    /// How people are told where it is, such as `scenes/weather`.
+pub struct SceneFolder {
+    /// Its location as shown to people, such as `scenes/weather`.
     pub label: String,
-    /// File name to content; `scene.toml` and `schema.sql` are looked at.
+    /// File name to content; only `scene.toml` and `schema.sql` are read.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-impl Folder {
-    /// The folders directly inside an embedded directory that hold a `scene.toml`, labelled
+impl SceneFolder {
+    /// The folders directly inside an embedded directory that contain a `scene.toml`, labelled
     /// `<label>/<folder>`.
     pub fn embedded(label: &str, dir: &include_dir::Dir<'_>) -> Vec<Self> {
         let mut folders = Vec::new();
@@ -71,8 +71,8 @@ impl Folder {
         format!("{}/{name}", self.label)
     }
 
-    /// The text of one of its files; what hinders it goes into the report.
-    fn text(&self, name: &str, report: &Report) -> Option<&str> {
+    /// The text of one of its files. Errors are reported.
+    fn text(&self, name: &str, report: &FaultReport) -> Option<&str> {
         let bytes = self.files.get(name)?;
         if bytes.len() > MAX_FILE_BYTES {
             let message = format!("{name} has more than {MAX_FILE_BYTES} bytes");
@@ -89,17 +89,17 @@ impl Folder {
     }
 }
 
-/// All scenes of a configuration: the built-in ones, then those of `options.dir`, with the settings
-/// that the configuration overlays. Secrets are read from the process's environment.
-pub fn load(options: &Options, builtin: Vec<Folder>, natives: &NativeTools) -> Loaded {
-    let loader = Loader::new(natives).network(options.network());
+/// Loads all scenes of a configuration: the built-in ones, then those of `options.dir`, with the settings
+/// of the configuration merged in. Secrets are read from the process's environment.
+pub fn load(options: &Options, builtin: Vec<SceneFolder>, natives: &NativeTools) -> LoadedScenes {
+    let loader = SceneLoader::new(natives).network(options.network());
     let mut faults = Vec::new();
     let mut sets = Vec::new();
     if options.builtin {
         sets.push(builtin);
     }
     if let Some(dir) = &options.dir {
-        let (folders, found) = folders(dir);
+        let (folders, found) = read_folders(dir);
         sets.push(folders);
         faults = found;
     }
@@ -108,26 +108,26 @@ pub fn load(options: &Options, builtin: Vec<Folder>, natives: &NativeTools) -> L
     loaded
 }
 
-/// The scenes of a directory with one folder a scene, or of the folder of a single scene.
-pub fn load_dir(path: &Path, natives: &NativeTools, policy: &NetworkPolicy) -> Loaded {
-    let (folders, faults) = folders(path);
-    let mut loaded = Loader::new(natives).network(policy.clone()).load(vec![folders], &BTreeMap::new());
+/// Loads the scenes of a directory with one folder per scene, or the scene of a single folder.
+pub fn load_dir(path: &Path, natives: &NativeTools, policy: &NetworkPolicy) -> LoadedScenes {
+    let (folders, faults) = read_folders(path);
+    let mut loaded = SceneLoader::new(natives).network(policy.clone()).load(vec![folders], &BTreeMap::new());
     loaded.faults.extend(faults);
     loaded
 }
 
-/// Where the value of a variable is looked up.
-type Environment<'a> = Box<dyn Fn(&str) -> Option<String> + 'a>;
+/// Looks up the value of an environment variable.
+type EnvironmentLookup<'a> = Box<dyn Fn(&str) -> Option<String> + 'a>;
 
-/// Turns folders into scenes.
-pub struct Loader<'a> {
+/// Loads scenes from folders.
+pub struct SceneLoader<'a> {
     natives: &'a NativeTools,
     policy: NetworkPolicy,
-    environment: Environment<'a>,
+    environment: EnvironmentLookup<'a>,
 }
 
-impl<'a> Loader<'a> {
-    /// A loader whose scenes may name these native tools, reach no private address, and take secrets
+impl<'a> SceneLoader<'a> {
+    /// A loader whose scenes may use these native tools, cannot reach private addresses, and read secrets
     /// from the process's environment.
     pub fn new(natives: &'a NativeTools) -> Self {
         Self {
@@ -144,25 +144,25 @@ impl<'a> Loader<'a> {
         self
     }
 
-    /// Where `${env:NAME}` is looked up.
+    /// The lookup of `${env:NAME}`.
     #[must_use]
     pub fn environment(mut self, environment: impl Fn(&str) -> Option<String> + 'a) -> Self {
         self.environment = Box::new(environment);
         self
     }
 
-    /// Reads all sets of folders. Inside a set a name may be used once; a scene of a later set
-    /// replaces one of the same name in an earlier set, with a warning. `settings` is overlaid on the
-    /// scenes' own, by scene name.
-    pub fn load(&self, sets: Vec<Vec<Folder>>, settings: &BTreeMap<String, Value>) -> Loaded {
-        let around = Surroundings {
+    /// Loads all sets of folders. Names are unique within a set; a scene of a later set replaces one of the
+    /// same name in an earlier set, with a warning. `settings` is merged into the scenes' own settings, by
+    /// scene name.
+    pub fn load(&self, sets: Vec<Vec<SceneFolder>>, settings: &BTreeMap<String, Value>) -> LoadedScenes {
+        let around = CheckContext {
             natives: self.natives,
             policy: self.policy.clone(),
             environment: &*self.environment,
             network: OnceCell::new(),
         };
-        let mut gathered = Gathered::default();
-        let configuration = Report::new("configuration");
+        let mut gathered = SceneCollector::default();
+        let configuration = FaultReport::new("configuration");
         for entry in self.policy.malformed_hosts() {
             let message = format!("scenes.allow_hosts has {entry:?}, which is neither host nor host:port");
             configuration.error(None, "allow_hosts", message, "write it as crm.example.com or 10.0.0.7:8080");
@@ -173,15 +173,15 @@ impl<'a> Loader<'a> {
             }
         }
         for (name, overlay) in settings {
-            gathered.overlay(name, overlay, &configuration);
+            gathered.overlay_settings(name, overlay, &configuration);
         }
         gathered.faults.extend(configuration.into_faults());
-        Loaded { scenes: gathered.scenes, faults: gathered.faults }
+        LoadedScenes { scenes: gathered.scenes, faults: gathered.faults }
     }
 }
 
-/// Where a name was used first.
-struct Seen {
+/// The first use of a scene name.
+struct ClaimedName {
     set: usize,
     name: String,
     file: String,
@@ -189,26 +189,27 @@ struct Seen {
 }
 
 #[derive(Default)]
-struct Gathered {
+struct SceneCollector {
     scenes: Vec<Scene>,
-    faults: Vec<Fault>,
-    /// Also of scenes that cannot be used, by their name in lower case.
-    seen: BTreeMap<String, Seen>,
+    faults: Vec<SceneFault>,
+    /// The names in use, also of unusable scenes, by lower-case name.
+    claimed: BTreeMap<String, ClaimedName>,
 }
 
-impl Gathered {
-    fn add(&mut self, set: usize, folder: &Folder, around: &Surroundings<'_>) {
+impl SceneCollector {
+    fn add(&mut self, set: usize, folder: &SceneFolder, around: &CheckContext<'_>) {
         let file = folder.file(SCENE_FILE);
-        let report = Report::new(file.clone());
-        let schema = Report::new(folder.file(SCHEMA_FILE));
-        let mut draft = folder.text(SCENE_FILE, &report).and_then(|text| read::read(text, &report));
+        let report = FaultReport::new(file.clone());
+        let schema = FaultReport::new(folder.file(SCHEMA_FILE));
+        let mut draft =
+            folder.text(SCENE_FILE, &report).and_then(|text| parse::parse_document(text, &report));
         if let Some(draft) = &mut draft {
             draft.schema_sql = folder.text(SCHEMA_FILE, &schema).map(str::to_owned);
         }
         let name = draft.as_ref().and_then(|draft| draft.name.clone());
         let unique = name.as_ref().is_none_or(|name| self.claim(set, &file, name, &report));
         let scene = draft.and_then(|draft| check(draft, around, &report));
-        if let Some(scene) = scene.filter(|_| unique && !schema.failed()) {
+        if let Some(scene) = scene.filter(|_| unique && !schema.has_errors()) {
             self.scenes.retain(|other| !other.name.eq_ignore_ascii_case(&scene.name));
             self.scenes.push(scene);
         }
@@ -216,37 +217,38 @@ impl Gathered {
         self.faults.extend(schema.into_faults());
     }
 
-    /// Whether this scene may have its name.
-    fn claim(&mut self, set: usize, file: &str, name: &At<String>, report: &Report) -> bool {
+    /// Claims the scene's name. Returns whether the name was available.
+    fn claim(&mut self, set: usize, file: &str, name: &Located<String>, report: &FaultReport) -> bool {
         let key = name.value.to_lowercase();
-        if let Some(first) = self.seen.get(&key) {
+        if let Some(first) = self.claimed.get(&key) {
             let at = match first.line {
                 Some(line) => format!("{}:{line}", first.file),
                 None => first.file.clone(),
             };
             if first.set == set {
-                let message = format!("there is a scene called {:?} already, in {at}", first.name);
+                let message = format!("a scene named {:?} already exists in {at}", first.name);
                 report.error(
                     name.line,
                     "duplicate_scene",
                     message,
-                    "give each scene its own name (case aside)",
+                    "give each scene a unique name (case-insensitive)",
                 );
                 return false;
             }
             let message = format!("this scene replaces {:?} of {at}", first.name);
-            report.warning(name.line, "replaced", message, "give it another name if both are meant");
+            report.warning(name.line, "replaced", message, "rename it to keep both scenes");
         }
-        let seen = Seen { set, name: name.value.clone(), file: file.to_owned(), line: name.line };
-        self.seen.insert(key, seen);
+        let seen = ClaimedName { set, name: name.value.clone(), file: file.to_owned(), line: name.line };
+        self.claimed.insert(key, seen);
         true
     }
 
-    fn overlay(&mut self, name: &str, overlay: &Value, report: &Report) {
-        let known = || self.seen.values().map(|seen| seen.name.as_str());
-        if !self.seen.contains_key(&name.to_lowercase()) {
+    fn overlay_settings(&mut self, name: &str, overlay: &Value, report: &FaultReport) {
+        let known = || self.claimed.values().map(|seen| seen.name.as_str());
+        if !self.claimed.contains_key(&name.to_lowercase()) {
             let hint = did_you_mean(name, known());
-            let remedy = if hint.is_empty() { format!("the scenes are: {}", listed(known())) } else { hint };
+            let remedy =
+                if hint.is_empty() { format!("the scenes are: {}", name_list(known())) } else { hint };
             let message = format!("scenes.settings.{name} is for a scene that does not exist");
             report.error(None, "settings_scene", message, remedy);
             return;
@@ -257,23 +259,23 @@ impl Gathered {
             return;
         };
         let Some(scene) = self.scenes.iter_mut().find(|scene| scene.name.eq_ignore_ascii_case(name)) else {
-            // It cannot be used anyway, which was told.
+            // The scene is unusable, which was already reported.
             return;
         };
         if let Value::Object(settings) = &mut scene.settings {
-            lay_over(settings, overlay, &format!("scenes.settings.{name}"), true, report);
+            merge_settings(settings, overlay, &format!("scenes.settings.{name}"), true, report);
         }
     }
 }
 
-/// Deep: tables are merged, everything else is replaced. Keys are the same in upper and lower case,
-/// since those that come from environment variables are in lower case.
-fn lay_over(
+/// Merges recursively: tables are merged, everything else is replaced. Keys are case-insensitive, because
+/// keys from environment variables are in lower case.
+fn merge_settings(
     settings: &mut Map<String, Value>,
     overlay: &Map<String, Value>,
     at: &str,
     told: bool,
-    report: &Report,
+    report: &FaultReport,
 ) {
     for (key, value) in overlay {
         let own = settings.keys().find(|own| own.eq_ignore_ascii_case(key)).cloned();
@@ -281,33 +283,33 @@ fn lay_over(
             let known = || settings.keys().map(String::as_str);
             let hint = did_you_mean(key, known());
             let remedy =
-                if hint.is_empty() { format!("its settings are: {}", listed(known())) } else { hint };
+                if hint.is_empty() { format!("its settings are: {}", name_list(known())) } else { hint };
             let message = format!("{at}.{key} is not among the settings that the scene lists");
             report.warning(None, "settings_key", message, remedy);
         }
         let slot = settings.entry(own.unwrap_or_else(|| key.clone())).or_insert(Value::Null);
         match (slot, value) {
             (Value::Object(inner), Value::Object(over)) => {
-                // What a scene keeps in a table may well have keys of the operator's choice.
-                lay_over(inner, over, &format!("{at}.{key}"), false, report);
+                // Nested tables may have keys of the operator's choice, so unknown ones are not reported.
+                merge_settings(inner, over, &format!("{at}.{key}"), false, report);
             }
             (slot, value) => *slot = value.clone(),
         }
     }
 }
 
-/// The scene folders of a directory, in the order of their names.
-fn folders(dir: &Path) -> (Vec<Folder>, Vec<Fault>) {
-    let report = Report::new(dir.display().to_string());
+/// The scene folders of a directory, ordered by name.
+fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
+    let report = FaultReport::new(dir.display().to_string());
     if dir.join(SCENE_FILE).is_file() {
-        let folder = folder(dir, &report);
+        let folder = read_folder(dir, &report);
         return (folder.into_iter().collect(), report.into_faults());
     }
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) => {
             let message = format!("the directory of scenes cannot be read: {error}");
-            report.error(None, "unreadable", message, "see `--scenes` or `scenes.dir`");
+            report.error(None, "unreadable", message, "check `--scenes` or `scenes.dir`");
             return (Vec::new(), report.into_faults());
         }
     };
@@ -318,23 +320,23 @@ fn folders(dir: &Path) -> (Vec<Folder>, Vec<Fault>) {
     for path in paths {
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if path.join(SCENE_FILE).is_file() {
-            folders.extend(folder(&path, &report));
+            folders.extend(read_folder(&path, &report));
         } else if !hidden {
-            let inside = Report::new(path.display().to_string());
+            let inside = FaultReport::new(path.display().to_string());
             let remedy = format!("add {SCENE_FILE}, or move the folder away");
             inside.warning(None, "no_file", format!("the folder has no {SCENE_FILE}"), remedy);
-            // One report a file: it is told under its own name.
-            report.take(inside);
+            // A separate report, so that the fault names this folder.
+            report.absorb(inside);
         }
     }
-    if folders.is_empty() && !report.failed() {
-        let remedy = format!("put one folder a scene in it, each with a {SCENE_FILE}");
+    if folders.is_empty() && !report.has_errors() {
+        let remedy = format!("add one folder per scene, each with a {SCENE_FILE}");
         report.warning(None, "no_scenes", "there are no scenes in this directory", remedy);
     }
     (folders, report.into_faults())
 }
 
-fn folder(path: &Path, report: &Report) -> Option<Folder> {
+fn read_folder(path: &Path, report: &FaultReport) -> Option<SceneFolder> {
     let mut files = BTreeMap::new();
     for name in [SCENE_FILE, SCHEMA_FILE] {
         let file = path.join(name);
@@ -347,15 +349,15 @@ fn folder(path: &Path, report: &Report) -> Option<Folder> {
             }
             Err(error) => {
                 let message = format!("{} cannot be read: {error}", file.display());
-                report.error(None, "unreadable", message, "see its permissions");
+                report.error(None, "unreadable", message, "check its permissions");
                 return None;
             }
         }
     }
-    Some(Folder { label: path.display().to_string(), files })
+    Some(SceneFolder { label: path.display().to_string(), files })
 }
 
-/// One byte more than allowed at most, so that the excess is noticed.
+/// Reads at most one byte more than allowed, so that an oversized file is detected.
 fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();

@@ -45,27 +45,27 @@ fn natives() -> NativeTools {
     NativeTools::new().with("weather.forecast", native(nothing)).with("weather.cities", native(nothing))
 }
 
-fn folder(label: &str, text: &str) -> Folder {
-    Folder { label: label.into(), files: [(SCENE_FILE.to_owned(), text.as_bytes().to_vec())].into() }
+fn folder(label: &str, text: &str) -> SceneFolder {
+    SceneFolder { label: label.into(), files: [(SCENE_FILE.to_owned(), text.as_bytes().to_vec())].into() }
 }
 
-fn load_all(sets: Vec<Vec<Folder>>, settings: &Value) -> Loaded {
+fn load_all(sets: Vec<Vec<SceneFolder>>, settings: &Value) -> LoadedScenes {
     let settings = serde_json::from_value(settings.clone()).unwrap();
-    Loader::new(&natives()).environment(|_| None).load(sets, &settings)
+    SceneLoader::new(&natives()).environment(|_| None).load(sets, &settings)
 }
 
-fn one(text: &str) -> Loaded {
+fn load_one(text: &str) -> LoadedScenes {
     load_all(vec![vec![folder("s", text)]], &json!({}))
 }
 
-fn told(loaded: &Loaded) -> String {
+fn rendered_faults(loaded: &LoadedScenes) -> String {
     loaded.faults.iter().map(|fault| format!("{fault}\n")).collect()
 }
 
 #[test]
-fn a_scene_file_is_read_as_it_is_written() {
-    let loaded = one(GOOD);
-    assert_eq!(told(&loaded), "");
+fn scene_file_loads_with_all_its_values() {
+    let loaded = load_one(GOOD);
+    assert_eq!(rendered_faults(&loaded), "");
     let scene = &loaded.scenes[0];
     assert_eq!((scene.name.as_str(), scene.concurrency, scene.mailbox), ("Weather", 3, 1024));
     assert_eq!(scene.settings, json!({"source": "auto", "limits": {"days": 7}, "since": "2026-01-01"}));
@@ -82,7 +82,7 @@ fn a_scene_file_is_read_as_it_is_written() {
 }
 
 #[test]
-fn all_faults_of_all_files_are_told_at_once_with_their_lines() {
+fn all_faults_are_reported_at_once_with_lines() {
     let bad = r#"name = "Vacation"
 descripton = "Typo."
 instructions = ""
@@ -147,8 +147,8 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
         vec![folder("a", GOOD), folder("b", bad), folder("c", broken), folder("d", &twice), folder("e", "")];
     let loaded = load_all(vec![folders], &json!({"weatherr": {}, "WEATHER": 5}));
     assert_eq!(loaded.scenes.len(), 1);
-    assert!(loaded.failed());
-    insta::assert_snapshot!(told(&loaded), @r#"
+    assert!(loaded.has_errors());
+    insta::assert_snapshot!(rendered_faults(&loaded), @r#"
     b/scene.toml:1: error[scene.missing_key]: `description` is missing
       add description = …
     b/scene.toml:2: error[scene.unknown_key]: `descripton` is not a key of a scene
@@ -156,7 +156,7 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     b/scene.toml:3: error[scene.empty]: `instructions` is empty
       fill it in: they are all that the scene's model is told
     b/scene.toml:4: error[scene.bound]: concurrency = 0 is out of bounds
-      use 1 or more, or leave it out for 32
+      use 1 or more, or omit it for the default 32
     b/scene.toml:5: error[scene.wrong_type]: `mailbox` is a string
       write a whole number of 0 or more
     b/scene.toml:9: error[scene.example_tool]: the example names the tool "MakeReqest", which the scene does not have
@@ -168,28 +168,28 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     b/scene.toml:17: error[scene.identity]: the identity of MakeRequest names "form", which is not among its properties
       did you mean "from"?
     b/scene.toml:18: error[scene.bound]: the timeout_ms of MakeRequest is 0
-      use 1 or more, or leave it out for 10000
+      use 1 or more, or omit it for the default 10000
     b/scene.toml:21: error[scene.required]: MakeRequest requires "too", which is not among its properties
       did you mean "to"?
-    b/scene.toml:23: error[scene.parameters]: "strng" in the parameters of MakeRequest is no type of JSON Schema
+    b/scene.toml:23: error[scene.parameters]: "strng" in the parameters of MakeRequest is not a JSON Schema type
       did you mean "string"?
-    b/scene.toml:26: warning[scene.schema_keyword]: "descripion" in the parameters of MakeRequest is no keyword of JSON Schema, and has no effect
+    b/scene.toml:26: warning[scene.schema_keyword]: "descripion" in the parameters of MakeRequest is not a JSON Schema keyword and has no effect
       did you mean "description"?
     b/scene.toml:28: error[scene.say_template]: the sentence of MakeRequest in "it" cannot be used: syntax error: unexpected end of input, expected end of variable block
       write it as "A {{ city }} il {{ date | day }}"
-    b/scene.toml:29: error[scene.say_language]: "italian" is no language
+    b/scene.toml:29: error[scene.say_language]: "italian" is not a language code
       use the two letters of ISO 639-1 in lower case, such as it or en
-    b/scene.toml:32: error[scene.duplicate_tool]: "makerequest" is the name of two tools, the other one on line 12
-      give each tool its own name (case aside)
+    b/scene.toml:32: error[scene.duplicate_tool]: "makerequest" is the name of two tools; the other one is on line 12
+      give each tool a unique name (case-insensitive)
     b/scene.toml:35: warning[scene.repeat]: makerequest only reads, and reads may always be repeated
-      take `repeat` out, or make it effect = "write"
+      remove `repeat`, or set effect = "write"
     b/scene.toml:37: error[scene.implementation]: a tool is either native or an HTTP request, and this is both
-      keep `native` or [tools.http], whichever is meant
-    b/scene.toml:40: error[scene.implementation]: the tool has nothing to call
+      keep either `native` or [tools.http]
+    b/scene.toml:40: error[scene.implementation]: the tool has no implementation
       add native = "name.of_the_tool" or a table [tools.http]
-    b/scene.toml:41: error[scene.reserved_name]: "CheckContinuation" is a name of the engine itself
+    b/scene.toml:41: error[scene.reserved_name]: "CheckContinuation" is reserved by the engine
       choose another name
-    b/scene.toml:46: error[scene.name]: "Get it" is no name for a tool
+    b/scene.toml:46: error[scene.name]: "Get it" is not a valid tool name
       use 1 to 64 characters from A-Z a-z 0-9 _ -
     b/scene.toml:54: error[scene.http_private_address]: 192.168.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts`
       write a public host, or allow this one in the configuration
@@ -198,13 +198,13 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     b/scene.toml:55: error[scene.http_body]: a GET request has no body
       put the values in `query`, or use another `method`
     b/scene.toml:57: error[scene.http_secret]: the environment variable CRM_TOKEN is not set
-      set CRM_TOKEN before starting, or take the reference out
-    c/scene.toml:2: error[scene.syntax]: this is no TOML: invalid basic string, expected `"`
-      mend this first: the rest of the file is checked after
-    c/scene.toml:4: error[scene.syntax]: this is no TOML: unclosed array table, expected `]`
-      mend this first: the rest of the file is checked after
-    d/scene.toml:2: error[scene.duplicate_scene]: there is a scene called "Weather" already, in a/scene.toml:2
-      give each scene its own name (case aside)
+      set CRM_TOKEN before starting, or remove the reference
+    c/scene.toml:2: error[scene.syntax]: invalid TOML: invalid basic string, expected `"`
+      fix this first: the rest of the file is checked afterwards
+    c/scene.toml:4: error[scene.syntax]: invalid TOML: unclosed array table, expected `]`
+      fix this first: the rest of the file is checked afterwards
+    d/scene.toml:2: error[scene.duplicate_scene]: a scene named "Weather" already exists in a/scene.toml:2
+      give each scene a unique name (case-insensitive)
     e/scene.toml: warning[scene.no_tools]: the scene has no tools
       add a table [[tools]]
     e/scene.toml: warning[scene.no_examples]: the scene has no examples
@@ -223,30 +223,30 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
 }
 
 #[test]
-fn a_later_set_replaces_a_scene_with_a_warning_and_settings_are_laid_over() {
+fn later_set_replaces_scene_with_warning_and_settings_merge() {
     let own = GOOD
         .replace("Weather of cities.", "Our weather.")
         .replace("name = \"Weather\"", "name = \"WEATHER\"");
     let sets = vec![vec![folder("builtin/weather", GOOD)], vec![folder("mine/weather", &own)]];
     let settings = json!({"weather": {"SOURCE": "bundled", "limits": {"hours": 1}, "sorce": 1}});
     let loaded = load_all(sets, &settings);
-    assert!(!loaded.failed());
+    assert!(!loaded.has_errors());
     assert_eq!(loaded.scenes.len(), 1);
     assert_eq!(loaded.scenes[0].description, "Our weather.");
     assert_eq!(
         loaded.scenes[0].settings,
         json!({"source": "bundled", "limits": {"days": 7, "hours": 1}, "since": "2026-01-01", "sorce": 1})
     );
-    insta::assert_snapshot!(told(&loaded), @r#"
+    insta::assert_snapshot!(rendered_faults(&loaded), @r#"
     mine/weather/scene.toml:2: warning[scene.replaced]: this scene replaces "Weather" of builtin/weather/scene.toml:2
-      give it another name if both are meant
+      rename it to keep both scenes
     configuration: warning[scene.settings_key]: scenes.settings.weather.sorce is not among the settings that the scene lists
       did you mean "source"?
     "#);
 }
 
 #[test]
-fn a_directory_is_read_folder_by_folder_and_what_is_no_scene_is_told() {
+fn directory_loads_each_folder_and_warns_of_non_scenes() {
     let dir = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
         let path = dir.path().join(path);
@@ -271,11 +271,11 @@ fn a_directory_is_read_folder_by_folder_and_what_is_no_scene_is_told() {
 
     let missing = load_dir(&dir.path().join("nowhere"), &natives(), &NetworkPolicy::default());
     assert_eq!(missing.faults[0].code, "scene.unreadable");
-    assert!(missing.failed());
+    assert!(missing.has_errors());
 }
 
 #[test]
-fn embedded_folders_are_read_as_those_on_disk() {
+fn embedded_folders_load_like_folders_on_disk() {
     use include_dir::{Dir, DirEntry, File};
     const FILES: &[DirEntry<'_>] = &[
         DirEntry::File(File::new("weather/scene.toml", GOOD.as_bytes())),
@@ -286,7 +286,7 @@ fn embedded_folders_are_read_as_those_on_disk() {
         DirEntry::Dir(Dir::new("empty", &[])),
         DirEntry::File(File::new("README.md", b"")),
     ];
-    let folders = Folder::embedded("builtin", &Dir::new("", DIRS));
+    let folders = SceneFolder::embedded("builtin", &Dir::new("", DIRS));
     assert_eq!(folders, [folder("builtin/weather", GOOD)]);
     let without = Options { builtin: false, ..Options::default() };
     assert_eq!(load(&Options::default(), folders.clone(), &natives()).scenes.len(), 1);
@@ -294,7 +294,7 @@ fn embedded_folders_are_read_as_those_on_disk() {
 }
 
 #[test]
-fn files_that_are_no_text_or_too_large_are_told() {
+fn non_text_and_oversized_files_are_reported() {
     let mut binary = folder("a", GOOD);
     binary.files.insert(SCHEMA_FILE.into(), vec![0xff, 0xfe]);
     let large = folder("b", &"#".repeat(MAX_FILE_BYTES + 1));
@@ -305,7 +305,7 @@ fn files_that_are_no_text_or_too_large_are_told() {
 }
 
 #[tokio::test]
-async fn an_http_tool_is_read_and_called() {
+async fn http_tool_is_loaded_and_called() {
     let server = serve([Reply::json(r#"{"data":[{"name":"Rossi"}]}"#)]).await;
     let text = format!(
         r#"
@@ -330,11 +330,11 @@ result = "/data/0"
         server.url("/customers/{id}")
     );
     let natives = NativeTools::new();
-    let loader = Loader::new(&natives)
+    let loader = SceneLoader::new(&natives)
         .network(NetworkPolicy { allow_hosts: vec![server.authority()], ..NetworkPolicy::default() })
         .environment(|name| (name == "CRM_TOKEN").then(|| "s3cr3t".to_owned()));
     let loaded = loader.load(vec![vec![folder("crm", &text)]], &BTreeMap::new());
-    assert_eq!(told(&loaded), "");
+    assert_eq!(rendered_faults(&loaded), "");
     let tool = &loaded.scenes[0].tools[0];
     assert_eq!(tool.tool.call(context(), json!({"id": 7})).await, Ok(json!({"name": "Rossi"})));
     let request = &server.requests()[0];
@@ -344,7 +344,7 @@ result = "/data/0"
 }
 
 #[test]
-fn malformed_allowed_hosts_are_told() {
+fn malformed_allowed_hosts_are_reported() {
     let options = Options { allow_hosts: vec!["http://crm".into()], ..Options::default() };
     let loaded = load(&options, Vec::new(), &NativeTools::new());
     assert_eq!(loaded.faults[0].code, "scene.allow_hosts");

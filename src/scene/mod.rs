@@ -1,4 +1,4 @@
-//! Scenes: domains with a name, a description, instructions and tools, and the catalogue of all.
+//! Scenes: domains with a name, a description, instructions and tools; and the catalogue of all scenes.
 //!
 //! **Invariant:** a scene is data. Nothing here knows a scene by name.
 
@@ -11,7 +11,7 @@ mod fault;
 mod load;
 mod options;
 mod parameters;
-mod read;
+mod parse;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -20,53 +20,52 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::plan::Known;
+use crate::plan::KnownScenes;
 use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
 use crate::schema::Schema;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
-pub use fault::{Fault, Severity};
-pub use load::{Folder, Loaded, Loader, load, load_dir};
+pub use fault::{SceneFault, Severity};
+pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
 pub use options::Options;
 
-/// A scene as its `scene.toml` (or a builder) describes it, checked.
+/// A validated scene, from a `scene.toml` or a builder.
 #[derive(Clone, Serialize)]
 pub struct Scene {
-    /// Unique; what plans call it.
+    /// Its unique name, as used in plans.
     pub name: String,
-    /// What it is for, as the planner reads it.
+    /// Its purpose, as the planner reads it.
     pub description: String,
-    /// What its own model is told.
+    /// The instructions for its model.
     pub instructions: String,
-    /// Requests it serves, in several languages.
-    pub examples: Vec<Example>,
-    /// Most tool calls it works on at once.
+    /// Example requests that it serves, in several languages.
+    pub examples: Vec<SceneExample>,
+    /// The maximum number of concurrent tool calls.
     pub concurrency: u32,
-    /// Most tool calls waiting for a place, and most questions to its model at once; more are refused.
+    /// The maximum number of waiting tool calls, and of concurrent calls to its model; more are refused.
     pub mailbox: u32,
     /// `[settings]`, overlaid by `scenes.settings` of the configuration.
     pub settings: Value,
-    /// SQL that makes its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
+    /// SQL that creates its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
     pub schema_sql: Option<String>,
-    /// Which of its writes the user is asked to confirm, where it does not go by the configuration.
+    /// Which of its writes the user has to confirm, if different from the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<ConfirmPolicy>,
-    /// Most write calls that a run in which it takes part may begin unasked, where that is more than the
-    /// configuration allows.
+    /// How many write calls a run with this scene may start without approval, if more than configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_writes: Option<u32>,
-    /// Its tools, in the order written.
+    /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
 }
 
 /// A request that a scene serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Example {
-    /// The user's words.
+pub struct SceneExample {
+    /// The user's request.
     pub say: String,
-    /// The tool that serves it, where one does.
+    /// The tool that serves it, if any.
     #[serde(default)]
     pub tool: Option<String>,
 }
@@ -80,37 +79,37 @@ pub struct SceneTool {
     pub description: String,
     /// JSON Schema of its arguments: an object.
     pub parameters: Schema,
-    /// Whether it changes anything.
+    /// Whether it reads or writes.
     pub effect: Effect,
     /// How it may be repeated when its outcome is unknown.
     pub repeat: Repeat,
-    /// For what a person is asked, where the configuration goes by what scenes say.
+    /// What needs approval, if the configuration leaves that to scenes.
     #[serde(skip_serializing_if = "ToolApproval::is_none")]
     pub approval: ToolApproval,
     /// How a finished write is undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
-    /// The arguments that make two calls the same; empty means all.
+    /// The arguments that identify equal calls; empty means all of them.
     pub identity: Vec<String>,
-    /// How long one call may take, in milliseconds.
+    /// The timeout of one call, in milliseconds.
     pub timeout_ms: u64,
     /// How much of its result a model sees, in bytes of JSON.
     pub max_result_bytes: usize,
-    /// Sentences for its result, by language: templates over the result and `arguments`.
+    /// Templates of the sentence for its result, by language, over the result and `arguments`.
     pub say: BTreeMap<String, String>,
-    /// Whether an equal write in the same step is a new act, and no repetition by mistake.
+    /// Whether an equal write in the same step is intended, not an accidental repetition.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
-    /// Whether what it reads may change at any moment, so that it is read each time.
+    /// Whether its result may change at any moment, so that an earlier result is never reused.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
-    /// Questions by which the user confirms a call, by language: templates over `arguments`. They say
-    /// nothing of what is called, so a change of them changes no definition.
+    /// Templates of the confirmation question for a call, by language, over `arguments`. They do not affect
+    /// the call, so they are not part of the definition that is hashed.
     #[serde(skip)]
     pub confirm: BTreeMap<String, String>,
-    /// Where it is written: the native name or the HTTP request, for the catalogue's hash.
+    /// Its definition for the catalogue's hash: the native name or the HTTP request.
     pub source: Value,
-    /// What is called.
+    /// The implementation.
     #[serde(skip)]
     pub tool: Arc<dyn Tool>,
     /// The compiled schema.
@@ -118,37 +117,37 @@ pub struct SceneTool {
     pub validator: Arc<jsonschema::Validator>,
 }
 
-/// For what a person is asked before a tool writes (`approval` of a scene or a tool).
+/// What needs approval before a tool writes (`approval` of a scene or a tool).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolApproval {
-    /// For nothing.
+    /// Nothing.
     #[default]
     None,
-    /// For a plan that expects it.
+    /// A plan that expects the tool.
     Plan,
-    /// For each of its calls, with the arguments.
+    /// Each call, with its arguments.
     Call,
-    /// For both.
+    /// Both.
     Required,
 }
 
 impl ToolApproval {
-    /// The words of `scene.toml`.
-    pub(crate) const WORDS: [(&str, ToolApproval); 4] = [
+    /// The values in `scene.toml`.
+    pub(crate) const KEYWORDS: [(&str, ToolApproval); 4] = [
         ("none", ToolApproval::None),
         ("plan", ToolApproval::Plan),
         ("call", ToolApproval::Call),
         ("required", ToolApproval::Required),
     ];
 
-    /// Whether a plan that expects the tool needs a yes.
-    pub fn of_plans(self) -> bool {
+    /// Whether a plan that expects the tool needs approval.
+    pub fn requires_plan_approval(self) -> bool {
         matches!(self, ToolApproval::Plan | ToolApproval::Required)
     }
 
-    /// Whether a call of the tool needs a yes.
-    pub fn of_calls(self) -> bool {
+    /// Whether a call of the tool needs approval.
+    pub fn requires_call_approval(self) -> bool {
         matches!(self, ToolApproval::Call | ToolApproval::Required)
     }
 
@@ -158,18 +157,18 @@ impl ToolApproval {
     }
 }
 
-/// All scenes there are, in the order of their names.
+/// All available scenes, ordered by name.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
-    known: Arc<OnceLock<Known>>,
-    told: Arc<OnceLock<String>>,
-    planned: Arc<OnceLock<(u32, Schema)>>,
-    prepared: Arc<OnceLock<(u32, Schema)>>,
+    known: Arc<OnceLock<KnownScenes>>,
+    description: Arc<OnceLock<String>>,
+    plan_schema: Arc<OnceLock<(u32, Schema)>>,
+    prepared_plan_schema: Arc<OnceLock<(u32, Schema)>>,
 }
 
 impl Catalogue {
-    /// A catalogue of these scenes; a later one replaces an earlier one of the same name.
+    /// Creates a catalogue. A later scene replaces an earlier one of the same name.
     pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
         let by_name: BTreeMap<String, Arc<Scene>> =
             scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
@@ -186,9 +185,9 @@ impl Catalogue {
         self.scenes.iter().find(|scene| scene.name == name)
     }
 
-    /// What plans may speak of.
-    pub fn known(&self) -> &Known {
-        self.known.get_or_init(|| Known {
+    /// The names that plans may refer to.
+    pub fn known_names(&self) -> &KnownScenes {
+        self.known.get_or_init(|| KnownScenes {
             scenes: self
                 .scenes
                 .iter()
@@ -197,20 +196,21 @@ impl Catalogue {
         })
     }
 
-    /// The whole catalogue as a planner is told it. A catalogue never changes, so `tell` is asked once.
-    pub(crate) fn told(&self, tell: impl FnOnce(&Self) -> String) -> &str {
-        self.told.get_or_init(|| tell(self))
+    /// The description of the whole catalogue for the planner. A catalogue never changes, so `tell` is called
+    /// once only.
+    pub(crate) fn description(&self, tell: impl FnOnce(&Self) -> String) -> &str {
+        self.description.get_or_init(|| tell(self))
     }
 
-    /// The schema of plans of at most `most` steps over it: made once for the bound that is asked for
-    /// first, which is that of nearly every run.
-    pub(crate) fn planned(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
-        self.schema(&self.planned, most, make)
+    /// The schema of plans with at most `most` steps. It is cached for the first `most`, which nearly every
+    /// run uses.
+    pub(crate) fn plan_schema(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
+        self.schema(&self.plan_schema, most, make)
     }
 
-    /// That of plans with prepared calls, likewise.
-    pub(crate) fn prepared(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
-        self.schema(&self.prepared, most, make)
+    /// The schema of plans with prepared calls, cached likewise.
+    pub(crate) fn prepared_plan_schema(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
+        self.schema(&self.prepared_plan_schema, most, make)
     }
 
     fn schema(&self, kept: &OnceLock<(u32, Schema)>, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
@@ -218,12 +218,12 @@ impl Catalogue {
         if *of == most { schema.clone() } else { make(self) }
     }
 
-    /// SHA-256 over everything that models and tools see of it, in hex.
+    /// SHA-256 of everything that models and tools see of the catalogue, in hex.
     pub fn hash(&self) -> String {
         use sha2::{Digest, Sha256};
         let mut hasher = Sha256::new();
         for scene in &self.scenes {
-            // A scene is plain data; what cannot be written would have failed when it was read.
+            // A scene is plain data, so serialization cannot fail.
             hasher.update(serde_json::to_vec(scene.as_ref()).unwrap_or_default());
         }
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

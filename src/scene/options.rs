@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::tools::guard::NetworkPolicy;
 
-/// Which scenes there are and what they may reach.
+/// Which scenes are loaded and what they may reach.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// A directory with one folder a scene, added to the built-in ones; a scene in it replaces a
-    /// built-in one of the same name. Or the folder of a single scene.
+    /// A directory with one folder per scene, or the folder of a single scene. Its scenes are added to the
+    /// built-in ones and replace those of the same name.
     pub dir: Option<PathBuf>,
-    /// Whether the built-in scenes are there.
+    /// Whether the built-in scenes are loaded.
     pub builtin: bool,
-    /// By scene (upper and lower case are the same), values that replace those of its `[settings]`.
+    /// By scene (case-insensitive), values that override those of its `[settings]`.
     pub settings: BTreeMap<String, Value>,
     /// Whether HTTP tools may reach loopback, private and link-local addresses.
     pub allow_private_addresses: bool,
-    /// Hosts that HTTP tools may reach wherever they are, as `host` or `host:port`.
+    /// Hosts that HTTP tools may reach at any address, as `host` or `host:port`.
     pub allow_hosts: Vec<String>,
 }
 

@@ -1,13 +1,13 @@
-//! The JSON Schema of a tool's arguments: checked, compiled, and made from Rust types.
+//! The JSON Schema of a tool's arguments: checked, compiled, and generated from Rust types.
 
 use jsonschema::{Draft, Validator};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::document::{At, Places};
-use super::fault::Report;
-use crate::nearest::{did_you_mean, listed, nearest};
+use super::document::{Located, PointerLines};
+use super::fault::FaultReport;
+use crate::nearest::{did_you_mean, name_list, nearest};
 
 const KEYWORDS: [&str; 53] = [
     "$anchor",
@@ -65,18 +65,18 @@ const KEYWORDS: [&str; 53] = [
     "type",
 ];
 
-/// Keywords that are known too, listed apart since they are rare in arguments.
+/// More keywords, listed separately because they are rare in arguments.
 const MORE_KEYWORDS: [&str; 5] =
     ["title", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "writeOnly"];
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// The compiled schema, or `None` when something is wrong with it; all that is goes into the report.
+/// Compiles the schema. Returns `None` if it has errors, all of which are reported.
 pub(super) fn compile(
     tool: &str,
-    parameters: &At<Value>,
-    places: &Places,
-    report: &Report,
+    parameters: &Located<Value>,
+    places: &PointerLines,
+    report: &FaultReport,
 ) -> Option<Validator> {
     let schema = &parameters.value;
     let line = |pointer: &str| places.line(pointer).or(parameters.line);
@@ -105,23 +105,21 @@ pub(super) fn compile(
         let pointer = error.instance_path().as_str();
         let given = error.instance().as_str().filter(|_| pointer.ends_with("/type"));
         if let Some(given) = given {
-            let message = format!("{given:?} in the parameters of {tool} is no type of JSON Schema");
+            let message = format!("{given:?} in the parameters of {tool} is not a JSON Schema type");
             let hint = did_you_mean(given, TYPES);
-            let remedy = if hint.is_empty() { format!("the types are: {}", listed(TYPES)) } else { hint };
+            let remedy = if hint.is_empty() { format!("the types are: {}", name_list(TYPES)) } else { hint };
             fault(pointer, "parameters", message, remedy);
             continue;
         }
-        let message = format!("the parameters of {tool} are no valid JSON Schema at {pointer:?}: {error}");
-        fault(pointer, "parameters", message, "see the keyword's meaning in JSON Schema 2020-12".to_owned());
+        let message = format!("the parameters of {tool} are not a valid JSON Schema at {pointer:?}: {error}");
+        fault(pointer, "parameters", message, "look the keyword up in JSON Schema 2020-12".to_owned());
     }
     for (pointer, keyword) in unknown_keywords(schema) {
         let Some(meant) = nearest(&keyword, KEYWORDS.into_iter().chain(MORE_KEYWORDS)) else { continue };
         report.warning(
             line(&pointer),
             "schema_keyword",
-            format!(
-                "{keyword:?} in the parameters of {tool} is no keyword of JSON Schema, and has no effect"
-            ),
+            format!("{keyword:?} in the parameters of {tool} is not a JSON Schema keyword and has no effect"),
             format!("did you mean {meant:?}?"),
         );
     }
@@ -139,26 +137,26 @@ pub(super) fn compile(
         Err(error) => {
             let pointer = error.instance_path().as_str();
             let message = format!("the parameters of {tool} cannot be used: {error}");
-            let remedy = "use formats and references that stand in JSON Schema 2020-12 or in this schema";
+            let remedy = "use formats of JSON Schema 2020-12 and references within this schema";
             report.error(line(pointer), "parameters", message, remedy);
             None
         }
     }
 }
 
-/// What to do about a name that is not among the properties.
+/// The remedy for a name that is not among the properties.
 pub(super) fn hint(name: &str, names: &[&str]) -> String {
     let meant = did_you_mean(name, names.iter().copied());
-    if meant.is_empty() { format!("the properties are: {}", listed(names.iter().copied())) } else { meant }
+    if meant.is_empty() { format!("the properties are: {}", name_list(names.iter().copied())) } else { meant }
 }
 
 pub(super) fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
     schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
-/// The schema of a Rust type as models read it best: no `$schema`, no titles, no numeric formats, no
-/// references, and optional properties without a `null` beside their type.
-pub(super) fn of<A: JsonSchema>() -> Value {
+/// The schema of a Rust type in the form that models handle best: no `$schema`, no titles, no numeric
+/// formats, no references, and no `null` in the type of optional properties.
+pub(super) fn schema_of<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -193,7 +191,7 @@ fn clean(schema: &mut Value) {
     if let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, property) in properties.iter_mut() {
             if !required.contains(&json!(name)) {
-                without_null(property);
+                remove_null(property);
             }
         }
     }
@@ -202,8 +200,8 @@ fn clean(schema: &mut Value) {
     }
 }
 
-/// What is not required can be left out, and need not be `null` too.
-fn without_null(schema: &mut Value) {
+/// Removes `null` from a property's type: an optional property can be omitted instead.
+fn remove_null(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     if let Some(types) = fields.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
@@ -227,8 +225,8 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// Keywords whose value is a schema, a list of schemas, or schemas by name.
-const ONE: [&str; 12] = [
+/// Keywords whose value is a schema; below, a list of schemas, and schemas by name.
+const SCHEMA_KEYWORDS: [&str; 12] = [
     "additionalProperties",
     "contains",
     "contentSchema",
@@ -242,23 +240,26 @@ const ONE: [&str; 12] = [
     "unevaluatedProperties",
     "additionalItems",
 ];
-const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+const SCHEMA_LIST_KEYWORDS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const SCHEMA_MAP_KEYWORDS: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 
 fn subschemas_mut(fields: &mut Map<String, Value>) -> Vec<&mut Value> {
     let mut found = Vec::new();
     for (keyword, value) in fields.iter_mut() {
         match (keyword.as_str(), value) {
-            (k, value) if ONE.contains(&k) => found.push(value),
-            (k, Value::Array(list)) if LISTS.contains(&k) => found.extend(list.iter_mut()),
-            (k, Value::Object(named)) if NAMED.contains(&k) => found.extend(named.iter_mut().map(|(_, v)| v)),
+            (k, value) if SCHEMA_KEYWORDS.contains(&k) => found.push(value),
+            (k, Value::Array(list)) if SCHEMA_LIST_KEYWORDS.contains(&k) => found.extend(list.iter_mut()),
+            (k, Value::Object(named)) if SCHEMA_MAP_KEYWORDS.contains(&k) => {
+                found.extend(named.iter_mut().map(|(_, v)| v))
+            }
             _ => {}
         }
     }
     found
 }
 
-/// Pointer and name of each keyword that JSON Schema does not have.
+/// The pointer and name of each keyword that JSON Schema does not define.
 fn unknown_keywords(schema: &Value) -> Vec<(String, String)> {
     let mut unknown = Vec::new();
     let mut waiting = vec![(String::new(), schema)];
@@ -266,11 +267,11 @@ fn unknown_keywords(schema: &Value) -> Vec<(String, String)> {
         for (keyword, value) in schema.as_object().into_iter().flatten() {
             let pointer = format!("{at}/{}", keyword.replace('~', "~0").replace('/', "~1"));
             match (keyword.as_str(), value) {
-                (k, value) if ONE.contains(&k) => waiting.push((pointer, value)),
-                (k, Value::Array(list)) if LISTS.contains(&k) => {
+                (k, value) if SCHEMA_KEYWORDS.contains(&k) => waiting.push((pointer, value)),
+                (k, Value::Array(list)) if SCHEMA_LIST_KEYWORDS.contains(&k) => {
                     waiting.extend(list.iter().enumerate().map(|(i, v)| (format!("{pointer}/{i}"), v)));
                 }
-                (k, Value::Object(named)) if NAMED.contains(&k) => {
+                (k, Value::Object(named)) if SCHEMA_MAP_KEYWORDS.contains(&k) => {
                     waiting.extend(named.iter().map(|(name, v)| (format!("{pointer}/{name}"), v)));
                 }
                 (k, _) if !KEYWORDS.contains(&k) && !MORE_KEYWORDS.contains(&k) => {
@@ -290,7 +291,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Order {
         /// The order's number.
         number: u32,
@@ -309,15 +310,15 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Part {
         weight: f64,
     }
 
     #[test]
-    fn the_schema_of_a_type_is_clean() {
+    fn schema_of_a_type_has_no_noise() {
         assert_eq!(
-            of::<Order>(),
+            schema_of::<Order>(),
             json!({
                 "type": "object",
                 "required": ["number", "parts", "title"],
@@ -332,17 +333,19 @@ mod tests {
                 },
             })
         );
-        assert_eq!(of::<()>(), json!({"type": "object", "properties": {}}));
+        assert_eq!(schema_of::<()>(), json!({"type": "object", "properties": {}}));
     }
 
     #[test]
-    fn a_format_that_nobody_checks_and_a_reference_into_the_network_are_faults() {
+    fn unknown_formats_and_remote_references_are_faults() {
         for schema in [
             json!({"type": "object", "properties": {"d": {"type": "string", "format": "dat"}}}),
             json!({"type": "object", "properties": {"d": {"$ref": "https://example.com/schema.json"}}}),
         ] {
-            let report = Report::new("x");
-            assert!(compile("T", &At::nowhere(schema), &Places::default(), &report).is_none());
+            let report = FaultReport::new("x");
+            assert!(
+                compile("T", &Located::without_line(schema), &PointerLines::default(), &report).is_none()
+            );
             assert_eq!(report.into_faults()[0].code, "scene.parameters");
         }
     }

@@ -1,40 +1,42 @@
-//! `undo` of a tool, checked: the tool of the same scene that takes a finished write back.
+//! Checks `undo` of a tool: the tool of the same scene that reverts a completed write.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::document::At;
+use super::document::Located;
 use super::draft::UndoDraft;
-use super::fault::Report;
+use super::fault::FaultReport;
 use super::{SceneTool, parameters};
-use crate::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Undo};
 
-/// The undo of `tool`, whose scene has `tools`; `None` where the report has an error about it.
+/// The checked undo of `tool`, whose scene has `tools`; `None` if an error was reported.
 pub(super) fn check(
     tools: &[SceneTool],
     tool: &SceneTool,
     draft: UndoDraft,
-    report: &Report,
+    report: &FaultReport,
 ) -> Option<Undo> {
     let named = draft.tool?;
     if tool.effect == Effect::Read {
         let message = format!("{} only reads: there is nothing to undo", tool.name);
-        report.error(named.line, "undo", message, "take `undo` out, or make it effect = \"write\"");
+        report.error(named.line, "undo", message, "remove `undo`, or set effect = \"write\"");
         return None;
     }
     let writes = || tools.iter().filter(|t| t.effect == Effect::Write).map(|t| t.name.as_str());
     let Some(by) = tools.iter().find(|t| t.name == named.value && t.effect == Effect::Write) else {
-        let message = format!("{} is undone by {:?}, which is no write of its scene", tool.name, named.value);
+        let message =
+            format!("{} is undone by {:?}, which is not a write of its scene", tool.name, named.value);
         let hint = did_you_mean(&named.value, writes());
-        let remedy = if hint.is_empty() { format!("its writes are: {}", listed(writes())) } else { hint };
+        let remedy = if hint.is_empty() { format!("its writes are: {}", name_list(writes())) } else { hint };
         report.error(named.line, "undo_tool", message, remedy);
         return None;
     };
-    let given = draft.arguments.unwrap_or_else(|| At::nowhere(Value::Object(serde_json::Map::new())));
+    let given =
+        draft.arguments.unwrap_or_else(|| Located::without_line(Value::Object(serde_json::Map::new())));
     let Value::Object(map) = given.value else {
-        let message = format!("the arguments of the undo of {} are no table", tool.name);
+        let message = format!("the arguments of the undo of {} are not a table", tool.name);
         report.error(given.line, "undo_arguments", message, "write arguments = { id = \"/result/id\" }");
         return None;
     };

@@ -1,4 +1,4 @@
-//! The list of what is put to people.
+//! The list of approvals: what was sent to people for a decision.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use super::owners::Scope;
 use super::read::{MAX_PAGE, Page, decode, time};
 use super::record::{Row, Stream};
 use crate::plan::TaskId;
-use crate::run::{Approval, ApprovalId, Event, Matter, RunId, SessionId, TenantId};
+use crate::run::{Approval, ApprovalId, ApprovalSubject, Event, RunId, SessionId, TenantId};
 
-/// What is put to people.
+/// The kind of subject that an approval is about.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// Whether a plan may be carried out.
+    /// Whether a plan may be executed.
     Plan,
-    /// Whether a write may be done.
+    /// Whether a write may be executed.
     Call,
-    /// What became of a write whose outcome nobody knows.
+    /// Whether a write whose outcome is unknown was done.
     Outcome,
 }
 
 impl About {
     const ALL: [About; 3] = [About::Plan, About::Call, About::Outcome];
 
-    /// Its name on the wire and in the store.
+    /// The name on the wire and in the store.
     pub fn name(self) -> &'static str {
         match self {
             About::Plan => "plan",
@@ -42,40 +42,40 @@ impl About {
         }
     }
 
-    /// What has this name.
+    /// The kind with this name, if there is one.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|about| about.name() == name)
     }
 }
 
-impl From<Matter> for About {
-    fn from(matter: Matter) -> Self {
+impl From<ApprovalSubject> for About {
+    fn from(matter: ApprovalSubject) -> Self {
         match matter {
-            Matter::Plan { .. } => About::Plan,
-            Matter::Call { .. } => About::Call,
-            Matter::Outcome { .. } => About::Outcome,
+            ApprovalSubject::Plan { .. } => About::Plan,
+            ApprovalSubject::Call { .. } => About::Call,
+            ApprovalSubject::Outcome { .. } => About::Outcome,
         }
     }
 }
 
-/// Where something that was put to people stands.
+/// The state of an approval.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// It waits for somebody to decide.
+    /// It waits for a decision.
     Open,
-    /// Somebody has decided.
+    /// It has been decided.
     Decided,
-    /// It does not count any more: what it was about has changed or ended.
+    /// It is no longer valid: its subject has changed or ended.
     Lapsed,
 }
 
 impl ApprovalState {
     const ALL: [ApprovalState; 3] = [ApprovalState::Open, ApprovalState::Decided, ApprovalState::Lapsed];
 
-    /// Its name on the wire and in the store.
+    /// The name on the wire and in the store.
     pub fn name(self) -> &'static str {
         match self {
             ApprovalState::Open => "open",
@@ -95,39 +95,39 @@ impl From<&Approval> for ApprovalState {
     }
 }
 
-/// Something that was put to people, as lists show it.
+/// An approval as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalRow {
-    /// Its public id.
+    /// The public id.
     pub id: ApprovalId,
-    /// Who pays.
+    /// The tenant that is charged.
     pub tenant: TenantId,
     /// The run's conversation.
     pub session: SessionId,
     /// The public id of the run's plan.
     pub task: TaskId,
-    /// Who asked for the run.
+    /// The user who requested the run.
     pub user: String,
-    /// What about.
+    /// What the approval is about.
     pub about: About,
-    /// When it was put.
+    /// When it was requested.
     pub created: Timestamp,
-    /// Where it stands.
+    /// The current state.
     pub state: ApprovalState,
-    /// When it was decided, if it was: what was decided can lapse.
+    /// When it was decided, if it was. A decided approval can still lapse.
     pub decided: Option<Timestamp>,
 }
 
-/// Which of them to list.
+/// Which approvals to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalFilter {
-    /// Only those that wait for somebody.
+    /// Only open ones.
     pub open_only: bool,
-    /// Only those of this conversation.
+    /// Only those of this session.
     pub session: Option<SessionId>,
-    /// Only those about this.
+    /// Only those about this kind of subject.
     pub about: Option<About>,
-    /// Only those of these users.
+    /// Only those of the users in this scope.
     pub scope: Scope,
 }
 
@@ -135,10 +135,10 @@ pub(super) const COLUMNS: &str = "SELECT run, approval, tenant, session, task, u
      FROM approvals JOIN plans USING (run) WHERE ";
 
 impl Store {
-    /// What was put to people in a tenant's runs, the oldest first.
+    /// The approvals of a tenant's runs, oldest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn approvals(
         &self,
         tenant: &TenantId,
@@ -169,10 +169,10 @@ impl Store {
         rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
     }
 
-    /// One of them; `None` when the tenant has none of this id.
+    /// One approval; `None` when the tenant has none with this id.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push("tenant = ").push_bind(tenant.as_str());
@@ -182,11 +182,11 @@ impl Store {
         row.as_ref().map(approval_row).transpose().map_err(|e| self.listing(&e))
     }
 
-    /// Plans and calls of all tenants that were put to people before `before` and wait still, the oldest
-    /// first, at most `limit`.
+    /// Approvals of plans and calls, of all tenants, that were requested before `before` and are still open:
+    /// oldest first, at most `limit`.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn overdue_approvals(&self, before: Timestamp, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push("state = 'open' AND about <> 'outcome' AND created < ");
@@ -218,23 +218,23 @@ pub(super) fn approval_row(row: &SqliteRow) -> Result<ApprovalRow, sqlx::Error> 
     })
 }
 
-/// What an event means for what is put to people in its run.
+/// What an event changes in the approvals of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalChange {
-    /// Something is put to them.
-    Required { approval: u32, matter: Matter },
-    /// Somebody has decided.
+    /// A new approval is requested.
+    Required { approval: u32, matter: ApprovalSubject },
+    /// It has been decided.
     Decided { approval: u32 },
-    /// It counts no more.
+    /// It is no longer valid.
     Lapsed { approval: u32 },
-    /// Another plan takes the place of this version: what was put or said about it counts no more.
+    /// Another plan replaces this version: approvals of it, open or decided, lapse.
     Replaced { version: u32 },
-    /// The run has ended: only what became of a write can still be said.
+    /// The run has ended: only the outcome of a write can still be decided.
     Ended,
 }
 
 impl ApprovalChange {
-    /// A pure function of the event.
+    /// Extracts the change from the event. A pure function.
     pub(super) fn of(event: &Event) -> Option<Self> {
         Some(match event {
             Event::ApprovalRequired { approval, matter, .. } => {
@@ -250,8 +250,7 @@ impl ApprovalChange {
     }
 }
 
-/// The changes that these rows bring about, in order. An end of a run in which nothing was put to people
-/// is none.
+/// The changes that these rows make, in order. The end of a run without approvals changes nothing.
 pub(super) fn changes<'r>(
     rows: &[&'r Row],
     heads: &BTreeMap<&Stream, Head>,
@@ -264,7 +263,7 @@ pub(super) fn changes<'r>(
     changes.collect()
 }
 
-/// Brings the list up to date.
+/// Applies the changes to the list.
 pub(super) async fn write(
     tx: &mut SqliteConnection,
     changes: &[(RunId, ApprovalChange, &Row)],
@@ -273,9 +272,9 @@ pub(super) async fn write(
         let run = run.to_string();
         let query = match *change {
             ApprovalChange::Required { approval, matter } => {
-                let (Matter::Plan { version: subject }
-                | Matter::Call { call: subject }
-                | Matter::Outcome { call: subject }) = matter;
+                let (ApprovalSubject::Plan { version: subject }
+                | ApprovalSubject::Call { call: subject }
+                | ApprovalSubject::Outcome { call: subject }) = matter;
                 sqlx::query(
                     "INSERT INTO approvals (run, approval, tenant, session, about, subject, created, state) \
                      VALUES (?, ?, ?, ?, ?, ?, ?, 'open') ON CONFLICT DO NOTHING",

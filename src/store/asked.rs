@@ -1,9 +1,9 @@
-//! What was asked of late by clients that send again without a name.
+//! Recent requests of clients that retry without an idempotency key.
 //!
-//! There is no table for it: the mark of a request that began a run stands in the run's first event, and a
-//! run's id tells by itself when it was accepted. So a request costs nothing more than its mark, which goes
-//! with its run when that is erased, and a start reads the end of the list of runs. The mark of words that
-//! decided stands with what they decided, in the list of what is put to people.
+//! There is no separate table. The fingerprint of a request that started a run is stored in the run's first
+//! event, and the run's id encodes when it was accepted. So a request costs only its fingerprint, which is
+//! erased with the run, and startup reads only the end of the list of runs. The fingerprint of a request
+//! that decided an approval is stored with that approval.
 
 use std::cmp::Reverse;
 
@@ -16,10 +16,10 @@ use super::Store;
 use super::error::Error;
 use crate::run::RunId;
 
-// What had not ended when the process before this one did was cut off by that, whatever the clock says: only
-// of the others it matters when they ended. Of these, too, a run may be older by its id than it is: where the
-// clock was set forward, the end of the journal tells what happened last.
-// CROSS: one look into the journal for each run, never the other way round.
+// A run that had not ended when the previous process did was interrupted by that, whatever the clock says.
+// The end time matters only for the others. After the clock was set forward, a run's id may look too old:
+// so the end of the journal also shows which runs were active last.
+// CROSS JOIN forces one lookup in the journal per run, never the other way round.
 const BEGAN: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT runs.run, created, status NOT IN ('queued', 'running', 'waiting') AS ended, \
      CASE WHEN json_valid(body) THEN CAST(json_extract(body, '$.asked') AS TEXT) END AS asked \
@@ -35,7 +35,7 @@ const BEGAN: &str = "SELECT run, created, ended, asked FROM ( \
      WHERE status IN ('queued', 'running', 'waiting') OR updated >= ?2 \
      ) WHERE asked IS NOT NULL ORDER BY ended, run DESC LIMIT ?3";
 
-// A run that waits again has answered whoever decided.
+// A run that waits again has replied to the request that decided.
 const DECIDED: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT approvals.run, decided AS created, 0 AS ended, asked FROM runs CROSS JOIN approvals USING (run) \
      WHERE status IN ('queued', 'running', 'waiting') AND status <> 'waiting' AND asked IS NOT NULL \
@@ -44,30 +44,29 @@ const DECIDED: &str = "SELECT run, created, ended, asked FROM ( \
      WHERE asked IS NOT NULL AND decided >= ?1 AND status NOT IN ('queued', 'running') AND updated >= ?2 \
      ) ORDER BY ended, created DESC LIMIT ?3";
 
-/// A request that bears a mark of what was asked, and the run that it began or decided about.
+/// A request with a fingerprint, and the run that it started or decided about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The run.
     pub run: RunId,
-    /// What was asked: `asked` of its `run_queued`, or of the `word` of a `decided`.
+    /// The request's fingerprint: `asked` of `run_queued`, or of the `word` of a `decided` event.
     pub asked: String,
     /// When it was accepted.
     pub created: Timestamp,
-    /// Whether the run has ended since, or waits for a person again.
+    /// Whether the run has since ended, or waits for a person again.
     pub ended: bool,
 }
 
 impl Store {
-    /// The requests of all tenants that bear such a mark and whose runs were under way, whenever that began;
-    /// and of those accepted at `created` or later the ones whose runs wait, or ended at `ended` or later; the
-    /// oldest first. Where there are more than
-    /// `limit`, those whose runs have not ended come before the others, and newer ones before older ones.
-    /// Reads the lists of runs and of decisions from `created` on, and the end of the journal.
+    /// The requests with a fingerprint, of all tenants, oldest first: those whose runs were active, however
+    /// long ago they started, and those accepted at `created` or later whose runs wait, or ended at `ended`
+    /// or later. If there are more than `limit`, requests of unfinished runs take precedence, then newer
+    /// ones. Reads the lists of runs and decisions from `created` on, and the end of the journal.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn asked(&self, created: Timestamp, ended: Timestamp, limit: u32) -> Result<Vec<Asked>, Error> {
-        let failed = |e| Error::database(self.path(), "look for requests of late", &e);
+        let failed = |e| Error::database(self.path(), "read the recent requests", &e);
         let nanos = |at: Timestamp| i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX);
         let began = sqlx::query(BEGAN).bind(first_id(created).to_string());
         let decided = sqlx::query(DECIDED).bind(nanos(created));
@@ -86,12 +85,12 @@ impl Store {
 }
 
 impl Store {
-    /// The time that the last event in the journal bears; `None` for an empty one.
+    /// The time of the last event in the journal; `None` if the journal is empty.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn last_event_at(&self) -> Result<Option<Timestamp>, Error> {
-        let failed = |e| Error::database(self.path(), "look for the last event", &e);
+        let failed = |e| Error::database(self.path(), "read the time of the last event", &e);
         let at: Option<i64> = sqlx::query_scalar("SELECT at FROM journal ORDER BY rowid DESC LIMIT 1")
             .fetch_optional(self.pool())
             .await
@@ -100,7 +99,7 @@ impl Store {
     }
 }
 
-/// The least id that a run can have that was accepted then: ids sort by time.
+/// The smallest id of a run accepted at `at`: ids sort by time.
 pub(super) fn first_id(at: Timestamp) -> RunId {
     let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();
     RunId(Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid())
@@ -124,7 +123,7 @@ mod tests {
     use super::super::tests::{envelope, event, open, session, tenant};
     use super::super::{Record, Row};
     use super::*;
-    use crate::run::{Decision, Envelope, Event, Matter, RunStatus, Word};
+    use crate::run::{ApprovalSubject, Decision, Envelope, Event, RequestIdentity, RunStatus};
 
     const CREATED: i64 = 1_777_878_000_000;
 
@@ -132,13 +131,13 @@ mod tests {
         Timestamp::from_millisecond(CREATED + millis).unwrap()
     }
 
-    /// The id of run `n`, accepted so many milliseconds later than the first can be.
+    /// The id of run `n`, accepted `millis` after [`CREATED`].
     fn id(n: u8, millis: i64) -> RunId {
         let millis = u64::try_from(CREATED + millis).unwrap();
         RunId(Builder::from_unix_timestamp_millis(millis, &[n; 10]).into_uuid())
     }
 
-    /// A run's first event, and its last where it `ended`, both at its own time.
+    /// A run's first event and, if `ended` is set, its last one, each at its own time.
     fn run(id: RunId, millis: i64, asked: Option<&str>, ended: Option<i64>) -> Vec<Row> {
         let mut first = event(1, 1);
         if let Event::RunQueued(queued) = &mut first.body {
@@ -176,14 +175,14 @@ mod tests {
         let cut_off = [pair("under way for long", false), pair("cut off", false), pair("cut off", false)];
         let all = [cut_off[0].clone(), cut_off[1].clone(), pair("just ended", true), cut_off[2].clone()];
         assert_eq!(found(&store, 1000, 8000, 10).await, all);
-        // The clock was set forward: what was under way was cut off all the same, and what ended after that
-        // just ended, however old it looks.
+        // The clock was set forward: active runs were still interrupted, and a run that ended after that
+        // counts as just ended, however old it looks.
         assert_eq!(found(&store, 900_000, 890_000, 10).await, cut_off);
         assert_eq!(found(&store, 900_000, 8500, 10).await, all);
         let asked = store.asked(at(9000), at(9500), 10).await.unwrap();
         let last = Asked { run: id(6, 9000), asked: "cut off".to_owned(), created: at(9000), ended: false };
         assert_eq!(asked[2], last);
-        // What has not ended comes first, and then what is new.
+        // Unfinished runs take precedence, then newer ones.
         assert_eq!(found(&store, 1000, 8000, 2).await, [pair("cut off", false), pair("cut off", false)]);
         assert_eq!(store.asked(at(1000), at(8000), 1).await.unwrap()[0].run, id(6, 9000));
     }
@@ -205,11 +204,14 @@ mod tests {
     async fn words_that_decided_of_late_are_found_by_their_marks() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
-        let about = Matter::Plan { version: 1 };
-        let put =
-            || Event::ApprovalRequired { approval: 1, matter: about, needed: crate::run::Needed::default() };
+        let about = ApprovalSubject::Plan { version: 1 };
+        let put = || Event::ApprovalRequired {
+            approval: 1,
+            matter: about,
+            needed: crate::run::RequiredApproval::default(),
+        };
         let yes = |asked: Option<&str>| {
-            let word = Word { idempotency: None, asked: asked.map(str::to_owned) };
+            let word = RequestIdentity { idempotency: None, asked: asked.map(str::to_owned) };
             let decision = Decision::Yes { hold: false };
             Event::Decided {
                 approval: 1,
@@ -220,7 +222,7 @@ mod tests {
                 word: Some(word),
             }
         };
-        // Of runs that are older than anything that is looked for.
+        // Decisions about runs that are older than the requested period.
         let decided = |n: u8, millis: i64, asked: Option<&str>, then: Option<Event>| {
             let events = [(0, put()), (0, Event::RunWaiting {}), (millis, yes(asked))];
             let then = then.map(|event| (millis + 1, event));
@@ -286,7 +288,7 @@ mod tests {
             let plan = lines(query).await;
             let has = |what: &str| plan.iter().any(|line| line.contains(what));
             assert!(has(first) && has(then), "{plan:#?}");
-            // Those under way are an index of their own.
+            // Unfinished runs have their own index.
             let scans =
                 |line: &&String| line.contains("SCAN runs") && !line.contains("INDEX runs_unfinished");
             assert!(plan.iter().find(scans).is_none(), "{plan:#?}");

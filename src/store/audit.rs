@@ -1,9 +1,9 @@
-//! The record of what people have decided, which outlives the erasure of its runs.
+//! The audit log of human decisions, which outlives the erasure of its runs.
 //!
 //! Each row says who decided what about which run, and when, without any content. It holds an HMAC of the
-//! decision and of what was asked, under a random key of the run: as long as the run is there, its journal
-//! can be held against it; when the run is erased so is the key, and nothing can be guessed from what is
-//! left. Each row's hash covers the row before, so that none is changed or taken out unseen.
+//! decision and of the question, keyed with a random key of the run. While the run exists, its journal can
+//! be verified against the HMAC. Erasing the run also erases the key, so nothing can be guessed from the
+//! rest. Each row's hash covers the previous row, so changing or removing a row is detectable.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -13,23 +13,23 @@ use super::keys::random;
 use super::record::{Row, Stream};
 use crate::run::{Decision, Event, RunId};
 
-/// Random bytes of a run's key.
+/// Size of a run's random key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The hash before the first row.
+/// The previous hash of the first row.
 pub(super) const BEGINNING: [u8; 32] = [0; 32];
 
-/// What a person has decided, as the record has it.
+/// A human decision as the audit log records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
-    /// The approval's ordinal, where it was about one.
+    /// The ordinal of the approval, if the decision is about one.
     pub(crate) approval: Option<u32>,
     pub(crate) who: String,
     pub(crate) decision: &'static str,
 }
 
 impl Ruling {
-    /// A pure function of the event; `None` where nobody has decided anything.
+    /// Extracts the decision of an event; `None` if the event is not a decision. A pure function.
     pub(super) fn of(event: &Event) -> Option<Self> {
         let (approval, who, decision) = match event {
             Event::Decided { approval, decision: Decision::Yes { hold: true }, by, .. } => {
@@ -47,7 +47,7 @@ impl Ruling {
     }
 }
 
-/// What a row's hash covers beside the row before.
+/// The fields that a row's hash covers, besides the previous hash.
 pub(super) struct Fields<'a> {
     pub(super) seq: i64,
     pub(super) at: i64,
@@ -62,7 +62,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// The row's hash.
+    /// The hash of the row, chained to the previous hash.
     pub(super) fn hash(&self, before: &[u8]) -> [u8; 32] {
         let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut hash = Sha256::new();
@@ -79,7 +79,7 @@ impl Fields<'_> {
             self.decision.as_bytes(),
             self.what,
         ] {
-            // With its length in front no part can give its end to the next one.
+            // The length prefix keeps bytes from moving between adjacent fields unnoticed.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
@@ -87,7 +87,7 @@ impl Fields<'_> {
     }
 }
 
-/// The HMAC of a decision and of what was asked; `None` of a key that is none.
+/// The HMAC of a decision and of its question; `None` if the key has the wrong length.
 pub(super) fn what(key: &[u8], decided: &str, asked: Option<&str>) -> Option<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).ok().filter(|_| key.len() == KEY_BYTES)?;
     mac.update(&(decided.len() as u64).to_be_bytes());
@@ -105,7 +105,7 @@ pub(super) fn rulings<'r>(rows: &[&'r Row]) -> Vec<(RunId, &'r Ruling, &'r Row)>
     rulings.collect()
 }
 
-/// Adds the decisions to the record, in the transaction that has appended their events.
+/// Appends the decisions to the audit log, in the transaction that appends their events.
 pub(super) async fn write(
     tx: &mut SqliteConnection,
     rulings: &[(RunId, &Ruling, &Row)],
@@ -127,7 +127,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Adds one, and gives its hash.
+/// Inserts one row and returns its hash.
 async fn add(
     tx: &mut SqliteConnection,
     seq: i64,
@@ -168,7 +168,7 @@ async fn add(
     Ok(hash)
 }
 
-/// The run's key, made where there is none.
+/// The run's key; created if there is none.
 async fn key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Error> {
     let known: Option<Vec<u8>> = sqlx::query_scalar("SELECT key FROM audit_keys WHERE run = ?")
         .bind(run)
@@ -186,8 +186,8 @@ async fn key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Erro
     Ok(key.to_vec())
 }
 
-/// The event that put an approval to people: its number and body. It is found by how it is written, so that
-/// no damaged body of another event stands in the way.
+/// The event that requested an approval: its sequence number and body. It is matched as text, so a damaged
+/// body of another event cannot make the query fail.
 async fn asked(
     tx: &mut SqliteConnection,
     run: &str,

@@ -1,4 +1,4 @@
-//! Reading the record of decisions, and proving that it is whole.
+//! Reads the audit log of decisions and verifies its integrity.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,47 +13,47 @@ use super::keys::hex;
 use super::read::{decode, time};
 use crate::run::{RunId, TenantId};
 
-/// Rows that are read at once.
+/// Rows read per query.
 const PAGE: usize = 500;
 
-/// A decision as the record has it.
+/// A row of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditRow {
-    /// Its number in the record, from 1.
+    /// Its number in the audit log, from 1.
     pub seq: i64,
     /// When it was decided.
     pub at: Timestamp,
-    /// Whose run it is about.
+    /// The tenant of the run.
     pub tenant: TenantId,
     /// The run.
     pub run: RunId,
-    /// The number of its event in the run.
+    /// The sequence number of its event in the run.
     pub event: i64,
-    /// The ordinal of the approval that it decides, where it does.
+    /// The ordinal of the approval that it decides, if it decides one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<u32>,
     /// Who decided.
     pub who: String,
-    /// What was said: `yes`, `yes_later`, `no`, `edited`, `done`, `not_done` or `again` of an approval;
-    /// `begin`, `change`, `plan`, `resume` or `cancel` of a run.
+    /// The decision: `yes`, `yes_later`, `no`, `edited`, `done`, `not_done` or `again` for an approval;
+    /// `begin`, `change`, `plan`, `resume` or `cancel` for a run.
     pub decision: String,
-    /// Whether the run was erased since.
+    /// Whether the run has been erased since.
     pub erased: bool,
 }
 
-/// What came of a look at the whole record.
+/// The result of verifying the whole audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Audit {
-    /// Rows that are as they were written.
+    /// Rows that are unchanged.
     pub rows: i64,
-    /// The hash of the last of them, in hex.
+    /// The hash of the last unchanged row, in hex.
     pub head: String,
-    /// The first thing that is wrong.
+    /// The first failure, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken>,
 }
 
-/// The first row that is not as it was written.
+/// The first row that is missing or was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
     /// Its number.
@@ -62,7 +62,7 @@ pub struct Broken {
     pub why: String,
 }
 
-/// A row with what there is to hold it against.
+/// Rows of the audit log with the data they are verified against.
 const ROWS: &str = "SELECT c.seq, c.at, c.tenant, c.run, c.event, c.approval, c.asked, c.who, c.decision, c.what, \
      c.hash, k.key, decided.body AS decided, put.body AS put, r.run IS NULL AS erased FROM audit_chain c \
      LEFT JOIN audit_keys k ON k.run = c.run LEFT JOIN runs r ON r.run = c.run \
@@ -71,10 +71,10 @@ const ROWS: &str = "SELECT c.seq, c.at, c.tenant, c.run, c.event, c.approval, c.
      WHERE c.seq > ? ORDER BY c.seq LIMIT ?";
 
 impl Store {
-    /// The last decisions of all tenants, the newest first; of one run where it is named.
+    /// The latest decisions of all tenants, or of one run, newest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn audit_rows(&self, run: Option<RunId>, limit: u32) -> Result<Vec<AuditRow>, Error> {
         let mut query = QueryBuilder::new(
             "SELECT seq, at, c.tenant, c.run, event, approval, who, decision, r.run IS NULL AS erased \
@@ -84,19 +84,19 @@ impl Store {
             query.push(" WHERE c.run = ").push_bind(run.to_string());
         }
         query.push(" ORDER BY seq DESC LIMIT ").push_bind(i64::from(limit));
-        let failed = |e| Error::database(self.path(), "read the record of decisions", &e);
+        let failed = |e| Error::database(self.path(), "read the audit log", &e);
         let rows = query.build().fetch_all(self.pool()).await.map_err(failed)?;
         rows.iter().map(audit_row).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Looks at the whole record, row by row, up to the first that is not as it was written: changed, taken
-    /// out, or about something else than the journal of its run says. With `head`, the hash of a row that was
-    /// seen before, that row has to be there still, which tells when the end was cut off.
+    /// Verifies the audit log row by row, up to the first failure: a row that was changed or removed, or that
+    /// contradicts the journal of its run. `head` is the hash of a row seen earlier: that row must still
+    /// exist, which detects a truncated log.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn audit(&self, head: Option<&str>) -> Result<Audit, Error> {
-        let failed = |e| Error::database(self.path(), "read the record of decisions", &e);
+        let failed = |e| Error::database(self.path(), "read the audit log", &e);
         let mut audit = Audit { rows: 0, head: hex(&BEGINNING), broken: None };
         let mut before = BEGINNING.to_vec();
         let mut seen = head.is_none_or(|head| head == audit.head);
@@ -125,19 +125,21 @@ impl Store {
         }
         let why = if !seen {
             Some(
-                "no row has the hash that was seen: rows were taken from the end, or all are others"
+                "no row has the given hash: rows were removed from the end, or all rows were replaced"
                     .to_owned(),
             )
         } else {
             self.unrecorded().await.map_err(failed)?.map(|run| {
-                format!("run {run} has a key and no decision: rows were taken from the end of the record")
+                format!(
+                    "run {run} has an audit key but no decision: rows were removed from the end of the log"
+                )
             })
         };
         audit.broken = why.map(|why| Broken { seq: audit.rows + 1, why });
         Ok(audit)
     }
 
-    /// A run that somebody has decided about, and of whose decisions the record has none.
+    /// A run that has an audit key but no decision in the audit log.
     async fn unrecorded(&self) -> Result<Option<String>, sqlx::Error> {
         sqlx::query_scalar(
             "SELECT run FROM audit_keys k WHERE NOT EXISTS (SELECT 1 FROM audit_chain c WHERE c.run = k.run) LIMIT 1",
@@ -147,11 +149,11 @@ impl Store {
     }
 }
 
-/// The row's hash where it is the one of this number and as it was written; otherwise what is wrong.
+/// The row's hash if the row has this number and is unchanged; otherwise what is wrong with it.
 fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
     let found: i64 = row.try_get("seq")?;
     if found != seq {
-        return Ok(Err(format!("it is missing: row {found} is the next one")));
+        return Ok(Err(format!("it is missing: the next row is {found}")));
     }
     let hash: Vec<u8> = row.try_get("hash")?;
     let fields = Fields {
@@ -167,25 +169,27 @@ fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, S
         what: row.try_get("what")?,
     };
     if !bool::from(fields.hash(before).ct_eq(&hash)) {
-        return Ok(Err("its hash is not that of what it says behind the row before: it, or that row, was \
+        return Ok(Err(
+            "its hash does not match its content and the previous row: this row or the previous one was \
                        changed or replaced"
-            .to_owned()));
+                .to_owned(),
+        ));
     }
     let run = fields.run;
     let why = match (row.try_get::<Option<&[u8]>, _>("key")?, row.try_get::<bool, _>("erased")?) {
-        // The run was erased, and with it what was decided.
+        // The run was erased, and its decisions with it.
         (None, true) => None,
-        (None, false) => Some(format!("the key of run {run} is gone, and the run is still there")),
+        (None, false) => Some(format!("the key of run {run} is missing, but the run still exists")),
         (Some(key), _) => {
             let event = fields.event;
             match row.try_get::<Option<&str>, _>("decided")? {
-                None => Some(format!("the journal of run {run} has no event {event} any more")),
+                None => Some(format!("the journal of run {run} no longer has event {event}")),
                 Some(decided) => {
                     let made = what(key, decided, row.try_get("put")?);
                     let same = made.is_some_and(|made| bool::from(made.ct_eq(fields.what)));
                     (!same).then(|| {
                         format!(
-                            "the journal of run {run} says something else at event {event} than was decided"
+                            "event {event} in the journal of run {run} differs from the recorded decision"
                         )
                     })
                 }

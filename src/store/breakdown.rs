@@ -1,4 +1,4 @@
-//! What models cost one tenant, by day, model and purpose.
+//! Model usage of one tenant by day, model and purpose.
 
 use std::collections::BTreeMap;
 
@@ -15,37 +15,37 @@ use super::error::Error;
 use super::usage::{TELL, bound};
 use crate::run::{Attempt, TenantId, Usage};
 
-/// What stands for a model or a purpose that an event of an older version does not tell.
+/// The name used when an event of an older version has no model or purpose.
 const OTHER: &str = "other";
 
-/// One line of a report: what a tenant's questions to one model, for one purpose, cost on one day.
+/// One line of a usage report: a tenant's requests to one model for one purpose on one day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UsageRow {
     /// The day, in the time zone of the report.
     pub day: Date,
     /// The configured name of the model.
     pub model: String,
-    /// What the questions were for, as `llm.purposes` names it.
+    /// The purpose of the requests, as `llm.purposes` names it.
     pub purpose: String,
-    /// Calls sent to the model.
+    /// Number of calls to the model.
     pub calls: u64,
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub input_tokens: u64,
     /// Prompt tokens that the provider had cached.
     pub cached_input_tokens: u64,
     /// Completion tokens.
     pub output_tokens: u64,
-    /// Billionths of a US dollar.
+    /// Cost in billionths of a US dollar.
     pub cost_nano_usd: u64,
 }
 
-/// The columns that [`read`] reads. Not the whole event: a reply can be long.
+/// The columns that [`read_attempts`] reads. Not the whole event: a reply can be long.
 pub(super) const TOLD: &str = "\
 at, json_extract(body, '$.reply.model') AS model, body GLOB '{\"type\":\"summar*' AS summary, \
 json_object('usage', json_extract(body, '$.usage'), \
 'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told";
 
-/// The part of an event that a report needs.
+/// The part of an event that a usage report needs.
 #[derive(Default, Deserialize)]
 struct Told {
     #[serde(default)]
@@ -55,12 +55,12 @@ struct Told {
 }
 
 impl Store {
-    /// What models cost `tenant` with events appended from `since` until before `until` (without
-    /// bounds, ever), by day in `zone`, model and purpose, in this order. The sums are those of
-    /// [`Store::usage`]. Reads the events of the span that cost anything, through an index.
+    /// Model usage of `tenant` in events appended from `since` (inclusive) to `until` (exclusive; both are
+    /// optional), by day in `zone`, model and purpose, in this order. The totals equal those of
+    /// [`Store::usage`]. Reads only the events in the period that have usage, through an index.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn usage_breakdown(
         &self,
         tenant: &TenantId,
@@ -68,7 +68,7 @@ impl Store {
         until: Option<Timestamp>,
         zone: &TimeZone,
     ) -> Result<Vec<UsageRow>, Error> {
-        let failed = |e| Error::database(self.path(), "break down what models cost", &e);
+        let failed = |e| Error::database(self.path(), "read the usage of models", &e);
         let sql = format!("SELECT {TOLD} FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}");
         let mut rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.as_str())
@@ -107,7 +107,7 @@ fn day(row: &SqliteRow, zone: &TimeZone) -> Result<Date, sqlx::Error> {
     Ok(at.to_zoned(zone.clone()).date())
 }
 
-/// What erased conversations had cost in a quarter of an hour.
+/// The usage of erased conversations in a quarter of an hour.
 fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
     let figure = |column: &str| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
     let usage = Usage {
@@ -125,9 +125,9 @@ fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
     })
 }
 
-/// The attempts of an event that reached a model or cost anything.
+/// The attempts of an event that have usage.
 pub(super) fn read(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
-    // What cannot be read hides nothing of the others.
+    // An unreadable event must not hide the usage of the others.
     let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).unwrap_or_default();
     let mut attempts = told.attempts;
     if attempts.is_empty() {

@@ -1,4 +1,4 @@
-//! Idempotency keys: a key that a client gave to a request of a user is one run's.
+//! Idempotency keys: each key of a user belongs to at most one run.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::error::{Code, Error};
 use super::record::{Row, Stream};
 use crate::run::{RunId, SessionId, TenantId};
 
-/// The request that was accepted under an idempotency key.
+/// The request that was accepted with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
-    /// Its run.
+    /// The run that it started or decided about.
     pub run: RunId,
     /// The run's conversation.
     pub session: SessionId,
@@ -21,18 +21,18 @@ pub struct Claimed {
 }
 
 impl Store {
-    /// The request that a user of `tenant` made under this idempotency key; `None` when there was none, or when it
+    /// The request that a user of `tenant` sent with this idempotency key; `None` if there was none, or if it
     /// was erased with its conversation.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn idempotent(
         &self,
         tenant: &TenantId,
         user: &str,
         key: &str,
     ) -> Result<Option<Claimed>, Error> {
-        let failed = |e| Error::database(self.path(), "look an idempotency key up", &e);
+        let failed = |e| Error::database(self.path(), "look up an idempotency key", &e);
         let row = sqlx::query(
             "SELECT run, session, hash FROM idempotency JOIN runs USING (run, tenant) \
              WHERE tenant = ? AND user = ? AND key = ?",
@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// Which keys of one transaction are taken, and which it takes.
+/// The idempotency keys of one transaction: those already taken, and those it claims.
 #[derive(Default)]
 pub(super) struct Claims {
     taken: BTreeMap<(TenantId, String, String), String>,
@@ -75,7 +75,7 @@ struct New {
 }
 
 impl Claims {
-    /// The keys that `groups` ask for and others have.
+    /// Reads which of the keys requested by `groups` are already taken.
     pub(super) async fn read(tx: &mut SqliteConnection, groups: &[Vec<Row>]) -> Result<Self, sqlx::Error> {
         let mut claims = Self::default();
         for row in groups.iter().flatten() {
@@ -94,10 +94,10 @@ impl Claims {
         Ok(claims)
     }
 
-    /// Takes the keys that these rows of one stream ask for.
+    /// Claims the keys that these rows of one stream request.
     ///
     /// # Errors
-    /// `request.duplicate` where another run has one.
+    /// `request.duplicate` if another run has one of them.
     pub(super) fn add(&mut self, stream: &Stream, rows: &[&Row]) -> Result<(), Error> {
         for row in rows {
             let (Some(asked), Stream::Run(run)) = (&row.change.idempotency, stream) else { continue };
@@ -120,12 +120,12 @@ impl Claims {
         Ok(())
     }
 
-    /// Whether nothing is to be written.
+    /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.new.is_empty()
     }
 
-    /// Writes what was taken.
+    /// Writes the claimed keys.
     pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         for New { tenant, user, key, hash, run } in self.new {
             sqlx::query("INSERT INTO idempotency (tenant, user, key, hash, run) VALUES (?, ?, ?, ?, ?)")
@@ -146,9 +146,9 @@ mod tests {
     use super::super::Record;
     use super::super::tests::{envelope, event, open, run_id, session, tenant};
     use super::*;
-    use crate::run::{Decision, Envelope, Event, Idempotency, Matter, RunStatus, Word};
+    use crate::run::{ApprovalSubject, Decision, Envelope, Event, Idempotency, RequestIdentity, RunStatus};
 
-    /// Who asked for what the tests write.
+    /// The user of the test requests.
     const USER: &str = "keysersoze";
 
     fn named(n: u128, key: &str) -> Row {
@@ -172,7 +172,7 @@ mod tests {
         foreign.change.idempotency = named(5, "a").change.idempotency;
         let groups = [vec![named(1, "a")], vec![named(2, "a")], vec![named(3, "b")], vec![foreign]];
         let outcomes = store.write(&groups).await.unwrap();
-        // In one transaction; another tenant's key is another.
+        // All in one transaction. Another tenant's key is a different key.
         assert_eq!(codes(&outcomes), [None, Some("request.duplicate"), None, None]);
         let outcomes = store.write(&[vec![named(4, "a")]]).await.unwrap();
         assert_eq!(codes(&outcomes), [Some("request.duplicate")]);
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(store.run(&tenant(), run_id(n)).await.unwrap(), None, "run {n}");
         }
         assert_eq!(store.idempotent(&tenant(), USER, "c").await.unwrap(), None);
-        // Another user's key is another one.
+        // Another user's key is a different key.
         assert_eq!(store.idempotent(&tenant(), "hockney", "a").await.unwrap(), None);
         let mut theirs = named(6, "a");
         theirs.change.by = "hockney".to_owned();
@@ -202,11 +202,11 @@ mod tests {
             let idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
             let decided = Event::Decided {
                 approval: 1,
-                matter: Matter::Plan { version: 1 },
+                matter: ApprovalSubject::Plan { version: 1 },
                 decision: Decision::No,
                 by: "b".to_owned(),
                 note: None,
-                word: Some(Word { idempotency, asked: None }),
+                word: Some(RequestIdentity { idempotency, asked: None }),
             };
             Record::Run(envelope(Some(run_id(n)), "s1", 2, decided).into()).row().unwrap()
         };
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(codes(&outcomes), [None, Some("request.duplicate")]);
         let claimed = store.idempotent(&tenant(), "b", "a").await.unwrap().unwrap();
         assert_eq!((claimed.run, claimed.hash.as_str()), (run_id(1), "hash of 1"));
-        // What was not written decides nothing.
+        // The refused event was not written, so it decided nothing.
         assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
         assert_eq!(codes(&store.write(&[vec![decided(2, "b")]]).await.unwrap()), [None]);
     }

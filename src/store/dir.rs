@@ -1,4 +1,4 @@
-//! The data directory and the lock that gives it one owner at a time.
+//! The data directory and the lock that allows one owner at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::error::{Code, Error};
 use super::private;
 
-/// The lock file's name.
+/// Name of the lock file.
 const LOCK: &str = "lock";
 
-/// A data directory owned by this process. The operating system takes the lock back when the value
-/// is dropped and when the process ends, however it ends.
+/// A data directory owned by this process. The operating system releases the lock when the value is
+/// dropped or the process ends, however it ends.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -19,13 +19,13 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if need be (for this user only, mode 0700) and takes its lock: the file
-    /// `lock`, which holds the owner's process id and start time as text. What others may read of an
-    /// existing directory is taken from them.
+    /// Creates the directory if needed (for this user only, mode 0700) and takes its lock: the file `lock`,
+    /// which holds the owner's process id and start time as text. Removes other users' permissions on an
+    /// existing directory.
     ///
     /// # Errors
-    /// `store.in_use` when another process has it, with that process's id; `store.read_only`,
-    /// `store.full` and `store.io` when the directory or the lock file cannot be made.
+    /// `store.in_use` when another process owns it, with that process's id; `store.read_only`,
+    /// `store.full` and `store.io` when the directory or the lock file cannot be created.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         make(&path)?;
@@ -41,7 +41,7 @@ impl DataDir {
         let text = format!("pid {}\nsince {}\n", std::process::id(), jiff::Timestamp::now());
         lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(text.as_bytes())).or_else(
             |error| match error.kind() {
-                // The lock holds without its owner's name.
+                // The lock works without its owner's name in the file.
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Ok(()),
                 _ => Err(Error::io(&file, "write the lock file", &error)),
             },
@@ -50,8 +50,8 @@ impl DataDir {
         Ok(Self { path, lock })
     }
 
-    /// Makes an empty file of this name for this user only, where there is none: what SQLite makes beside it
-    /// is then as private.
+    /// Creates an empty file that only this user can access, unless it exists. SQLite creates its auxiliary
+    /// files with the same permissions.
     pub(super) fn make_private(&self, name: &str) -> Result<(), Error> {
         let file = self.path.join(name);
         let mut options = File::options();
@@ -59,11 +59,11 @@ impl DataDir {
         match no_link(&mut options).open(&file) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(Error::io(&file, "make the database", &error)),
+            Err(error) => Err(Error::io(&file, "create the database", &error)),
         }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -71,12 +71,12 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // Closing the file gives the lock back by itself; an empty file only looks tidier.
+        // Closing the file releases the lock. Emptying it tells `lock_owner` that nobody owns the directory.
         let _ = self.lock.set_len(0);
     }
 }
 
-/// For this user only, whatever the umask, and never through a symbolic link.
+/// Restricts the file to this user whatever the umask, and refuses to follow a symbolic link.
 fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
@@ -103,20 +103,20 @@ fn make(path: &Path) -> Result<(), Error> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|e| Error::io(path, "make the data directory", &e))
+    builder.create(path).map_err(|e| Error::io(path, "create the data directory", &e))
 }
 
-/// Whether there is a data directory. One that is not there has to be one that can be made.
+/// Whether the data directory exists. Fails if it does not exist and could not be created.
 pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
-    let cannot = |path: &Path, error: &std::io::Error| Error::io(path, "look at the data directory", error);
-    // What is above it, too, where it is not there itself.
+    let cannot = |path: &Path, error: &std::io::Error| Error::io(path, "inspect the data directory", error);
+    // Checks the directory itself, or else its nearest existing ancestor.
     for (above, at) in path.ancestors().map(here).enumerate() {
         let metadata = match at.metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // Nothing can be made in the place of a link, nor below it.
+                // Nothing can be created at or below a dangling link.
                 if at.symlink_metadata().is_ok() {
-                    let what = "it is a symbolic link to something that is not there";
+                    let what = "it is a dangling symbolic link";
                     return Err(cannot(at, &std::io::Error::new(ErrorKind::NotFound, what)));
                 }
                 continue;
@@ -128,7 +128,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
         }
         may_write(at).map_err(|error| cannot(at, &error))?;
         if above > 0 && is_of_the_kernel(at) {
-            let what = "directories cannot be made there: it shows what the kernel knows";
+            let what = "directories cannot be created there: it is a kernel file system";
             return Err(cannot(at, &std::io::Error::new(ErrorKind::Unsupported, what)));
         }
         return Ok(above == 0);
@@ -136,7 +136,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Whether files can be made in a directory, found out without making one.
+/// Checks that files can be created in a directory, without creating one.
 #[cfg(unix)]
 fn may_write(dir: &Path) -> std::io::Result<()> {
     use rustix::fs::{Access, access};
@@ -144,11 +144,11 @@ fn may_write(dir: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn may_write(_: &Path) -> std::io::Result<()> {
+fn check_writable(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a directory is of `/proc` or `/sys`, where the superuser's right to write is worth nothing.
+/// Whether a directory is in `/proc` or `/sys`, where not even the superuser can create directories.
 #[cfg(target_os = "linux")]
 fn is_of_the_kernel(dir: &Path) -> bool {
     const SYSFS: u64 = 0x6265_6572;
@@ -159,40 +159,40 @@ fn is_of_the_kernel(dir: &Path) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_of_the_kernel(_: &Path) -> bool {
+fn is_kernel_filesystem(_: &Path) -> bool {
     false
 }
 
-/// The working directory has an empty name among what is above a path.
+/// `.` for the empty path, which is how [`Path::ancestors`] represents the working directory.
 fn here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Who owns the directory just now, for somebody who only looks.
+/// The current owner of the directory, without taking the lock.
 pub(super) fn owner(path: &Path) -> Result<Option<String>, Error> {
     let file = path.join(LOCK);
-    // Opened as its owner would, so that rights that are wanting show.
+    // Opened as the owner would open it, so that missing permissions surface here.
     let mut lock = match no_link(File::options().read(true).write(true)).open(&file) {
         Ok(lock) => lock,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(lock_error(&file, &error)),
     };
-    // Whoever has given it back has emptied the file. So the lock is tried only where somebody holds it or
-    // was killed: a process that starts just then does not meet this one.
+    // An owner that released the lock has emptied the file. So the lock is tried only if it is held or its
+    // owner was killed, which avoids disturbing a process that is just starting.
     if lock.metadata().is_ok_and(|metadata| metadata.len() == 0) {
         return Ok(None);
     }
     match lock.try_lock_shared() {
         Ok(()) => Ok(None),
         Err(TryLockError::WouldBlock) => Ok(Some(named(&mut lock))),
-        Err(TryLockError::Error(error)) => Err(Error::io(&file, "look at the lock", &error)),
+        Err(TryLockError::Error(error)) => Err(Error::io(&file, "inspect the lock", &error)),
     }
 }
 
-/// The owner that a lock file names.
+/// The owner as the lock file names it.
 fn named(lock: &mut File) -> String {
     let mut text = String::new();
-    // The owner may be between taking the lock and writing its name.
+    // The owner may have taken the lock and not yet written its name.
     let _ = lock.take(200).read_to_string(&mut text);
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     match (field("pid "), field("since ")) {

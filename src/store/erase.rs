@@ -1,4 +1,4 @@
-//! Erasing a conversation, or one run.
+//! Erasure of conversations and runs.
 
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteRow;
@@ -12,21 +12,21 @@ use super::usage::OF_SESSION;
 use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
 
 impl Store {
-    /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and
-    /// in its write-ahead log. Rows that its tools wrote into the scenes' tables are the company's
-    /// data and stay, and so do the bare figures of what it cost, and who decided what when, without a word of
-    /// what it was about. Returns whether there was anything.
+    /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and in the
+    /// write-ahead log. Kept are rows that its tools wrote into the scenes' tables, which are the company's
+    /// data, its usage totals, and the audit log, which holds no content. Returns whether anything was
+    /// erased.
     ///
-    /// The caller makes sure that nothing of the session waits in the journal: it flushes it, and keeps
-    /// the session from being used meanwhile.
+    /// The caller must flush the journal first and keep the session from being used meanwhile, so that no
+    /// event of it is pending.
     ///
     /// # Errors
-    /// `store.session_busy` when a run of it has not ended.
+    /// `store.session_busy` if one of its runs has not ended.
     pub async fn erase_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
         self.erase_unchanged(tenant, session, None).await
     }
 
-    /// As [`Store::erase_session`], but leaves a conversation that has changed at `since` or later.
+    /// Like [`Store::erase_session`], but keeps a conversation that changed at `since` or later.
     pub(crate) async fn erase_unchanged(
         &self,
         tenant: &TenantId,
@@ -52,7 +52,7 @@ impl Store {
             return Err(Error::new(
                 Code::SessionBusy,
                 format!(
-                    "session {session} cannot be erased while its run {run} is at work: cancel it or wait for its end"
+                    "session {session} cannot be erased while its run {run} is active: cancel the run or wait for it to end"
                 ),
             ));
         }
@@ -72,7 +72,7 @@ impl Store {
         let mut erased = 0;
         for sql in [
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            // What was decided cannot be told any more from the record of it.
+            // Without the key, the audit log no longer reveals what was decided.
             "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
@@ -97,20 +97,19 @@ impl Store {
             .map_err(failed)?;
         erased += done.rows_affected();
         tx.commit().await.map_err(failed)?;
-        // The log still holds the pages as they were. Where a reader is in the way, the next checkpoint
-        // does it.
+        // The log still holds the old pages. If a reader blocks this checkpoint, the next one removes them.
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
         Ok(erased > 0)
     }
 
-    /// Erases an ended run: its events, its plan and what was put to people in it, overwritten in the file
-    /// and in its write-ahead log. What its conversation remembers of it stays, and so do the bare figures
-    /// of what it cost, and who decided what when, without a word of what it was about. Returns whether the tenant had such a run.
+    /// Erases an ended run: its events, its plan and its approvals, overwritten in the file and in the
+    /// write-ahead log. Kept are its conversation's memory of it, its usage totals, and the audit log, which
+    /// holds no content. Returns whether the tenant had such a run.
     ///
-    /// The caller makes sure that nothing of it waits in the journal.
+    /// The caller must ensure that no event of it is pending in the journal.
     ///
     /// # Errors
-    /// `store.run_busy` where it has not ended.
+    /// `store.run_busy` if the run has not ended.
     pub async fn erase_run(&self, tenant: &TenantId, run: RunId) -> Result<bool, Error> {
         let doing = format!("erase run {run}");
         let failed = |e| Error::database(self.path(), &doing, &e);
@@ -130,7 +129,7 @@ impl Store {
         let Some(status) = status else { return Ok(false) };
         if !status_named(&status).is_some_and(RunStatus::is_terminal) {
             let message =
-                format!("run {run} cannot be erased while it is {status}: cancel it or wait for its end");
+                format!("run {run} cannot be erased while it is {status}: cancel it or wait for it to end");
             return Err(Error::new(Code::RunBusy, message));
         }
         keep_usage(&mut tx, "tenant = ?1 AND stream = 'run:' || ?2", tenant, &id).await.map_err(failed)?;
@@ -140,7 +139,7 @@ impl Store {
             "DELETE FROM plans WHERE run = ?",
             "DELETE FROM approvals WHERE run = ?",
             "DELETE FROM journal WHERE stream = 'run:' || ?",
-            // Whose its conversation is stays with what is left of that.
+            // The owner of the conversation is kept while anything else of it is left.
             "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
              AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = session_owners.tenant \
              AND s.session = session_owners.session) \
@@ -155,10 +154,10 @@ impl Store {
         Ok(true)
     }
 
-    /// Whether anything is stored of a conversation.
+    /// Whether anything of a conversation is stored.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn knows_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM ({CHANGES}) WHERE tenant = ? AND session = ?)");
         sqlx::query_scalar(AssertSqlSafe(sql))
@@ -169,17 +168,17 @@ impl Store {
             .map_err(|e| Error::database(self.path(), "read the lists", &e))
     }
 
-    /// The conversations of all tenants that have last changed before `since` and have no run at work,
-    /// the oldest first, at most `limit`. Reads the whole lists.
+    /// The conversations of all tenants that last changed before `since` and have no active run, oldest
+    /// first, at most `limit`. Reads the whole lists.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn unchanged_sessions(
         &self,
         since: Timestamp,
         limit: u32,
     ) -> Result<Vec<(TenantId, SessionId)>, Error> {
-        let failed = |e| Error::database(self.path(), "look for old conversations", &e);
+        let failed = |e| Error::database(self.path(), "find unchanged conversations", &e);
         let sql = format!(
             "SELECT tenant, session FROM ({CHANGES}) GROUP BY tenant, session \
              HAVING max(updated) < ? AND NOT max(at_work) ORDER BY max(updated), tenant, session LIMIT ?"
@@ -199,11 +198,11 @@ impl Store {
     }
 }
 
-/// When conversations changed: a conversation without a turn has runs only.
+/// When conversations changed. A conversation without a turn has only runs.
 const CHANGES: &str = "SELECT tenant, session, updated, 0 AS at_work FROM sessions UNION ALL \
      SELECT tenant, session, updated, status IN ('queued', 'running', 'waiting') AS at_work FROM runs";
 
-/// A time that 64 bits cannot hold is far outside any journal.
+/// Saturates: a time that does not fit into 64 bits is far outside any journal.
 fn nanoseconds(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(if at < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
 }

@@ -1,4 +1,4 @@
-//! What erased conversations have cost: figures without a word of them.
+//! Usage totals of erased conversations, without their content.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::breakdown::{TOLD, read};
 use super::usage::TELL;
 use crate::run::{TenantId, Usage};
 
-/// A quarter of an hour, in nanoseconds.
+/// A quarter of an hour in nanoseconds, the resolution of the totals.
 const QUARTER: i64 = 900_000_000_000;
 
-/// Keeps the figures of what is about to be erased: of the streams of tenant ?1 that `which` finds by its
-/// name ?2.
+/// Adds the usage of streams about to be erased to the totals: the streams of tenant `?1` that the SQL
+/// condition `which` selects by the name `?2`.
 pub(super) async fn keep_usage(
     tx: &mut SqliteConnection,
     which: &'static str,

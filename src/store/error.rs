@@ -1,10 +1,10 @@
-//! Why something could not be stored or read.
+//! Errors of the store.
 
 use std::path::Path;
 
 use crate::run::Fault;
 
-/// An error of the store: a stable code, and words that name what, where and what to do.
+/// An error of the store: a stable code, and a message that says what failed, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -12,38 +12,39 @@ pub struct Error {
     message: String,
 }
 
-/// The closed set of reasons.
+/// The closed set of error codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// There is nothing stored yet.
+    /// Nothing is stored yet.
     Absent,
-    /// A record that cannot be stored as it is: a bug of its writer.
+    /// A record that cannot be stored: a bug of the caller.
     BadRecord,
-    /// Too much waits to be written.
+    /// Too many events wait to be written.
     Busy,
-    /// Another writer has been at this stream: an older epoch, or not the next number.
+    /// Another writer has written to this stream: the epoch is too old, or the sequence number is not the
+    /// next one.
     Conflict,
-    /// Another run was accepted under the request's idempotency key.
+    /// Another run was accepted with the request's idempotency key.
     Duplicate,
-    /// The file is damaged or no database.
+    /// The file is damaged or not a database.
     Corrupt,
-    /// Anything else that the database said.
+    /// Any other database error.
     Failed,
     /// The file belongs to another program.
     Foreign,
     /// No space is left.
     Full,
-    /// A number is missing from a stream.
+    /// A sequence number is missing from a stream.
     Gap,
     /// Another process owns the data directory.
     InUse,
     /// The disk or the file system failed.
     Io,
-    /// Somebody else kept the database locked for too long.
+    /// Another connection or process kept the database locked for too long.
     Locked,
-    /// A newer program made the file.
+    /// A newer version of this program wrote the file.
     NewerSchema,
-    /// A program that only looks cannot bring the file up to date.
+    /// The file must be migrated, which this connection may not do.
     OlderSchema,
     /// The directory or the file cannot be written or entered.
     ReadOnly,
@@ -51,11 +52,11 @@ pub enum Code {
     RunBusy,
     /// A scene's `schema.sql` cannot be applied.
     SceneSchema,
-    /// The session still has a run at work.
+    /// The session still has an active run.
     SessionBusy,
     /// The journal was stopped, or its actor died.
     Stopped,
-    /// A stored event cannot be understood.
+    /// A stored event cannot be decoded.
     Unreadable,
 }
 
@@ -89,23 +90,22 @@ impl Code {
 }
 
 impl Error {
-    /// An error with its code and its message.
+    /// An error with this code and message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// Why, from the closed set.
+    /// The code as an enum.
     pub fn kind(&self) -> Code {
         self.code
     }
 
-    /// Whether the same may succeed later, with nothing of it changed: the disk or who else is at it has to
-    /// change.
+    /// Whether an unchanged retry may succeed later, once the disk or another process has changed.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self.code, Code::Full | Code::Io | Code::Locked | Code::ReadOnly)
     }
 
-    /// Whether a stream's events themselves are damaged or beyond this program: no retry reads them.
+    /// Whether a stream's events are damaged or too new for this program, so that no retry can read them.
     pub(crate) fn is_of_the_events(&self) -> bool {
         matches!(self.code, Code::Gap | Code::Unreadable)
     }
@@ -115,7 +115,7 @@ impl Error {
         self.code.as_str()
     }
 
-    /// What `path` and the operating system's error amount to.
+    /// Converts an operating system error about `path`, with a remedy.
     pub(crate) fn io(path: &Path, doing: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         let path = path.display();
@@ -141,7 +141,7 @@ impl Error {
         }
     }
 
-    /// What the database said about the file at `path`, with its remedy.
+    /// Converts a database error about the file at `path`, with a remedy.
     pub(crate) fn database(path: &Path, doing: &str, error: &sqlx::Error) -> Self {
         let (code, remedy) = classify(error);
         Self::new(code, format!("{}: cannot {doing}: {error}; {remedy}", path.display()))
@@ -154,16 +154,19 @@ impl From<Error> for Fault {
     }
 }
 
-/// The code and the remedy for an error of the database, by SQLite's primary result codes.
-/// `SQLITE_IOERR_SHMSIZE`: there is no room for the index of the log.
+/// `SQLITE_IOERR_SHMSIZE`: no disk space for the index of the write-ahead log.
 const SHM_SIZE: u32 = 4874;
 
+/// The code and the remedy of a database error, by SQLite's primary result code.
 fn classify(error: &sqlx::Error) -> (Code, &'static str) {
     let database = match error {
         sqlx::Error::Database(database) => database,
         sqlx::Error::Io(_) => return (Code::Io, "check the disk of the data directory"),
         sqlx::Error::PoolTimedOut => {
-            return (Code::Locked, "every connection stayed in use; try again, or find what holds them");
+            return (
+                Code::Locked,
+                "every connection stayed in use; try again, or find what holds the connections",
+            );
         }
         sqlx::Error::PoolClosed => return (Code::Stopped, "the store was closed"),
         _ => return (Code::Failed, "see the message"),
@@ -178,7 +181,7 @@ fn classify(error: &sqlx::Error) -> (Code, &'static str) {
         10 => (Code::Io, "check the disk of the data directory"),
         11 | 26 => (
             Code::Corrupt,
-            "the file is damaged or no database: restore it from a backup, or move it away to begin with an empty one",
+            "the file is damaged or not a database: restore it from a backup, or move it away to start with an empty one",
         ),
         13 => (Code::Full, "free some space on the disk of the data directory"),
         _ => (Code::Failed, "see the message"),

@@ -1,4 +1,4 @@
-//! Where streams stand: what their writers are checked against.
+//! Heads of streams: the last sequence number and epoch that appends are checked against.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,10 +10,10 @@ use super::plans::PlanHead;
 use super::record::{Row, Stream, status_named};
 use crate::run::{RunStatus, SessionId, TenantId};
 
-/// Most streams that are remembered.
+/// Maximum number of cached stream heads.
 const MAX_REMEMBERED: usize = 16_384;
 
-/// Where a stream stands, and its row in the lists.
+/// The head of a stream, with its row in the lists.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub(super) tenant: TenantId,
@@ -25,25 +25,25 @@ pub(super) struct Head {
     pub(super) status: RunStatus,
     pub(super) request: String,
     pub(super) turns: i64,
-    /// Where the run's plan stands.
+    /// The state of the run's plan.
     pub(super) plan: Option<PlanHead>,
-    /// Whether anything was ever put to a person in the run.
+    /// Whether any approval was ever requested in the run.
     pub(super) asked: bool,
 }
 
-/// Streams that were written lately. The writer is the only one that changes them, so it need not read
+/// The heads of recently written streams. Only the journal writer changes streams, so it need not reread
 /// what it has just written.
 #[derive(Debug, Default)]
 pub(super) struct Heads(HashMap<Stream, Head>);
 
 impl Heads {
-    /// Forgets all of them.
+    /// Removes all cached heads.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The heads of the streams of `groups`: those that are remembered, and none of a stream that begins
-    /// there. Beside them, what has to be read.
+    /// Looks up the streams of `groups`: returns the cached heads, and the streams whose heads must be read.
+    /// A stream that starts in `groups` is in neither.
     pub(super) fn of<'g>(
         &self,
         groups: &'g [Vec<Row>],
@@ -64,7 +64,8 @@ impl Heads {
         (known, unknown)
     }
 
-    /// Remembers where a stream stands by what is on disk now. A run that has ended is not written again.
+    /// Caches the head of a stream as it is on disk now. The head of an ended run is dropped, since such a
+    /// run is rarely written again.
     pub(super) fn remember(&mut self, stream: &Stream, mut head: Head) {
         if matches!(stream, Stream::Run(_)) && head.status.is_terminal() {
             self.0.remove(stream);
@@ -80,7 +81,7 @@ impl Heads {
     }
 }
 
-/// The head after `rows`, if they fit behind `head`.
+/// The head after `rows`, if they are valid continuations of `head`.
 pub(super) fn advance(head: Option<&Head>, rows: &[&Row]) -> Result<Head, Error> {
     let mut now: Option<Head> = head.cloned();
     for row in rows {
@@ -111,12 +112,12 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
     }
     if row.epoch < head.epoch {
         return Err(conflict(format!(
-            "the writer is of epoch {}, but epoch {} has taken over",
+            "the writer has epoch {}, but epoch {} has taken over",
             row.epoch, head.epoch
         )));
     }
     if row.seq != head.last_seq + 1 {
-        return Err(conflict(format!("the next number is {}", head.last_seq + 1)));
+        return Err(conflict(format!("the next sequence number is {}", head.last_seq + 1)));
     }
     head.last_seq = row.seq;
     head.epoch = row.epoch;
@@ -133,7 +134,7 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
     Ok(head)
 }
 
-/// Where `streams` stand; those that do not exist yet are absent.
+/// Reads the heads of `streams`; a stream that does not exist yet is absent from the result.
 pub(super) async fn read<'g>(
     connection: &mut SqliteConnection,
     streams: impl IntoIterator<Item = &'g Stream>,
@@ -149,7 +150,7 @@ pub(super) async fn read<'g>(
         }
     }
     let rows = sqlx::query(
-        // CROSS: one look into the list for each that is given, never the other way round.
+        // CROSS JOIN forces one list lookup per given session, never the other way round.
         "SELECT runs.run, tenant, session, last_seq, epoch, created, runs.updated AS updated, \
          runs.status AS status, request, 0 AS turns, plans.status AS plan, version, only_wanted, \
          EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS asked \

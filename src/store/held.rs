@@ -1,27 +1,27 @@
-//! Keys that something lasting holds on to, such as an open stream: it is told when they are revoked.
+//! Holds on API keys by long-lived users such as open streams, which are notified on revocation.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// The keys that are held, by their ids. Clones share them.
+/// The held keys by id. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeldKeys(Arc<Mutex<HashMap<String, Weak<CancellationToken>>>>);
 
-/// A key that is held until this is dropped.
+/// A hold on a key, until it is dropped.
 #[derive(Debug, Clone)]
 pub struct Held(Arc<CancellationToken>);
 
 impl Held {
-    /// Ends when the key opens nothing any more.
+    /// Completes when the key is no longer valid.
     pub fn revoked(&self) -> WaitForCancellationFutureOwned {
         self.0.as_ref().clone().cancelled_owned()
     }
 }
 
 impl HeldKeys {
-    /// Holds on to the key with this id.
+    /// Holds the key with this id.
     pub(super) fn hold(&self, id: &str) -> Held {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = keys.get(id).and_then(Weak::upgrade).filter(|token| !token.is_cancelled());
@@ -33,14 +33,14 @@ impl HeldKeys {
         Held(token)
     }
 
-    /// The ids of all that are held now.
+    /// The ids of all keys held now.
     pub(super) fn ids(&self) -> Vec<String> {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|_, token| token.strong_count() > 0);
         keys.keys().cloned().collect()
     }
 
-    /// Tells whoever holds one of these that it opens nothing any more.
+    /// Notifies the holders of these keys that they are no longer valid.
     pub(super) fn revoke<'i>(&self, ids: impl IntoIterator<Item = &'i String>) {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for token in ids.into_iter().filter_map(|id| keys.remove(id)?.upgrade()) {

@@ -1,4 +1,4 @@
-//! Keys as a server looks them up: with every request, so what was found is remembered for a moment.
+//! API key lookup for a server, which happens on every request: results are cached for a moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,19 @@ use super::error::Error;
 use super::held::{Held, HeldKeys};
 use super::keys::ApiKey;
 
-/// How long what was found is believed: a revoked key opens nothing a second later.
+/// How long lookups are cached: a revoked key is rejected at most a second later.
 const LIFE: Duration = Duration::from_secs(1);
-/// How often the keys that something lasting holds on to are looked at again: another process may have
-/// revoked one.
+/// How often held keys are checked again, since another process may have revoked one.
 const LOOK: Duration = Duration::from_millis(500);
-/// Most texts of which the outcome is remembered; wrong ones count, too.
+/// Maximum number of cached lookups, including failed ones.
 const MAX_REMEMBERED: u64 = 10_000;
 
-/// The keys of a store. Clones share what they remember.
+/// The keys of a store. Clones share the cache.
 #[derive(Clone)]
 pub struct KeyRing {
     store: Store,
-    /// By SHA-256 of the presented text: what is no key may be a secret of something else, and is not
-    /// kept in memory.
+    /// Keyed by the SHA-256 of the presented text: an invalid key may be a secret of another system and is
+    /// not kept in memory.
     found: Cache<[u8; 32], Option<Arc<ApiKey>>>,
     any: Cache<(), bool>,
     held: HeldKeys,
@@ -38,7 +37,7 @@ impl fmt::Debug for KeyRing {
 }
 
 impl KeyRing {
-    /// The keys in `store`, remembered for at most a second.
+    /// The keys in `store`, cached for at most a second.
     pub fn new(store: Store) -> Self {
         Self::with_life(store, LIFE)
     }
@@ -52,35 +51,35 @@ impl KeyRing {
         }
     }
 
-    /// As [`Store::has_keys`].
+    /// Like [`Store::has_keys`], cached.
     ///
     /// # Errors
-    /// Those of the database; they are not remembered.
+    /// Database errors; they are not cached.
     pub async fn any(&self) -> Result<bool, Error> {
         self.any.try_get_with((), self.store.has_keys()).await.map_err(|error| error.as_ref().clone())
     }
 
-    /// As [`Store::find_key`]; equal lookups at the same time are made once.
+    /// Like [`Store::find_key`], cached. Concurrent equal lookups share one query.
     ///
     /// # Errors
-    /// Those of the database; they are not remembered.
+    /// Database errors; they are not cached.
     pub async fn find(&self, presented: &str) -> Result<Option<Arc<ApiKey>>, Error> {
         let digest: [u8; 32] = Sha256::digest(presented.as_bytes()).into();
         let look = async { Ok::<_, Error>(self.store.find_key(presented).await?.map(Arc::new)) };
         self.found.try_get_with(digest, look).await.map_err(|error: Arc<Error>| error.as_ref().clone())
     }
 
-    /// Holds on to a key: whoever does is told when it is revoked, as long as [`KeyRing::watch`] runs.
+    /// Holds a key: the hold ends when the key is revoked, as long as [`KeyRing::watch_revocations`] runs.
     pub fn hold(&self, key: &ApiKey) -> Held {
         self.held.hold(&key.id)
     }
 
-    /// Tells whoever holds a key that it was revoked: at once where that was done through this store,
-    /// within a second where another process did it. It never ends.
+    /// Ends the holds of revoked keys: at once if the key was revoked through this store, within a second if
+    /// another process revoked it. Never returns.
     pub async fn watch(self) {
         let mut changed = self.store.key_changes();
         loop {
-            // The sender lives as long as the store, which is held here.
+            // The sender cannot be dropped: it lives as long as the store, which is held here.
             if let Ok(Ok(())) = tokio::time::timeout(LOOK, changed.changed()).await {
                 self.found.invalidate_all();
             }
@@ -91,12 +90,12 @@ impl KeyRing {
             match self.store.valid_keys(&ids).await {
                 Ok(valid) if ids.iter().all(|id| valid.contains(id)) => {}
                 Ok(valid) => {
-                    // Before its streams end: who sees one end is let in no more.
+                    // Invalidate first: a client that sees its stream end must no longer be authenticated.
                     self.found.invalidate_all();
                     self.held.revoke(ids.iter().filter(|id| !valid.contains(*id)));
                 }
-                // It is asked again in a moment.
-                Err(error) => tracing::debug!(%error, "the keys of open streams could not be looked at"),
+                // The next round checks again.
+                Err(error) => tracing::debug!(%error, "the keys of open streams could not be checked"),
             }
         }
     }
@@ -115,7 +114,7 @@ mod tests {
         let ring = KeyRing::with_life(store.clone(), Duration::from_secs(3600));
         assert_eq!(ring.find("psk_nonsense").await.unwrap(), None);
         assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));
-        // Nothing is asked of the store any more.
+        // The store is closed, so only cached lookups can succeed.
         store.close().await;
         assert_eq!(ring.find("psk_nonsense").await.unwrap(), None);
         assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));

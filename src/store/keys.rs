@@ -1,4 +1,4 @@
-//! API keys: made, listed, revoked and looked up. Of a key only a hash is kept.
+//! API keys: creation, listing, revocation and lookup. Only a hash of each key is stored.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,72 +19,72 @@ use super::error::{Code, Error};
 use crate::access::Role;
 use crate::run::TenantId;
 
-/// What every key begins with, so that it is known for one wherever it turns up.
+/// The prefix of every key, so that leaked keys are recognisable.
 const PREFIX: &str = "psk_";
-/// Random bytes of an id: so many that ids do not meet.
+/// Random bytes of an id: enough to avoid collisions.
 const ID_BYTES: usize = 8;
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 32;
-/// Most characters of a user's name and of a label.
+/// Maximum length of a user name and of a label, in characters.
 const MAX_TEXT: usize = 128;
 
-/// A key, without its secret.
+/// An API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApiKey {
-    /// Its name: 16 characters from `0-9 a-f`. It is part of the key and no secret.
+    /// The id: 16 characters from `0-9 a-f`. It is part of the key's text but not secret.
     pub id: String,
-    /// Who pays for what is asked with it.
+    /// The tenant charged for requests with this key.
     pub tenant: TenantId,
-    /// Who asks with it: tools act for this user.
+    /// The user of the key: tools act on behalf of this user.
     pub user: String,
-    /// What it is for, in its maker's words; may be empty.
+    /// A free-text description; may be empty.
     pub label: String,
-    /// Whether it may not approve what its own user has asked for.
+    /// Whether it is forbidden to approve its own user's requests.
     pub no_own_approval: bool,
-    /// What it may do.
+    /// The role, which defines what the key may do.
     pub role: Role,
-    /// Whether it was made before there were roles, and nobody has set its role since.
+    /// Whether it was created before roles existed and its role has not been set since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub role_migrated: bool,
-    /// From when on it opens nothing any more; never where absent.
+    /// When it expires; never if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
-    /// When it was revoked; such a key opens nothing any more.
+    /// When it was revoked, if it was. A revoked key is invalid.
     pub revoked: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// Whether it opens something now.
+    /// Whether it is neither revoked nor expired.
     fn is_valid(&self) -> bool {
         self.revoked.is_none() && !self.is_expired(Timestamp::now())
     }
 
-    /// Whether it has expired.
+    /// Whether it has expired at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
 }
 
-/// What a key may do, and until when.
+/// The permissions of a new key, and its expiry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyRules {
-    /// It may not approve what its own user has asked for, with whichever key. To refuse and to stop it is
-    /// allowed.
+    /// Forbids approving requests of the key's own user, whichever key they were made with. Refusing and
+    /// cancelling them stay allowed.
     pub no_own_approval: bool,
-    /// What it may do.
+    /// The role, which defines what the key may do.
     pub role: Role,
-    /// From when on it opens nothing any more.
+    /// When it expires; never if absent.
     pub expires: Option<Timestamp>,
 }
 
-/// A whole key, `psk_<id>_<secret>`, as its user sends it. It is known only when it is made; no `Debug`
-/// shows it.
+/// The full text of a key, `psk_<id>_<secret>`, as clients send it. It is known only at creation, and
+/// `Debug` does not show it.
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// The key's text, for the one who is to use it.
+    /// The key's text, to hand to its user.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -97,13 +97,13 @@ impl fmt::Debug for Secret {
 }
 
 impl Store {
-    /// Makes a key for `user` of `tenant`. The secret is in what is returned and nowhere else: the
-    /// database holds its SHA-256. A plain hash is right here, other than for a password: the secret
-    /// has 256 random bits, so there is nothing to guess that salting or slowing down would protect.
+    /// Creates a key for `user` of `tenant`. Only the return value holds the secret: the database stores its
+    /// SHA-256. Unlike a password, the secret has 256 random bits and cannot be guessed, so a plain hash
+    /// without salt or key stretching is enough.
     ///
     /// # Errors
-    /// `store.bad_record` where the user's name (1 to 128 printable characters) or the label (at most
-    /// 128) does not fit, `store.read_only`, and those of the database.
+    /// `store.bad_record` if the user name (1 to 128 printable characters) or the label (at most 128) is
+    /// invalid, `store.read_only`, and database errors.
     pub async fn create_key(
         &self,
         tenant: &TenantId,
@@ -113,10 +113,10 @@ impl Store {
         self.create_key_with(tenant, user, label, KeyRules::default()).await
     }
 
-    /// The same for a key that may not do everything that its user may.
+    /// Like [`Store::create_key`], with a role, restrictions and an expiry.
     ///
     /// # Errors
-    /// As [`Store::create_key`].
+    /// Those of [`Store::create_key`].
     pub async fn create_key_with(
         &self,
         tenant: &TenantId,
@@ -165,10 +165,10 @@ impl Store {
         Ok((key, Secret(SecretString::from(whole))))
     }
 
-    /// The keys of a tenant, or of all, revoked ones included, the oldest first.
+    /// The keys of one tenant or of all tenants, including revoked ones, oldest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKey>, Error> {
         let failed = |e| Error::database(self.path(), "read the keys", &e);
         let rows = sqlx::query(
@@ -182,11 +182,11 @@ impl Store {
         rows.iter().map(key_row).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Revokes a key for good. A server follows within a second. Returns whether there is such a key;
-    /// one that was revoked before stays as it was.
+    /// Revokes a key permanently. A running server applies it within a second. Returns whether the key
+    /// exists; revoking it again changes nothing.
     ///
     /// # Errors
-    /// `store.read_only`, and those of the database.
+    /// `store.read_only`, and database errors.
     pub async fn revoke_key(&self, id: &str) -> Result<bool, Error> {
         let failed = |e| Error::database(self.path(), "revoke the key", &e);
         let mut writing = self.writer("revoke the key").await?;
@@ -201,17 +201,17 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Changes whenever a key is revoked through this store; what other processes do is not seen here.
+    /// Changes whenever a key is revoked through this store, but not when another process revokes one.
     pub(super) fn key_changes(&self) -> watch::Receiver<u64> {
         self.inner.key_changes.subscribe()
     }
 
-    /// Those of the keys with these ids that still open something.
+    /// The subset of these key ids that are still valid.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub(super) async fn valid_keys(&self, ids: &[String]) -> Result<HashSet<String>, Error> {
-        let failed = |e| Error::database(self.path(), "look keys up", &e);
+        let failed = |e| Error::database(self.path(), "look up keys", &e);
         let rows = sqlx::query(
             "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires \
              FROM api_keys \
@@ -225,10 +225,10 @@ impl Store {
         Ok(keys.into_iter().filter(ApiKey::is_valid).map(|key| key.id).collect())
     }
 
-    /// Gives a key another role. A server follows within a second. Returns whether there is such a key.
+    /// Sets the role of a key. A running server applies it within a second. Returns whether the key exists.
     ///
     /// # Errors
-    /// `store.read_only`, and those of the database.
+    /// `store.read_only`, and database errors.
     pub async fn set_role(&self, id: &str, role: Role) -> Result<bool, Error> {
         let failed = |e| Error::database(self.path(), "set the role of the key", &e);
         let mut writing = self.writer("set the role of the key").await?;
@@ -241,17 +241,17 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// The key whose text was `presented`; `None` for whatever is no valid key: another format, an
-    /// unknown id, a wrong secret, a revoked key. All of these are told apart neither by the answer
-    /// nor by the way to it: there is one lookup and one comparison, in constant time, for each.
+    /// The key whose text is `presented`; `None` for a wrong format, an unknown id, a wrong secret or a
+    /// revoked key. These cases are indistinguishable by result and by timing: each does one lookup and one
+    /// constant-time comparison.
     ///
-    /// A key that has expired is found: the caller asks [`ApiKey::is_expired`].
+    /// An expired key is found: the caller must check [`ApiKey::is_expired`].
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn find_key(&self, presented: &str) -> Result<Option<ApiKey>, Error> {
-        let failed = |e| Error::database(self.path(), "look a key up", &e);
-        // What has another format is looked up under the empty id, which no key has.
+        let failed = |e| Error::database(self.path(), "look up a key", &e);
+        // A text of another format is looked up under the empty id, which no key has.
         let (id, secret) = parts(presented).unwrap_or_default();
         let given = hash(secret);
         let row = sqlx::query(
@@ -270,14 +270,14 @@ impl Store {
             None => (None, vec![0; given.len()]),
         };
         let same = bool::from(stored.ct_eq(&given));
-        // Whose key has expired is told so.
+        // An expired key is returned, so that the client learns that it has expired.
         Ok(key.filter(|key| same && key.revoked.is_none()))
     }
 
-    /// Whether a key was ever made, revoked ones included.
+    /// Whether a key was ever created, including revoked ones.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn has_keys(&self) -> Result<bool, Error> {
         sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM api_keys)")
             .fetch_one(self.pool())
@@ -286,7 +286,7 @@ impl Store {
     }
 }
 
-/// The id and the secret of a text that has a key's format.
+/// Splits a text in the format of a key into id and secret.
 fn parts(presented: &str) -> Option<(&str, &str)> {
     let (id, secret) = presented.strip_prefix(PREFIX)?.split_once('_')?;
     let fits = |text: &str, bytes: usize| {
@@ -299,11 +299,11 @@ fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// From the operating system, whose randomness is fit for secrets.
+/// Random bytes from the operating system, suitable for secrets.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).map_err(|e| {
-        Error::new(Code::Failed, format!("no key can be made: the system gives no random bytes: {e}"))
+        Error::new(Code::Failed, format!("no key can be created: the system provides no random bytes: {e}"))
     })?;
     Ok(bytes)
 }
@@ -336,8 +336,8 @@ fn key_row(row: &SqliteRow) -> Result<ApiKey, sqlx::Error> {
         user: row.try_get("user")?,
         label: row.try_get("label")?,
         no_own_approval: row.try_get("no_own_approval")?,
-        // A role that this program does not know is one that may the least.
-        role: Role::named(row.try_get("role")?).unwrap_or_default(),
+        // An unknown role falls back to the one with the fewest permissions.
+        role: Role::from_name(row.try_get("role")?).unwrap_or_default(),
         role_migrated: row.try_get("role_migrated")?,
         expires: row.try_get::<Option<i64>, _>("expires")?.map(time).transpose()?,
         created: time(row.try_get("created")?)?,
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(store.find_key(secret.expose()).await.unwrap(), None);
         let first = store.keys(None).await.unwrap();
         assert!(first[0].revoked.is_some());
-        // Once more changes nothing, not even the time.
+        // Revoking again changes nothing, not even the time.
         assert!(store.revoke_key(&key.id).await.unwrap());
         assert_eq!(store.keys(Some(&tenant())).await.unwrap(), first);
         assert!(store.has_keys().await.unwrap());

@@ -1,4 +1,4 @@
-//! Whether a data directory can be used, found out by somebody who only looks.
+//! Read-only inspection of a data directory: whether it can be used.
 
 use std::path::Path;
 
@@ -8,39 +8,38 @@ use sqlx::{Connection as _, SqliteConnection};
 use super::error::{Code, Error};
 use super::{FILE, PATIENCE, dir, schema};
 
-/// Largest file that is read as a whole in search of damage, in bytes.
+/// Largest file that is fully checked for damage, in bytes.
 const MAX_READ: u64 = 256 * 1024 * 1024;
 
-/// How a data directory stands that can be used.
+/// The report on a usable data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// Who owns it just now, in words: `process 12, since …`.
+    /// The current owner as text: `process 12, since …`.
     pub owner: Option<String>,
-    /// What it holds.
+    /// What the directory contains.
     pub holds: Holds,
     /// The schema version that this program needs.
     pub needed: usize,
-    /// Keys that open something and were made before there were roles, whose role nobody has set since.
+    /// Number of valid keys that were created before roles existed and whose role has not been set since.
     pub migrated_keys: u64,
 }
 
-/// What a data directory holds.
+/// The contents of a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// Nothing yet: it is made on first use.
+    /// Nothing yet: the database is created on first use.
     Nothing,
-    /// A database of this schema version, which is not newer than the program. One that is older is brought
-    /// up to date by whoever owns it next.
+    /// A database with this schema version, at most the program's own. The next owner migrates an older one.
     Schema(usize),
 }
 
-/// Looks at the data directory at `path`. Nothing of it is made, changed or locked, and what another process
-/// does with it is not disturbed; beside a log that a killed process left, SQLite keeps an index of its own. A
-/// database that nobody owns is searched for damage, unless it is large.
+/// Inspects the data directory at `path` without creating, changing or locking anything and without
+/// disturbing another process. If a killed process left a log, SQLite creates an index file beside it. A
+/// database without an owner is checked for damage, unless it is large.
 ///
 /// # Errors
-/// Why [`super::DataDir::open`] or [`super::Store::open`] would refuse it: `store.newer_schema`,
-/// `store.foreign`, `store.corrupt`, `store.read_only`, `store.io`.
+/// The error with which [`super::DataDir::open`] or [`super::Store::open`] would refuse it:
+/// `store.newer_schema`, `store.foreign`, `store.corrupt`, `store.read_only`, `store.io`.
 pub async fn look(path: &Path) -> Result<Standing, Error> {
     let needed = schema::MIGRATIONS.len();
     if !dir::is_there(path)? {
@@ -55,12 +54,12 @@ pub async fn look(path: &Path) -> Result<Standing, Error> {
         }
         Err(error) => return Err(Error::io(&file, "open the database", &error)),
     };
-    // What a process that was killed, or is at work, has not yet written back into the one file.
+    // Changes not yet checkpointed by a process that was killed or is running.
     let apart = path.join(format!("{FILE}-wal")).metadata().is_ok_and(|wal| wal.len() > 0);
     let options = SqliteConnectOptions::new()
         .filename(&file)
         .read_only(true)
-        // Otherwise files would be made beside it, only for looking.
+        // Otherwise SQLite would create files beside the database.
         .immutable(owner.is_none() && !apart)
         .busy_timeout(PATIENCE);
     let failed = |error| Error::database(&file, "read the database", &error);
@@ -74,7 +73,7 @@ pub async fn look(path: &Path) -> Result<Standing, Error> {
         (Ok(version), Ok(())) => count_migrated(&mut connection, *version).await,
         _ => Ok(0),
     };
-    // Nothing was written that could get lost.
+    // Nothing was written, so a failed close loses nothing.
     let _ = connection.close().await;
     let version = version?;
     sound?;
@@ -82,11 +81,12 @@ pub async fn look(path: &Path) -> Result<Standing, Error> {
     Ok(Standing { owner, holds: Holds::Schema(version), needed, migrated_keys })
 }
 
-/// The schema version that brought keys, and the one that gave them roles.
+/// The schema version that added keys.
 const KEYS: usize = 2;
+/// The schema version that added roles to keys.
 const ROLES: usize = 9;
 
-/// Keys from before there were roles; where the file is older than those, all of its keys.
+/// The number of keys created before roles existed: all keys, if the schema has no roles yet.
 async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Result<u64, sqlx::Error> {
     let sql = match version {
         ROLES.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL AND role_migrated",
@@ -97,7 +97,7 @@ async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Re
     Ok(u64::try_from(count).unwrap_or_default())
 }
 
-/// Whether SQLite finds nothing wrong with the file.
+/// Runs SQLite's integrity check.
 async fn is_sound(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
     let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
         .fetch_one(connection)
@@ -108,7 +108,7 @@ async fn is_sound(connection: &mut SqliteConnection, file: &Path) -> Result<(), 
     }
     let first = said.lines().find(|line| !line.starts_with("***")).unwrap_or(&said);
     let what = format!(
-        "{}: the database is damaged: {first}; restore it from a backup, or move it away to begin with an empty one",
+        "{}: the database is damaged: {first}; restore it from a backup, or move it away to start with an empty one",
         file.display()
     );
     Err(Error::new(Code::Corrupt, what))
@@ -122,17 +122,17 @@ mod tests {
     use super::super::{DataDir, Store};
     use super::*;
 
-    /// The files of a directory, with what is in them.
+    /// The files of a directory with their contents.
     fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
     }
 
-    /// Looks, and holds every file to be what it was.
+    /// Inspects, and asserts that no file has changed.
     async fn looked(dir: &Path) -> Result<Standing, Error> {
         let before = files(dir);
         let standing = look(dir).await;
-        assert!(files(dir) == before, "looking changes nothing");
+        assert!(files(dir) == before, "inspection changes nothing");
         standing
     }
 
@@ -145,7 +145,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
         assert_eq!(look(&dir).await.unwrap().holds, Holds::Nothing);
-        assert!(!tmp.path().join("a").exists(), "nothing is made");
+        assert!(!tmp.path().join("a").exists(), "nothing is created");
         let store = open(&dir).await;
         store.create_key(&tenant(), "u", "").await.unwrap();
         let owned = look(&dir).await.unwrap();
@@ -162,7 +162,7 @@ mod tests {
         let copy = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         store.create_key(&tenant(), "u", "").await.unwrap();
-        // As a kill would leave it: the schema itself may stand in the log alone.
+        // As after a kill: even the schema may be only in the log.
         for name in [FILE, "proscenium.db-wal"] {
             std::fs::copy(tmp.path().join(name), copy.path().join(name)).unwrap();
         }

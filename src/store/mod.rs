@@ -1,8 +1,8 @@
-//! The store: one SQLite file under the data directory with the journal, the lists kept from it, and
-//! the scenes' own tables.
+//! The store: one SQLite file in the data directory that holds the journal, the lists projected from it,
+//! and the tables of the scenes.
 //!
-//! **Invariant:** the journal is the truth. The lists of runs, plans, approvals and sessions change only in
-//! the transaction that appends the events they are made from.
+//! **Invariant:** the journal is the source of truth. The lists of runs, plans, approvals and sessions
+//! change only in the transaction that appends the events they are projected from.
 
 mod approvals;
 mod asked;
@@ -68,28 +68,28 @@ use unreadable::Unreadable;
 pub(crate) use write::Outcome;
 use writer::{Writer, Writing};
 
-/// The database's name in the data directory.
+/// Name of the database file in the data directory.
 pub const FILE: &str = "proscenium.db";
 
-/// Connections for the scenes' data and for reading. The journal's writer has one of its own, so that
-/// a scene's long transaction never takes its place.
+/// Connections for the scenes' data and for reads. The journal writer has its own connection, which a
+/// scene's long transaction cannot occupy.
 const READERS: u32 = 4;
 
-/// SQLite's way to keep the index of the log in memory and not in a file, for which a full disk has no room.
-/// Then no other process reads beside this one.
+/// The SQLite VFS that keeps the write-ahead log's index in memory instead of in a file, which a full disk
+/// has no room for. Other processes cannot read the database meanwhile.
 const ALONE: &str = "unix-excl";
 
-/// How long a statement waits for another connection's write, and a caller for a free connection.
+/// How long a statement waits for another connection's write, and a caller waits for a free connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An open store. Clones share it; the data directory's lock is given back when it is closed, or else
-/// with the last of them.
+/// An open store. Clones share it. The lock on the data directory is released by [`Store::close`], or
+/// when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
 }
 
-// The fields are dropped in this order: connections first, the lock last.
+// Drop order matters: connections first, the lock last.
 #[derive(Debug)]
 struct Inner {
     pool: SqlitePool,
@@ -97,13 +97,13 @@ struct Inner {
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
     unreadable: Unreadable,
-    /// Counts the keys that were revoked through this store.
+    /// Number of keys revoked through this store.
     key_changes: watch::Sender<u64>,
 }
 
 impl Store {
-    /// Opens the database in a directory that this process owns; makes it on first use and brings an
-    /// older one up to date.
+    /// Opens the database in a directory that this process owns. Creates it on first use and migrates an
+    /// older schema.
     ///
     /// # Errors
     /// `store.newer_schema`, `store.foreign`, `store.corrupt`, `store.read_only`, `store.full`,
@@ -117,7 +117,7 @@ impl Store {
         dir.make_private(FILE)?;
         let (options, writer) = match Self::connected(&path, None, migrations).await {
             Err(error) if error.code() == Code::Full.as_str() => {
-                tracing::error!(code = error.code(), %error, "opened for this process alone until it starts with room");
+                tracing::error!(code = error.code(), %error, "disk full: the database is open for this process only until a restart with free space");
                 Self::connected(&path, Some(ALONE), migrations).await?
             }
             connected => connected?,
@@ -132,7 +132,7 @@ impl Store {
         Self { inner: Arc::new(Inner { pool, writer, path, dir, unreadable, key_changes }) }
     }
 
-    /// The database at `path`, made or brought up to date where need be.
+    /// Connects to the database at `path`, creating or migrating it if needed.
     async fn connected(
         path: &Path,
         vfs: Option<&'static str>,
@@ -156,28 +156,28 @@ impl Store {
         Ok((options, writer))
     }
 
-    /// Opens the database under `path` for looking only, beside the process that owns it or without one.
-    /// Nothing is made and nothing is locked.
+    /// Opens the database under `path` read-only, whether or not another process owns it. Creates nothing and
+    /// takes no lock.
     ///
     /// # Errors
-    /// `store.absent` when nothing is stored there yet, `store.older_schema` when the file has to be
-    /// brought up to date first, and those of [`Store::open`].
+    /// `store.absent` when nothing is stored there yet, `store.older_schema` when the file must be migrated
+    /// first, and those of [`Store::open`].
     pub async fn open_reading(path: &Path) -> Result<Self, Error> {
         let path = path.join(FILE);
         let options = SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
         let pool = pool(READERS).connect_lazy_with(options);
-        let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
+        let remedy = "run a command that writes, such as `proscenium chat`, to migrate it";
         up_to_date(&path, &pool, remedy).await?;
         Ok(Self::over(pool, None, path, None))
     }
 
-    /// Opens the database under `path` for a short change beside the process that owns the directory,
-    /// such as a key that is made while a server is at work. Nothing is locked but for the moment of a
-    /// write, which SQLite sees to; what belongs to the journal is the owner's alone.
+    /// Opens the database under `path` for a short write while another process owns the directory, for
+    /// example to create a key while a server is running. SQLite locks the file only during the write. Only
+    /// the owner may write to the journal.
     ///
     /// # Errors
     /// `store.absent` when nothing is stored there yet, `store.older_schema` when the owner is an older
-    /// program, and those of [`Store::open`].
+    /// version of this program, and those of [`Store::open`].
     pub async fn open_beside(path: &Path) -> Result<Self, Error> {
         let path = path.join(FILE);
         let options = SqliteConnectOptions::new()
@@ -186,15 +186,15 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
         let pool = pool(1).connect_lazy_with(options.clone());
-        let remedy = "stop the process that works with it and try again, which brings it up to date";
+        let remedy = "stop the process that uses it and try again, which migrates it";
         up_to_date(&path, &pool, remedy).await?;
         let writer = Some(Writer::new(options));
         Ok(Self::over(pool, writer, path, None))
     }
 
-    /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one
-    /// and for another connection's write. A transaction that reads before it writes begins with
-    /// `BEGIN IMMEDIATE`.
+    /// The pool for scene data and reads. Callers wait up to ten seconds for a free connection, and
+    /// statements as long for another connection's write. A transaction that reads before it writes must
+    /// begin with `BEGIN IMMEDIATE`.
     pub fn pool(&self) -> &SqlitePool {
         &self.inner.pool
     }
@@ -204,36 +204,35 @@ impl Store {
         &self.inner.path
     }
 
-    /// Closes all connections, which writes everything back into the one file, and gives the data
-    /// directory back, whoever still holds a clone. Stop the journal before. What is used afterwards says
-    /// `store.stopped`.
+    /// Closes all connections, which checkpoints the log into the database file, and releases the data
+    /// directory even if clones remain. Stop the journal first. Later calls fail with `store.stopped`.
     pub async fn close(&self) {
         self.inner.pool.close().await;
         if let Some(writer) = &self.inner.writer {
             writer.close().await;
         }
-        // Nothing can be written any more.
+        // All connections are closed, so nothing can be written any more.
         drop(self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// The connection that writes, for a change beside the journal. What was changed by it, the journal
-    /// reads anew.
+    /// The writing connection, for changes outside the journal. The journal rereads the stream heads
+    /// afterwards.
     async fn writer(&self, doing: &str) -> Result<Writing<'_>, Error> {
         self.journal_writer()?.alone().await.map_err(|e| Error::database(self.path(), doing, &e))
     }
 
-    /// The one connection that writes the journal.
+    /// The only connection that writes to the journal.
     fn journal_writer(&self) -> Result<&Writer, Error> {
         self.inner.writer.as_ref().ok_or_else(|| {
             Error::new(
                 Code::ReadOnly,
-                format!("{}: the database was opened for looking only", self.path().display()),
+                format!("{}: the database was opened read-only", self.path().display()),
             )
         })
     }
 }
 
-/// Looks whether the database is there and of this program's version; nothing is changed.
+/// Checks that the database exists and has this program's schema version. Changes nothing.
 async fn up_to_date(path: &Path, pool: &SqlitePool, remedy: &str) -> Result<(), Error> {
     match path.try_exists() {
         Ok(true) => {}
@@ -257,7 +256,7 @@ async fn up_to_date(path: &Path, pool: &SqlitePool, remedy: &str) -> Result<(), 
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
-    // Connections live as long as the store: SQLite's have nothing to go stale.
+    // Connections live as long as the store: a SQLite connection cannot go stale.
     SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)

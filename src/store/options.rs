@@ -1,23 +1,23 @@
-//! The configuration's section `store`.
+//! The configuration section `store`.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{Review, Wrong};
+use crate::setting::{SettingProblem, SettingsReview};
 
-/// Where things are kept, and how much may wait to be written.
+/// Where data is stored, and how many events may wait to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The data directory: the database, its journal and the lock. Made on first use; relative to the
+    /// The data directory: the database, its journal and the lock. Created on first use; relative to the
     /// working directory.
     pub data_dir: PathBuf,
-    /// Most events that wait to be written; whoever appends more waits for room.
+    /// Maximum number of events waiting to be written; further appends wait for room.
     pub max_pending: usize,
-    /// About how many events go into one commit: appends are added whole until it is reached.
+    /// Approximate number of events per commit: whole appends are added until it is reached.
     pub max_batch: usize,
-    /// Days for which a conversation is kept after its last change; 0 for ever.
+    /// Days to keep a conversation after its last change; 0 keeps it forever.
     pub keep_sessions_days: u32,
 }
 
@@ -28,9 +28,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    /// All problems with these values.
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         if self.data_dir.as_os_str().is_empty() {
             let message = "`store.data_dir` must name a directory";
             review.add("store.data_dir", message, "write a path such as `data`");
@@ -38,6 +38,6 @@ impl Options {
         review.range("store.max_pending", self.max_pending, 1..=1_000_000);
         review.range("store.max_batch", self.max_batch, 1..=100_000);
         review.range("store.keep_sessions_days", self.keep_sessions_days, 0..=36_500);
-        review.end()
+        review.into_problems()
     }
 }

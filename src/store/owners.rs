@@ -1,4 +1,5 @@
-//! Whose runs and conversations are: the user of a run's `run_queued`, and of a conversation's first.
+//! Owners of runs and conversations: the user of a run's `run_queued` event, and of the first run of a
+//! conversation.
 
 use sqlx::sqlite::Sqlite;
 use sqlx::{QueryBuilder, Row as _};
@@ -7,20 +8,20 @@ use super::Store;
 use super::error::Error;
 use crate::run::{RunId, SessionId, TenantId};
 
-/// Which users' things a list shows.
+/// Which users' rows a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of the whole tenant.
+    /// Rows of all users of the tenant.
     #[default]
     Tenant,
-    /// Those of one user.
+    /// Rows of one user.
     User(String),
-    /// The same, and those in whose run something was put to people.
+    /// Rows of one user, and rows of runs in which any approval was requested.
     UserAndPut(String),
 }
 
 impl Scope {
-    /// Adds to a query that only rows of this scope count; `run` is the column with the run's id.
+    /// Adds the condition for this scope to a query; `run` is the column with the run's id.
     pub(super) fn push(&self, query: &mut QueryBuilder<Sqlite>, run: &'static str) {
         let (user, put) = match self {
             Scope::Tenant => return,
@@ -36,20 +37,20 @@ impl Scope {
     }
 }
 
-/// Whose a run is.
+/// The owner of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Who asked for it; empty where nobody can tell.
+    /// The user who requested it; empty if unknown.
     pub user: String,
-    /// Whether something in it was put to people.
+    /// Whether any approval was requested in it.
     pub put: bool,
 }
 
 impl Store {
-    /// Whose a run is; `None` where the tenant has no such run.
+    /// The owner of a run; `None` if the tenant has no such run.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn run_owner(&self, tenant: &TenantId, run: RunId) -> Result<Option<Owner>, Error> {
         let row = sqlx::query(
             "SELECT coalesce((SELECT user FROM plans WHERE plans.run = runs.run), '') AS user, \
@@ -66,10 +67,10 @@ impl Store {
         row.map(read).transpose().map_err(|e| self.listing(&e))
     }
 
-    /// Whose a conversation is; `None` where nothing of it is stored.
+    /// The owner of a conversation; `None` if nothing of it is stored.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn session_owner(
         &self,
         tenant: &TenantId,
@@ -119,7 +120,11 @@ mod tests {
             store.write(&[vec![end]]).await.unwrap();
         }
         assert!(store.erase_run(&tenant(), run_id(1)).await.unwrap());
-        assert_eq!(owner().await.as_deref(), Some("ada"), "it outlives the run that began it");
+        assert_eq!(
+            owner().await.as_deref(),
+            Some("ada"),
+            "ownership outlives the run that started the conversation"
+        );
         assert!(store.erase_run(&tenant(), run_id(2)).await.unwrap());
         assert_eq!(owner().await, None);
     }

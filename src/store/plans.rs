@@ -1,4 +1,4 @@
-//! The list of plans: what becomes of each is kept beside its run's row.
+//! The list of plans: the status of each plan is stored beside its run's row.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -16,40 +16,40 @@ use crate::run::{Event, RunId, SessionId, TenantId};
 /// A plan as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanRow {
-    /// Its public id.
+    /// The public id.
     pub task: TaskId,
-    /// The run that it is of.
+    /// The run it belongs to.
     pub run: RunId,
-    /// Who pays.
+    /// The tenant that is charged.
     pub tenant: TenantId,
-    /// The run's conversation.
+    /// The conversation of the run.
     pub session: SessionId,
-    /// Who asked.
+    /// The user who sent the request.
     pub user: String,
-    /// The first words of the request, on one line.
+    /// The beginning of the request, on one line.
     pub objective: String,
-    /// Where it stands.
+    /// The current status.
     pub status: PlanStatus,
-    /// The version in force; 0 as long as none was made.
+    /// The current version; 0 until a plan is made.
     pub version: u32,
     /// When the request was accepted.
     pub created: Timestamp,
-    /// When its status or version changed last.
+    /// When its status or version last changed.
     pub updated: Timestamp,
 }
 
 /// Which plans to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanFilter {
-    /// Only those that stand so.
+    /// Only those with this status.
     pub status: Option<PlanStatus>,
     /// Only those of this conversation.
     pub session: Option<SessionId>,
-    /// Only those that were asked for then or later.
+    /// Only those requested at this time or later.
     pub since: Option<Timestamp>,
-    /// Only those that were asked for before.
+    /// Only those requested before this time.
     pub until: Option<Timestamp>,
-    /// Only those of these users.
+    /// Only those of the users in this scope.
     pub scope: Scope,
 }
 
@@ -57,10 +57,10 @@ const COLUMNS: &str = "SELECT runs.run, tenant, session, request, created, task,
      plans.status AS plan, plans.updated AS changed";
 
 impl Store {
-    /// A tenant's plans, newest first; of those of one moment, by their runs.
+    /// A tenant's plans, newest first; plans of the same moment are sorted by run id.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn plans(
         &self,
         tenant: &TenantId,
@@ -75,7 +75,7 @@ impl Store {
     /// One plan as lists show it; `None` when the tenant has no such plan.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn plan(&self, tenant: &TenantId, task: TaskId) -> Result<Option<PlanRow>, Error> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" FROM plans JOIN runs USING (run) WHERE task = ").push_bind(task.to_string());
@@ -84,17 +84,16 @@ impl Store {
         row.as_ref().map(plan_row).transpose().map_err(|e| self.listing(&e))
     }
 
-    /// The run whose plan has this public id; `None` when the tenant has none.
+    /// The run of the plan with this public id; `None` when the tenant has none.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Error> {
         Ok(self.plan(tenant, task).await?.map(|plan| plan.run))
     }
 }
 
-/// The query for a list. What has begun to wait or to run and has not ended is looked for among the runs
-/// that have not ended.
+/// The query for a list. Plans with a waiting or executing status are searched only among unfinished runs.
 pub(super) fn listed(tenant: &TenantId, filter: &PlanFilter, page: &Page<TaskId>) -> QueryBuilder<Sqlite> {
     use PlanStatus::{Approved, Executing, PendingApproval};
     let few =
@@ -150,13 +149,13 @@ fn plan_row(row: &SqliteRow) -> Result<PlanRow, sqlx::Error> {
     })
 }
 
-/// The status in the column `plan`.
+/// Reads the status from the column `plan`.
 fn status(row: &SqliteRow) -> Result<PlanStatus, sqlx::Error> {
-    PlanStatus::named(row.try_get("plan")?)
+    PlanStatus::from_name(row.try_get("plan")?)
         .ok_or_else(|| sqlx::Error::Decode("plans.status holds an unknown status".into()))
 }
 
-/// What an event means for its run's plan.
+/// What an event changes in its run's plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PlanChange {
     new: Option<NewPlan>,
@@ -172,7 +171,7 @@ struct NewPlan {
 }
 
 impl PlanChange {
-    /// A pure function of the event.
+    /// Extracts the change from the event. A pure function.
     pub(super) fn of(event: &Event) -> Self {
         let (new, version) = match event {
             Event::RunQueued(queued) => {
@@ -188,20 +187,20 @@ impl PlanChange {
     }
 }
 
-/// Where a run's plan stands.
+/// The current state of a run's plan.
 #[derive(Debug, Clone)]
 pub(super) struct PlanHead {
-    /// As it is to be written first.
+    /// The plan's first row, until it is written.
     new: Option<NewPlan>,
     only_wanted: bool,
     status: PlanStatus,
     version: u32,
-    /// When it changed, where that is not written yet.
+    /// When it changed, if the change is not written yet.
     changed: Option<i64>,
 }
 
 impl PlanHead {
-    /// The plan after an event of its run; none where the run has no request.
+    /// Applies an event of the run. The plan stays `None` until the run has a request.
     pub(super) fn follow(plan: &mut Option<Self>, change: &PlanChange, at: i64) {
         if let Some(new) = &change.new {
             *plan = Some(Self {
@@ -213,15 +212,17 @@ impl PlanHead {
             });
         }
         let Some(plan) = plan else { return };
-        let now =
-            (plan.status.after(change.status, plan.only_wanted), change.version.unwrap_or(plan.version));
+        let now = (
+            plan.status.after_event(change.status, plan.only_wanted),
+            change.version.unwrap_or(plan.version),
+        );
         if now != (plan.status, plan.version) {
             (plan.status, plan.version) = now;
             plan.changed = Some(at);
         }
     }
 
-    /// The plan as the table has it, from the columns `plan`, `version` and `only_wanted`.
+    /// Reads the plan from the columns `plan`, `version` and `only_wanted`.
     pub(super) fn read(row: &SqliteRow) -> Result<Option<Self>, sqlx::Error> {
         if row.try_get::<Option<&str>, _>("plan")?.is_none() {
             return Ok(None);
@@ -230,12 +231,12 @@ impl PlanHead {
         Ok(Some(Self { new: None, only_wanted, status: status(row)?, version, changed: None }))
     }
 
-    /// It is in the table now.
+    /// Marks the plan as written to the table.
     pub(super) fn written(&mut self) {
         (self.new, self.changed) = (None, None);
     }
 
-    /// The row to be written, where anything has changed.
+    /// The row to write, if anything has changed.
     pub(super) fn change(&self, run: &str) -> Option<Written<'_>> {
         let at = self.changed?;
         let (task, user) = self.new.as_ref().map(|new| (new.task.to_string(), new.user.as_str())).unzip();
@@ -244,11 +245,11 @@ impl PlanHead {
     }
 }
 
-/// A row of the list of plans: run, task, user, whether it is only wanted, status, version, when it changed.
-/// Task and user are empty where the row is there.
+/// A row of the list of plans: run, task, user, whether only a plan was requested, status, version, time of
+/// the change. Task and user are empty if the row already exists.
 pub(super) type Written<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
 
-/// Writes such rows.
+/// The statement that writes [`PlanTuple`] rows.
 pub(super) const WRITE: &str = "; \
     INSERT INTO plans (run, task, user, only_wanted, status, version, updated) \
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \

@@ -1,28 +1,28 @@
-//! Who may read what is in a data directory: its user and nobody else.
+//! File permissions of a data directory: only its user may read it.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-/// The files that this program makes there; one that begins so belongs to the database.
+/// Names of the files that this program creates there, besides the database files.
 const OWN: [&str; 4] = ["lock", "server", "server.new", "chat_history"];
 
 fn is_own(name: &str) -> bool {
     OWN.contains(&name) || name.starts_with(super::FILE)
 }
 
-/// What is in a data directory.
+/// This program's files in a data directory.
 struct Content {
     /// The directory itself and the files of this program.
     own: Vec<(PathBuf, Metadata)>,
-    /// Whether other things are there, too: then the directory is not this program's alone.
+    /// Whether the directory holds other files, too, and is not exclusively this program's.
     shared: bool,
 }
 
-/// Nothing where the directory cannot be read.
+/// Lists the files; none if the directory cannot be read.
 fn content(dir: &Path) -> Content {
     let mut content = Content { own: Vec::new(), shared: false };
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        // Of a link, what it is itself.
+        // For a symbolic link, this is the metadata of the link.
         let Ok(metadata) = entry.metadata() else { continue };
         if entry.file_name().to_str().is_some_and(is_own) {
             if metadata.is_file() {
@@ -40,8 +40,8 @@ fn content(dir: &Path) -> Content {
     content
 }
 
-/// What of the data directory at `dir` others than its user may read or write, with the mode of each. A
-/// directory that holds other things, too, is not told of: its files are.
+/// The paths of the data directory at `dir` that other users may access, with their modes. The directory
+/// itself is omitted if it also holds other files.
 #[cfg(unix)]
 pub fn exposed(dir: &Path) -> Vec<(PathBuf, u32)> {
     use std::os::unix::fs::PermissionsExt;
@@ -50,13 +50,13 @@ pub fn exposed(dir: &Path) -> Vec<(PathBuf, u32)> {
     modes.filter(|(_, mode)| mode & 0o077 != 0).collect()
 }
 
-/// Nothing, where there are no modes.
+/// Empty: this platform has no file modes.
 #[cfg(not(unix))]
-pub fn exposed(_: &Path) -> Vec<(PathBuf, u32)> {
+pub fn exposed_files(_: &Path) -> Vec<(PathBuf, u32)> {
     Vec::new()
 }
 
-/// Takes it from everybody but its user. What belongs to another user stays, and `check` tells of it.
+/// Removes the access of other users. Files owned by another user cannot be changed; `check` reports them.
 #[cfg(unix)]
 pub(super) fn mend(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -64,17 +64,17 @@ pub(super) fn mend(dir: &Path) {
         let private = std::fs::Permissions::from_mode(mode & 0o700);
         match std::fs::set_permissions(&path, private) {
             Ok(()) => {
-                tracing::warn!(path = %path.display(), mode = %format!("{mode:o}"), "others could read this; now only its user can")
+                tracing::warn!(path = %path.display(), mode = %format!("{mode:o}"), "removed other users' access to this path")
             }
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "others can read this, and that could not be changed")
+                tracing::warn!(path = %path.display(), %error, "other users can access this path, and the permissions could not be changed")
             }
         }
     }
 }
 
 #[cfg(not(unix))]
-pub(super) fn mend(_: &Path) {}
+pub(super) fn restrict_permissions(_: &Path) {}
 
 #[cfg(test)]
 #[cfg(unix)]
@@ -107,7 +107,7 @@ mod tests {
         let store = open(&dir).await;
         assert_eq!(exposed(&dir), []);
         assert_eq!((mode(&dir), mode(&dir.join(FILE))), (0o700, 0o600));
-        // What SQLite makes beside it, too.
+        // SQLite's auxiliary files, too.
         for name in ["proscenium.db-wal", "proscenium.db-shm", "lock"] {
             assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
         }

@@ -1,4 +1,4 @@
-//! Runs of late that ended with a question, for clients that keep their conversation themselves.
+//! Recent runs that ended with a question, for clients that keep the conversation themselves.
 
 use jiff::Timestamp;
 
@@ -8,15 +8,15 @@ use super::error::Error;
 use super::record::short;
 use crate::run::{RunId, TenantId};
 
-/// Most runs with the same request that are looked at.
+/// Maximum number of runs returned for the same request.
 const MOST: u32 = 50;
 
 impl Store {
-    /// The runs of a tenant that ended with a question to the user at `since` or later and whose request begins
-    /// as this one does, newest first; at most 50.
+    /// The runs of a tenant that ended with a question to the user at `since` or later and whose request has
+    /// the same beginning as `request`: newest first, at most 50.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub(crate) async fn questions(
         &self,
         tenant: &TenantId,
@@ -31,14 +31,14 @@ impl Store {
             .bind(i64::try_from(since.as_nanosecond()).unwrap_or(i64::MAX))
             .bind(i64::from(MOST));
         let found = query.fetch_all(self.pool()).await;
-        let found = found.map_err(|e| Error::database(self.path(), "look for a question", &e))?;
+        let found = found.map_err(|e| Error::database(self.path(), "find runs with a question", &e))?;
         Ok(found.iter().filter_map(|run| run.parse().ok()).collect())
     }
 
-    /// Whether a request of the tenant was accepted at `since` or later that answers the question of `run`.
+    /// Whether the tenant sent a request, accepted at `since` or later, that answers the question of `run`.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub(crate) async fn is_answered(
         &self,
         tenant: &TenantId,
@@ -53,6 +53,6 @@ impl Store {
             .bind(first_id(since).to_string())
             .bind(run.to_string());
         let found = query.fetch_one(self.pool()).await;
-        found.map_err(|e| Error::database(self.path(), "look for the answer to a question", &e))
+        found.map_err(|e| Error::database(self.path(), "find the answer to a question", &e))
     }
 }

@@ -1,5 +1,5 @@
-//! Reading: streams in order and without gaps, and the lists of runs and sessions. Everything is read
-//! for one tenant; what belongs to another looks as if it did not exist.
+//! Reads streams, in order and without gaps, and the lists of runs and sessions. Reads are scoped to one
+//! tenant: data of other tenants looks as if it did not exist.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,51 +13,51 @@ use super::owners::Scope;
 use super::record::{Stream, status_named, status_text};
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
 
-/// Most rows of one page.
+/// Maximum number of rows per page.
 pub const MAX_PAGE: u32 = 500;
 
-/// Streams with more bytes than this are read on a thread of their own.
+/// Streams with at least this many bytes are decoded on a blocking thread.
 const LONG: usize = 256 * 1024;
 
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {
-    /// Its id.
+    /// The id.
     pub run: RunId,
-    /// Who pays.
+    /// The tenant that is charged.
     pub tenant: TenantId,
-    /// Its conversation.
+    /// The conversation it belongs to.
     pub session: SessionId,
-    /// The first words of the request, on one line.
+    /// The beginning of the request, on one line.
     pub request: String,
-    /// Where it stands.
+    /// The current status.
     pub status: RunStatus,
     /// When its first event was appended.
     pub created: Timestamp,
     /// When its last event was appended.
     pub updated: Timestamp,
-    /// How many times it was taken over.
+    /// How many times it was taken over by another process.
     pub epoch: u32,
-    /// The number of its last event.
+    /// The sequence number of its last event.
     pub last_seq: u64,
 }
 
 /// A conversation as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionRow {
-    /// Its id.
+    /// The id.
     pub session: SessionId,
-    /// Who pays.
+    /// The tenant that is charged.
     pub tenant: TenantId,
     /// When its first event was appended.
     pub created: Timestamp,
     /// When its last event was appended.
     pub updated: Timestamp,
-    /// Turns that ended.
+    /// Number of turns that ended.
     pub turns: u64,
-    /// How many times its stream was taken over.
+    /// How many times its stream was taken over by another process.
     pub epoch: u32,
-    /// The number of its last event.
+    /// The sequence number of its last event.
     pub last_seq: u64,
 }
 
@@ -66,18 +66,18 @@ pub struct SessionRow {
 pub struct RunFilter {
     /// Only those of this conversation.
     pub session: Option<SessionId>,
-    /// Only those that stand so.
+    /// Only those with this status.
     pub status: Option<RunStatus>,
-    /// Only those of these users.
+    /// Only those of the users in this scope.
     pub scope: Scope,
 }
 
-/// Which part of a list, newest first.
+/// Which part of a list to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<Id> {
-    /// Most rows, at most [`MAX_PAGE`].
+    /// Maximum number of rows, at most [`MAX_PAGE`].
     pub limit: u32,
-    /// Only rows behind this one: the last of the page before.
+    /// Only rows after this one, the last row of the previous page.
     pub after: Option<Id>,
 }
 
@@ -88,20 +88,20 @@ impl<Id> Default for Page<Id> {
 }
 
 impl Store {
-    /// The events of a run in order; none when the tenant has no such run. What the journal's writer
-    /// has not yet committed is not among them: flush it first where that matters.
+    /// The events of a run in order; none when the tenant has no such run. Events that the journal has not
+    /// committed yet are missing: flush it first if that matters.
     ///
     /// # Errors
-    /// `store.gap` and `store.unreadable` name the run and the event.
+    /// `store.gap` and `store.unreadable`, which name the run and the event.
     pub async fn run_events(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Error> {
         let sql = "SELECT last_seq FROM runs WHERE tenant = ?1 AND run = ?2";
         self.stream(&Stream::Run(run), sql, tenant, &run.to_string()).await
     }
 
-    /// What is left of a run's events, in order, where its stream has a gap: whatever can be read.
+    /// The events of a damaged run that can still be read, in order.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub(crate) async fn run_events_left(&self, run: RunId) -> Result<Vec<Event>, Error> {
         let stream = Stream::Run(run);
         let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
@@ -113,7 +113,7 @@ impl Store {
     /// The events of a conversation's own stream in order; none when the tenant has no such session.
     ///
     /// # Errors
-    /// As [`Store::run_events`].
+    /// Those of [`Store::run_events`].
     pub async fn session_events(
         &self,
         tenant: &TenantId,
@@ -132,7 +132,7 @@ impl Store {
         id: &str,
     ) -> Result<Vec<Envelope<B>>, Error> {
         let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
-        // One transaction: the list's last number and the rows are of the same moment.
+        // One transaction, so that the list's last sequence number and the rows are consistent.
         let mut tx = self.pool().begin().await.map_err(failed)?;
         let last: Option<i64> = sqlx::query_scalar(last)
             .bind(tenant.as_str())
@@ -145,7 +145,7 @@ impl Store {
         drop(tx);
         let read = match rows.iter().map(size).sum::<usize>() {
             0..LONG => envelopes(stream, &rows, last),
-            // Whoever asks has others to serve.
+            // Decoding a long stream must not block the async thread.
             _ => {
                 let stream = stream.clone();
                 let task = tokio::task::spawn_blocking(move || envelopes(&stream, &rows, last));
@@ -160,7 +160,7 @@ impl Store {
     /// One run as lists show it; `None` when the tenant has no such run.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunRow>, Error> {
         let row = sqlx::query("SELECT * FROM runs WHERE tenant = ? AND run = ?")
             .bind(tenant.as_str())
@@ -174,7 +174,7 @@ impl Store {
     /// A tenant's runs, newest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn runs(
         &self,
         tenant: &TenantId,
@@ -192,7 +192,7 @@ impl Store {
         if let Some(after) = page.after {
             query.push(" AND (created, run) < (SELECT created, run FROM runs WHERE tenant = ");
             query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.to_string());
-            // Another user's run is no place in the list, as if it were not there.
+            // Another user's run is not a valid cursor, as if it did not exist.
             filter.scope.push(&mut query, "runs.run");
             query.push(")");
         }
@@ -202,11 +202,11 @@ impl Store {
         rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
     }
 
-    /// The runs of all tenants that have not ended, oldest first: what a server carries on when it
-    /// starts. As many as were accepted and not finished, which the server's queues bound.
+    /// The runs of all tenants that have not ended, oldest first, which a server resumes at startup. Not
+    /// paged: the server's queues bound their number.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, Error> {
         let rows = sqlx::query(
             "SELECT * FROM runs WHERE status IN ('queued', 'running', 'waiting') ORDER BY created, run",
@@ -220,7 +220,7 @@ impl Store {
     /// A conversation's runs that have not ended, oldest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn unfinished_of(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<RunRow>, Error> {
         let rows = sqlx::query(
             "SELECT * FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting') \
@@ -237,7 +237,7 @@ impl Store {
     /// One conversation as lists show it; `None` when the tenant has no such session.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Option<SessionRow>, Error> {
         let row = sqlx::query("SELECT * FROM sessions WHERE tenant = ? AND session = ?")
             .bind(tenant.as_str())
@@ -248,10 +248,10 @@ impl Store {
         row.as_ref().map(session_row).transpose().map_err(|e| self.listing(&e))
     }
 
-    /// How many conversations there are, of all tenants.
+    /// The number of conversations of all tenants.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn count_sessions(&self) -> Result<u64, Error> {
         let failed = |e| Error::database(self.path(), "count the conversations", &e);
         let count: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions")
@@ -261,10 +261,10 @@ impl Store {
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
-    /// A tenant's conversations, the one that changed last first.
+    /// A tenant's conversations, most recently changed first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn sessions(
         &self,
         tenant: &TenantId,
@@ -273,10 +273,10 @@ impl Store {
         self.sessions_of(tenant, None, page).await
     }
 
-    /// The same, of one user where one is named.
+    /// Like [`Store::sessions`], optionally only those of one user.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn sessions_of(
         &self,
         tenant: &TenantId,
@@ -314,12 +314,12 @@ async fn rows(tx: &mut SqliteConnection, stream: &Stream) -> Result<Vec<SqliteRo
     .await
 }
 
-/// Bytes of an event's body.
+/// The size of an event's body in bytes.
 fn size(row: &SqliteRow) -> usize {
     row.try_get::<&str, _>("body").map_or(0, str::len)
 }
 
-/// The rows as events, in order and without gaps up to `last`.
+/// Decodes the rows as events. They must be in order and without gaps up to `last`.
 fn envelopes<B: DeserializeOwned>(
     stream: &Stream,
     rows: &[SqliteRow],
@@ -347,7 +347,8 @@ fn gap(stream: &Stream, seq: u64) -> Error {
     )
 }
 
-/// The row as an envelope. `expected` names the event where the row cannot even tell its number.
+/// Decodes a row as an envelope. `expected` is the sequence number for the error message if the row's own
+/// is unreadable.
 fn envelope<B: DeserializeOwned>(
     stream: &Stream,
     row: &SqliteRow,

@@ -1,4 +1,4 @@
-//! What is appended, and what it means for the lists of runs and sessions.
+//! Records to append, and what they change in the lists of runs and sessions.
 
 use std::sync::Arc;
 
@@ -9,33 +9,38 @@ use super::approvals::ApprovalChange;
 use super::audit::Ruling;
 use super::error::{Code, Error};
 use super::plans::PlanChange;
-use crate::nested;
-use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId, Word};
+use crate::nesting;
+use crate::run::{
+    Envelope, Event, Idempotency, RequestIdentity, RunId, RunStatus, SessionEvent, SessionId, TenantId,
+};
 
-/// Most characters of a request that a list of runs shows.
+/// Maximum number of characters of a request in the list of runs.
 const REQUEST_CHARS: usize = 200;
 
-/// One record to append.
+/// A record to append to the journal.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a conversation's own events are few, and soon written")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a conversation has few events of its own, and they are short-lived in memory"
+)]
 pub enum Record {
-    /// An event of a run; the envelope names the run. It is shared with whoever is told of it.
+    /// An event of a run; the envelope names the run. Shared with the subscribers.
     Run(Arc<Envelope<Event>>),
     /// An event of a session; the envelope names no run.
     Session(Envelope<SessionEvent>),
 }
 
-/// A stream of the journal: within it, numbers count from 1 without gaps.
+/// The id of a journal stream, in which sequence numbers count from 1 without gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stream {
-    /// A run's.
+    /// The stream of a run.
     Run(RunId),
-    /// A session's own.
+    /// The stream of a session's own events.
     Session(TenantId, SessionId),
 }
 
 impl std::fmt::Display for Stream {
-    /// As in the table's column `stream`. Ids hold no `/`, so two sessions never share a stream.
+    /// Formats as in the column `stream`. Ids contain no `/`, so two sessions never share a stream.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Stream::Run(run) => write!(f, "run:{run}"),
@@ -44,7 +49,7 @@ impl std::fmt::Display for Stream {
     }
 }
 
-/// A record ready to be written: its body is text, its numbers are the database's.
+/// A record in the form the database stores: the body as JSON text, integers and nanoseconds as `i64`.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) stream: Stream,
@@ -58,40 +63,41 @@ pub(crate) struct Row {
     pub(crate) change: Change,
 }
 
-/// What an event changes in its row of the lists. A pure function of the event.
+/// What an event changes in the lists. A pure function of the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// What becomes of the run's status.
+    /// The change of the run's status.
     pub(crate) status: Option<Standing>,
-    /// The first words of the request.
+    /// The excerpt of the request.
     pub(crate) request: Option<String>,
-    /// Turns that ended.
+    /// Number of turns that ended.
     pub(crate) turns: u32,
-    /// The name of the request that began the run or decided about it, which is to be this run's alone.
+    /// The idempotency key of the request that started the run or decided about it; it may belong to no
+    /// other run.
     pub(crate) idempotency: Option<Idempotency>,
-    /// Whose that name is; empty where there is none.
+    /// The user of that key; empty if there is none.
     pub(crate) by: String,
-    /// What was asked by a request that decided about the run and has no name.
+    /// The fingerprint of a request without idempotency key that decided about the run.
     pub(crate) asked: Option<String>,
-    /// What it means for the run's plan.
+    /// The change of the run's plan.
     pub(crate) plan: PlanChange,
-    /// What it means for what is put to people.
+    /// The change of the run's approvals.
     pub(crate) approval: Option<ApprovalChange>,
-    /// What a person has decided by it.
+    /// The human decision that the event records.
     pub(crate) ruling: Option<Ruling>,
 }
 
-/// What an event means for a run's status.
+/// What an event changes in a run's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It stands there now.
+    /// Sets the status.
     Is(RunStatus),
-    /// Where it waited, it is at work again.
+    /// Sets a waiting run to running; any other status stays.
     GoesOn,
 }
 
 impl Standing {
-    /// The status after it.
+    /// The status after the change.
     pub(super) fn after(self, now: RunStatus) -> RunStatus {
         match self {
             Standing::Is(status) => status,
@@ -102,7 +108,7 @@ impl Standing {
 }
 
 impl Row {
-    /// Whether the row is the first of a run: a request that is not accepted before it is stored.
+    /// Whether the row is the first of a run, whose request counts as accepted only once it is stored.
     pub(crate) fn begins_a_run(&self) -> bool {
         self.seq == 1 && matches!(self.stream, Stream::Run(_))
     }
@@ -141,7 +147,7 @@ impl Record {
     }
 }
 
-/// The row of an event that can be read back: any other is refused.
+/// Builds the row of an event. Refuses an event that could not be read back.
 fn row<B>(stream: Stream, envelope: &Envelope<B>, change: Change) -> Result<Row, Error>
 where
     B: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
@@ -149,16 +155,16 @@ where
     let bad = |what: String| Error::new(Code::BadRecord, format!("{stream}, seq {}: {what}", envelope.seq));
     let body = serde_json::to_string(&envelope.body)
         .map_err(|e| bad(format!("the event cannot be written as JSON: {e}")))?;
-    if nested::of_text(body.as_bytes()) > nested::READ_DEPTH {
-        let most = nested::READ_DEPTH;
+    if nesting::depth_of_text(body.as_bytes()) > nesting::READ_DEPTH {
+        let most = nesting::READ_DEPTH;
         return Err(bad(format!("the event is nested deeper than {most} levels and could not be read back")));
     }
-    // Everything that the tests append is held to it.
+    // Checks in tests that every appended event reads back equal.
     debug_assert_eq!(
         serde_json::from_str::<B>(&body).map_err(|e| e.to_string()).as_ref(),
         Ok(&envelope.body)
     );
-    let seq = i64::try_from(envelope.seq).map_err(|_| bad("the number is too large".to_owned()))?;
+    let seq = i64::try_from(envelope.seq).map_err(|_| bad("the sequence number is too large".to_owned()))?;
     let at = i64::try_from(envelope.at.as_nanosecond())
         .map_err(|_| bad(format!("the time {} cannot be stored", envelope.at)))?;
     Ok(Row {
@@ -199,7 +205,7 @@ fn of_run(event: &Event) -> Change {
             by: queued.user.clone(),
             ..change
         },
-        Event::Decided { by, word: Some(Word { idempotency, asked }), .. } => {
+        Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => {
             Change { idempotency: idempotency.clone(), by: by.clone(), asked: asked.clone(), ..change }
         }
         _ => change,
@@ -210,7 +216,7 @@ fn of_session(event: &SessionEvent) -> Change {
     Change { turns: u32::from(matches!(event, SessionEvent::TurnEnded { .. })), ..Change::default() }
 }
 
-/// The request on one line, cut.
+/// The beginning of the request, on one line.
 pub(super) fn short(request: &str) -> String {
     let mut out = String::new();
     for word in request.split_whitespace() {
@@ -227,7 +233,7 @@ pub(super) fn short(request: &str) -> String {
     out
 }
 
-/// The status as stored.
+/// The stored name of a status.
 pub(crate) fn status_text(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Queued => "queued",
@@ -241,7 +247,7 @@ pub(crate) fn status_text(status: RunStatus) -> &'static str {
     }
 }
 
-/// The status that is stored as `text`.
+/// The status with this stored name.
 pub(crate) fn status_named(text: &str) -> Option<RunStatus> {
     [
         RunStatus::Queued,
@@ -264,8 +270,8 @@ mod tests {
 
     use super::super::tests::{envelope, run_id};
     use super::*;
-    use crate::nested;
-    use crate::run::{Decision, Matter, Outcome};
+    use crate::nesting;
+    use crate::run::{ApprovalSubject, Decision, Outcome};
 
     /// JSON of any shape, nested up to a little deeper than can be read.
     fn any_json() -> impl Strategy<Value = Value> {
@@ -294,7 +300,7 @@ mod tests {
 
     fn events(value: &Value) -> [Event; 2] {
         let decision = Decision::Edited { arguments: value.clone(), key: "k".to_owned() };
-        let (matter, by) = (Matter::Call { call: 1 }, "b".to_owned());
+        let (matter, by) = (ApprovalSubject::Call { call: 1 }, "b".to_owned());
         [
             Event::ToolCompleted {
                 call: 1,
@@ -314,12 +320,12 @@ mod tests {
                     Ok(row) => prop_assert_eq!(serde_json::from_str::<Event>(&row.body).unwrap(), event),
                     Err(error) => {
                         prop_assert_eq!(error.code(), "store.bad_record");
-                        prop_assert!(nested::is_too_deep([&value]), "nothing is refused but for its depth");
+                        prop_assert!(nesting::is_too_deep([&value]), "events are refused only for their depth");
                     }
                 }
             }
-            // What comes in is bounded, and always appended.
-            for event in events(&nested::shallow(value)) {
+            // Input of bounded depth is always accepted.
+            for event in events(&nesting::truncate_deep(value)) {
                 prop_assert!(Record::Run(envelope(Some(run_id(1)), "s", 1, event).into()).row().is_ok());
             }
         }

@@ -1,30 +1,30 @@
-//! What is known of the deaths of earlier processes. It is nothing of the journal's, so it is written beside it.
+//! The crash history of earlier processes. It is no part of the journal, so it is written separately.
 
 use super::Store;
 use super::error::Error;
-use crate::run::recovery::Deaths;
+use crate::run::recovery::CrashHistory;
 
 impl Store {
-    /// What the last process that served has stored; nothing where none has.
+    /// The crash history that the last server process stored; empty if there is none.
     ///
     /// # Errors
-    /// Those of the database.
-    pub async fn deaths(&self) -> Result<Deaths, Error> {
-        let failed = |e| Error::database(self.path(), "look how earlier processes ended", &e);
+    /// Database errors.
+    pub async fn deaths(&self) -> Result<CrashHistory, Error> {
+        let failed = |e| Error::database(self.path(), "read the crash history", &e);
         let stored: Option<String> = sqlx::query_scalar("SELECT deaths FROM recovery WHERE id = 1")
             .fetch_optional(self.pool())
             .await
             .map_err(failed)?;
-        // What a newer program has written there says nothing here: recovery begins anew.
+        // A newer version's format cannot be read here: start with an empty history.
         Ok(stored.and_then(|stored| serde_json::from_str(&stored).ok()).unwrap_or_default())
     }
 
-    /// Stores it; when this returns, it is on disk.
+    /// Stores the crash history durably: it is on disk when this returns.
     ///
     /// # Errors
-    /// Those of the database.
-    pub async fn set_deaths(&self, deaths: &Deaths) -> Result<(), Error> {
-        let doing = "store what is under way";
+    /// Database errors.
+    pub async fn set_deaths(&self, deaths: &CrashHistory) -> Result<(), Error> {
+        let doing = "store the crash history";
         let failed = |e| Error::database(self.path(), doing, &e);
         let mut writing = self.writer(doing).await?;
         let connection = writing.connection().await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The database's schema: its versions in order, and how a file is brought up to date.
+//! The database schema: its versions in order, and how a file is migrated.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use super::error::{Code, Error};
 /// Marks a file as Proscenium's, in SQLite's `application_id`: `PROS` in ASCII.
 const APPLICATION: i64 = 0x5052_4f53;
 
-/// Every version's change, in order; a file's version is how many of them were applied to it
-/// (SQLite's `user_version`). Entries are added, never changed.
+/// The migrations in order. A file's version (SQLite's `user_version`) is the number of migrations applied
+/// to it. Entries are added, never changed.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0001_journal.sql"),
     include_str!("../../migrations/0002_keys_and_idempotency.sql"),
@@ -23,11 +23,11 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0009_users.sql"),
 ];
 
-/// The version of the file behind `connection`; 0 for an empty one.
+/// The schema version of the file behind `connection`; 0 for an empty file.
 ///
 /// # Errors
 /// `store.foreign` when the file belongs to another program, `store.newer_schema` when a newer
-/// version of this one made it.
+/// version of this program wrote it.
 pub(super) async fn version(
     connection: &mut SqliteConnection,
     path: &Path,
@@ -64,14 +64,14 @@ pub(super) async fn version(
     }
 }
 
-/// Applies what is missing, each version in a transaction of its own, so that an interrupted
-/// migration goes on where it stopped.
+/// Applies the missing migrations, each in its own transaction, so that an interrupted migration
+/// continues where it stopped.
 pub(super) async fn migrate(
     connection: &mut SqliteConnection,
     path: &Path,
     migrations: &[&str],
 ) -> Result<(), Error> {
-    let failed = |e| Error::database(path, "bring the database up to date", &e);
+    let failed = |e| Error::database(path, "migrate the database", &e);
     let from = version(connection, path, migrations).await?;
     for (index, sql) in migrations.iter().enumerate().skip(from) {
         let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;

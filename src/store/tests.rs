@@ -40,7 +40,7 @@ pub(crate) fn envelope<B>(run: Option<RunId>, session_name: &str, seq: u64, body
     }
 }
 
-/// Event `seq` of run `n` in session `s1`: first the request, then steps.
+/// Event `seq` of run `n` in session `s1`: the request first, then steps.
 pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
     let body = match seq {
         1 => {
@@ -59,7 +59,7 @@ pub(crate) async fn open(path: &Path) -> Store {
     Store::open(DataDir::open(path).unwrap()).await.unwrap()
 }
 
-/// Appends records as one group each; the first refusal is the outcome.
+/// Appends each record as its own group; returns the first failure.
 async fn write(store: &Store, records: impl IntoIterator<Item = Record>) -> Result<(), Error> {
     let groups: Vec<Vec<Row>> = records.into_iter().map(|r| vec![r.row().unwrap()]).collect();
     for outcome in store.write(&groups).await? {
@@ -119,7 +119,7 @@ async fn the_data_directory_stays_locked_until_the_last_clone_of_the_store_is_go
     DataDir::open(tmp.path()).unwrap();
 }
 
-/// The files as a process that was killed leaves them: the log not written back.
+/// Copies the files as a killed process leaves them, without a checkpoint of the log.
 async fn killed(from: &Path, to: &Path) {
     for name in [FILE, "proscenium.db-wal"] {
         std::fs::copy(from.join(name), to.join(name)).unwrap();
@@ -153,7 +153,7 @@ async fn a_torn_log_loses_only_its_end_and_the_journal_goes_on_from_there() {
     let length = log.metadata().unwrap().len();
     for cut in [length - 5, length * 3 / 4] {
         log.set_len(cut).unwrap();
-        // A directory of its own each time: opening writes the log back.
+        // A fresh directory each time, because opening checkpoints the log.
         let third = tempfile::tempdir().unwrap();
         killed(other.path(), third.path()).await;
         let revived = open(third.path()).await;
@@ -267,7 +267,7 @@ async fn one_may_look_beside_the_owner_but_not_write() {
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
 }
 
-/// Lets the writer's file have so many pages at most, until its connection is made anew.
+/// Limits the number of pages of the writer's file, until its connection is reopened.
 pub(crate) async fn pages(store: &Store, most: u32) {
     let mut writing = store.writer("test").await.unwrap();
     let connection = writing.connection().await.unwrap();
@@ -298,7 +298,7 @@ async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() 
     let outcomes = store.write(&groups).await.unwrap();
     let codes: Vec<Option<&str>> =
         outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect();
-    // Run 2 jumped to 3, so its later 2 fails with it; run 4 does not begin at 1.
+    // Run 2 jumped to 3, so its later event 2 fails too; run 4 does not start at 1.
     let conflict = Some("store.conflict");
     assert_eq!(codes, [None, conflict, None, conflict, None, conflict]);
     for (n, events) in [(1, 3), (2, 1), (3, 1), (4, 0)] {
@@ -322,7 +322,7 @@ async fn what_is_remembered_of_a_stream_gives_way_to_what_is_there() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
-    // Somebody else was at two streams, one of which begins only now as far as is remembered.
+    // Another writer has changed two streams, one of which is new according to the cache.
     for (n, seq) in [(1, 2), (3, 1)] {
         let row = record(n, seq).row().unwrap();
         let stream = row.stream.to_string();
@@ -415,7 +415,7 @@ async fn what_belongs_to_another_tenant_looks_as_if_it_did_not_exist() {
     assert!(store.run_events(&other, run_id(1)).await.unwrap().is_empty());
     assert_eq!(store.run(&other, run_id(1)).await.unwrap(), None);
     assert!(store.runs(&other, &RunFilter::default(), &Page::default()).await.unwrap().is_empty());
-    // The same name, and yet another session.
+    // The same name, but a different session.
     assert_eq!(store.session_events(&other, &session("s1")).await.unwrap(), [theirs]);
     assert!(!store.erase_session(&other, &session("s9")).await.unwrap());
     assert!(store.erase_session(&other, &session("s1")).await.unwrap());
@@ -547,7 +547,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
     assert!(!held());
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
     assert!(store.sessions(&tenant(), &Page::default()).await.unwrap().is_empty());
-    // The name is free again.
+    // The name can be used again.
     write(&store, [Record::Session(envelope(None, "s1", 1, SessionEvent::SessionStarted {}))]).await.unwrap();
 }
 

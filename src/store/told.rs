@@ -1,6 +1,6 @@
-//! Who was told that something waits: which messages are still to be sent, and how many wait for people.
+//! Delivery state of approval notifications, and the counts of what waits for people.
 //!
-//! What is written here is nothing of the journal's, so it is written beside it.
+//! The delivery state is no part of the journal, so it is written separately.
 
 use jiff::Timestamp;
 use sqlx::Row as _;
@@ -12,33 +12,33 @@ use super::error::Error;
 use super::usage::bound;
 use crate::run::ApprovalId;
 
-/// Something that waits for people and of which nobody was told yet.
+/// An open approval whose notification has not been delivered yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untold {
-    /// What waits.
+    /// The approval.
     pub approval: ApprovalRow,
-    /// Times that a message of it was sent and did not arrive.
+    /// Number of failed delivery attempts.
     pub attempts: u32,
 }
 
-/// How many of each kind wait for people, of all tenants.
+/// How many runs and approvals wait for people, of all tenants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Runs that do nothing but wait.
+    /// Waiting runs.
     pub runs: u64,
     /// Open approvals of plans.
     pub plans: u64,
     /// Open approvals of calls.
     pub calls: u64,
-    /// Writes whose outcome nobody knows and somebody has to tell.
+    /// Open approvals about the unknown outcome of a write.
     pub outcomes: u64,
 }
 
 impl Store {
-    /// What waits for people of all tenants and of which they are to be told at `now`, the oldest first.
+    /// The notifications of all tenants that are due at `now`, oldest first.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn untold(&self, now: Timestamp, limit: u32) -> Result<Vec<Untold>, Error> {
         let columns = COLUMNS.replacen("SELECT ", "SELECT attempts, ", 1);
         let sql = format!(
@@ -55,19 +55,19 @@ impl Store {
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
     }
 
-    /// Somebody was told of it: it is not told again.
+    /// Marks the notification as delivered; it is not sent again.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn set_told(&self, id: ApprovalId, at: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE approvals SET told = ?3, attempts = attempts + 1 WHERE run = ?1 AND approval = ?2";
         self.telling(sql, id, Some(at)).await
     }
 
-    /// A message of it did not arrive: it is sent again at `next`, or not at all.
+    /// Records a failed delivery: the notification is retried at `next`, or abandoned if that is `None`.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn put_off(&self, id: ApprovalId, next: Option<Timestamp>) -> Result<(), Error> {
         let sql =
             "UPDATE approvals SET next_try = ?3, attempts = attempts + 1 WHERE run = ?1 AND approval = ?2";
@@ -81,14 +81,14 @@ impl Store {
             .bind(at.map(|at| bound(Some(at), i64::MAX)))
             .execute(self.pool())
             .await
-            .map_err(|e| Error::database(self.path(), "remember who was told", &e))?;
+            .map_err(|e| Error::database(self.path(), "store the state of a notification", &e))?;
         Ok(())
     }
 
-    /// How many of each kind wait for people now, of all tenants.
+    /// How many runs and approvals wait for people now, of all tenants.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn waiting(&self) -> Result<Waiting, Error> {
         let rows = sqlx::query(
             "SELECT about, count(*) AS n FROM approvals INDEXED BY approvals_open WHERE state = 'open' GROUP BY about \

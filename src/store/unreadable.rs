@@ -1,4 +1,4 @@
-//! Runs whose events were found to be unreadable, and why: what lists tell of them.
+//! Runs whose events are unreadable, with the reason, for lists.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,22 +8,22 @@ use super::error::Error;
 use super::record::Stream;
 use crate::run::RunId;
 
-/// Most runs that are remembered: beyond that something else is wrong.
+/// Maximum number of remembered runs.
 const MOST: usize = 1000;
 
-/// Why runs cannot be read, as far as somebody has tried.
+/// The error of the last failed read of each run.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(Mutex<BTreeMap<RunId, String>>);
 
 impl Store {
-    /// Why a run's events could not be read when that was last tried; `None` where they could, or nobody
-    /// has tried since the store was opened.
+    /// Why a run's events could not be read at the last attempt; `None` if they could, or if they have not
+    /// been read since the store was opened.
     pub fn unreadable(&self, run: RunId) -> Option<String> {
         let known = self.inner.unreadable.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&run).cloned()
     }
 
-    /// Remembers what came of reading a stream.
+    /// Remembers the result of reading a stream.
     pub(super) fn note_read<T>(&self, stream: &Stream, read: &Result<T, Error>) {
         let Stream::Run(run) = stream else { return };
         let mut known = self.inner.unreadable.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What models cost, added up from the journal.
+//! Model usage, summed up from the journal.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::Store;
 use super::error::Error;
 use crate::run::{SessionId, TenantId, Usage};
 
-// The events that tell what questions to models cost: those of runs, and a conversation's own. A turn's
-// usage is that of its run once more, so it is not among them. An event's JSON begins with its type,
-// so that no other event has to be read as JSON. One that is damaged hides nothing of the others.
+// The events with the usage of model calls: those of runs, and a conversation's own. The usage in
+// `turn_ended` repeats that of the run, so it is excluded. An event's JSON begins with its type, so other
+// events need not be parsed. A damaged event must not hide the usage of the others.
 const SUMS: &str = "\
 SUM(json_extract(body, '$.usage.calls')) AS calls, \
 SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
@@ -24,22 +24,22 @@ pub(super) const TELL: &str = "\
 body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*') \
 AND json_valid(body)";
 
-// The streams of conversation ?2 of tenant ?1.
+// The streams of conversation `?2` of tenant `?1`.
 pub(super) const OF_SESSION: &str = "stream IN (SELECT 'run:' || run FROM runs \
 WHERE tenant = ?1 AND session = ?2 UNION ALL SELECT 'session:' || ?1 || '/' || ?2)";
 impl Store {
-    /// What models cost each tenant with events appended from `from` until before `to`; without bounds,
-    /// ever. What was erased counts by quarters of an hour. Reads the whole journal: for the start and for
-    /// reports.
+    /// Model usage of each tenant in events appended from `from` (inclusive) to `to` (exclusive; both are
+    /// optional). Usage of erased conversations has a resolution of a quarter of an hour. Reads the whole
+    /// journal, so it is for startup and reports only.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn usage(
         &self,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     ) -> Result<BTreeMap<TenantId, Usage>, Error> {
-        let failed = |e| Error::database(self.path(), "add up what models cost", &e);
+        let failed = |e| Error::database(self.path(), "sum up the usage of models", &e);
         let sql = format!(
             "SELECT tenant, SUM(calls) AS calls, SUM(input_tokens) AS input_tokens, \
              SUM(cached_input_tokens) AS cached_input_tokens, SUM(output_tokens) AS output_tokens, \
@@ -62,12 +62,12 @@ impl Store {
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// What models cost in a conversation so far: in its runs, and for itself.
+    /// Model usage of a conversation so far: of its runs and of its summaries.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Database errors.
     pub async fn session_usage(&self, tenant: &TenantId, session: &SessionId) -> Result<Usage, Error> {
-        let failed = |e| Error::database(self.path(), "add up what models cost", &e);
+        let failed = |e| Error::database(self.path(), "sum up the usage of models", &e);
         let sql = format!("SELECT {SUMS} FROM journal WHERE {TELL} AND {OF_SESSION}");
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.as_str())
@@ -79,7 +79,8 @@ impl Store {
     }
 }
 
-/// A bound in the database's numbers. A time that 64 bits cannot hold is far outside any journal.
+/// A time bound in nanoseconds; `none` if absent. Saturates: a time that does not fit into 64 bits is far
+/// outside any journal.
 pub(super) fn bound(at: Option<Timestamp>, none: i64) -> i64 {
     let far = |nanos: i128| if nanos < 0 { i64::MIN } else { i64::MAX };
     at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or_else(|_| far(at.as_nanosecond())))

@@ -1,8 +1,8 @@
-//! Writing: one transaction for the appends of many streams, each stream checked on its own.
+//! Appends to many streams in one transaction, with each stream checked separately.
 //!
-//! A statement is a message to the database's thread, and its outcome one back. So a whole transaction
-//! is one text of statements, which is always the same and takes all its rows as lists; and where the
-//! streams stand is remembered rather than read ([`heads`]).
+//! Every statement costs a round trip to the database's thread. So a whole transaction is one constant
+//! text of several statements that takes all its rows as JSON lists, and the stream heads are cached
+//! instead of read ([`heads`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ use super::plans;
 use super::record::{Row, Stream, status_text};
 use super::writer::Writing;
 
-/// The rows of one transaction. Texts that may be long come in one piece beside the lists, which tell
-/// where each is: inside a list they would be read again for each column. (Nothing of an empty piece is
-/// NULL.)
+/// Inserts the rows of one transaction. Texts that may be long are concatenated in a separate parameter,
+/// and the lists hold their offsets: inside a list they would be parsed again for each column. (A substring
+/// of an empty parameter is NULL.)
 const ROWS: &str = "\
     INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) \
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
@@ -39,22 +39,22 @@ const ROWS: &str = "\
     updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq";
 
 impl Store {
-    /// Appends `groups` in one transaction, in order. Inside a group, the rows of one stream stand or
-    /// fall together; a stream that fails takes no other with it, and its later rows fail too. The
-    /// outcome of each group is that of its first failing stream.
+    /// Appends `groups` in one transaction, in order. Within a group, the rows of one stream are atomic: a
+    /// failing stream affects no other stream, but its later rows fail too. The outcome of each group lists
+    /// its failed streams.
     ///
-    /// With `synced` it is on the disk when this returns; without, only the death of this process cannot undo
-    /// it: the next synced one, or [`Store::sync`], brings it to the disk.
+    /// With `synced`, the data is on disk when this returns. Without it, the data survives a crash of this
+    /// process but not of the machine, until the next synced append or [`Store::sync`].
     ///
     /// # Errors
-    /// For the whole transaction: nothing of it is stored (or, where the commit itself failed, all or
-    /// nothing: only reading tells).
+    /// Failures of the whole transaction, of which nothing is stored. If the commit itself failed, all or
+    /// nothing is stored, and only reading can tell which.
     pub(crate) async fn append(&self, groups: &[Vec<Row>], synced: bool) -> Result<Vec<Outcome>, Error> {
         let failed = |e| Error::database(self.path(), "append to the journal", &e);
         let mut writing = self.journal_writer()?.alone().await.map_err(failed)?;
         let mut written = write(&mut writing, groups, synced, false).await;
         if written.as_ref().is_err_and(was_there) {
-            // What is remembered is wrong, so somebody else has been at a stream: what is there decides.
+            // The cached heads are wrong: another writer has changed a stream. Retry with the stored heads.
             writing.discard();
             written = write(&mut writing, groups, synced, true).await;
         }
@@ -70,27 +70,27 @@ impl Store {
         self.append(groups, true).await
     }
 
-    /// Brings to the disk what was written without waiting for it.
+    /// Fsyncs earlier appends that were not synced.
     ///
     /// # Errors
-    /// Where the disk fails.
+    /// When the disk fails.
     pub(crate) async fn sync(&self) -> Result<(), Error> {
-        // SQLite appends what is committed to this file, and locks others.
+        // SQLite appends commits to this file and locks only its other files, so opening it here is safe.
         let mut log = self.path().as_os_str().to_owned();
         log.push("-wal");
         let synced = tokio::task::spawn_blocking(move || std::fs::File::open(log)?.sync_data()).await;
         let synced = synced.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)));
-        synced.map_err(|e| Error::io(self.path(), "bring the journal to the disk", &e))
+        synced.map_err(|e| Error::io(self.path(), "fsync the journal", &e))
     }
 }
 
-/// What became of one group: the streams that failed, none when all is well.
+/// The outcome of one group: the streams that failed, empty on success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) failures: Vec<(Stream, Error)>,
 }
 
-/// One try: by what is remembered of the streams, or by what is `read` of all of them.
+/// One attempt, based on the cached stream heads, or with `read` on the stored heads of all streams.
 async fn write(
     writing: &mut Writing<'_>,
     groups: &[Vec<Row>],
@@ -149,22 +149,23 @@ async fn write(
     Ok(outcomes)
 }
 
-/// Whether a row that was to be new was there already.
+/// Whether the error says that a row to insert already exists.
 fn was_there(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// A row of the journal: stream, number, session, tenant, time, epoch, schema; where its body is.
+/// A row of the journal: stream, sequence number, session, tenant, time, epoch, schema, offset and length of
+/// the body.
 type Event<'a> = (String, i64, &'a str, &'a str, i64, u32, u16, usize, usize);
 
-/// A row of the list of runs: run, tenant, session, status, when it was made and changed, epoch, last
-/// number; where its request is.
+/// A row of the list of runs: run, tenant, session, status, created, updated, epoch, last sequence number,
+/// offset and length of the request.
 type Run<'a> = (String, &'a str, &'a str, &'a str, i64, i64, u32, i64, usize, usize);
 
-/// A row of the list of sessions: tenant, session, turns, when it was made and changed, epoch, last number.
+/// A row of the list of sessions: tenant, session, turns, created, updated, epoch, last sequence number.
 type Session<'a> = (&'a str, &'a str, i64, i64, i64, u32, i64);
 
-/// Writes the rows, and brings the streams' rows in their lists up to date.
+/// Writes the rows and updates the rows of their streams in the lists.
 async fn commit(
     connection: &mut SqliteConnection,
     rows: &[&Row],
@@ -204,7 +205,7 @@ async fn commit(
     let put = approvals::changes(rows, heads);
     let rulings = audit::rulings(rows);
     let alone = claims.is_empty() && put.is_empty() && rulings.is_empty();
-    // How a transaction comes to its end is said before it begins.
+    // SQLite accepts this setting only outside a transaction.
     let waits = if synced { "FULL" } else { "NORMAL" };
     let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {ROWS}");
     if !plans.is_empty() {
@@ -213,9 +214,9 @@ async fn commit(
     if alone {
         sql.push_str("; COMMIT");
     }
-    // Nothing but constants was joined.
+    // Safe: only constants were concatenated.
     let mut query = sqlx::query(AssertSqlSafe(sql))
-        // Statements that are kept end their thread where one of several cannot be prepared once more.
+        // Cached statements terminate the database's thread if one of several cannot be prepared again.
         .persistent(false)
         .bind(bodies.0)
         .bind(list(&events))
@@ -239,12 +240,12 @@ fn list<T: Serialize>(rows: &[T]) -> Json<&[T]> {
     Json(rows)
 }
 
-/// Texts one behind the other.
+/// Concatenated texts.
 #[derive(Default)]
 struct Texts(Vec<u8>);
 
 impl Texts {
-    /// Where a text begins, as SQL counts, and how many bytes it has.
+    /// Appends a text; returns its 1-based offset, as SQL counts, and its length in bytes.
     fn add(&mut self, text: &str) -> (usize, usize) {
         let from = self.0.len() + 1;
         self.0.extend_from_slice(text.as_bytes());

@@ -1,7 +1,7 @@
-//! The connection that writes the journal, and what it remembers of the streams.
+//! The connection that writes the journal, with its cache of stream heads.
 //!
-//! It is not of a pool: giving a connection back to one is a message to the database's thread, and one
-//! back, for each commit.
+//! It is not pooled: returning a connection to a pool costs a round trip to the database's thread for each
+//! commit.
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::PATIENCE;
 use super::heads::Heads;
 
-/// The connection, for one at a time.
+/// The writing connection, behind a lock.
 #[derive(Debug)]
 pub(super) struct Writer {
     options: SqliteConnectOptions,
@@ -19,28 +19,28 @@ pub(super) struct Writer {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Opened when it is needed first, and after it was let go of in the middle of something.
+    /// Opened on first use, and again after it was discarded.
     connection: Option<SqliteConnection>,
-    /// Where streams stand that were written lately: who writes is the only one that changes them.
+    /// The heads of recently written streams. Only this connection changes streams.
     heads: Heads,
     closed: bool,
 }
 
-/// Somebody is alone with the connection.
+/// Exclusive access to the connection.
 pub(super) struct Writing<'w> {
     options: &'w SqliteConnectOptions,
     slot: MutexGuard<'w, Slot>,
-    /// In the middle of a transaction. Dropped there, the connection is closed, which undoes it.
+    /// Whether a transaction is open. Dropping the guard then closes the connection, which rolls it back.
     open: bool,
 }
 
 impl Writer {
-    /// A connection that is opened when it is needed.
+    /// A connection that is opened on first use.
     pub(super) fn new(options: SqliteConnectOptions) -> Self {
         Self { options, slot: Mutex::default() }
     }
 
-    /// Waits for whoever is alone with the connection now.
+    /// Waits for exclusive access.
     pub(super) async fn alone(&self) -> Result<Writing<'_>, sqlx::Error> {
         let slot = tokio::time::timeout(PATIENCE, self.slot.lock());
         let slot = slot.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
@@ -50,29 +50,29 @@ impl Writer {
         Ok(Writing { options: &self.options, slot, open: false })
     }
 
-    /// Closes the connection, once nobody is at work with it, and for good.
+    /// Waits for exclusive access, then closes the connection for good.
     pub(super) async fn close(&self) {
         let mut slot = self.slot.lock().await;
         let closing = std::mem::replace(&mut *slot, Slot { closed: true, ..Slot::default() });
         if let Some(connection) = closing.connection
             && let Err(error) = connection.close().await
         {
-            tracing::warn!(%error, "the database was not closed in good order");
+            tracing::warn!(%error, "the database was not closed cleanly");
         }
     }
 }
 
 impl Writing<'_> {
-    /// The connection, for whatever changes of the database; what is remembered of streams is forgotten.
+    /// The connection for any change of the database. Clears the cached stream heads.
     pub(super) async fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         self.slot.heads.clear();
         let (connection, _) = self.journal().await?;
-        // The journal may have left it otherwise.
+        // A journal append may have changed this setting.
         sqlx::query("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
         Ok(connection)
     }
 
-    /// The connection, and where streams stand that were written lately.
+    /// The connection and the cached heads of recently written streams.
     pub(super) async fn journal(&mut self) -> Result<(&mut SqliteConnection, &mut Heads), sqlx::Error> {
         let Slot { connection, heads, .. } = &mut *self.slot;
         let connection = match connection {
@@ -82,18 +82,18 @@ impl Writing<'_> {
         Ok((connection, heads))
     }
 
-    /// A transaction begins, whose statements bring it to its end, too.
+    /// Marks the beginning of a transaction, whose statements also end it.
     pub(super) fn begin(&mut self) {
         self.open = true;
     }
 
-    /// The transaction is at its end.
+    /// Marks the end of the transaction.
     pub(super) fn end(&mut self) {
         self.open = false;
     }
 
-    /// Lets go of the connection, which undoes what is not at its end, and forgets. (To ask for that on a
-    /// connection that has just failed may be to wait for ever: its thread may be gone.)
+    /// Drops the connection, which rolls back an open transaction, and clears the cached heads. An explicit
+    /// rollback could wait forever, since the thread of a failed connection may be gone.
     pub(super) fn discard(&mut self) {
         self.slot.connection = None;
         self.slot.heads.clear();

@@ -1,28 +1,28 @@
-//! The time in which a model or a tool was awaited: the union of the intervals of all that were.
+//! Time spent waiting for models and tools: the union of all wait intervals.
 
 use jiff::Timestamp;
 
 const MILLI: i128 = 1_000_000;
 
-/// How long something took, in nanoseconds. It was measured by its maker in whole milliseconds and
-/// lies between two events, whose times are finer but hold the wait for the journal as well.
+/// How long something took, in nanoseconds. The measured duration has millisecond resolution; the times of
+/// the two events around it are finer but include the wait for the journal.
 pub(super) fn took(began: Option<Timestamp>, ended: Timestamp, millis: u64) -> i128 {
     let least = i128::from(millis) * MILLI;
     let between = began.map_or(least, |began| ended.as_nanosecond() - began.as_nanosecond());
     between.clamp(least, least + MILLI)
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub(super) fn seconds(nanos: i128) -> f64 {
     nanos.max(0) as f64 / 1e9
 }
 
-/// Intervals that do not touch, in order, in nanoseconds since 1970.
+/// Disjoint intervals in order, in nanoseconds since the Unix epoch.
 #[derive(Debug, Default)]
 pub(super) struct Awaited(Vec<(i128, i128)>);
 
 impl Awaited {
-    /// Something was awaited for `nanos` until `ended`, which is not before what was told earlier.
+    /// Adds a wait of `nanos` that ended at `ended`. Calls must be in order of `ended`.
     pub(super) fn add(&mut self, ended: Timestamp, nanos: i128) {
         let end = ended.as_nanosecond();
         let (mut from, mut to) = (end - nanos.max(0), end);
@@ -36,7 +36,7 @@ impl Awaited {
         self.0.push((from, to));
     }
 
-    /// All of them together.
+    /// The total length of the intervals, in nanoseconds.
     pub(super) fn total(&self) -> i128 {
         self.0.iter().map(|(from, to)| to - from).sum()
     }
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(took(began, ended, 2), 3 * MILLI);
         assert_eq!(took(began, ended, 9), 9 * MILLI + 500);
         assert_eq!(took(None, ended, 4), 4 * MILLI);
-        // A clock that was set back.
+        // The clock was set back.
         assert_eq!(took(Some(at(99 * MILLI)), ended, 4), 4 * MILLI);
     }
 }

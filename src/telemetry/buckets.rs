@@ -1,15 +1,15 @@
-//! The buckets of every histogram, named once. Durations are in seconds.
+//! The buckets of all histograms. Durations are in seconds.
 
-/// The server's own work: from a tenth of a millisecond.
+/// Orchestration overhead, from a tenth of a millisecond.
 pub(super) const OVERHEAD: &[f64] =
     &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-/// A model's reply.
+/// A model's reply time.
 pub(super) const MODEL: &[f64] =
     &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0, 120.0];
-/// A tool's work.
+/// A tool call.
 pub(super) const TOOL: &[f64] =
     &[0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// A whole request, and each of its steps.
+/// A whole request, or one of its steps.
 pub(super) const REQUEST: &[f64] =
     &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 /// A commit of the journal.
@@ -19,11 +19,11 @@ pub(super) const JOURNAL: &[f64] =
 pub(super) const BATCH: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 /// Steps of a plan.
 pub(super) const STEPS: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 50.0, 100.0];
-/// A share.
+/// A ratio.
 pub(super) const RATIO: &[f64] = &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
-/// Steps that a person changed.
+/// Number of steps that a person changed.
 pub(super) const CHANGES: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0];
-/// What a person takes to decide: from a second to a month.
+/// A person's time to decide, from a second to a month.
 pub(super) const PEOPLE: &[f64] = &[
     1.0,
     5.0,

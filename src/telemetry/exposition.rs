@@ -1,28 +1,28 @@
-//! Figures in Prometheus' text format.
+//! Metrics in the Prometheus text format.
 
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{Kpis, Outside, PREFIX};
 
-/// Collects families of figures and writes them.
+/// Collects metric families and formats them.
 #[derive(Default)]
 pub struct Exposition {
     families: Vec<MetricFamily>,
 }
 
-/// One series: the values of its labels, and its own.
+/// One series: its label values and its value.
 pub(super) type Series = (Vec<String>, f64);
 
 impl Exposition {
-    /// What the subscriber has counted, and what happens outside runs.
+    /// The metrics of runs and of the server.
     pub fn new(kpis: &Kpis, outside: &Outside) -> Self {
         let mut families = kpis.gather();
         families.extend(outside.gather());
         Self { families }
     }
 
-    /// The figures of runs alone.
+    /// Only the metrics of runs.
     pub fn of(kpis: &Kpis) -> Self {
         Self { families: kpis.gather() }
     }
@@ -83,12 +83,12 @@ impl Exposition {
         self.families.push(family);
     }
 
-    /// The text. A figure that has no series yet is left out.
+    /// Formats the text. Metrics without series are omitted.
     pub fn text(mut self) -> String {
         self.families.retain(|family| !family.get_metric().is_empty());
         self.families.sort_by(|a, b| a.name().cmp(b.name()));
         TextEncoder::new().encode_to_string(&self.families).unwrap_or_else(|error| {
-            tracing::error!(%error, "the figures cannot be written");
+            tracing::error!(%error, "the metrics cannot be formatted");
             String::new()
         })
     }

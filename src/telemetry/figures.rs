@@ -1,4 +1,4 @@
-//! The figures of runs and the names that they may have, which follow the configuration.
+//! The metrics of runs together with their label names, which follow the configuration.
 
 use std::sync::Arc;
 
@@ -7,34 +7,34 @@ use arc_swap::{ArcSwap, Guard};
 use super::{Kpis, Names};
 use crate::scene::Catalogue;
 
-/// Names and figures as they are now; clones share them. Whoever counts takes both at once
-/// ([`Figures::now`]), which locks nothing: a place in the names is one in the figures.
+/// The current label names and metrics; clones share them. Both are loaded together and lock-free
+/// ([`MetricSet::load`]), so that an index into the names is valid in the metrics.
 #[derive(Debug, Clone)]
 pub struct Figures(Arc<ArcSwap<Sheet>>);
 
-/// Names, and the figures by their places. Of two sheets of one process the later one has the earlier one's
-/// places and series, and more.
+/// Label names, and the metrics indexed by them. A later snapshot of the same process keeps all indices and
+/// series of an earlier one and may add more.
 #[derive(Debug)]
 pub struct Sheet {
-    /// What labels may be called.
+    /// The allowed label values.
     pub names: Arc<Names>,
-    /// Absent where nothing is counted.
+    /// Absent if metrics are disabled.
     pub kpis: Option<Arc<Kpis>>,
 }
 
 impl Figures {
-    /// Figures by these names, if there are to be any.
+    /// Metrics with these label names; `kpis` is absent if metrics are disabled.
     pub fn new(names: Arc<Names>, kpis: Option<Arc<Kpis>>) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(Sheet { names, kpis })))
     }
 
-    /// Names and figures as they are now.
+    /// The current names and metrics.
     pub fn now(&self) -> Guard<Arc<Sheet>> {
         self.0.load()
     }
 
-    /// The configuration has changed to these scenes and models: what is new gets a name of its own from
-    /// here on, up to a bound, beyond which it counts as `other`. What went away keeps its series.
+    /// Applies a changed configuration: new scenes, tools and models get their own names from now on, up to a
+    /// bound beyond which they count as `other`. Removed ones keep their series.
     pub fn follow(&self, catalogue: &Catalogue, models: &[String]) {
         self.0.rcu(|now| match now.names.with(catalogue, models) {
             None => now.clone(),

@@ -1,24 +1,24 @@
-//! Metrics by position: every label has a closed list of values, so that counting is an index and an
-//! atomic step, and no series can exist that is not on the lists.
+//! Metrics indexed by position. Every label has a closed list of values, so that recording is an index and
+//! an atomic operation, and no series outside the lists can exist.
 
 use std::sync::{Arc, OnceLock};
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-/// The values of one label (or of two labels that go together), in the order of their positions.
+/// The values of one label, or of two labels that belong together, in order of position.
 pub(super) type Axis = Arc<[Vec<String>]>;
 
-/// An axis of one label.
+/// An axis for one label.
 pub(super) fn axis<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Axis {
     values.into_iter().map(|value| vec![value.as_ref().to_owned()]).collect()
 }
 
 /// A metric with labels.
 pub(super) trait Labelled {
-    /// One series of it.
+    /// The type of one series.
     type Series;
 
-    /// The series with these values; `None` where they are not as many as the labels.
+    /// The series with these label values; `None` if their number is wrong.
     fn series(&self, values: &[&str]) -> Option<Self::Series>;
 }
 
@@ -36,24 +36,24 @@ macro_rules! labelled {
 
 labelled!(IntCounterVec => IntCounter, IntGaugeVec => IntGauge, HistogramVec => Histogram);
 
-/// One metric, with a series for each combination of positions that ever occurred. Clones share it.
+/// One metric, with a series for each combination of positions that has occurred. Clones share it.
 #[derive(Clone)]
 pub(super) struct Grid<M: Labelled, const N: usize> {
     metric: M,
     axes: [Axis; N],
-    /// Looked up once.
+    /// The series by flattened position, looked up once each.
     cells: Arc<[OnceLock<M::Series>]>,
 }
 
 impl<M: Labelled, const N: usize> Grid<M, N> {
-    /// No series yet. The labels of `metric` are those of the axes, in order.
+    /// A grid without series. The labels of `metric` must be those of the axes, in order.
     pub(super) fn new(metric: M, axes: [Axis; N]) -> Self {
         let size = axes.iter().map(|axis| axis.len()).product();
         Self { metric, axes, cells: std::iter::repeat_with(OnceLock::new).take(size).collect() }
     }
 
-    /// The same metric with another first axis, which has at least what this one has, in the same places:
-    /// the series are the same, too.
+    /// The same metric with another first axis, which must start with all values of the current one. Existing
+    /// series are kept.
     pub(super) fn along(&self, first: &Axis) -> Self
     where
         M: Clone,
@@ -65,7 +65,7 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
         Self::new(self.metric.clone(), axes)
     }
 
-    /// With every series there can be, at zero.
+    /// Creates every possible series at zero.
     pub(super) fn filled(self) -> Self {
         for index in 0..self.cells.len() {
             let mut rest = index;
@@ -79,8 +79,8 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
         self
     }
 
-    /// The series at these positions. There is one unless the labels of metric and axes differ, which
-    /// no position can change; then nothing is counted.
+    /// The series at these positions. `None` only if the labels of metric and axes differ, whatever the
+    /// position; then nothing is recorded.
     fn at(&self, at: [usize; N]) -> Option<&M::Series> {
         let mut index = 0;
         for (place, axis) in at.iter().zip(&self.axes) {
@@ -95,7 +95,7 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
                 .flatten()
                 .map(String::as_str)
                 .collect();
-            // Whoever comes second finds the same series.
+            // If another thread was first, it has set the same series.
             let _ = cell.set(self.metric.series(&labels)?);
         }
         cell.get()

@@ -1,4 +1,4 @@
-//! Every figure of runs, with its labels and buckets.
+//! All metrics of runs, with their labels and buckets.
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, MetricFamily};
@@ -8,28 +8,28 @@ use super::grid::{Axis, Grid, Labelled, axis};
 use super::people::{DECISIONS, EDITS, PLAN_EDITS};
 use super::plans::{KINDS, PLAN_OUTCOMES};
 use super::{Names, PREFIX, buckets};
-use crate::llm::{Kind, Purpose};
+use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
 
 type Counts<const N: usize> = Grid<IntCounterVec, N>;
 type Times<const N: usize> = Grid<HistogramVec, N>;
 
-/// How requests end.
+/// Outcomes of requests.
 pub(super) const RUN_OUTCOMES: [&str; 5] = ["completed", "partial", "needs_input", "failed", "cancelled"];
-/// How steps end.
+/// Outcomes of steps.
 pub(super) const STEP_OUTCOMES: [&str; 5] = ["completed", "failed", "needs_input", "blocked", "cancelled"];
-/// How calls of tools end.
+/// Outcomes of tool calls.
 pub(super) const CALL_OUTCOMES: [&str; 5] = ["ok", "refused", "failed", "unknown", "skipped"];
-/// Why a further plan is made.
+/// Causes of replanning.
 pub(super) const CAUSES: [&str; 4] = ["request", "continuation", "feedback", "edit"];
-/// Kinds of tokens, each token being of one kind.
+/// Kinds of tokens; each token has exactly one kind.
 pub(super) const TOKENS: [&str; 3] = ["input", "cached_input", "output"];
 /// States of runs that have not ended.
 pub(super) const IN_FLIGHT: [&str; 3] = ["queued", "running", "waiting"];
-/// Where runs that wait for a person stand among them.
+/// The index of `waiting` in [`IN_FLIGHT`].
 const WAITING: usize = 2;
 
-/// The figures of runs. Counting is an index and an atomic step; nothing is locked.
+/// The metrics of runs. Recording is an index and an atomic operation, without locks.
 #[derive(Clone)]
 pub struct Kpis {
     registry: Registry,
@@ -42,7 +42,7 @@ pub struct Kpis {
     pub(super) steps: Counts<2>,
     pub(super) step_seconds: Times<2>,
     pub(super) replans: Counts<1>,
-    /// By scene with tool, and outcome.
+    /// By scene and tool, and outcome.
     pub(super) calls: Counts<2>,
     pub(super) call_seconds: Times<2>,
     pub(super) mutations: Counts<2>,
@@ -51,7 +51,7 @@ pub struct Kpis {
     pub(super) llm_seconds: Times<3>,
     pub(super) llm_first_token: Times<3>,
     pub(super) llm_tokens: Counts<3>,
-    /// In nano-USD, so that sums are exact; shown in dollars.
+    /// In nano-USD, so that sums are exact; exported in dollars.
     pub(super) llm_cost: Counts<2>,
     pub(super) in_flight: Grid<IntGaugeVec, 1>,
     pub(super) recovered: Counts<1>,
@@ -60,25 +60,25 @@ pub struct Kpis {
     pub(super) approval_wait: Times<1>,
 }
 
-/// Where a question's purpose stands on its axis.
+/// The index of a purpose on its axis.
 pub(super) fn purpose(name: &str) -> usize {
     Purpose::ALL.iter().position(|purpose| purpose.name() == name).unwrap_or(Purpose::ALL.len())
 }
 
-/// Where the outcome of an attempt stands on its axis.
+/// The index of an attempt's outcome on its axis.
 pub(super) fn attempt_outcome(name: &str) -> usize {
     if name == Attempt::OK {
         return 0;
     }
-    let class = Kind::CLASSES.iter().position(|class| *class == name);
-    class.map_or(Kind::CLASSES.len() + 1, |at| at + 1)
+    let class = ErrorKind::CLASSES.iter().position(|class| *class == name);
+    class.map_or(ErrorKind::CLASSES.len() + 1, |at| at + 1)
 }
 
 impl Kpis {
-    /// No run has been seen yet. What can be counted whatever there is begins at zero.
+    /// Creates the metrics. Those whose labels do not depend on the configuration start at zero.
     ///
     /// # Errors
-    /// Where two figures have one name, or a name is not allowed.
+    /// If two metrics have the same name, or a name is invalid.
     pub fn new(names: &Names) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let book = Book(&registry);
@@ -88,28 +88,28 @@ impl Kpis {
         let (plan_kind, plan_end) = (|| axis(KINDS), || axis(PLAN_OUTCOMES));
         let (step_end, call_end) = (|| axis(STEP_OUTCOMES), || axis(CALL_OUTCOMES));
         let purposes = || axis(Purpose::ALL.map(Purpose::name).into_iter().chain(["other"]));
-        let attempt_end = || axis([Attempt::OK].into_iter().chain(Kind::CLASSES).chain(["other"]));
+        let attempt_end = || axis([Attempt::OK].into_iter().chain(ErrorKind::CLASSES).chain(["other"]));
         let made = Self {
-            requests: book.count("requests_total", "Requests that ended, by the outcome of their first end: one that is carried on after it is none anew.", ["outcome"], [outcomes()])?.filled(),
+            requests: book.count("requests_total", "Requests that ended, by their first outcome: resuming a finished run is not counted again.", ["outcome"], [outcomes()])?.filled(),
             request_seconds: book.time(
                 "request_duration_seconds",
-                "From a request's acceptance to its first end, without the time in which it waited for a person.",
+                "Time from a request's acceptance to its first end, excluding the time it waited for a person.",
                 ["outcome"],
                 [outcomes()],
                 buckets::REQUEST,
             )?,
             overhead_seconds: book.time(
                 "orchestration_overhead_seconds",
-                "Time of a run, from its turn to its first end, in which neither a model, a tool nor a person was awaited.",
+                "Time of a run, from its start to its first end, excluding waits for models, tools and people.",
                 [],
                 [],
                 buckets::OVERHEAD,
             )?.filled(),
             plans: book.count(
                 "plans_total",
-                "Plans of runs that ended, by kind (scene; fallback: made by the embedded rules in place of models; \
-                 none: nothing to carry out) and outcome (not_made where no plan could be made). Of a run that was \
-                 carried on after its end, the plans made since are counted at its next end.",
+                "Plans of runs that ended, by kind (scene; fallback: made by the embedded rules instead of models; \
+                 none: nothing to execute) and outcome (not_made: no plan could be made). For a run resumed after its \
+                 end, the plans made since are counted at its next end.",
                 ["kind", "outcome"],
                 [plan_kind(), plan_end()],
             )?,
@@ -122,9 +122,9 @@ impl Kpis {
             )?,
             plan_quality: book.time(
                 "plan_quality_ratio",
-                "Completeness of a plan that was carried out: the share of its steps that completed and in which at \
-                 least one of the expected tools succeeded (any step that completed, where none was expected). A plan \
-                 that had to be followed by another lacked a step, which counts as one more that did not.",
+                "Completeness of an executed plan: the share of its steps that completed and in which at least one \
+                 of the expected tools succeeded (any completed step, if no tool was expected). A plan that another \
+                 one had to follow lacked a step, which counts as one more step that did not complete.",
                 ["kind", "outcome"],
                 [plan_kind(), plan_end()],
                 buckets::RATIO,
@@ -137,39 +137,39 @@ impl Kpis {
             )?,
             step_seconds: book.time(
                 "step_duration_seconds",
-                "From a step's start to its end.",
+                "Time from a step's start to its end.",
                 ["scene", "outcome"],
                 [scenes(), step_end()],
                 buckets::REQUEST,
             )?,
             replans: book.count(
                 "replans_total",
-                "Plans made after the first of a run, by cause.",
+                "Plans made after the first one of a run, by cause.",
                 ["cause"],
                 [axis(CAUSES)],
             )?.filled(),
             calls: book.count(
                 "tool_calls_total",
-                "Tool calls that a scene's model asked for, by outcome (skipped: an equal call's result was shared).",
+                "Tool calls that a scene's model requested, by outcome (skipped: it shares the result of an equal call).",
                 ["scene", "tool", "outcome"],
                 [tools(), call_end()],
             )?,
             call_seconds: book.time(
                 "tool_duration_seconds",
-                "Time of a tool call that was executed.",
+                "Time of an executed tool call.",
                 ["scene", "tool", "outcome"],
                 [tools(), call_end()],
                 buckets::TOOL,
             )?,
             mutations: book.count(
                 "tool_mutations_total",
-                "Executed calls of tools that write, by outcome (unknown: nobody knows whether it was done).",
+                "Executed calls of tools that write, by outcome (unknown: whether it was done is unknown).",
                 ["scene", "tool", "outcome"],
                 [tools(), call_end()],
             )?,
             llm_requests: book.count(
                 "llm_requests_total",
-                "Attempts at models, by outcome (ok, or the error's class). Kept replies are not among them.",
+                "Attempts at models, by outcome (ok, or the error class). Cached replies are not counted.",
                 ["model", "purpose", "outcome"],
                 [models(), purposes(), attempt_end()],
             )?,
@@ -182,7 +182,7 @@ impl Kpis {
             )?,
             llm_first_token: book.time(
                 "llm_time_to_first_token_seconds",
-                "From a question to the beginning of its streamed reply.",
+                "Time from a model request to the first token of its streamed reply.",
                 ["model", "purpose", "outcome"],
                 [models(), purposes(), attempt_end()],
                 buckets::MODEL,
@@ -207,27 +207,27 @@ impl Kpis {
             )?.filled(),
             recovered: book.count(
                 "recovered_runs_total",
-                "Runs that were taken over after a restart and ended, by outcome; each end of one that was carried on after it.",
+                "Runs that were recovered after a restart and ended, by outcome. A run that is resumed after its end counts at each end.",
                 ["outcome"],
                 [outcomes()],
             )?.filled(),
             edits: book.count(
                 "human_edits_total",
-                "Changes by people: plan (a plan put in place of another), feedback (a plan made anew after their words), \
-                 arguments (of a call).",
+                "Edits by people: plan (a plan replaced by their own), feedback (replanning requested in words), \
+                 arguments (of a tool call).",
                 ["action"],
                 [axis(EDITS)],
             )?.filled(),
             edited_steps: book.time(
                 "human_edited_steps",
-                "Steps of a plan that a person's change or words changed.",
+                "Steps of a plan that a person's edit or feedback changed.",
                 ["action"],
                 [axis(&EDITS[..PLAN_EDITS])],
                 buckets::CHANGES,
             )?,
             approval_wait: book.time(
                 "approval_wait_seconds",
-                "From putting something to people to their decision (expired: nobody decided in time).",
+                "Time from an approval request to its decision (expired: not decided in time).",
                 ["action"],
                 [axis(DECISIONS)],
                 buckets::PEOPLE,
@@ -237,7 +237,7 @@ impl Kpis {
         Ok(made)
     }
 
-    /// The same figures for names of which these are the first: whatever is counted in either is in both.
+    /// The same metrics for extended names, which must start with the current ones. Both share all series.
     pub(super) fn along(&self, names: &Names) -> Self {
         let Names { scene_axis, tool_axis, model_axis, .. } = names;
         Self {
@@ -255,7 +255,7 @@ impl Kpis {
         }
     }
 
-    /// So many runs wait for a person now. They are followed by nobody, and counted where they are stored.
+    /// Sets the number of runs that wait for a person. They are not tracked but counted in the store.
     pub fn set_waiting(&self, runs: u64) {
         self.in_flight.set([WAITING], i64::try_from(runs).unwrap_or(i64::MAX));
     }
@@ -271,7 +271,7 @@ impl std::fmt::Debug for Kpis {
     }
 }
 
-/// Makes metrics and enters them.
+/// Creates metrics and registers them.
 struct Book<'a>(&'a Registry);
 
 impl Book<'_> {
@@ -329,7 +329,7 @@ impl Book<'_> {
     }
 }
 
-/// Counts nano-USD and shows dollars.
+/// Counts nano-USD and exports dollars.
 struct Dollars(IntCounterVec);
 
 impl Collector for Dollars {

@@ -1,12 +1,12 @@
-//! Spans and log lines of runs. They say who, what, how it ended and how long it took; never what a
-//! user, a model or a tool said.
+//! Spans and log lines of runs. They contain identifiers, outcomes and durations, never text of a user, a
+//! model or a tool.
 
 use tracing::field::Empty;
 use tracing::{Span, debug, info, info_span, warn};
 
 use crate::run::{RunId, SessionId, TenantId, Usage};
 
-/// Where all of them come from, for the filter `telemetry.log`.
+/// The target of all of them, for the filter `telemetry.log`.
 const TARGET: &str = "proscenium::runs";
 
 pub(super) fn run(run: RunId, session: &SessionId, tenant: &TenantId) -> Span {
@@ -42,7 +42,7 @@ pub(super) fn not_planned(span: &Span, version: u32, code: &str) {
 }
 
 pub(super) fn rejected(span: &Span, call: u32, problems: usize) {
-    info!(target: TARGET, parent: span, call, problems, "a model's reply could not be used");
+    info!(target: TARGET, parent: span, call, problems, "a model's reply was rejected");
 }
 
 pub(super) fn model_ended(span: &Span, call: u32, purpose: &str, millis: u64, usage: Usage) {
@@ -57,7 +57,7 @@ pub(super) fn model_failed(span: &Span, call: u32, purpose: &str, millis: u64, c
 }
 
 pub(super) fn summary_failed(session: &SessionId, tenant: &TenantId, code: &str) {
-    warn!(target: TARGET, parent: None, %session, %tenant, code, "no model could shorten the conversation");
+    warn!(target: TARGET, parent: None, %session, %tenant, code, "no model could summarise the conversation");
 }
 
 pub(super) fn tool_ended(
@@ -70,7 +70,7 @@ pub(super) fn tool_ended(
 ) {
     span.record("outcome", outcome);
     if write && outcome == "unknown" {
-        warn!(target: TARGET, parent: span, scene, tool, outcome, millis, write, "nobody knows whether a write was done");
+        warn!(target: TARGET, parent: span, scene, tool, outcome, millis, write, "the outcome of a write is unknown");
     } else {
         info!(target: TARGET, parent: span, scene, tool, outcome, millis, write, "tool call ended");
     }
@@ -82,10 +82,10 @@ pub(super) fn step_ended(span: &Span, step: u32, scene: &str, outcome: &'static 
 }
 
 pub(super) fn cancelling(span: &Span, deadline: bool) {
-    info!(target: TARGET, parent: span, deadline, "run is to stop");
+    info!(target: TARGET, parent: span, deadline, "run cancellation requested");
 }
 
-/// How a run went.
+/// The fields of the log line at the end of a run.
 pub(super) struct End {
     pub(super) outcome: &'static str,
     pub(super) code: Option<String>,

@@ -1,11 +1,11 @@
-//! What operations see: figures, spans and log lines.
+//! Metrics, spans and log lines for operators.
 //!
-//! [`Subscriber`] turns the events of the journal into all three, in one place, so that figures and
-//! journal cannot disagree; [`Outside`] is the one place for what happens outside runs. [`Exposition`]
-//! writes the figures, and what is looked up when they are asked for, in Prometheus' text format.
+//! [`Subscriber`] derives all three from the events of the journal in one place, so that metrics and
+//! journal cannot disagree. [`ServerMetrics`] records what happens outside runs. [`Exposition`] writes
+//! the metrics, including those collected on each scrape, in the Prometheus text format.
 //!
-//! **Invariant:** no label has a value that a user, a model or a client can invent ([`Names`]), and no
-//! log line has words of theirs.
+//! **Invariant:** no label has a value that a user, a model or a client can invent ([`LabelNames`]), and
+//! no log line contains their text.
 
 mod awaited;
 mod buckets;
@@ -32,5 +32,5 @@ pub use outside::{Outside, Part, Queued};
 pub use scrape::{gateway, journal, people, sessions};
 pub use subscriber::{Subscriber, Watch};
 
-/// What every metric's name begins with.
+/// The prefix of every metric name.
 const PREFIX: &str = "proscenium_";

@@ -1,8 +1,8 @@
-//! The names that labels may have: scenes and tools as catalogued, models as configured. Any other
-//! name counts as `other`.
+//! The allowed label values: scenes and tools of the catalogue, and configured models. Any other name
+//! counts as `other`.
 //!
-//! Lists only grow: a name keeps its place, and so its series, when it goes away. What a changed
-//! configuration brings is taken up to a bound, since nobody knows how often it changes.
+//! The lists only grow: a removed name keeps its index, and so its series. Names added by configuration
+//! changes are bounded, since the number of changes is not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,20 +11,19 @@ use super::grid::Axis;
 use crate::llm::OFFLINE;
 use crate::scene::Catalogue;
 
-/// What stands for a name that is not on the list.
+/// The label value for names that are not on the list.
 const OTHER: &str = "other";
-/// Its place, which never changes.
+/// The fixed index of [`OTHER`].
 const OTHER_AT: usize = 0;
 
-/// Up to how many names a list is made longer by changed configurations; what was there at the start is
-/// on it in any case.
+/// Maximum number of scenes after configuration changes. Scenes present at startup are always listed.
 pub(super) const MOST_SCENES: usize = 500;
-/// Of scenes with their tools, each scene having a row more for tools that it has not.
+/// The same for tools. Each scene has one extra row for tools that it does not have.
 pub(super) const MOST_TOOLS: usize = 5_000;
-/// Of models.
+/// The same for models.
 pub(super) const MOST_MODELS: usize = 100;
 
-/// The lists. A name's position in them is what a figure is kept by; the first one is `other`.
+/// The lists of label values. Metrics are indexed by a name's position; index 0 is `other`.
 #[derive(Debug, Clone)]
 pub struct Names {
     scenes: HashMap<String, SceneNames>,
@@ -38,12 +37,12 @@ pub struct Names {
 struct SceneNames {
     at: usize,
     tools: HashMap<String, usize>,
-    /// The place of a tool that the scene does not have.
+    /// The index for tools that the scene does not have.
     other: usize,
 }
 
 impl Names {
-    /// The names of these scenes with their tools, and of these models beside the embedded rules.
+    /// The names of these scenes with their tools, of these models and of the embedded rules.
     pub fn new(catalogue: &Catalogue, models: &[String]) -> Self {
         let mut lists = Lists {
             scenes: HashMap::new(),
@@ -56,8 +55,7 @@ impl Names {
         lists.done()
     }
 
-    /// These and those of a changed configuration, as far as there is room for them; `None` where that
-    /// adds nothing.
+    /// Adds the names of a changed configuration, up to the bounds; `None` if that adds nothing.
     pub fn with(&self, catalogue: &Catalogue, models: &[String]) -> Option<Self> {
         let mut lists = Lists {
             scenes: self.scenes.clone(),
@@ -84,12 +82,12 @@ impl Names {
         }
     }
 
-    /// The scene's name at a place.
+    /// The scene name at an index.
     pub(super) fn scene_name(&self, at: usize) -> &str {
         self.scene_axis.get(at).and_then(|row| row.first()).map_or(OTHER, String::as_str)
     }
 
-    /// The tool's name at a place.
+    /// The tool name at an index.
     pub(super) fn tool_name(&self, at: usize) -> &str {
         self.tool_axis.get(at).and_then(|row| row.last()).map_or(OTHER, String::as_str)
     }
@@ -99,7 +97,7 @@ impl Names {
     }
 }
 
-/// The rows of an axis that grows.
+/// The rows of a growing axis.
 struct Rows {
     rows: Vec<Vec<String>>,
     most: usize,
@@ -116,9 +114,9 @@ impl Rows {
         Self { rows: axis.to_vec(), most }
     }
 
-    /// The place of a new row, or of `other` where there is no room.
+    /// Adds a row and returns its index, or that of `other` if there is no room.
     fn add(&mut self, row: &[&str]) -> usize {
-        // One row is for `other`.
+        // One row is `other`, which the limit does not count.
         if self.rows.len() > self.most {
             return OTHER_AT;
         }
@@ -127,7 +125,7 @@ impl Rows {
     }
 }
 
-/// Names while they grow.
+/// Builds [`LabelNames`].
 struct Lists {
     scenes: HashMap<String, SceneNames>,
     models: HashMap<String, usize>,
@@ -140,7 +138,7 @@ impl Lists {
     fn add(&mut self, catalogue: &Catalogue, models: &[String]) {
         for scene in catalogue.iter() {
             let rows = &mut self.tool_rows;
-            // A scene for which there is no room is none of the list, and neither are its tools.
+            // A scene without room is not listed, and neither are its tools.
             if !self.scenes.contains_key(&scene.name) {
                 let at = self.scene_rows.add(&[&scene.name]);
                 if at == OTHER_AT {

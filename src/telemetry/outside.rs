@@ -1,4 +1,4 @@
-//! What happens outside runs: what was refused for want of room, what waits, what the journal does.
+//! Metrics outside of runs: load shedding, queue depths and journal commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,27 +10,27 @@ use prometheus::{Histogram, HistogramOpts, HistogramVec};
 
 use super::{PREFIX, buckets};
 
-/// A part of the server that has a queue.
+/// A component of the server that has a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Requests on their way to conversations.
+    /// Requests to be routed to conversations.
     SessionRegistry,
-    /// Requests that wait for their turn in their conversations.
+    /// Requests that wait for their turn in a conversation.
     SceneManager,
-    /// Questions and calls that wait for a place in their scenes.
+    /// Model requests and tool calls that wait for a permit of their scene.
     Scene,
     /// Events that wait to be written.
     Journal,
-    /// Requests over HTTP.
+    /// HTTP requests.
     Http,
 }
 
 impl Part {
-    /// Every part.
+    /// All components.
     pub const ALL: [Part; 5] =
         [Part::SessionRegistry, Part::SceneManager, Part::Scene, Part::Journal, Part::Http];
 
-    /// Its name in figures.
+    /// The name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Part::SessionRegistry => "session_registry",
@@ -42,7 +42,7 @@ impl Part {
     }
 }
 
-/// The one place for it; clones share it.
+/// Records the metrics outside of runs; clones share them.
 #[derive(Clone, Default)]
 pub struct Outside(Arc<Inner>);
 
@@ -54,7 +54,7 @@ struct Inner {
     commits: Commits,
 }
 
-/// Without a metric of a name that is not allowed, each of them is there.
+/// Each metric is present: creating one fails only for an invalid name.
 struct Commits {
     seconds: Option<HistogramVec>,
     done: Option<Histogram>,
@@ -80,39 +80,39 @@ impl Default for Commits {
 }
 
 impl Outside {
-    /// `part` refused a piece of work because too much was waiting.
+    /// Records that the component refused work because its queue was full.
     pub fn shed(&self, part: Part) {
         self.0.shed[part as usize].fetch_add(1, Relaxed);
-        tracing::warn!(actor = part.name(), "refused: too much is waiting");
+        tracing::warn!(actor = part.name(), "refused: the queue is full");
     }
 
-    /// How often `part` did so.
+    /// How often the component refused work.
     pub fn sheds(&self, part: Part) -> u64 {
         self.0.shed[part as usize].load(Relaxed)
     }
 
-    /// A piece of work waits for `part` until the guard is dropped.
+    /// Counts an item as queued for the component until the guard is dropped.
     pub fn queued(&self, part: Part) -> Queued {
         self.0.depth[part as usize].fetch_add(1, Relaxed);
         Queued { outside: self.clone(), part }
     }
 
-    /// How much waits for `part`.
+    /// The queue depth of the component.
     pub fn depth(&self, part: Part) -> u64 {
         self.0.depth[part as usize].load(Relaxed)
     }
 
-    /// So many conversations are awake now.
+    /// Sets the number of active conversations.
     pub fn set_awake(&self, conversations: usize) {
         self.0.awake.store(conversations as u64, Relaxed);
     }
 
-    /// How many conversations are awake.
+    /// The number of active conversations.
     pub fn awake(&self) -> u64 {
         self.0.awake.load(Relaxed)
     }
 
-    /// The journal wrote so many events, or could not.
+    /// Records a commit of the journal with this number of events, or its failure.
     pub fn committed(&self, events: usize, took: Duration, ok: bool) {
         let commits = &self.0.commits;
         if let Some(seconds) = if ok { &commits.done } else { &commits.failed } {
@@ -132,11 +132,11 @@ impl Outside {
 
 impl std::fmt::Debug for Outside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outside").field("awake", &self.awake()).finish_non_exhaustive()
+        f.debug_struct("ServerMetrics").field("awake", &self.awake()).finish_non_exhaustive()
     }
 }
 
-/// A piece of work that waits.
+/// Counts a queued item until dropped.
 #[derive(Debug)]
 pub struct Queued {
     outside: Outside,

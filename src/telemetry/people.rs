@@ -1,4 +1,4 @@
-//! What people do in a run: how long they are waited for, and what they change.
+//! Metrics of human decisions in a run: how long approvals wait, and what people edit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,34 +7,34 @@ use jiff::Timestamp;
 use super::awaited::seconds;
 use super::kpis::Kpis;
 use crate::plan::{Plan, diff};
-use crate::run::{Cause, Decision, Event, PlanMade};
+use crate::run::{Decision, Event, PlanCause, PlanMade};
 
-/// Ways in which people change something; the first [`PLAN_EDITS`] change plans.
+/// Kinds of edits by people; the first [`PLAN_EDITS`] change plans.
 pub(super) const EDITS: [&str; 3] = ["plan", "feedback", "arguments"];
-/// How many of them change plans.
+/// Number of [`EDITS`] that change plans.
 pub(super) const PLAN_EDITS: usize = 2;
-/// What is decided.
+/// Decisions on approvals.
 pub(super) const DECISIONS: [&str; 7] = ["yes", "no", "edited", "expired", "done", "not_done", "again"];
 
-/// Where they stand on their axes.
+/// Indices on the axes of [`EDITS`] and [`DECISIONS`].
 const EDIT_PLAN: usize = 0;
 const EDIT_FEEDBACK: usize = 1;
 const EDIT_ARGUMENTS: usize = 2;
 const EXPIRED: usize = 3;
-/// Who decides where nobody did.
+/// The `by` of a decision made by expiry.
 const EXPIRY: &str = "expiry";
 
-/// What is put to people in one run.
+/// The open approvals of one run.
 #[derive(Debug, Default)]
 pub(super) struct People {
-    /// Since when each of them waits, by its ordinal.
+    /// When each open approval was requested, by its ordinal.
     put: BTreeMap<u32, Timestamp>,
-    /// The plan in force, where a person can change it.
+    /// The current plan, if a person can change it.
     shown: Option<Plan>,
 }
 
 impl People {
-    /// An event of the run at that time.
+    /// Records an event of the run at time `at`.
     pub(super) fn observe(&mut self, event: &Event, at: Timestamp, kpis: Option<&Kpis>) {
         match event {
             Event::ApprovalRequired { approval, .. } => _ = self.put.insert(*approval, at),
@@ -57,7 +57,7 @@ impl People {
             }
             Event::PlanCreated(made) => self.show(made),
             Event::Replanned(made) => {
-                if made.cause == Cause::Feedback {
+                if made.cause == PlanCause::Feedback {
                     self.changed(EDIT_FEEDBACK, made, kpis);
                 }
                 self.show(made);
@@ -84,9 +84,9 @@ impl People {
     }
 }
 
-/// How many steps differ, by their numbers.
+/// Number of steps that differ, counted by step number.
 fn changed_steps(before: &Plan, now: &Plan) -> usize {
-    // `+ step 2 Weather: …`
+    // A line of the diff looks like `+ step 2 Weather: …`.
     let number = |line: &String| line.split_whitespace().nth(2).map(|n| n.trim_end_matches(':').to_owned());
     diff(before, now).iter().filter_map(number).collect::<BTreeSet<String>>().len()
 }

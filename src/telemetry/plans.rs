@@ -1,17 +1,17 @@
-//! What became of a plan, and how complete it was: computed from the plan and its run alone.
+//! Outcome and completeness of plans, computed only from the plan and its run.
 
 use std::collections::BTreeMap;
 
 use super::kpis::Kpis;
-use crate::run::{Maker, PlanMade};
+use crate::run::{PlanMade, PlanMaker};
 
 /// Kinds of plans.
 pub(super) const KINDS: [&str; 3] = ["scene", "fallback", "none"];
-/// What becomes of plans.
+/// Outcomes of plans.
 pub(super) const PLAN_OUTCOMES: [&str; 6] =
     ["completed", "partial", "failed", "cancelled", "draft", "not_made"];
 
-/// Where they stand on their axes.
+/// Indices on the axes of [`KINDS`] and [`PLAN_OUTCOMES`].
 pub(super) const KIND_SCENE: usize = 0;
 const KIND_FALLBACK: usize = 1;
 const KIND_NONE: usize = 2;
@@ -22,29 +22,29 @@ const CANCELLED: usize = 3;
 const DRAFT: usize = 4;
 pub(super) const NOT_MADE: usize = 5;
 
-/// A plan that was in force.
+/// A plan of a tracked run.
 #[derive(Debug)]
 pub(super) struct Plan {
     kind: usize,
     steps: Vec<u32>,
-    /// Another one had to follow.
+    /// Whether another plan followed.
     pub(super) replanned: bool,
 }
 
-/// How a step of it ended.
+/// How a step ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
     pub(super) completed: bool,
-    /// One of its expected tools succeeded, or none was expected.
+    /// Whether one of its expected tools succeeded, or none was expected.
     pub(super) as_expected: bool,
 }
 
-/// How its run ended.
+/// How the run of the plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Ran,
     Cancelled,
-    /// Only the plan was wanted.
+    /// Only a plan was requested.
     Draft,
 }
 
@@ -52,8 +52,8 @@ impl Plan {
     pub(super) fn of(made: &PlanMade) -> Self {
         let kind = match made.maker {
             _ if !made.plan.needs_execution => KIND_NONE,
-            Maker::Deterministic | Maker::Person => KIND_SCENE,
-            Maker::Fallback => KIND_FALLBACK,
+            PlanMaker::Deterministic | PlanMaker::Person => KIND_SCENE,
+            PlanMaker::Fallback => KIND_FALLBACK,
         };
         let steps = made.plan.steps.iter().map(|step| step.step_number).collect();
         Self { kind, steps, replanned: false }
@@ -79,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// The share of what the plan should have held that was there and done; see the metric's help.
+    /// The completeness ratio; the metric's help defines it.
     pub(super) fn quality(&self, ended: &BTreeMap<u32, Ended>) -> Option<f64> {
         let good = self.ends(ended).filter(|step| step.completed && step.as_expected).count();
         let all = self.steps.len() + usize::from(self.replanned);

@@ -1,9 +1,9 @@
-//! The fold of one run's events into figures, spans and lines. It holds what is under way and what
-//! the plan's completeness needs, and goes with the run's last event.
+//! Folds one run's events into metrics, spans and log lines. It holds what is in progress and what the
+//! completeness of plans needs, and is dropped with the run's last event.
 //!
-//! A run that is carried on after its end (`run_reopened`) is no other request: with its next end come the
-//! plans that were made since, and neither the request, its time nor the plans of before once more. Steps,
-//! calls, questions and money are counted as they come, also those that come once more.
+//! A run that is resumed after its end (`run_reopened`) is not a new request: its next end records the
+//! plans made since, but not the request, its duration or earlier plans again. Steps, tool calls, model
+//! calls and costs are recorded as they occur, including repeated ones.
 
 use std::collections::BTreeMap;
 
@@ -19,44 +19,44 @@ use super::plans::{End, Ended, KIND_SCENE, NOT_MADE, Plan};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Cause, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall, RunStatus, Subject, Usage,
+    Attempt, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus, Subject, Usage,
 };
 
-/// Where a state stands on the axis of runs in flight.
+/// Indices on the axis of runs in flight.
 const QUEUED: usize = 0;
 const RUNNING: usize = 1;
-/// Where an outcome of a call stands on its axis.
+/// Indices on the axis of call outcomes.
 const OK: usize = 0;
 const SKIPPED: usize = 4;
-/// Where an outcome of a step stands on its axis.
+/// Indices on the axis of step outcomes.
 const STEP_COMPLETED: usize = 0;
 const STEP_CANCELLED: usize = 4;
 
-/// Where figures go, if anywhere, and what they are called.
+/// The destination of metrics, if enabled, and their label names.
 #[derive(Clone, Copy)]
 pub(super) struct To<'a> {
     pub(super) names: &'a Names,
     pub(super) kpis: Option<&'a Kpis>,
 }
 
-/// One run.
+/// The fold state of one run.
 pub(super) struct Run {
     span: Span,
     queued: Option<Timestamp>,
     started: Option<Timestamp>,
-    /// Where it stands on the axis of runs in flight.
+    /// The index on the axis of runs in flight, while it is counted there.
     state: Option<usize>,
     plan_only: bool,
     resumed: bool,
-    /// It was carried on after its end, at which the request was counted.
+    /// Whether it was resumed after its end, at which the request was counted.
     reopened: bool,
-    /// It ended, or waits for a person.
+    /// Whether it has ended or waits for a person.
     rests: bool,
-    /// Since when it waits for a person.
+    /// When it began to wait for a person, if it does.
     waits: Option<Timestamp>,
-    /// Nanoseconds in which it waited for a person.
+    /// Nanoseconds spent waiting for people.
     waited: i128,
-    /// Questions under way.
+    /// Model calls in progress.
     asks: Vec<Ask>,
     calls: BTreeMap<u32, Call>,
     steps: BTreeMap<u32, Step>,
@@ -75,7 +75,7 @@ struct Ask {
 
 struct Call {
     step: u32,
-    /// On the axis of tools.
+    /// Index on the axis of tools.
     tool: usize,
     writes: bool,
     succeeded: bool,
@@ -88,7 +88,7 @@ struct Step {
     span: Option<Span>,
     started: Option<Timestamp>,
     succeeded: Vec<usize>,
-    /// On the axis of steps' outcomes.
+    /// Index on the axis of step outcomes.
     outcome: Option<usize>,
 }
 
@@ -119,22 +119,22 @@ impl Run {
         }
     }
 
-    /// It is not followed any further.
+    /// Stops tracking the run.
     pub(super) fn leave(&mut self, to: To<'_>) {
         self.move_to(None, to);
     }
 
-    /// What was told so far was told to others.
+    /// Marks the events so far as already recorded by an earlier process.
     pub(super) fn is_restored(&mut self) {
         self.state = None;
     }
 
-    /// Whether nothing more is expected of it for now: it ended, or waits for a person.
+    /// Whether no more events are expected for now: the run ended or waits for a person.
     pub(super) fn rests(&self) -> bool {
         self.rests
     }
 
-    /// A run that waited for a person goes on.
+    /// Ends the wait for a person, if there is one.
     fn goes_on(&mut self, at: Timestamp, to: To<'_>) {
         if let Some(since) = self.waits.take() {
             self.waited += at.as_nanosecond() - since.as_nanosecond();
@@ -187,14 +187,14 @@ impl Run {
             Event::ReplyRejected { call, problems } => lines::rejected(&self.span, *call, problems.len()),
             Event::PlanCreated(made) => self.planned(made, to),
             Event::Replanned(made) | Event::PlanEdited(made) => {
-                // A person's change wakes a run that waits; nothing else is planned while it does.
+                // A person's edit resumes a waiting run; nothing else replans it while it waits.
                 self.goes_on(at, to);
                 if let Some(kpis) = to.kpis {
                     kpis.replans.inc([match made.cause {
-                        Cause::Request => 0,
-                        Cause::Continuation => 1,
-                        Cause::Feedback => 2,
-                        Cause::Edit => 3,
+                        PlanCause::Request => 0,
+                        PlanCause::Continuation => 1,
+                        PlanCause::Feedback => 2,
+                        PlanCause::Edit => 3,
                     }]);
                 }
                 if let Some(last) = self.plans.last_mut() {
@@ -234,7 +234,7 @@ impl Run {
                 let step = self.calls.get(undoes).map_or(0, |call| call.step);
                 self.requested(step, requested, to);
             }
-            // Who waits for a person is followed no more; whoever decides has it followed again.
+            // A waiting run is no longer tracked; a decision restores its tracker.
             Event::RunWaiting {} | Event::RunPutAside { .. } => {
                 self.rests = true;
                 self.waits = Some(at);
@@ -354,7 +354,7 @@ impl Run {
             Outcome::Unknown { .. } => 3,
         };
         let Some(call) = self.calls.get_mut(&number) else {
-            // It was asked for before this process followed the run.
+            // It was requested before this process tracked the run.
             if let Some(kpis) = to.kpis {
                 kpis.calls.inc([to.names.tool("", ""), end]);
             }
@@ -439,14 +439,14 @@ impl Run {
                 self.step_ended(step, STEP_CANCELLED, at, to);
             }
         }
-        // What is still awaited is not waited for any longer.
+        // The waits still in progress end with the run.
         let asks = self.asks.drain(..).map(|ask| ask.at);
         let calls = self.calls.values_mut().filter_map(|call| call.under_way.take()).map(|(at, _)| at);
         for began in asks.chain(calls) {
             self.awaited.add(at, at.as_nanosecond() - began.as_nanosecond());
         }
         let since = |began: Timestamp| at.as_nanosecond() - began.as_nanosecond();
-        // A person's time is not the request's: it has a figure of its own.
+        // A person's time is excluded: it has its own metric.
         let lasted = self.queued.map(since).map(|lasted| seconds(lasted - self.waited));
         let away = self.awaited.total() + self.waited;
         let overhead = self.started.map(|began| seconds(since(began) - away));
@@ -486,8 +486,8 @@ impl Step {
     }
 }
 
-/// Counts what attempts at models cost. Events of older versions tell no attempts: then what they cost
-/// counts as one of `model`, for `purpose`.
+/// Records the usage of model attempts. Events of older versions have no attempts: their usage then counts
+/// for `model` and `purpose`.
 pub(super) fn spent(attempts: &[Attempt], usage: Usage, model: &str, purpose: &str, to: To<'_>) {
     let Some(kpis) = to.kpis else { return };
     for attempt in attempts.iter().filter(|attempt| attempt.was_sent()) {

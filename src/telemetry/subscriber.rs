@@ -1,4 +1,4 @@
-//! The one that turns the journal into figures, spans and log lines.
+//! The journal subscriber that produces metrics, spans and log lines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,39 +9,39 @@ use crate::llm::Purpose;
 use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, Usage};
 use crate::store::{Record, Stream};
 
-/// Most runs that are followed at once. Beyond it the oldest is left alone: it counts no more.
+/// Maximum number of runs tracked at once. Beyond it, the oldest is dropped and no longer counted.
 const MAX_RUNS: usize = 65_536;
 
-/// A fold over the records of the journal, of any streams in any order that keeps each stream's own.
-/// The journal's writer shows it what was written; another one, shown the stored records, comes to the
-/// same counts, if it is shown anew what a run was that has waited for a person ([`Subscriber::restore`]).
+/// A fold over the records of the journal. Streams may interleave, but each stream must be in order. The
+/// journal passes it what was written. Replaying the stored records gives the same counts, provided that
+/// runs that waited for a person are restored before they continue ([`Subscriber::restore`]).
 pub struct Subscriber {
     figures: Figures,
-    /// Those that have not ended. Ids sort by time.
+    /// The runs that have not ended. Ids sort by time.
     runs: BTreeMap<RunId, Run>,
 }
 
-/// What the journal's writer tells of what it does.
+/// The telemetry of the journal writer.
 #[derive(Default)]
 pub struct Watch {
-    /// Is shown what was written.
+    /// Receives the written records.
     pub subscriber: Option<Subscriber>,
-    /// Hears of commits, and of appends that were refused.
+    /// Records commits and refused appends.
     pub outside: Outside,
 }
 
 impl Subscriber {
-    /// Counts in `kpis`, if there are any, and writes lines in any case.
+    /// Records to `kpis`, if present, and always writes log lines.
     pub fn new(names: Arc<Names>, kpis: Option<Arc<Kpis>>) -> Self {
         Self::of(Figures::new(names, kpis))
     }
 
-    /// Counts in `figures`, by the names that they have when a record comes.
+    /// Records to `figures`, with the names current at the time of each record.
     pub fn of(figures: Figures) -> Self {
         Self { figures, runs: BTreeMap::new() }
     }
 
-    /// A record is in the journal.
+    /// Processes a record that is in the journal.
     pub fn observe(&mut self, record: &Record) {
         match record {
             Record::Run(envelope) => self.of_run(envelope),
@@ -49,8 +49,8 @@ impl Subscriber {
         }
     }
 
-    /// The events of a run that is about to be carried on: what comes of it then is told as of a run that
-    /// was followed from its beginning, and nothing of before is counted or told again.
+    /// Restores the tracker of a run that is about to be resumed from its events. Later events are recorded
+    /// as if the run had been tracked from the start; the given ones are neither counted nor logged again.
     pub fn restore(&mut self, events: &[Envelope<Event>]) {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
         let mut run = Run::new(first);
@@ -65,14 +65,14 @@ impl Subscriber {
         self.runs.insert(id, run);
     }
 
-    /// Nothing more of this stream is expected.
+    /// Drops the tracker of a stream from which no more events are expected.
     pub fn forget(&mut self, stream: &Stream) {
         if let Stream::Run(run) = stream {
             self.leave(*run);
         }
     }
 
-    /// How many runs are followed.
+    /// The number of tracked runs.
     pub fn following(&self) -> usize {
         self.runs.len()
     }
@@ -100,7 +100,7 @@ impl Subscriber {
                 lines::summary_failed(&envelope.session, &envelope.tenant, &error.code);
                 self.summary(attempts, *usage);
             }
-            // A turn's usage is that of its run once more.
+            // A turn's usage repeats that of its run.
             SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } => {}
         }
     }
@@ -125,6 +125,6 @@ impl<'a> From<&'a Sheet> for To<'a> {
 
 impl std::fmt::Debug for Subscriber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscriber").field("following", &self.following()).finish_non_exhaustive()
+        f.debug_struct("Subscriber").field("tracked_runs", &self.following()).finish_non_exhaustive()
     }
 }

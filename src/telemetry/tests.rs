@@ -1,4 +1,4 @@
-//! The fold by itself, over events that were written by hand.
+//! Unit tests of the fold, over handwritten events.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,15 +11,15 @@ use super::names::{MOST_MODELS, MOST_SCENES, MOST_TOOLS};
 use super::{Exposition, Figures, Kpis, Names, Outside, Part, Subscriber};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Attempt, Cause, Context, Decision, Effect, Envelope, Event, Fault, Maker, Matter, Needed, Outcome,
-    PlanMade, Question, Repeat, Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SessionEvent,
-    SessionId, Settings, Subject, TenantId, Usage, Verdict,
+    ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued,
+    RunStarted, RunStatus, SessionEvent, SessionId, Settings, Subject, TenantId, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::store::{Record, Stream};
 use crate::tools::{ToolContext, native};
 
-/// Words that are nobody else's business.
+/// User text that must not leak into metrics or log lines.
 const CANARY: &str = "canary-in-a-coal-mine";
 
 fn names() -> Arc<Names> {
@@ -57,7 +57,7 @@ impl Book {
         }
     }
 
-    /// An event, so many microseconds after the one before.
+    /// Appends an event, `micros` after the previous one.
     fn after(&mut self, micros: i64, event: Event) -> &mut Self {
         self.micros += micros;
         let envelope = self.envelope(Some(RunId(Uuid::from_u128(self.run))), event);
@@ -112,7 +112,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         steps: steps.collect(),
         ..Plan::default()
     };
-    Event::PlanCreated(PlanMade::new(1, Cause::Request, Maker::Deterministic, plan))
+    Event::PlanCreated(PlanMade::new(1, PlanCause::Request, PlanMaker::Deterministic, plan))
 }
 
 fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
@@ -156,14 +156,14 @@ fn attempt(model: &str, purpose: &str, outcome: &str) -> Attempt {
     Attempt { model, purpose, outcome, usage, millis: 100, ..Attempt::default() }
 }
 
-/// A run with everything that has words in it.
+/// A run whose events contain user text everywhere.
 fn wordy(book: &mut Book) {
     let fault = || Fault::new("tool.said", CANARY);
     book.after(1_000, queued()).after(1_000, started());
-    book.tell(Event::Planning { version: 1, cause: Cause::Request });
+    book.tell(Event::Planning { version: 1, cause: PlanCause::Request });
     book.tell(asked(1, Subject::Plan { version: 1 }));
     book.after(100_200, replied(1, 100, vec![attempt("main", "plan", "ok")]));
-    let problem = crate::plan::Problem { code: "x".to_owned(), message: CANARY.to_owned() };
+    let problem = crate::plan::PlanProblem { code: "x".to_owned(), message: CANARY.to_owned() };
     book.tell(Event::ReplyRejected { call: 1, problems: vec![problem] });
     book.tell(planned(&[(1, CANARY, &[CANARY]), (2, "B", &[])])).tell(Event::StepStarted { step: 1 });
     book.tell(asked(2, Subject::Scene { step: 1 })).after(50_000, replied(2, 50, vec![]));
@@ -176,7 +176,7 @@ fn wordy(book: &mut Book) {
     });
     book.tell(Event::SceneReplied { step: 1, call: 2, text: CANARY.to_owned(), calls, question, next: None });
     book.tell(Event::ToolStarted { call: 1, attempt: 1 });
-    // The intent of a write waits for the disk: that is no time of the tool's.
+    // The intent of a write waits for the disk, which is not tool time.
     book.after(
         9_000,
         Event::ToolCompleted { call: 1, outcome: Outcome::Unknown { error: fault() }, millis: 2 },
@@ -215,7 +215,7 @@ fn a_runs_events_are_counted_as_what_they_mean() {
     book.shows(r#"llm_tokens_total{model="main",purpose="plan",type="cached_input"} 4"#);
     book.shows(r#"llm_cost_usd_total{model="main",purpose="answer"} 0.0000015"#);
     book.shows(r#"llm_requests_total{model="main",outcome="status",purpose="answer"} 1"#);
-    // All but 100.2 + 50 + 3 (at most, of 9) + 1.5 + 100.9 ms from the turn to the end.
+    // The time from start to end, minus 100.2 + 50 + 3 (at most, of 9) + 1.5 + 100.9 ms.
     book.shows("orchestration_overhead_seconds_sum 0.0065");
     book.shows(r#"request_duration_seconds_sum{outcome="partial"} 0.2631"#);
     book.shows(r#"runs_in_flight{state="running"} 0"#);
@@ -229,7 +229,7 @@ fn a_plan_that_another_had_to_follow_lacked_a_step() {
     book.tell(Event::StepStarted { step: 1 });
     book.tell(Event::StepCompleted { step: 1, result: String::new() });
     let Event::PlanCreated(mut made) = planned(&[(2, "A", &[])]) else { panic!("a plan") };
-    (made.version, made.cause) = (2, Cause::Continuation);
+    (made.version, made.cause) = (2, PlanCause::Continuation);
     book.tell(Event::Replanned(made)).tell(Event::StepStarted { step: 2 });
     book.tell(Event::StepCompleted { step: 2, result: String::new() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
@@ -307,7 +307,7 @@ impl Book {
         self.tell(Event::RunCompleted { status: RunStatus::Completed })
     }
 
-    /// How many values a label has, over all series.
+    /// The values of a label over all series.
     fn values(&self, label: &str) -> BTreeSet<String> {
         let text = self.text();
         let begin = format!("{label}=\"");
@@ -327,19 +327,19 @@ fn what_a_changed_configuration_brings_has_its_name_from_then_on_and_what_it_dro
     book.shows(r#"steps_total{outcome="completed",scene="Garden"} 2"#);
     book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="Do"} 1"#);
     book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="other"} 1"#);
-    // The model of the start, which is gone, and the new one.
+    // The initial model, which was removed, and the new one.
     book.shows(r#"llm_requests_total{model="main",outcome="ok",purpose="scene"} 1"#);
     book.shows(r#"llm_requests_total{model="spare",outcome="ok",purpose="scene"} 1"#);
     book.shows(r#"steps_total{outcome="completed",scene="other"} 1"#);
 
-    // A run that was planned before the change ends in its own series, as does what is dropped.
+    // A run planned before the change ends in its old series, as do removed names.
     book.run += 1;
     book.tell(queued()).tell(started()).tell(planned(&[(1, "Garden", &["Do"])]));
     figures.follow(&catalogue(&[("Kiosk", &["Do", "Sell"]), ("Attic", &["Do"])]), &models("third"));
     book.tell(Event::StepStarted { step: 1 }).tell(Event::StepCompleted { step: 1, result: String::new() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
     book.runs("Kiosk", "Sell", "third").runs("Garden", "Do", "spare").runs("Attic", "Do", "offline");
-    // A tool that a scene got later.
+    // A tool added to a scene later.
     figures.follow(&catalogue(&[("Garden", &["Do", "Mow"])]), &models("main"));
     book.runs("Garden", "Mow", "main");
     book.shows(r#"steps_total{outcome="completed",scene="Garden"} 5"#);
@@ -368,10 +368,10 @@ fn a_thousand_changes_with_invented_names_make_no_more_series_than_there_is_room
     }
     let now = figures.now();
     let sizes = [&now.names.scene_axis, &now.names.tool_axis, &now.names.model_axis].map(|axis| axis.len());
-    // One more each, for `other`.
+    // One extra each for `other`.
     assert_eq!(sizes, [MOST_SCENES, MOST_TOOLS, MOST_MODELS].map(|most| most + 1));
     assert_eq!(book.values("scene").len(), MOST_SCENES + 1);
-    // The embedded rules and the model of the start are on the list, and were not asked.
+    // The embedded rules and the initial model are on the list but were not called.
     assert_eq!(book.values("model").len(), MOST_MODELS - 2 + 1);
     let room = MOST_MODELS - 2;
     book.shows(&format!(
@@ -380,7 +380,7 @@ fn a_thousand_changes_with_invented_names_make_no_more_series_than_there_is_room
     ));
     book.shows(r#"steps_total{outcome="completed",scene="Invented499"} 1"#);
     book.shows(r#"steps_total{outcome="completed",scene="other"} 500"#);
-    // Those of scenes whose tools found no room are `other` of `other`.
+    // Tools of scenes that were not listed count as `other` of `other`.
     book.shows(r#"tool_calls_total{outcome="ok",scene="Invented0",tool="Do11"} 1"#);
     assert!(!book.text().contains("Invented500"));
 }
@@ -437,16 +437,16 @@ impl Write for Log {
     }
 }
 
-/// What `wordy` has to be told as.
+/// The log lines that the wordy run must produce.
 const LINES: [&str; 8] = [
     "plan made",
     "tool call ended",
-    "nobody knows whether a write was done",
+    "the outcome of a write is unknown",
     "step ended",
     "no model replied",
-    "run is to stop",
+    "run cancellation requested",
     "run ended",
-    "no model could shorten the conversation",
+    "no model could summarise the conversation",
 ];
 
 #[test]
@@ -460,10 +460,11 @@ fn log_lines_say_how_things_went_and_nothing_that_anybody_said() {
         .finish();
     let listener = tracing::Dispatch::new(subscriber);
     let mut text = String::new();
-    // With one listener alone, `tracing` asks whoever comes to a place first, on that one's own thread, whether
-    // anybody wants it: another test would say no for this one. With two it asks the listeners.
+    // With a single dispatcher, `tracing` decides a callsite's interest by the default dispatcher of the
+    // thread that reaches it first: another test's thread could disable it. With two, it asks all
+    // dispatchers.
     let _another = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
-    // And what was said before that is asked again.
+    // Interest that was decided before is rebuilt.
     for _ in 0..100 {
         log.0.lock().unwrap().clear();
         tracing::dispatcher::with_default(&listener, || {
@@ -493,18 +494,18 @@ fn what_waits_is_known_until_it_is_taken_or_lost() {
     assert_eq!((outside.depth(Part::Scene), outside.sheds(Part::Http)), (0, 1));
 }
 
-/// A plan of these steps that somebody has to approve.
-fn to_approve(version: u32, cause: Cause, steps: &[(u32, &str, &[&str])]) -> PlanMade {
+/// A plan of these steps that requires approval.
+fn to_approve(version: u32, cause: PlanCause, steps: &[(u32, &str, &[&str])]) -> PlanMade {
     let Event::PlanCreated(mut made) = planned(steps) else { panic!("a plan") };
-    (made.version, made.cause, made.approval) = (version, cause, Some(Needed::default()));
+    (made.version, made.cause, made.approval) = (version, cause, Some(RequiredApproval::default()));
     made
 }
 
-fn put(approval: u32, matter: Matter) -> Event {
-    Event::ApprovalRequired { approval, matter, needed: Needed::default() }
+fn put(approval: u32, matter: ApprovalSubject) -> Event {
+    Event::ApprovalRequired { approval, matter, needed: RequiredApproval::default() }
 }
 
-fn decided(approval: u32, matter: Matter, decision: Decision, by: &str) -> Event {
+fn decided(approval: u32, matter: ApprovalSubject, decision: Decision, by: &str) -> Event {
     Event::Decided {
         approval,
         matter,
@@ -520,51 +521,54 @@ fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
     const SECOND: i64 = 1_000_000;
     let mut book = Book::new();
     book.tell(queued()).tell(started());
-    book.tell(Event::PlanCreated(to_approve(1, Cause::Request, &[(1, "A", &[]), (2, "B", &["b"])])));
-    book.tell(put(1, Matter::Plan { version: 1 })).tell(Event::RunWaiting {});
+    book.tell(Event::PlanCreated(to_approve(1, PlanCause::Request, &[(1, "A", &[]), (2, "B", &["b"])])));
+    book.tell(put(1, ApprovalSubject::Plan { version: 1 })).tell(Event::RunWaiting {});
     assert_eq!(book.subscriber.following(), 0);
-    // Another process takes the run up, which has seen nothing of it so far.
+    // Another process takes over the run without having seen its events.
     let journal = |book: &mut Book| {
         let run = Some(RunId(Uuid::from_u128(book.run)));
-        let made = to_approve(1, Cause::Request, &[(1, "A", &[]), (2, "B", &["b"])]);
+        let made = to_approve(1, PlanCause::Request, &[(1, "A", &[]), (2, "B", &["b"])]);
         [
             queued(),
             started(),
             Event::PlanCreated(made),
-            put(1, Matter::Plan { version: 1 }),
+            put(1, ApprovalSubject::Plan { version: 1 }),
             Event::RunWaiting {},
         ]
         .map(|event| book.envelope(run, event))
     };
     let events = journal(&mut book);
     book.subscriber.restore(&events);
-    // One step is another, one is new, one is as it was.
-    let edited = to_approve(2, Cause::Edit, &[(1, "A", &[]), (2, "C", &[]), (3, "D", &[])]);
+    // One step is changed, one is new, one is unchanged.
+    let edited = to_approve(2, PlanCause::Edit, &[(1, "A", &[]), (2, "C", &[]), (3, "D", &[])]);
     book.after(5 * SECOND, Event::PlanEdited(edited));
-    book.tell(put(2, Matter::Plan { version: 2 }));
+    book.tell(put(2, ApprovalSubject::Plan { version: 2 }));
     let words = CANARY.to_owned();
     book.after(SECOND, Event::ModificationAsked { version: 3, by: CANARY.to_owned(), words });
-    book.tell(Event::Replanned(to_approve(3, Cause::Feedback, &[(1, "A", &[])])));
-    book.tell(put(3, Matter::Plan { version: 3 })).tell(Event::RunWaiting {});
+    book.tell(Event::Replanned(to_approve(3, PlanCause::Feedback, &[(1, "A", &[])])));
+    book.tell(put(3, ApprovalSubject::Plan { version: 3 })).tell(Event::RunWaiting {});
     let events = {
         let run = Some(RunId(Uuid::from_u128(book.run)));
-        let made = to_approve(3, Cause::Feedback, &[(1, "A", &[])]);
+        let made = to_approve(3, PlanCause::Feedback, &[(1, "A", &[])]);
         [
             queued(),
             started(),
             Event::PlanCreated(made),
-            put(3, Matter::Plan { version: 3 }),
+            put(3, ApprovalSubject::Plan { version: 3 }),
             Event::RunWaiting {},
         ]
         .map(|event| book.envelope(run, event))
     };
     book.subscriber.restore(&events);
-    book.after(90 * SECOND, decided(3, Matter::Plan { version: 3 }, Decision::Yes { hold: false }, CANARY));
-    book.tell(put(4, Matter::Call { call: 1 })).tell(put(5, Matter::Call { call: 2 }));
-    book.tell(put(6, Matter::Outcome { call: 3 }));
+    book.after(
+        90 * SECOND,
+        decided(3, ApprovalSubject::Plan { version: 3 }, Decision::Yes { hold: false }, CANARY),
+    );
+    book.tell(put(4, ApprovalSubject::Call { call: 1 })).tell(put(5, ApprovalSubject::Call { call: 2 }));
+    book.tell(put(6, ApprovalSubject::Outcome { call: 3 }));
     let new = Decision::Edited { arguments: json!({CANARY: CANARY}), key: CANARY.to_owned() };
-    book.after(2 * SECOND, decided(4, Matter::Call { call: 1 }, new, CANARY));
-    book.after(SECOND, decided(5, Matter::Call { call: 2 }, Decision::No, "expiry"));
+    book.after(2 * SECOND, decided(4, ApprovalSubject::Call { call: 1 }, new, CANARY));
+    book.after(SECOND, decided(5, ApprovalSubject::Call { call: 2 }, Decision::No, "expiry"));
     book.tell(Event::RunCompleted { status: RunStatus::Partial });
     book.shows(r#"human_edits_total{action="plan"} 1"#);
     book.shows(r#"human_edits_total{action="feedback"} 1"#);
@@ -603,20 +607,20 @@ fn a_run_that_is_carried_on_after_its_end_is_one_request_and_counts_what_it_does
         r#"plan_quality_ratio_count{kind="scene",outcome="partial"} 1"#,
     ];
     counts.iter().for_each(|line| book.shows(line));
-    // Whoever carries it on is shown what there is of it.
+    // The process that resumes the run restores its tracker.
     let run = Some(RunId(Uuid::from_u128(book.run)));
     let journal: Vec<_> = before.into_iter().map(|event| book.envelope(run, event)).collect();
     book.subscriber.restore(&journal);
     book.after(1000, reopened()).tell(Event::StepStarted { step: 2 });
     book.shows(r#"runs_in_flight{state="running"} 1"#);
-    let mut again = to_approve(2, Cause::Continuation, &[(3, "C", &[])]);
+    let mut again = to_approve(2, PlanCause::Continuation, &[(3, "C", &[])]);
     again.approval = None;
     book.tell(Event::StepCompleted { step: 2, result: CANARY.to_owned() });
     book.tell(Event::Replanned(again)).tell(Event::StepStarted { step: 3 });
     book.tell(Event::StepCompleted { step: 3, result: CANARY.to_owned() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
     counts.iter().for_each(|line| book.shows(line));
-    // What it did since.
+    // What the run has done since.
     book.shows(r#"plans_total{kind="scene",outcome="completed"} 1"#);
     book.shows(r#"steps_total{outcome="completed",scene="other"} 3"#);
     book.shows(r#"steps_total{outcome="failed",scene="other"} 1"#);
@@ -631,7 +635,7 @@ fn a_persons_time_is_neither_the_requests_nor_overhead() {
     let events = [
         (0, queued()),
         (0, started()),
-        (2_000, put(1, Matter::Plan { version: 1 })),
+        (2_000, put(1, ApprovalSubject::Plan { version: 1 })),
         (0, Event::RunWaiting {}),
     ];
     let run = Some(RunId(Uuid::from_u128(book.run)));
@@ -640,9 +644,12 @@ fn a_persons_time_is_neither_the_requests_nor_overhead() {
         book.micros += micros;
         journal.push(book.envelope(run, event));
     }
-    // Whoever carries it on is shown what there is of it.
+    // The process that resumes the run restores its tracker.
     book.subscriber.restore(&journal);
-    book.after(3 * DAY, decided(1, Matter::Plan { version: 1 }, Decision::Yes { hold: false }, CANARY));
+    book.after(
+        3 * DAY,
+        decided(1, ApprovalSubject::Plan { version: 1 }, Decision::Yes { hold: false }, CANARY),
+    );
     book.after(1_000, Event::RunCompleted { status: RunStatus::Completed });
     book.shows("orchestration_overhead_seconds_sum 0.003");
     book.shows(r#"request_duration_seconds_sum{outcome="completed"} 0.003"#);

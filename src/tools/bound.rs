@@ -1,19 +1,19 @@
-//! Cuts a tool's result to the size that a model may see, as JSON that says what was cut.
+//! Truncates a tool's result to the size that a model may see, as JSON that says what was omitted.
 
 use serde_json::{Map, Value, json};
 
-/// The smallest bound that is kept; smaller ones are taken as this.
+/// The smallest supported bound; smaller ones are raised to it.
 pub const MIN_BOUND: usize = 256;
 
-/// How deep a cut looks into a value; what lies deeper is left out whole.
+/// The maximum depth of truncation; deeper values are omitted as a whole.
 const MAX_DEPTH: usize = 64;
 
-/// `value` itself where its JSON has at most `max_bytes` bytes, and otherwise
-/// `{"truncated": true, "shown_bytes": …, "total_bytes": …, "value": …}` within that size. Of an array
-/// the leading elements are kept whole and `"omitted"` counts the others; of an object as many fields
-/// as fit, the small ones first; strings are cut between characters. Inside `value`, what was left
-/// out is said in place: `"… [+120 bytes]"`, `"… [+7 elements]"`, `"…": "[+2 fields]"`.
-pub fn bound(value: Value, max_bytes: usize) -> Value {
+/// Returns `value` unchanged if its JSON has at most `max_bytes` bytes, and otherwise
+/// `{"truncated": true, "shown_bytes": …, "total_bytes": …, "value": …}` within that size. Arrays keep their
+/// leading elements whole, and `"omitted"` counts the others; objects keep as many fields as fit, the
+/// smallest first; strings are cut between characters. Inside `value`, omissions are marked in place:
+/// `"… [+120 bytes]"`, `"… [+7 elements]"`, `"…": "[+2 fields]"`.
+pub fn truncate(value: Value, max_bytes: usize) -> Value {
     let max_bytes = max_bytes.max(MIN_BOUND);
     let total = size(&value);
     if total <= max_bytes {
@@ -26,7 +26,7 @@ pub fn bound(value: Value, max_bytes: usize) -> Value {
     let mut envelope = Map::new();
     let shown = match &value {
         Value::Array(elements) => {
-            let (kept, omitted) = leading(elements, room, 0);
+            let (kept, omitted) = leading_elements(elements, room, 0);
             envelope.insert("omitted".to_owned(), json!(omitted));
             Value::Array(kept)
         }
@@ -39,7 +39,7 @@ pub fn bound(value: Value, max_bytes: usize) -> Value {
     Value::Object(envelope)
 }
 
-/// Bytes of the value's JSON, written without spaces.
+/// The size in bytes of the value's compact JSON.
 pub(crate) fn size(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -52,12 +52,12 @@ pub(crate) fn size(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // A `Value` always has a JSON form.
+    // Serializing a `Value` cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// The value, or as much of it as has a JSON form of at most `room` bytes.
+/// As much of the value as fits into `room` bytes of JSON.
 fn fit(value: &Value, room: usize, depth: usize) -> Option<Value> {
     if size(value) <= room {
         return Some(value.clone());
@@ -66,25 +66,25 @@ fn fit(value: &Value, room: usize, depth: usize) -> Option<Value> {
         return None;
     }
     let fitted = match value {
-        Value::String(text) => cut(text, room).map(Value::String),
+        Value::String(text) => fit_text(text, room).map(Value::String),
         Value::Array(elements) => {
             let note = size(&elements_note(elements.len())) + 1;
-            let (mut kept, omitted) = leading(elements, room.checked_sub(note)?, depth);
+            let (mut kept, omitted) = leading_elements(elements, room.checked_sub(note)?, depth);
             if omitted > 0 {
                 kept.push(elements_note(omitted));
             }
             (size(&Value::Array(vec![])) <= room).then_some(Value::Array(kept))
         }
-        Value::Object(fields) => object(fields, room, depth),
+        Value::Object(fields) => fit_object(fields, room, depth),
         _ => None,
     };
-    // Where even a cut with its note takes more, it is left out.
+    // If even the truncated value with its note does not fit, it is omitted.
     fitted.filter(|fitted| size(fitted) <= room)
 }
 
-/// The leading elements that fit whole; where not even the first does, as much of it as fits.
-/// With the number of elements left out.
-fn leading(elements: &[Value], room: usize, depth: usize) -> (Vec<Value>, usize) {
+/// The leading elements that fit whole, or as much of the first as fits; and the number of omitted
+/// elements.
+fn leading_elements(elements: &[Value], room: usize, depth: usize) -> (Vec<Value>, usize) {
     let mut left = room.saturating_sub(2);
     let mut kept = Vec::new();
     for element in elements {
@@ -104,9 +104,9 @@ fn leading(elements: &[Value], room: usize, depth: usize) -> (Vec<Value>, usize)
     (kept, omitted)
 }
 
-/// Small fields first, so that one long field does not push out the many short ones; what is left is
+/// Keeps small fields first, so that one long field does not displace many short ones. The remaining room is
 /// shared among the long ones.
-fn object(fields: &Map<String, Value>, room: usize, depth: usize) -> Option<Value> {
+fn fit_object(fields: &Map<String, Value>, room: usize, depth: usize) -> Option<Value> {
     let note = |omitted: usize| Value::String(format!("[+{omitted} fields]"));
     let reserved = 2 + size(&Value::String("…".to_owned())) + 1 + size(&note(fields.len()));
     let mut left = room.checked_sub(reserved)?;
@@ -131,8 +131,8 @@ fn object(fields: &Map<String, Value>, room: usize, depth: usize) -> Option<Valu
     Some(Value::Object(kept))
 }
 
-/// The leading characters with a note of how many bytes follow.
-fn cut(text: &str, room: usize) -> Option<String> {
+/// The leading characters that fit, with a note of how many bytes follow.
+fn fit_text(text: &str, room: usize) -> Option<String> {
     let longest_note = bytes_note(text.len());
     let mut left = room.checked_sub(2 + longest_note.len())?;
     let mut end = 0;
@@ -167,13 +167,13 @@ mod tests {
 
     #[test]
     fn a_small_result_is_left_as_it_is() {
-        assert_eq!(bound(json!({"city": "Milan"}), 256), json!({"city": "Milan"}));
+        assert_eq!(truncate(json!({"city": "Milan"}), 256), json!({"city": "Milan"}));
     }
 
     #[test]
     fn an_array_keeps_its_leading_elements_whole_and_counts_the_others() {
         let value: Value = (0..100).map(|day| json!({"day": day, "note": "sun and clouds"})).collect();
-        let cut = bound(value.clone(), 400);
+        let cut = truncate(value.clone(), 400);
         let kept = cut["value"].as_array().unwrap();
         assert!(!kept.is_empty());
         assert_eq!(kept[..], value.as_array().unwrap()[..kept.len()]);
@@ -185,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_long_field_does_not_push_out_the_short_ones() {
-        let cut = bound(json!({"aaa": "x".repeat(5000), "name": "Rossi", "list": vec!["entry"; 500]}), 512);
+        let cut =
+            truncate(json!({"aaa": "x".repeat(5000), "name": "Rossi", "list": vec!["entry"; 500]}), 512);
         assert_eq!(cut["value"]["name"], "Rossi");
         assert!(cut["value"]["aaa"].as_str().unwrap().starts_with("xxxx"));
         assert_eq!(cut["value"]["list"][0], "entry");
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_string_is_cut_between_characters() {
-        let cut = bound(json!("è€😀\"\n".repeat(200)), 300);
+        let cut = truncate(json!("è€😀\"\n".repeat(200)), 300);
         assert!(cut["value"].as_str().unwrap().starts_with("è€😀\"\n"));
         assert!(size(&cut) <= 300);
     }
@@ -222,7 +223,7 @@ mod tests {
         #[test]
         fn whatever_comes_in_what_goes_out_is_json_within_the_bound(value in any_json(), max in 256_usize..2000) {
             let total = size(&value);
-            let out = bound(value.clone(), max);
+            let out = truncate(value.clone(), max);
             let text = serde_json::to_string(&out).unwrap();
             prop_assert!(text.len() <= max, "{} > {max}", text.len());
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), out.clone());

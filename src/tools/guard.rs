@@ -1,10 +1,9 @@
-//! Which addresses HTTP requests may reach.
+//! Restricts the addresses that HTTP requests may reach.
 //!
-//! A tool's URL may come from a file, a redirect or a model. So that none of them leads into the
-//! machine or the network it stands in, the client made here refuses every address that is not
-//! public, unless the configuration allows it, in three places: where a connection is about to be
-//! made to a host or an address written in a URL, in each answer of DNS (the resolver that filters
-//! is the one that connects, so a second answer cannot differ), and at each redirect.
+//! A tool's URL may come from a file, a redirect or a model. To keep requests out of the machine and its
+//! private network, the client refuses every non-public address that the configuration does not allow. It
+//! checks in three places: before it connects to a host or an address in a URL, in each DNS answer (the
+//! connection uses the filtered answer, so a second lookup cannot differ), and at each redirect.
 
 use std::error::Error as StdError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,31 +13,31 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Url, redirect};
 
-/// Most redirects that are followed for one request.
+/// The maximum number of redirects followed for one request.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// How long connecting may take.
+/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A name under which nothing can exist (RFC 6761). A connection that is refused is led here, since
-/// the client offers no other place to refuse one; the resolver turns it into the error.
+/// A reserved suffix that never resolves (RFC 6761). The client has no hook to refuse a connection, so a
+/// refused one is sent to a host under this suffix and the resolver turns it into the error.
 const SINK: &str = ".refused.invalid";
 
 /// Which private addresses may be reached. The default allows none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NetworkPolicy {
-    /// Whether every address may be reached.
+    /// Whether all addresses may be reached.
     pub allow_private: bool,
-    /// Hosts that may be reached wherever they are: `host` for all its ports or `host:port`, names or
+    /// Hosts that may be reached at any address: `host` for all its ports or `host:port`, as names or
     /// addresses. A host that is listed only with ports is refused on all others.
     pub allow_hosts: Vec<String>,
 }
 
-/// A request that the policy does not allow; found in the causes of a [`reqwest::Error`] by
-/// [`refusal`].
+/// A request that the policy does not allow. [`refusal`] finds it among the causes of a
+/// [`reqwest::Error`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
-pub struct Refused {
+pub struct NetworkRefusal {
     /// Stable: `http.private_address`, `http.port_not_allowed`, `http.redirect_downgrade` or
     /// `http.too_many_redirects`.
     pub code: &'static str,
@@ -47,31 +46,31 @@ pub struct Refused {
 }
 
 impl NetworkPolicy {
-    /// Whether the host written in `url` may be reached. A name passes here and is checked again by
-    /// the addresses it stands for, when the client of [`http_client`] connects.
-    pub fn check(&self, url: &Url) -> Result<(), Refused> {
+    /// Checks whether the host in `url` may be reached. A name passes here; the addresses it resolves to are
+    /// checked when the client of [`http_client`] connects.
+    pub fn check(&self, url: &Url) -> Result<(), NetworkRefusal> {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default();
         if self.allow_private || self.allows(host, port) {
             return Ok(());
         }
-        if let Some(address) = literal(host) {
-            return if is_public(address) { Ok(()) } else { Err(private(host)) };
+        if let Some(address) = parse_address(host) {
+            return if is_public(address) { Ok(()) } else { Err(private_address(host)) };
         }
-        if self.names(host) {
+        if self.lists_host(host) {
             let message = format!(
                 "{host} may not be reached on port {}: `scenes.allow_hosts` allows it on other ports only",
                 port.unwrap_or_default()
             );
-            return Err(Refused { code: "http.port_not_allowed", message });
+            return Err(NetworkRefusal { code: "http.port_not_allowed", message });
         }
         Ok(())
     }
 
-    /// Whether the redirect from `previous` to `next` may be followed.
-    pub fn check_redirect(&self, previous: &Url, next: &Url) -> Result<(), Refused> {
+    /// Checks whether the redirect from `previous` to `next` may be followed.
+    pub fn check_redirect(&self, previous: &Url, next: &Url) -> Result<(), NetworkRefusal> {
         if previous.scheme() == "https" && next.scheme() != "https" {
-            return Err(Refused {
+            return Err(NetworkRefusal {
                 code: "http.redirect_downgrade",
                 message: format!(
                     "{} redirects from https to {}, which is not followed",
@@ -85,24 +84,24 @@ impl NetworkPolicy {
 
     /// Entries of `allow_hosts` that are neither a host nor `host:port`.
     pub fn malformed_hosts(&self) -> impl Iterator<Item = &str> {
-        self.allow_hosts.iter().map(String::as_str).filter(|entry| split(entry).is_none())
+        self.allow_hosts.iter().map(String::as_str).filter(|entry| split_host_port(entry).is_none())
     }
 
     fn allows(&self, host: &str, port: Option<u16>) -> bool {
-        self.entries().any(|(name, only)| same(name, host) && (only.is_none() || only == port))
+        self.entries().any(|(name, only)| is_same_host(name, host) && (only.is_none() || only == port))
     }
 
-    fn names(&self, host: &str) -> bool {
-        self.entries().any(|(name, _)| same(name, host))
+    fn lists_host(&self, host: &str) -> bool {
+        self.entries().any(|(name, _)| is_same_host(name, host))
     }
 
     fn entries(&self) -> impl Iterator<Item = (&str, Option<u16>)> {
-        self.allow_hosts.iter().filter_map(|entry| split(entry))
+        self.allow_hosts.iter().filter_map(|entry| split_host_port(entry))
     }
 }
 
-/// A client that reaches what `policy` allows and nothing else, follows at most [`MAX_REDIRECTS`]
-/// redirects and uses no proxy of the environment. Fails where TLS cannot be set up.
+/// A client that reaches only what `policy` allows, follows at most [`MAX_REDIRECTS`] redirects and ignores
+/// the proxies of the environment. Fails if TLS cannot be set up.
 pub fn http_client(policy: &NetworkPolicy) -> Result<reqwest::Client, reqwest::Error> {
     let rules = policy.clone();
     let redirects = redirect::Policy::custom(move |attempt| {
@@ -122,18 +121,18 @@ pub fn http_client(policy: &NetworkPolicy) -> Result<reqwest::Client, reqwest::E
     guarded(policy).redirect(redirects).build()
 }
 
-/// The same, but redirects are answers: for callers that follow them with their own rules.
+/// Like [`http_client`], but returns redirects to callers that apply their own rules to them.
 pub(super) fn http_client_without_redirects(
     policy: &NetworkPolicy,
 ) -> Result<reqwest::Client, reqwest::Error> {
     guarded(policy).redirect(redirect::Policy::none()).build()
 }
 
-/// Why the policy refused the request that ended with `error`, if it did.
-pub fn refusal(error: &reqwest::Error) -> Option<&Refused> {
+/// The policy's refusal that caused `error`, if any.
+pub fn refusal(error: &reqwest::Error) -> Option<&NetworkRefusal> {
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
     while let Some(error) = cause {
-        if let Some(refused) = error.downcast_ref::<Refused>() {
+        if let Some(refused) = error.downcast_ref::<NetworkRefusal>() {
             return Some(refused);
         }
         cause = error.source();
@@ -141,8 +140,8 @@ pub fn refusal(error: &reqwest::Error) -> Option<&Refused> {
     None
 }
 
-pub(super) fn too_many_redirects(host: &str) -> Refused {
-    Refused {
+pub(super) fn too_many_redirects(host: &str) -> NetworkRefusal {
+    NetworkRefusal {
         code: "http.too_many_redirects",
         message: format!("{host} redirects more than {MAX_REDIRECTS} times"),
     }
@@ -174,25 +173,25 @@ impl Resolve for GuardedDns {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
         if let Some(refused) = host.strip_suffix(SINK) {
-            let refused = private(refused);
+            let refused = private_address(refused);
             return Box::pin(async move { Err(refused.into()) });
         }
-        let everything = self.policy.allow_private || self.policy.names(&host);
+        let everything = self.policy.allow_private || self.policy.lists_host(&host);
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let none = found.is_empty();
             let allowed: Vec<SocketAddr> =
                 found.into_iter().filter(|address| everything || is_public(address.ip())).collect();
             if allowed.is_empty() && !none {
-                return Err(private(&host).into());
+                return Err(private_address(&host).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-fn private(host: &str) -> Refused {
-    Refused {
+fn private_address(host: &str) -> NetworkRefusal {
+    NetworkRefusal {
         code: "http.private_address",
         message: format!(
             "{host} is not a public address: loopback, private and link-local addresses are reached only \
@@ -202,7 +201,7 @@ fn private(host: &str) -> Refused {
 }
 
 /// `host` or `host:port`, `[v6]:port` or a bare IPv6 address.
-fn split(entry: &str) -> Option<(&str, Option<u16>)> {
+fn split_host_port(entry: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = entry.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
         (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
@@ -221,20 +220,20 @@ fn split(entry: &str) -> Option<(&str, Option<u16>)> {
     plain.then_some((host, port))
 }
 
-fn same(one: &str, other: &str) -> bool {
-    match (literal(one), literal(other)) {
+fn is_same_host(one: &str, other: &str) -> bool {
+    match (parse_address(one), parse_address(other)) {
         (Some(one), Some(other)) => one == other,
         (None, None) => one.trim_end_matches('.').eq_ignore_ascii_case(other.trim_end_matches('.')),
         _ => false,
     }
 }
 
-/// The address that a host is written as; URLs hold IPv4 in its one canonical form.
-fn literal(host: &str) -> Option<IpAddr> {
+/// Parses a host that is an address. URLs contain IPv4 addresses in canonical form only.
+fn parse_address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Whether an address belongs to the public internet, also when it carries an IPv4 address inside.
+/// Whether an address belongs to the public internet. An embedded IPv4 address is checked too.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -274,7 +273,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0x2001, 0..=0x01ff, ..] => false,                         // Teredo, protocol assignments
         [0x2001, 0xdb8, ..] => false,                              // documentation
         [0x3fff, 0..=0x0fff, ..] => false,                         // documentation
-        // Only 2000::/3 is global unicast: all else is loopback, local, link-local, multicast or unused.
+        // Only 2000::/3 is global unicast; the rest is loopback, local, link-local, multicast or unused.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_hidden_in_another_notation_is_still_refused() {
+    fn private_address_in_another_notation_is_refused() {
         let policy = NetworkPolicy::default();
         for host in ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "127.0.0.1."] {
             let url = Url::parse(&format!("http://{host}/")).unwrap();
@@ -389,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_stands_for_a_private_address_is_refused_when_it_is_resolved() {
+    async fn name_resolving_to_private_address_is_refused() {
         let server = serve([Reply::json("{}")]).await;
         let url = format!("http://localhost:{}/", server.port());
         assert_eq!(code_of(&NetworkPolicy::default(), &url).await, Err("http.private_address".into()));
@@ -401,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redirect_from_an_allowed_host_to_a_refused_one_is_not_followed() {
+    async fn redirect_to_refused_host_is_not_followed() {
         let inner = serve([Reply::json("{}")]).await;
         let outer = serve([Reply::redirect(302, &inner.url("/secret"))]).await;
         let result = code_of(&allowing(&outer.authority()), &outer.url("/")).await;
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endless_chain_of_redirects_ends() {
+    async fn endless_redirects_stop_at_the_limit() {
         let server = serve((0..10).map(|_| Reply::redirect(302, "/again"))).await;
         let result = code_of(&allowing(&server.authority()), &server.url("/")).await;
         assert_eq!(result, Err("http.too_many_redirects".into()));

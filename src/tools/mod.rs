@@ -1,6 +1,6 @@
-//! Tools: what a tool is, what it is given, what it may answer, and each kind of tool.
+//! Tools: the trait, its context and errors, and each kind of tool.
 //!
-//! **Invariant:** a tool learns who asks from its context, never from the conversation.
+//! **Invariant:** a tool learns the requester's identity from its context, never from the session.
 
 pub mod bound;
 pub mod guard;
@@ -21,56 +21,56 @@ use tokio_util::sync::CancellationToken;
 
 use crate::run::{RunId, SessionId, TenantId};
 
-/// Something that can be called with JSON arguments that were checked against its schema.
+/// A tool, called with JSON arguments that were validated against its schema.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Does it. An error says whether anything may have been done, see [`ToolError`].
+    /// Executes the call. An error says whether the call may have taken effect, see [`ToolError`].
     async fn call(&self, context: ToolContext, arguments: Value) -> Result<Value, ToolError>;
 }
 
-/// Who asks: from the API key, or the configured default user on loopback.
+/// The requester: from the API key, or the configured default user on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Who pays.
+    /// The tenant that is charged.
     pub tenant: TenantId,
     /// The user's name in the company's directory.
     pub user: String,
 }
 
-/// What a tool gets beside its arguments.
+/// The context of a tool call, beside its arguments.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
-    /// Who asks.
+    /// The requester.
     pub principal: Principal,
     /// The frozen local time of the run, with its time zone: what "today" means.
     pub now: jiff::Zoned,
     /// The user's language, ISO 639-1, where known.
     pub language: Option<String>,
-    /// The conversation.
+    /// The session.
     pub session: SessionId,
     /// The run.
     pub run: RunId,
     /// The step.
     pub step: u32,
-    /// For writes: the key under which doing it twice is doing it once. Derived from run, step and
-    /// ordinal; the same in every attempt.
+    /// The idempotency key, for writes only. Derived from run, step and ordinal, and the same in every
+    /// attempt.
     pub idempotency_key: Option<String>,
     /// The scene's data.
     pub store: SceneStore,
     /// An HTTP client that cannot reach private addresses unless the configuration allows it.
     pub http: reqwest::Client,
-    /// The scene's settings: `[settings]` of its `scene.toml`, overlaid by the configuration.
+    /// The scene's settings: `[settings]` of its `scene.toml`, with those of the configuration merged in.
     pub settings: Value,
-    /// Fires when the run was cancelled: a read may stop, a write ends what it began.
+    /// Fires when the run is cancelled: a read may stop, a write should complete.
     pub cancelled: CancellationToken,
 }
 
 impl ToolContext {
-    /// The scene's settings as a type of its own, with its defaults where nothing is set. `code` and
-    /// `scene` are named where they do not fit.
+    /// Deserializes the scene's settings; the type's defaults if there are none. `scene` is named in the
+    /// error message.
     ///
     /// # Errors
-    /// `code`, where the settings do not fit the type.
+    /// `code`, if the settings do not fit the type.
     pub fn settings_as<T: DeserializeOwned + Default>(
         &self,
         scene: &str,
@@ -80,93 +80,93 @@ impl ToolContext {
             return Ok(T::default());
         }
         T::deserialize(&self.settings).map_err(|error| {
-            let message = format!("`scenes.settings.{scene}` of the configuration does not fit: {error}");
+            let message = format!("`scenes.settings.{scene}` of the configuration is invalid: {error}");
             ToolError::failed(code, message)
         })
     }
 }
 
-/// A scene's own tables, in the one SQLite file of the data directory. The tables are those of the
-/// scene's `schema.sql`; rows of different tenants are kept apart by the scene's own statements.
+/// A scene's tables, defined by its `schema.sql`, in the one SQLite file of the data directory. The scene's
+/// statements have to separate the rows of different tenants.
 #[derive(Debug, Clone)]
 pub struct SceneStore {
     pool: sqlx::SqlitePool,
 }
 
 impl SceneStore {
-    /// A store over an open pool.
+    /// Creates a store over an open pool.
     pub fn new(pool: sqlx::SqlitePool) -> Self {
         Self { pool }
     }
 
-    /// The pool, for `sqlx` queries and transactions. A transaction that reads before it writes
-    /// begins with `BEGIN IMMEDIATE`.
+    /// The pool, for `sqlx` queries and transactions. A transaction that reads before it writes must begin
+    /// with `BEGIN IMMEDIATE`.
     pub fn pool(&self) -> &sqlx::SqlitePool {
         &self.pool
     }
 }
 
-/// Why a tool gave no result, and whether anything may have been done.
+/// Why a tool gave no result, and whether the call may have taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    /// Whether anything was done.
+    /// Whether the call took effect.
     pub kind: ToolErrorKind,
-    /// Stable code, such as `vacation.overlap`.
+    /// A stable code, such as `vacation.overlap`.
     pub code: String,
-    /// What was wrong and what would be right, for the model and the user.
+    /// What is wrong and what is expected, for the model and the user.
     pub message: String,
 }
 
-/// Whether anything was done.
+/// Whether a failed tool call took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolErrorKind {
-    /// The tool said no and did nothing.
+    /// The tool refused the call; it had no effect.
     Refused,
-    /// It did not work and nothing was done.
+    /// The call failed and had no effect.
     Failed,
-    /// It may have been done.
+    /// The call may have taken effect.
     Unknown,
 }
 
 impl ToolError {
-    /// The tool says no and did nothing.
+    /// The tool refused the call; it had no effect.
     pub fn refused(code: &str, message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Refused, code: code.to_owned(), message: message.into() }
     }
 
-    /// It did not work and nothing was done.
+    /// The call failed and had no effect.
     pub fn failed(code: &str, message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Failed, code: code.to_owned(), message: message.into() }
     }
 
-    /// It may have been done.
+    /// The call may have taken effect.
     pub fn unknown(code: &str, message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Unknown, code: code.to_owned(), message: message.into() }
     }
 }
 
-/// A database error says nothing of whether the statement took effect only when it struck a commit;
-/// tools that write map that case themselves.
+/// Only a database error during a commit leaves the effect unknown; tools that write have to map that case
+/// themselves.
 impl From<sqlx::Error> for ToolError {
     fn from(error: sqlx::Error) -> Self {
         Self::failed("store.error", format!("the scene's data could not be read or written: {error}"))
     }
 }
 
-/// Tools written in Rust, by the name that a `scene.toml` gives in `native = "…"`.
+/// Tools written in Rust, by the name that a `scene.toml` uses in `native = "…"`.
 #[derive(Clone, Default)]
 pub struct NativeTools {
     by_name: BTreeMap<String, Arc<dyn Tool>>,
 }
 
 impl NativeTools {
-    /// None yet.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds (or replaces) one under `name`.
+    /// Registers a tool under `name`, replacing an earlier one.
     #[must_use]
     pub fn with(mut self, name: &str, tool: impl Tool + 'static) -> Self {
         self.by_name.insert(name.to_owned(), Arc::new(tool));
@@ -190,24 +190,24 @@ impl std::fmt::Debug for NativeTools {
     }
 }
 
-/// An async function as a tool: `native(|arguments: Forecast, context| async move { … })`, where the
-/// arguments' type is what `serde` reads from the JSON.
+/// An async function as a tool: `native(|arguments: Forecast, context| async move { … })`. The JSON
+/// arguments are deserialized into the argument type.
 pub fn native<A, F, R>(function: F) -> impl Tool
 where
     A: DeserializeOwned + Send + 'static,
     F: Fn(A, ToolContext) -> R + Send + Sync,
     R: Future<Output = Result<Value, ToolError>> + Send,
 {
-    Native { function, arguments: PhantomData }
+    NativeTool { function, arguments: PhantomData }
 }
 
-struct Native<A, F> {
+struct NativeTool<A, F> {
     function: F,
     arguments: PhantomData<fn(A)>,
 }
 
 #[async_trait]
-impl<A, F, R> Tool for Native<A, F>
+impl<A, F, R> Tool for NativeTool<A, F>
 where
     A: DeserializeOwned + Send + 'static,
     F: Fn(A, ToolContext) -> R + Send + Sync,

@@ -1,8 +1,8 @@
-//! Sentences for results: the `say` templates of a scene.
+//! Renders sentences for tool results: the `say` templates of a scene.
 //!
-//! A template is minijinja over the fields of the result (or `result` itself where it is no object)
-//! and `arguments`. A template that needs what is not there, or is null, gives no sentence at all
-//! rather than one with a hole; `{% if region %}` and `default(…)` are how a template does without.
+//! A template is minijinja over the fields of the result (or `result` itself if it is not an object) and
+//! `arguments`. A template that uses a missing or null value renders no sentence at all, rather than one
+//! with a gap; `{% if region %}` and `default(…)` handle optional values.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,13 +11,13 @@ use jiff::civil::Date;
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
 use serde_json::{Map, Value, json};
 
-/// The longest sentence, in bytes; a longer one is not said.
+/// The longest sentence, in bytes; a longer one is discarded.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// What one sentence may cost, in minijinja's instructions.
+/// The budget of one sentence, in minijinja instructions.
 const FUEL: u64 = 50_000;
 
-/// Where filters find the language of the template.
+/// The variable that holds the template's language, for filters.
 const LANGUAGE: &str = "_language";
 
 /// ISO 639-1, two letters each.
@@ -40,7 +40,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// For trying a template out without data: whatever is missing counts as empty.
+/// For checking a template without data: missing values count as empty.
 static LENIENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = environment();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
@@ -55,21 +55,21 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// The sentence for a whole (not cut) result in the user's language. `None` where that language has
-/// no template or the template needs what the result does not have. With no language known, the
-/// English template serves.
+/// Renders the sentence for a complete (not truncated) result in the user's language. `None` if that
+/// language has no template or the template uses a missing value. If the language is unknown, the English
+/// template is used.
 pub fn say(
     templates: &BTreeMap<String, String>,
     language: Option<&str>,
     result: &Value,
     arguments: &Value,
 ) -> Option<String> {
-    let language = primary(language.unwrap_or("en"));
+    let language = primary_language(language.unwrap_or("en"));
     let template = templates.get(&language)?;
     render(template, &language, result, arguments)
 }
 
-/// One template with its language; `None` where it needs what is not there.
+/// Renders one template in its language; `None` if it uses a missing value.
 pub fn render(template: &str, language: &str, result: &Value, arguments: &Value) -> Option<String> {
     let mut fields = match result {
         Value::Object(fields) => fields.clone(),
@@ -78,18 +78,18 @@ pub fn render(template: &str, language: &str, result: &Value, arguments: &Value)
     fields.entry("result").or_insert_with(|| result.clone());
     fields.insert("arguments".to_owned(), arguments.clone());
     fields.insert(LANGUAGE.to_owned(), json!(language));
-    let mut out = Bounded(Vec::new());
+    let mut out = BoundedWriter(Vec::new());
     ENVIRONMENT.template_from_str(template).ok()?.render_captured_to(fields, &mut out).ok()?;
     let text = String::from_utf8(out.0).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Whether a template can be used: its syntax, and the filters, tests and functions on the way that
-/// it takes without data. The error says what is wrong.
-pub fn check(template: &str) -> Result<(), String> {
+/// Checks a template's syntax, and the filters, tests and functions on the path that it takes without data.
+/// The error says what is wrong.
+pub fn check_template(template: &str) -> Result<(), String> {
     let compiled = LENIENT.template_from_str(template).map_err(|error| describe(&error))?;
-    match compiled.render_captured_to(json!({LANGUAGE: "en"}), Bounded(Vec::new())) {
+    match compiled.render_captured_to(json!({LANGUAGE: "en"}), BoundedWriter(Vec::new())) {
         Err(error)
             if matches!(
                 error.kind(),
@@ -115,13 +115,13 @@ fn describe(error: &Error) -> String {
 }
 
 /// `it-IT` and `it_IT` are `it`.
-fn primary(language: &str) -> String {
+fn primary_language(language: &str) -> String {
     language.split(['-', '_']).next().unwrap_or_default().to_lowercase()
 }
 
 fn day_filter(state: &State, value: minijinja::Value) -> Result<String, Error> {
     if value.is_undefined() || value.is_none() {
-        // Only the lenient trial gets through with nothing.
+        // Only the lenient check accepts a missing value.
         return match state.undefined_behavior() {
             UndefinedBehavior::Chainable => Ok(String::new()),
             _ => Err(Error::new(ErrorKind::UndefinedError, "there is no date")),
@@ -129,12 +129,12 @@ fn day_filter(state: &State, value: minijinja::Value) -> Result<String, Error> {
     }
     let text = value.to_string();
     let language = state.lookup(LANGUAGE).map(|l| l.to_string()).unwrap_or_default();
-    Ok(day(&text, &language).unwrap_or(text))
+    Ok(format_day(&text, &language).unwrap_or(text))
 }
 
-/// An ISO date (or the date of an ISO time) in words of the language; English words where the
-/// language is not one of it, en, fr, de, es. `None` where it is no date.
-pub fn day(iso: &str, language: &str) -> Option<String> {
+/// Formats an ISO date (or the date of an ISO time) in the given language: it, en, fr, de or es, and English
+/// for any other. `None` if the text is not a date.
+pub fn format_day(iso: &str, language: &str) -> Option<String> {
     let date: Date = iso.get(..10)?.parse().ok()?;
     let (day, year) = (date.day(), date.year());
     let months: [&str; 12] = match language {
@@ -218,9 +218,9 @@ pub fn day(iso: &str, language: &str) -> Option<String> {
     })
 }
 
-struct Bounded(Vec<u8>);
+struct BoundedWriter(Vec<u8>);
 
-impl std::io::Write for Bounded {
+impl std::io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.0.len() + bytes.len() > MAX_BYTES {
             return Err(std::io::Error::other("the sentence is too long"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_is_made_of_the_results_fields_and_the_arguments() {
+    fn sentence_uses_result_fields_and_arguments() {
         let result = json!({"date": "2026-06-15", "min_c": 17.5, "max_c": 28});
         assert_eq!(
             italian("A {{ arguments.city }} il {{ date | day }}: da {{ min_c }} a {{ max_c }} °C.", result),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_null_gives_no_sentence_unless_the_template_asks_first() {
+    fn missing_or_null_value_yields_no_sentence_unless_guarded() {
         assert_eq!(italian("A {{ town }}.", json!({})), None);
         assert_eq!(italian("A {{ town }}.", json!({"town": null})), None);
         assert_eq!(italian("Il {{ date | day }}.", json!({"date": null})), None);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_language_decides_and_no_other_takes_its_place() {
+    fn missing_language_has_no_fallback_template() {
         let templates: BTreeMap<String, String> =
             [("it", "Fatto."), ("en", "Done.")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let said = |language| say(&templates, language, &json!({}), &json!({}));
@@ -274,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn days_are_written_as_each_language_writes_them() {
+    fn days_are_formatted_per_language() {
         let written =
-            ["it", "en", "fr", "de", "es", "sv"].map(|language| day("2026-06-01", language).unwrap());
+            ["it", "en", "fr", "de", "es", "sv"].map(|language| format_day("2026-06-01", language).unwrap());
         assert_eq!(
             written,
             [
@@ -288,13 +288,13 @@ mod tests {
                 "1 June 2026"
             ]
         );
-        assert_eq!(day("2026-06-15T10:00:00Z", "it"), Some("15 giugno 2026".into()));
-        assert_eq!(day("domani", "it"), None);
+        assert_eq!(format_day("2026-06-15T10:00:00Z", "it"), Some("15 giugno 2026".into()));
+        assert_eq!(format_day("domani", "it"), None);
         assert_eq!(italian("{{ arguments.city | day }}", json!({})), Some("Milano".into()));
     }
 
     #[test]
-    fn a_template_that_runs_away_is_stopped() {
+    fn runaway_template_is_stopped() {
         assert_eq!(
             italian(
                 "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
@@ -306,11 +306,11 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_template_is_found_without_data() {
-        assert!(check("A {{ city }} il {{ date | day }}").is_ok());
-        assert!(check("{% for r in requests %}{{ r.from | day }}{% endfor %}").is_ok());
-        assert!(check("A {{ city").is_err());
-        let error = check("A {{ city | shout }}").unwrap_err();
+    fn broken_template_is_detected_without_data() {
+        assert!(check_template("A {{ city }} il {{ date | day }}").is_ok());
+        assert!(check_template("{% for r in requests %}{{ r.from | day }}{% endfor %}").is_ok());
+        assert!(check_template("A {{ city").is_err());
+        let error = check_template("A {{ city | shout }}").unwrap_err();
         assert!(error.contains("shout"), "{error}");
     }
 

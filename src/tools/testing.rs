@@ -1,4 +1,4 @@
-//! Helpers of this crate's tests: a context for tools, and a server on loopback that plays a script.
+//! Test helpers: a context for tools, and a scripted server on loopback.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,13 +28,13 @@ pub(crate) fn context() -> ToolContext {
     }
 }
 
-/// What the server does with one request.
+/// The server's reaction to one request.
 pub(crate) enum Reply {
     /// Writes these bytes and closes.
     Bytes(Vec<u8>),
-    /// Reads the request and closes without a word.
+    /// Reads the request and closes without a response.
     Hang,
-    /// Reads the request and keeps the connection open without a word.
+    /// Reads the request and keeps the connection open without a response.
     Silence,
 }
 
@@ -59,7 +59,7 @@ impl Reply {
     }
 }
 
-/// A server that answers its n-th request with the n-th reply, and then no more.
+/// A server that answers its n-th request with the n-th reply, and no further ones.
 pub(crate) struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
@@ -79,7 +79,7 @@ impl Server {
         format!("http://{}{path}", self.authority())
     }
 
-    /// Each request it has read, head and body as text.
+    /// The requests it has read, head and body as text.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::plans_cli::Library;
 
-const CUT_OFF: &str = "no row has the hash that was seen";
+const CUT_OFF: &str = "no row has the given hash";
 const FILE: &str = "proscenium.db";
 
 async fn change(data: &Path, sql: &str) -> Result<(), sqlx::Error> {
@@ -110,24 +110,24 @@ async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
     let decision = "seq = (SELECT event FROM audit_chain WHERE seq = 2)";
     let question = "seq = (SELECT asked FROM audit_chain WHERE seq = 2)";
     for (row, why, sql) in [
-        (1, "it, or that row, was changed", "UPDATE audit_chain SET at = at + 1 WHERE seq = 1"),
-        (2, "it, or that row, was changed", "UPDATE audit_chain SET who = 'sara' WHERE seq = 2"),
+        (1, "this row or the previous one was changed", "UPDATE audit_chain SET at = at + 1 WHERE seq = 1"),
+        (2, "this row or the previous one was changed", "UPDATE audit_chain SET who = 'sara' WHERE seq = 2"),
         (2, "it is missing", "DELETE FROM audit_chain WHERE seq = 2"),
         (3, "was changed", "UPDATE audit_chain SET hash = zeroblob(32) WHERE seq = 3"),
         (
             2,
-            "says something else",
+            "differs from the recorded decision",
             &format!("UPDATE journal SET body = replace(body, 'lucia', 'sara') WHERE {decision}"),
         ),
         (
             2,
-            "says something else",
+            "differs from the recorded decision",
             &format!("UPDATE journal SET body = replace(body, 'hash\":\"', 'hash\":\"0') WHERE {question}"),
         ),
-        (2, "has no event", &format!("DELETE FROM journal WHERE {decision}")),
+        (2, "no longer has event", &format!("DELETE FROM journal WHERE {decision}")),
         (1, "the key of run", "DELETE FROM audit_keys"),
         (3, CUT_OFF, "DELETE FROM audit_chain WHERE seq = 3"),
-        (1, "has a key and no decision", "DELETE FROM audit_chain"),
+        (1, "has an audit key but no decision", "DELETE FROM audit_chain"),
     ] {
         let unlock = "DROP TRIGGER audit_chain_unchanged; DROP TRIGGER audit_chain_undeleted;";
         change(&desk.data(), &format!("{unlock} {sql}")).await.unwrap();

@@ -11,7 +11,7 @@ use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
 
 /// Every address that changes something, with its method.
 fn changing() -> Vec<(String, String)> {
-    let all = proscenium::http::addresses().into_iter();
+    let all = proscenium::http::route_methods().into_iter();
     let of = |(path, methods): (&'static str, Vec<String>)| {
         let id = "01976c8e-0000-7000-8000-000000000001";
         let names = ["{run_id}", "{task_id}", "{approval_id}", "{session_id}"];

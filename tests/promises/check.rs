@@ -64,16 +64,16 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
       help: set a value from 1 to 100
     site.toml:3: error[config.unknown_key]: there is no key `planning.temprature`
       help: did you mean `planning.temperature`?
-    site.toml:6: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
+    site.toml:6: error[config.value]: `execution.time_zone` = `Europe/Roma` is not a time zone: failed to find time zone `Europe/Roma` in time zone database
       help: did you mean `Europe/Rome`?
     site.toml:9: error[config.type]: `memory.window_share` = `half` is text, and must be a number
-      help: mend it, or leave it out for the default `0.5`
+      help: fix it, or remove it to use the default `0.5`
     site.toml:15: error[config.unknown_key]: there is no key `llm.forcing`
       help: remove it; keys of `llm` are backoff_ms, between_tokens_timeout_ms, breaker, connect_timeout_ms, deadline_ms, first_token_timeout_ms, max_attempts, max_retry_after_ms, models, offline_context_window, purposes
     site.toml:19: error[config.value]: `llm.models.0.base_url` = `model.example/v1` is no http or https address
       help: write the API's address, such as `https://api.openai.com/v1`
-    scenes/desks/scene.toml:2: error[scene.syntax]: this is no TOML: invalid basic string, expected `"`
-      help: mend this first: the rest of the file is checked after
+    scenes/desks/scene.toml:2: error[scene.syntax]: invalid TOML: invalid basic string, expected `"`
+      help: fix this first: the rest of the file is checked afterwards
     scenes/rooms/scene.toml: warning[scene.no_examples]: the scene has no examples
       help: add [[examples]] with say = "…": requests are routed by them
     scenes/rooms/scene.toml:1: error[scene.missing_key]: `description` is missing
@@ -87,7 +87,7 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
     scenes/rooms/scene.toml:8: error[scene.native_unknown]: no native tool is registered as "rooms.list"
       help: registered are: identity.find_user, identity.get_user_name, identity.get_user_profile, vacation.cancel_request, vacation.get_approvers, vacation.get_balance, vacation.get_holidays, vacation.list_requests, vacation.make_request, weather.add_city, weather.city_exists, weather.forecast and 1 more
     scenes/rooms/scene.toml:16: error[scene.bound]: the timeout_ms of BookRoom is 0
-      help: use 1 or more, or leave it out for 10000
+      help: use 1 or more, or omit it for the default 10000
     scenes/rooms/scene.toml:21: error[scene.http_placeholder]: {room} is not among the tool's parameters
       help: declare it in `parameters`, or use one of: (none)
     scenes/empty: warning[scene.no_file]: the folder has no scene.toml

@@ -184,7 +184,7 @@ async fn a_follow_up_is_understood_after_a_restart_and_nothing_is_forgotten() {
     let dir = house.stop().await;
 
     let house = Setup::offline().on(&dir).start().await;
-    assert_eq!(house.engine.awake().await, 0);
+    assert_eq!(house.engine.awake_sessions().await, 0);
     for (session, before) in ["s-1", "s-2"].into_iter().zip(&before) {
         assert_eq!(fold(&house, &house.session(session).await), fold(&house, before));
     }
@@ -203,7 +203,7 @@ async fn a_conversation_that_sleeps_after_every_turn_wakes_as_it_was() {
     let house = Setup::offline().idle(Duration::ZERO).start().await;
     let cities = ["Milano", "Roma", "Napoli", "Torino", "Parigi", "Londra"];
     for (turn, city) in cities.into_iter().enumerate() {
-        while house.engine.awake().await > 0 {
+        while house.engine.awake_sessions().await > 0 {
             tokio::task::yield_now().await;
         }
         let expected = due(&house, "s-1").await;
@@ -369,7 +369,7 @@ async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
     assert_eq!((&calls[2]["outcome"], &calls[2]["error"]["code"]), (&json!("refused"), &json!("tool.held")));
     assert_eq!(begun.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
     assert_eq!(told.answer.status, RunStatus::Partial);
-    assert!(told.answer.answer.contains("nobody knows whether it was done"), "{}", told.answer.answer);
+    assert!(told.answer.answer.contains("whether it took effect is unknown"), "{}", told.answer.answer);
     wire::is_kept(&llm);
 }
 

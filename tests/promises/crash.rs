@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proscenium::run::{Effect, Envelope, Event, Matter, Outcome, RunState, TenantId};
+use proscenium::run::{ApprovalSubject, Effect, Envelope, Event, Outcome, RunState, TenantId};
 use proscenium::scene::{Catalogue, load_dir};
 use proscenium::store::{Page, RunFilter, Store};
 use proscenium::tools::NativeTools;
@@ -329,10 +329,16 @@ fn judge_approvals(events: &[Envelope<Event>]) {
                 assert!(decided.insert(*matter), "{run}: {matter:?} decided twice")
             }
             Event::StepStarted { .. } => {
-                assert!(decided.contains(&Matter::Plan { version: 1 }), "{run}: a step without a yes");
+                assert!(
+                    decided.contains(&ApprovalSubject::Plan { version: 1 }),
+                    "{run}: a step without a yes"
+                );
             }
             Event::ToolStarted { call, .. } if state.calls[call].requested.effect == Effect::Write => {
-                assert!(decided.contains(&Matter::Call { call: *call }), "{run}: a write without a yes");
+                assert!(
+                    decided.contains(&ApprovalSubject::Call { call: *call }),
+                    "{run}: a write without a yes"
+                );
             }
             _ => {}
         }
@@ -526,7 +532,7 @@ async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
 /// The names above are the journal's: one that is not would never be reached.
 #[test]
 fn the_boundaries_are_events() {
-    let known = include_str!("../../src/run/event/about.rs");
+    let known = include_str!("../../src/run/event/properties.rs");
     for event in EVENTS.into_iter().chain(ASKED) {
         assert!(known.contains(&format!("=> \"{event}\"")), "{event}");
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proscenium::planner::{Command, Wish};
+use proscenium::planner::{Command, CommandAction};
 use proscenium::run::{Effect, RunStatus, SessionId};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, ToolError};
@@ -261,12 +261,12 @@ impl Load {
     /// Somebody changes a plan, which is then approved, and another plan waits for ever.
     async fn people(&self, nth: usize) {
         let (engine, tenant) = (&self.served.engine, &self.served.tenant);
-        let by = |wish: Wish| Command {
+        let by = |wish: CommandAction| Command {
             by: "boss".to_owned(),
             note: None,
-            wish,
+            action: wish,
             no_own_approval: false,
-            keyed: false,
+            is_authenticated: false,
         };
         let mut runs = Vec::new();
         for name in ["edited", "left"] {
@@ -280,9 +280,10 @@ impl Load {
         let (run, mut plan) = runs.swap_remove(0);
         plan.steps[0].expected_tools = vec!["Look".to_owned()];
         // Until it waits again.
-        let changed = engine.command_and_wait(tenant, run, by(Wish::Edit { plan, version: None })).await;
+        let changed =
+            engine.command_and_wait(tenant, run, by(CommandAction::Edit { plan, version: None })).await;
         assert_eq!(changed.unwrap().unwrap().status, RunStatus::Waiting);
-        let yes = Wish::Approve { version: Some(2), hash: None, hold: false };
+        let yes = CommandAction::Approve { version: Some(2), hash: None, hold: false };
         engine.command_and_wait(tenant, run, by(yes)).await.unwrap().unwrap();
     }
 

@@ -2,7 +2,7 @@
 //! request is refused with a clear error. What was done before is told in either case.
 
 use proscenium::plan::StepStatus;
-use proscenium::run::{AskFor, Event, Maker, Matter, RunStatus};
+use proscenium::run::{ApprovalScope, ApprovalSubject, Event, PlanMaker, RunStatus};
 use proscenium::{CallOutcome, Config};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn assert_read_and_asks_before_it_writes(town: &Town, told: &Told) {
     let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
     assert!(calls.into_iter().all(|call| call.tool != "BookSpace"), "it has no outcome yet: {told:#?}");
     let asked = told.events.iter().find_map(|event| match event {
-        Event::ApprovalRequired { matter: Matter::Call { .. }, needed, .. } => Some(needed),
+        Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, needed, .. } => Some(needed),
         _ => None,
     });
     let why = asked.unwrap_or_else(|| panic!("nobody is asked: {told:#?}")).why.join("; ");
@@ -54,7 +54,7 @@ async fn when_every_try_of_the_planner_fails_the_rules_plan_and_ask_before_they_
     let told = town.ask(REQUEST).await;
     assert_eq!(requests(&llm, Asked::Plan).len(), 4);
     let [made] = told.plans()[..] else { panic!("{told:#?}") };
-    assert_eq!(made.maker, Maker::Fallback);
+    assert_eq!(made.maker, PlanMaker::Fallback);
     assert_read_and_asks_before_it_writes(&town, &told);
 }
 
@@ -63,7 +63,7 @@ async fn where_nobody_is_ever_asked_a_plan_of_the_rules_never_writes() {
     let llm = no_plan().start();
     let town = Town::open(&llm, |config| {
         config.planning.fallback_enabled = true;
-        config.approval.calls = AskFor::Never;
+        config.approval.calls = ApprovalScope::Never;
     })
     .await;
     let told = town.ask(REQUEST).await;
@@ -115,7 +115,7 @@ async fn when_the_provider_is_out_and_nobody_is_asked_the_rules_read_and_tell_th
         let town = Town::open(&llm, |config| {
             configure(config);
             config.planning.fallback_enabled = true;
-            config.approval.calls = AskFor::Never;
+            config.approval.calls = ApprovalScope::Never;
         })
         .await;
         let told = town.ask(REQUEST).await;
@@ -190,7 +190,7 @@ async fn when_a_scenes_model_dies_the_rules_take_its_place_and_ask_before_they_w
     let llm = dies_in_the_second_step().start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask(REQUEST).await;
-    assert_eq!(told.plans()[0].maker, Maker::Deterministic);
+    assert_eq!(told.plans()[0].maker, PlanMaker::Deterministic);
     assert_read_and_asks_before_it_writes(&town, &told);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream;
 use proscenium::llm::limits::Rates;
-use proscenium::planner::{Command, Wish};
+use proscenium::planner::{Command, CommandAction};
 use proscenium::run::{Attempt, Event, RunStatus, SessionEvent, SessionId, TenantId};
 use proscenium::store::{Page, Record, RunFilter};
 use proscenium::telemetry::{Exposition, Kpis, Names, Subscriber};
@@ -373,19 +373,19 @@ async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it(
     assert_eq!(count(&now, "runs_in_flight", &["waiting"]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &[]), 1.0);
 
-    let by = |wish: Wish| Command {
+    let by = |wish: CommandAction| Command {
         by: "boss".to_owned(),
         note: None,
-        wish,
+        action: wish,
         no_own_approval: false,
-        keyed: false,
+        is_authenticated: false,
     };
     let mut changed = answer.plan.unwrap();
     changed.steps[0].purpose.push_str(" at once");
-    let edit = by(Wish::Edit { plan: changed, version: None });
+    let edit = by(CommandAction::Edit { plan: changed, version: None });
     let again = town.engine.command_and_wait(&tenant, answer.run_id, edit).await.unwrap().unwrap();
     assert_eq!(again.status, RunStatus::Waiting);
-    let yes = by(Wish::Approve { version: Some(2), hash: None, hold: false });
+    let yes = by(CommandAction::Approve { version: Some(2), hash: None, hold: false });
     let done = town.engine.command_and_wait(&tenant, answer.run_id, yes).await.unwrap().unwrap();
     assert_eq!(done.status, RunStatus::Completed);
     let then = figures(&town.engine).await;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use proscenium::config::Config;
-use proscenium::llm::breaker::{self, State};
+use proscenium::llm::breaker::{self, BreakerState};
 use proscenium::llm::budget::{self, Budget};
 use proscenium::llm::cache::{self, Cache, Mode};
-use proscenium::llm::limits::{self, Limits, Rates};
-use proscenium::llm::{Caller, Choice, Gateway, Guards, Message, Options, Purpose, Request, Stream};
+use proscenium::llm::limits::{self, RateLimits, Rates};
+use proscenium::llm::{Caller, Gateway, Guards, Message, Options, Purpose, Request, StreamMode, ToolChoice};
 use proscenium::run::{RunId, SessionId, TenantId};
 use proscenium::{ChatRequest, Engine};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ fn question(words: &str) -> Request {
         purpose: Purpose::Plan,
         messages: vec![Message::User { text: words.into() }],
         tools: vec![],
-        choice: Choice::None,
+        choice: ToolChoice::None,
         temperature: Some(0.3),
         max_output_tokens: Some(100),
     }
@@ -97,14 +97,14 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
         let gateway = gateway(priced(&llm), guards.clone());
         let who = caller("s", 1);
         gateway.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
-        assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());
+        assert_eq!(guards.budget.tenant(&who.tenant), budget::AccountBalance::default());
     }
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![crate::support::chunk(serde_json::json!({"delta": {"content": "Hel"}}))],
         crate::support::End::Cut,
     )]);
     let mut options = priced(&llm);
-    (options.models[0].stream, options.max_attempts) = (Stream::All, 2);
+    (options.models[0].stream, options.max_attempts) = (StreamMode::All, 2);
     let guards = within(&Default::default());
     let gateway = gateway(options, guards.clone());
     let who = caller("s", 1);
@@ -283,7 +283,7 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
     let tenants = limits::Options { max_wait_ms: 0, tenant: once.clone(), ..Default::default() };
     let mut two = llm.options();
     two.models.push(llm.model("spare"));
-    let limited = gateway(two.clone(), Guards { limits: Limits::new(&tenants), ..Guards::default() });
+    let limited = gateway(two.clone(), Guards { limits: RateLimits::new(&tenants), ..Guards::default() });
     limited.complete(&who, &hello, false, &never).await.unwrap();
     let error = limited.complete(&who, &hello, false, &never).await.unwrap_err();
     assert_eq!((error.code(), llm.count()), ("limits.exceeded", 1));
@@ -293,7 +293,7 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
 
     let models =
         limits::Options { max_wait_ms: 0, models: [("scripted".into(), once)].into(), ..Default::default() };
-    let limited = gateway(two, Guards { limits: Limits::new(&models), ..Guards::default() });
+    let limited = gateway(two, Guards { limits: RateLimits::new(&models), ..Guards::default() });
     let first = limited.complete(&who, &hello, false, &never).await.unwrap();
     let second = limited.complete(&who, &hello, false, &never).await.unwrap();
     assert_eq!((first.reply.model.as_str(), second.reply.model.as_str()), ("scripted", "spare"));
@@ -304,14 +304,14 @@ async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_not
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let few = Rates { tokens_per_minute: Some(50), ..Rates::default() };
     let options = limits::Options { tenant: few, ..Default::default() };
-    let guards = Guards { limits: Limits::new(&options), ..within(&Default::default()) };
+    let guards = Guards { limits: RateLimits::new(&options), ..within(&Default::default()) };
     let limited = gateway(priced(&llm), guards.clone());
     let who = caller("s", 1);
     let error =
         limited.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
     assert_eq!((error.code(), error.retry_after(), llm.count()), ("limits.exceeded", None, 0));
     assert!(error.to_string().contains("`limits.tenant.tokens_per_minute` = 50"), "{error}");
-    assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());
+    assert_eq!(guards.budget.tenant(&who.tenant), budget::AccountBalance::default());
 }
 
 #[tokio::test]
@@ -329,7 +329,7 @@ async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serve
         assert_eq!(done.reply.model, "spare");
     }
     assert_eq!((out.count(), spare.count()), (3, 5));
-    let states = [("scripted".to_owned(), State::Open), ("spare".to_owned(), State::Closed)];
+    let states = [("scripted".to_owned(), BreakerState::Open), ("spare".to_owned(), BreakerState::Closed)];
     assert_eq!(gateway.breakers(), states);
 }
 
@@ -358,9 +358,9 @@ async fn a_model_that_works_again_after_the_pause_serves_again() {
     options.breaker.failures = 1;
     let tried = gateway(options, Guards::default());
     assert_eq!(ask(&tried).await.unwrap_err(), "llm.status");
-    assert_eq!(tried.breakers()[0].1, State::Open);
+    assert_eq!(tried.breakers()[0].1, BreakerState::Open);
     ask(&tried).await.unwrap();
-    assert_eq!(tried.breakers()[0].1, State::Closed);
+    assert_eq!(tried.breakers()[0].1, BreakerState::Closed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::llm::{
-    Caller, Choice, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, Stream,
-    ToolSpec, Worked, reader,
+    Caller, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, StreamMode,
+    ToolChoice, ToolSpec, Worked, reader,
 };
-use proscenium::run::{Fault, Reader, SessionId, TenantId, Usage};
+use proscenium::run::{Fault, ReaderMode, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ fn question() -> Request {
             parameters: json!({"type": "object"}).into(),
             strict: true,
         }],
-        choice: Choice::Forced(TOOL.into()),
+        choice: ToolChoice::Forced(TOOL.into()),
         temperature: Some(0.3),
         max_output_tokens: None,
     }
@@ -57,13 +57,13 @@ async fn ask(options: Options) -> Result<Replied, Error> {
 
 fn streamed(llm: &ScriptedLlm) -> Options {
     let mut options = llm.options();
-    options.models[0].stream = Stream::All;
+    options.models[0].stream = StreamMode::All;
     options
 }
 
 /// Questions here have no reader, so that a model streams all of them or none.
-fn wish(stream: bool) -> Stream {
-    if stream { Stream::All } else { Stream::No }
+fn wish(stream: bool) -> StreamMode {
+    if stream { StreamMode::All } else { StreamMode::No }
 }
 
 fn once(mut options: Options) -> Options {
@@ -72,11 +72,11 @@ fn once(mut options: Options) -> Options {
 }
 
 fn understood(completion: &Replied) -> Value {
-    reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap()
+    reader::read(&completion.reply, TOOL, ReaderMode::Tolerant).unwrap()
 }
 
 fn problem(completion: &Replied) -> String {
-    reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap_err()[0].code.clone()
+    reader::read(&completion.reply, TOOL, ReaderMode::Tolerant).unwrap_err()[0].code.clone()
 }
 
 /// The answer is understood as the plan, streamed and not.

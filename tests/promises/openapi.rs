@@ -21,7 +21,7 @@ async fn the_document_lists_every_address_and_no_other() {
     let document = served.get("/api/openapi.json").await.json();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
     let documented = documented(&document);
-    let registered: BTreeMap<String, BTreeSet<String>> = proscenium::http::addresses()
+    let registered: BTreeMap<String, BTreeSet<String>> = proscenium::http::route_methods()
         .into_iter()
         .map(|(path, methods)| (path.to_owned(), methods.into_iter().collect()))
         .collect();

@@ -270,7 +270,7 @@ async fn a_stream_that_repeats_the_name_and_one_without_a_chunk_end_in_the_right
     let repeated = vec![piece(head), piece(tail), chunk(json!({"delta": {}, "finish_reason": "tool_calls"}))];
     for (events, asked) in [(repeated, 1), (vec![], 2)] {
         let (llm, town, told) = run(Scripted::Stream(events, End::Done), |config| {
-            config.llm.models[0].stream = proscenium::llm::Stream::All;
+            config.llm.models[0].stream = proscenium::llm::StreamMode::All;
         })
         .await;
         assert_done(&town, &told);

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use futures::StreamExt;
 use futures::stream;
 use proscenium::Config;
-use proscenium::run::{Effect, Reader, RunStatus};
+use proscenium::run::{Effect, ReaderMode, RunStatus};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, native};
 use rand::Rng;
@@ -187,7 +187,7 @@ async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Town {
 /// What became of all requests in one setting.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    reader: Reader,
+    reader: ReaderMode,
     retries: u32,
     /// Completed with exactly the right scenes, in an order that the dependencies allow.
     right: usize,
@@ -198,7 +198,7 @@ struct Row {
     plan_calls: usize,
 }
 
-async fn measure(reader: Reader, retries: u32) -> Row {
+async fn measure(reader: ReaderMode, retries: u32) -> Row {
     let tries = Tries::default();
     let counted = tries.clone();
     let llm = ScriptedLlm::start(move |request, _| match asked(request) {
@@ -244,7 +244,7 @@ fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
 #[tokio::test]
 async fn planner_worth_nearly_every_request_runs_exactly_the_right_scenes() {
     let mut rows = Vec::new();
-    for reader in [Reader::Strict, Reader::Tolerant] {
+    for reader in [ReaderMode::Strict, ReaderMode::Tolerant] {
         for retries in [0, 1, 3] {
             rows.push(measure(reader, retries).await);
         }
@@ -254,7 +254,7 @@ async fn planner_worth_nearly_every_request_runs_exactly_the_right_scenes() {
     println!("| -------- | ------: | -----------: | -----------: | ------: | ----------------------: |");
     for row in &rows {
         let share = |count: usize| count as f64 * 100.0 / REQUESTS as f64;
-        let reader = if row.reader == Reader::Strict { "strict" } else { "tolerant" };
+        let reader = if row.reader == ReaderMode::Strict { "strict" } else { "tolerant" };
         println!(
             "| {reader:8} | {:7} | {:10.1} % | {:10.1} % | {:5.1} % | {:23.2} |",
             row.retries,

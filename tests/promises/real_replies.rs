@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use proscenium::run::RunStatus;
-use proscenium::{Answer, CallOutcome, Config, Engine, config::Flags};
+use proscenium::{Answer, CallOutcome, Config, Engine, config::ConfigFlags};
 use serde_json::Value;
 
 use crate::shipped;
@@ -51,7 +51,7 @@ async fn play(recording: &str) -> (Answer, ScriptedLlm) {
         ("PROSCENIUM__PLANNING__FALLBACK_ENABLED", "false"),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = Config::load(None, env.into_iter(), Flags::default()).unwrap().config;
+    let config = Config::load(None, env.into_iter(), ConfigFlags::default()).unwrap().config;
     let builder = Engine::builder(config).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS);
     let engine = builder.start().await.unwrap();
     let answer = engine.chat(engine.request(&request, None)).await.unwrap();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proscenium::plan::StepStatus;
-use proscenium::replay::{Kind, Replayed, read, replay, write};
+use proscenium::replay::{DifferenceKind, ReplayReport, read, replay, write};
 use proscenium::run::{Envelope, Event, Outcome, RunStatus, SCHEMA, Settings, Subject};
 use proscenium::scene::Catalogue;
 
@@ -23,12 +23,12 @@ fn recorded(name: &str) -> Events {
     read(&std::fs::read_to_string(file(name)).unwrap()).unwrap()
 }
 
-fn replayed(events: &[Envelope<Event>], catalogue: &Catalogue) -> Replayed {
+fn replayed(events: &[Envelope<Event>], catalogue: &Catalogue) -> ReplayReport {
     replay(events[0].run.unwrap(), events, catalogue)
 }
 
 /// What differs, in short.
-fn told(replayed: &Replayed) -> String {
+fn told(replayed: &ReplayReport) -> String {
     let places = replayed.differences.iter().map(|difference| {
         format!("event {} {} [{:?}]: {}\n", difference.seq, difference.event, difference.kind, difference.why)
     });
@@ -142,7 +142,7 @@ fn numbered(mut events: Events) -> Events {
 }
 
 /// The only difference.
-fn only(replayed: &Replayed) -> (u64, &str, Kind) {
+fn only(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
     assert!(!replayed.same);
     let [one] = replayed.differences.as_slice() else { panic!("{}", told(replayed)) };
     (one.seq, one.event.as_str(), one.kind)
@@ -156,7 +156,10 @@ async fn a_reply_that_is_read_otherwise_is_told_with_both_readings() {
     let said = std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
-    assert_eq!((one.seq, one.event.as_str(), one.kind), (at as u64 + 1, "plan_created", Kind::Meaning));
+    assert_eq!(
+        (one.seq, one.event.as_str(), one.kind),
+        (at as u64 + 1, "plan_created", DifferenceKind::Meaning)
+    );
     assert_eq!(one.recorded["plan"]["steps"][0]["expected_tools"], serde_json::json!(["CityExists"]));
     assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(said));
     // What follows is judged by what was recorded: another plan, other words, the same decisions.
@@ -169,7 +172,7 @@ async fn another_decision_of_the_machine_is_told_with_what_is_due() {
     let at = events.len() - 1;
     events[at].body = Event::RunCompleted { status: RunStatus::Partial };
     let replayed = replayed(&events, &catalogue);
-    assert_eq!(only(&replayed), (at as u64 + 1, "run_completed", Kind::Decision));
+    assert_eq!(only(&replayed), (at as u64 + 1, "run_completed", DifferenceKind::Decision));
     assert_eq!(replayed.differences[0].today[0]["status"], "completed");
     assert_eq!(replayed.status, RunStatus::Partial, "the fold is of what was recorded");
 }
@@ -181,7 +184,7 @@ async fn a_changed_bound_is_seen_where_it_tells() {
     started.settings = Settings { max_parallel_steps: 1, ..started.settings.clone() };
     let replayed = replayed(&events, &catalogue);
     let second = place(&events, "step_started", 1) as u64 + 1;
-    assert_eq!(only(&replayed), (second, "step_started", Kind::Decision));
+    assert_eq!(only(&replayed), (second, "step_started", DifferenceKind::Decision));
 }
 
 #[tokio::test]
@@ -204,11 +207,18 @@ async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_ord
     let events = numbered(events);
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
-    assert_eq!((one.seq, one.event.as_str(), one.kind), (replied as u64 + 1, "model_replied", Kind::Order));
+    assert_eq!(
+        (one.seq, one.event.as_str(), one.kind),
+        (replied as u64 + 1, "model_replied", DifferenceKind::Order)
+    );
     assert!(one.why.contains("step_started/2"), "{}", one.why);
     assert_eq!(one.today[0]["type"], "step_started");
     // Once it was told and done, no more is made of it.
-    assert!(replayed.differences[1..].iter().all(|other| other.kind == Kind::Order), "{}", told(&replayed));
+    assert!(
+        replayed.differences[1..].iter().all(|other| other.kind == DifferenceKind::Order),
+        "{}",
+        told(&replayed)
+    );
 }
 
 #[tokio::test]
@@ -233,7 +243,7 @@ async fn another_question_is_another_decision() {
     *fallback = true;
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
-    assert_eq!((one.seq, one.kind), (at as u64 + 1, Kind::Decision));
+    assert_eq!((one.seq, one.kind), (at as u64 + 1, DifferenceKind::Decision));
     assert_eq!(one.today[0]["fallback"], false);
 }
 
@@ -246,7 +256,7 @@ async fn what_cannot_happen_is_told_and_the_fold_goes_on() {
     let replayed = replayed(&events, &catalogue);
     assert_eq!(replayed.status, RunStatus::Completed);
     let completed = replayed.differences.iter().find(|one| one.event == "tool_completed").unwrap();
-    assert_eq!(completed.kind, Kind::Decision);
+    assert_eq!(completed.kind, DifferenceKind::Decision);
     assert_eq!(completed.today[0]["action"], "call");
 }
 
@@ -257,7 +267,7 @@ async fn changed_scenes_are_told() {
     let replayed = replayed(&events, &other);
     assert!(replayed.scenes.as_ref().unwrap().changed);
     let read = &replayed.differences[0];
-    assert_eq!((read.event.as_str(), read.kind), ("plan_created", Kind::Meaning));
+    assert_eq!((read.event.as_str(), read.kind), ("plan_created", DifferenceKind::Meaning));
     assert_eq!(read.today[0]["type"], "reply_rejected");
     assert_eq!(replayed.wordings[0].call, 1);
 }

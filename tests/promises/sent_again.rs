@@ -317,7 +317,7 @@ async fn where_nothing_is_carried_on_a_client_hears_that_its_run_was_cut_off() {
     // A stream is another request: its run is a new one.
     shelf.go.open();
     assert_ne!(again(&served, true).await.header("x-run-id"), run);
-    served.engine.carry_on().await.unwrap();
+    served.engine.resume_unfinished().await.unwrap();
     let reply = again(&served, false).await;
     assert_eq!((reply.status, reply.header("x-run-id")), (200, run.as_str()), "{reply:#?}");
     assert_eq!(shelf.puts(), 1);
@@ -336,7 +336,7 @@ async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_
     let dir = served.dir.clone();
     drop(served);
     let served = Served::start(shelf.setup().on(&dir)).await;
-    assert_eq!(served.engine.carry_on().await.unwrap(), 66);
+    assert_eq!(served.engine.resume_and_reply().await.unwrap(), 66);
     let opened = async {
         for run in &runs {
             while served.engine.watch(&served.tenant, run.parse().unwrap()).is_none() {

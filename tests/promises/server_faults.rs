@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proscenium::llm::budget::Figures;
+use proscenium::llm::budget::AccountBalance;
 use proscenium::run::{Attempt, Event, RunId};
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ async fn settled(served: &Served, run: RunId) -> Told {
     let spent = told.state.usage.cost_nano_usd;
     let gateway = served.engine.gateway();
     let budget = &gateway.guards().budget;
-    let figures = Figures { spent, reserved: 0 };
+    let figures = AccountBalance { spent, reserved: 0 };
     assert_eq!((budget.tenant(&served.tenant), budget.day(&served.tenant)), (figures, figures));
     let sums = served.engine.store().usage(None, None).await.unwrap();
     assert_eq!(sums.get(&served.tenant).map_or(0, |sum| sum.cost_nano_usd), spent);

@@ -25,7 +25,7 @@ async fn once(house: &House, request: ChatRequest) -> Result<(RunId, SessionId, 
             house.end(ticket).await;
             (run, session, false)
         }
-        Submitted::Before { run, session, .. } => (run, session, true),
+        Submitted::Duplicate { run, session, .. } => (run, session, true),
     })
 }
 
@@ -174,7 +174,7 @@ async fn an_erased_conversation_begins_anew_awake_or_asleep() {
         let words = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
         let (run, ..) = once(&house, named(&house, "k-1", words, Some("s-1"))).await.unwrap();
         house.say("s-2", WEATHER).await;
-        while idle.is_zero() && house.engine.awake().await > 0 {
+        while idle.is_zero() && house.engine.awake_sessions().await > 0 {
             tokio::task::yield_now().await;
         }
         assert!(erase(&house, "s-1").await.unwrap());
@@ -250,7 +250,7 @@ async fn a_conversation_that_cannot_be_read_can_be_erased() {
     let house = Setup::offline().idle(std::time::Duration::ZERO).start().await;
     house.say("s-1", WEATHER).await;
     house.say("s-1", "E a Roma?").await;
-    while house.engine.awake().await > 0 {
+    while house.engine.awake_sessions().await > 0 {
         tokio::task::yield_now().await;
     }
     sqlx::query("DELETE FROM journal WHERE stream LIKE 'session:%' AND seq = 1")

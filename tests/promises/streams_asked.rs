@@ -1,6 +1,6 @@
 //! What models are asked to stream: by default what somebody may read, and nothing that a server refuses.
 
-use proscenium::llm::Stream;
+use proscenium::llm::StreamMode;
 use proscenium::run::{Attempt, Event, RunStatus};
 use serde_json::{Value, json};
 
@@ -48,9 +48,11 @@ const WHOLE: (bool, bool) = (false, false);
 
 #[tokio::test]
 async fn by_default_the_questions_whose_words_may_be_read_are_streamed_and_no_others() {
-    for (wish, shown, unseen) in
-        [(Stream::default(), STREAMED, WHOLE), (Stream::All, STREAMED, STREAMED), (Stream::No, WHOLE, WHOLE)]
-    {
+    for (wish, shown, unseen) in [
+        (StreamMode::default(), STREAMED, WHOLE),
+        (StreamMode::All, STREAMED, STREAMED),
+        (StreamMode::No, WHOLE, WHOLE),
+    ] {
         let llm = Play::of(find()).plan(|request, _| as_asked(request)).start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
         town.ask("Find a book.").await;
@@ -136,9 +138,9 @@ async fn a_server_that_neither_streams_nor_knows_the_options_is_asked_three_time
 async fn a_refusal_that_is_not_about_streams_is_not_tried_again_and_says_which_setting_may_help() {
     let setting = "`stream = false`";
     for (wish, message) in [
-        (Stream::default(), "the upstream server has no such function"),
+        (StreamMode::default(), "the upstream server has no such function"),
         // Who wants everything streamed is told that it cannot be.
-        (Stream::All, "Streaming is not supported."),
+        (StreamMode::All, "Streaming is not supported."),
     ] {
         let llm = Play::of(plan(json!([])))
             .plan(|request, _| Scripted::forced(request, plan(json!([]))))

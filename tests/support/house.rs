@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proscenium::config::Flags;
+use proscenium::config::ConfigFlags;
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
 use proscenium::scene::Scene;
 use proscenium::tools::NativeTools;
-use proscenium::{Answer, Config, Engine, StartError, Ticket};
+use proscenium::{Answer, Config, Engine, RunTicket, StartError};
 use tempfile::TempDir;
 
 use super::ScriptedLlm;
@@ -32,7 +32,7 @@ pub const ZONE: &str = "Europe/Rome";
 pub struct Setup {
     env: BTreeMap<String, String>,
     model: BTreeMap<&'static str, String>,
-    flags: Flags,
+    flags: ConfigFlags,
     scenes: Vec<Scene>,
     native: NativeTools,
     dir: Arc<TempDir>,
@@ -45,7 +45,7 @@ impl Setup {
         let setup = Self {
             env: BTreeMap::new(),
             model: BTreeMap::new(),
-            flags: Flags::default(),
+            flags: ConfigFlags::default(),
             scenes: Vec::new(),
             native: shipped::tools(),
             dir: Arc::new(tempfile::tempdir().unwrap()),
@@ -166,7 +166,7 @@ pub struct Told {
 
 impl House {
     /// Hands a request of the default user over.
-    pub async fn submit(&self, session: &str, words: &str) -> Result<Ticket, Fault> {
+    pub async fn submit(&self, session: &str, words: &str) -> Result<RunTicket, Fault> {
         self.engine.submit(self.engine.request(words, Some(SessionId::new(session).unwrap()))).await
     }
 
@@ -177,7 +177,7 @@ impl House {
     }
 
     /// The end of an accepted request.
-    pub async fn end(&self, ticket: Ticket) -> Told {
+    pub async fn end(&self, ticket: RunTicket) -> Told {
         let answer = ticket.answer().await.unwrap();
         let events = self.events(answer.run_id).await;
         let state = self.engine.run(&self.tenant, answer.run_id).await.unwrap();

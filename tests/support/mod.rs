@@ -42,7 +42,7 @@ pub mod wire;
 pub mod workshop;
 
 use async_trait::async_trait;
-use proscenium::llm::{CallControl, Completion, Error, Kind, Provider, Request};
+use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Request};
 
 pub use backend::{Backend, Reached};
 pub use gate::Gate;
@@ -64,6 +64,6 @@ impl Provider for NoModel {
     }
 
     async fn complete(&self, _: &Request, _: &CallControl) -> Result<Completion, Error> {
-        Err(Error::new("none", Kind::NotConfigured { detail: "this test has no embedded rules".into() }))
+        Err(Error::new("none", ErrorKind::NotConfigured { detail: "this test has no embedded rules".into() }))
     }
 }

@@ -1,7 +1,7 @@
 //! Runs of every kind, made anew by the real engine: what the files in `tests/replays` are written from.
 
 use proscenium::ChatRequest;
-use proscenium::planner::{Choice, Command, Wish};
+use proscenium::planner::{ApproverChoice, Command, CommandAction};
 use proscenium::run::{Envelope, Event, RunStatus, SessionId};
 use proscenium::scene::Catalogue;
 
@@ -112,22 +112,22 @@ pub async fn record() -> Vec<(&'static str, Events)> {
 
 /// Runs that a person has a say in.
 async fn decided() -> Vec<(&'static str, Events)> {
-    let yes = || Wish::Approve { version: None, hash: None, hold: false };
+    let yes = || CommandAction::Approve { version: None, hash: None, hold: false };
     let house = Setup::offline().start().await;
     let mut runs = Vec::new();
     let first = asked(&house, "approved", MAIN, &[yes()]).await;
     runs.push(("approved", first));
     let other = "Vorrei il meteo a Roma e poi chiedere 2 giorni di ferie dal 6 al 7 luglio";
-    let words = Wish::Modify { words: "senza il meteo".to_owned(), version: None };
-    let second = Wish::Approve { version: Some(2), hash: None, hold: false };
+    let words = CommandAction::Modify { words: "senza il meteo".to_owned(), version: None };
+    let second = CommandAction::Approve { version: Some(2), hash: None, hold: false };
     runs.push(("changed", asked(&house, "changed", other, &[words, second]).await));
     let dry = ChatRequest { dry_run: true, ..request(&house, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
     let ticket = house.engine.submit(dry).await.unwrap();
     runs.push(("dry-run", house.end(ticket).await.events));
 
     let house = Setup::offline().set("approval.calls", "writes").start().await;
-    let edited = Choice::Edited(json!({"from": "2026-06-16", "to": "2026-06-17"}));
-    let edited = Wish::Decide { approval: 1, choice: edited, hash: None };
+    let edited = ApproverChoice::Edited(json!({"from": "2026-06-16", "to": "2026-06-17"}));
+    let edited = CommandAction::Decide { approval: 1, choice: edited, hash: None };
     let three = "Vorrei chiedere 3 giorni di ferie dal 15 al 17 giugno";
     runs.push(("edited-write", carried(&house, request(&house, "edited", three), &[edited]).await));
 
@@ -141,22 +141,22 @@ fn request(house: &House, session: &str, words: &str) -> ChatRequest {
     house.engine.request(words, Some(SessionId::new(session).unwrap()))
 }
 
-async fn asked(house: &House, session: &str, words: &str, wishes: &[Wish]) -> Events {
+async fn asked(house: &House, session: &str, words: &str, wishes: &[CommandAction]) -> Events {
     let request = ChatRequest { require_approval: true, ..request(house, session, words) };
     carried(house, request, wishes).await
 }
 
 /// A run that waits, and what a person then wants, one after the other.
-async fn carried(house: &House, request: ChatRequest, wishes: &[Wish]) -> Events {
+async fn carried(house: &House, request: ChatRequest, wishes: &[CommandAction]) -> Events {
     let answer = house.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
     for wish in wishes {
         let command = Command {
             by: "lferrari".to_owned(),
             note: None,
-            wish: wish.clone(),
+            action: wish.clone(),
             no_own_approval: false,
-            keyed: false,
+            is_authenticated: false,
         };
         house.engine.command_and_wait(&house.tenant, answer.run_id, command).await.unwrap().unwrap();
     }
@@ -185,7 +185,7 @@ async fn resumed(words: &str) -> Events {
     let dir = house.stop().await;
     workshop.go.open();
     let house: House = workshop.setup().on(&dir).start().await;
-    assert_eq!(house.engine.carry_on().await.unwrap(), 1);
+    assert_eq!(house.engine.resume_and_reply().await.unwrap(), 1);
     house.engine.wait(&tenant, run).await.unwrap();
     house.events(run).await
 }

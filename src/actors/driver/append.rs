@@ -1,11 +1,11 @@
-//! From an event to the journal and to the state; and to listeners once it is committed.
+//! Appends events to the journal, applies them to the state, and publishes them once committed.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
-use super::{Driver, Told, store_fault};
+use super::{Driver, PublishedRunEvent, store_fault};
 use crate::actors::feed::Feed;
 use crate::actors::journal;
 use crate::crash;
@@ -13,85 +13,86 @@ use crate::memory;
 use crate::run::{Effect, Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent};
 use crate::store::Record;
 
-/// Events that listeners are told of once they are committed.
-struct Announcement {
-    events: Vec<Told>,
-    listeners: broadcast::Sender<Told>,
+/// Events that are published once they are committed.
+struct EventPublication {
+    events: Vec<PublishedRunEvent>,
+    event_sender: broadcast::Sender<PublishedRunEvent>,
     feed: Arc<Feed>,
 }
 
-impl journal::Listeners for Announcement {
-    fn are_there(&self) -> bool {
-        self.feed.is_read() && self.events.iter().any(|event| event.body.public_name().is_some())
+impl journal::CommitHook for EventPublication {
+    fn has_readers(&self) -> bool {
+        self.feed.has_readers() && self.events.iter().any(|event| event.body.public_name().is_some())
     }
 
-    fn tell(self: Box<Self>) {
+    fn publish(self: Box<Self>) {
         for event in self.events {
-            // Nobody may be listening.
-            let _ = self.listeners.send(event);
+            // There may be no subscriber.
+            let _ = self.event_sender.send(event);
         }
     }
 }
 
 impl Driver {
-    /// Appends and applies it, and has listeners told of it once it is committed.
+    /// Appends the event, applies it, and publishes it once it is committed.
     pub(super) async fn record(&mut self, event: Event) -> Result<(), Fault> {
         let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
         self.state.check(&event).map_err(illegal)?;
         self.append(event).await
     }
 
-    /// The same for an event that the machine has just asked for: what is due can happen.
+    /// Like [`record`](Self::record), for an event that the machine has just requested and that is
+    /// therefore legal.
     pub(super) async fn append(&mut self, event: Event) -> Result<(), Fault> {
         debug_assert_eq!(self.state.check(&event), Ok(()));
         self.append_together(vec![event]).await
     }
 
-    /// The same for several, none of which is on disk without the others.
+    /// Like [`append`](Self::append) for several events, written atomically.
     pub(super) async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
-        let passes = self.is_passed_with(&events);
+        let passes = self.clears_suspicion(&events);
         let durable = passes || self.must_be_durable(&events);
         let envelopes = self.envelopes(events);
-        if !self.known.is_empty() {
-            self.shared.journal.known(std::mem::take(&mut self.known));
+        if !self.prior_events.is_empty() {
+            self.shared.journal.restore_run(std::mem::take(&mut self.prior_events));
         }
         for envelope in &envelopes {
             crash::point(crash::BEFORE, envelope.body.name(), self.state.request());
         }
         let records = envelopes.iter().cloned().map(Record::Run).collect();
         match envelopes.last().filter(|last| last.body.is_terminal()) {
-            Some(last) => self.append_last(records, last).await?,
+            Some(last) => self.append_terminal(records, last).await?,
             None => {
-                let (listeners, feed) = (self.live.listeners.clone(), self.live.feed.clone());
-                // What is waited for here is told from here, once it is applied.
-                let told = Announcement { events: envelopes.clone(), listeners, feed };
-                let told = (!durable).then(|| Box::new(told) as Box<dyn journal::Listeners>);
-                let appended = self.shared.journal.append_and_tell(records, durable, told).await;
+                let (listeners, feed) = (self.live.event_sender.clone(), self.live.feed.clone());
+                // Durable events are published below, after they are applied.
+                let told = EventPublication { events: envelopes.clone(), event_sender: listeners, feed };
+                let told = (!durable).then(|| Box::new(told) as Box<dyn journal::CommitHook>);
+                let appended = self.shared.journal.append_with_hook(records, durable, told).await;
                 appended.map_err(|error| store_fault(&error))?;
             }
         }
         if passes {
-            self.passed();
+            self.clear_suspicion();
         }
         for envelope in envelopes {
             crash::point(crash::AFTER, envelope.body.name(), self.state.request());
             self.state.apply_checked(&envelope.body);
-            self.live.feed.journalled(envelope.seq, &envelope.body);
+            self.live.feed.apply_event(envelope.seq, &envelope.body);
             if durable {
-                // Nobody may be listening.
-                let _ = self.live.listeners.send(envelope);
+                // There may be no subscriber.
+                let _ = self.live.event_sender.send(envelope);
             }
         }
         Ok(())
     }
 
     fn must_be_durable(&self, events: &[Event]) -> bool {
-        // A reader has the whole answer before the run's end is on its way.
-        let read = self.live.feed.is_read() && matches!(events, [Event::Answered { .. }]);
-        read || events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)))
+        // Readers receive the whole answer before the run's terminal event is appended.
+        let read = self.live.feed.has_readers() && matches!(events, [Event::Answered { .. }]);
+        read || events.iter().any(|event| event.must_be_durable(self.concerns_write(event)))
     }
 
-    fn envelopes(&self, events: Vec<Event>) -> Vec<Told> {
+    fn envelopes(&self, events: Vec<Event>) -> Vec<PublishedRunEvent> {
         let (at, first) = (Timestamp::now(), self.state.seq + 1);
         let mut epoch = self.state.epoch;
         let envelope = |(seq, event): (u64, Event)| {
@@ -116,11 +117,15 @@ impl Driver {
         }
     }
 
-    /// With a run's end the conversation remembers it, in the same commit.
-    async fn append_last(&mut self, mut records: Vec<Record>, last: &Told) -> Result<(), Fault> {
+    /// Appends the run's terminal event and the session's turn in the same commit.
+    async fn append_terminal(
+        &mut self,
+        mut records: Vec<Record>,
+        last: &PublishedRunEvent,
+    ) -> Result<(), Fault> {
         let session = self.session_seq.clone();
         let mut seq = session.lock().await;
-        let turn = self.turn(last, *seq + 1);
+        let turn = self.ended_turn(last, *seq + 1);
         let remembered = turn.as_ref().map(|turn| turn.body.clone());
         records.extend(turn.map(Record::Session));
         self.shared.journal.append(records, true).await.map_err(|error| store_fault(&error))?;
@@ -131,7 +136,7 @@ impl Driver {
         Ok(())
     }
 
-    fn turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
+    fn ended_turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
         let mut ended = self.state.clone();
         ended.apply(&last.body).ok()?;
         let body = memory::turn_ended(&ended)?;
@@ -147,7 +152,7 @@ impl Driver {
         })
     }
 
-    pub(super) fn is_about_a_write(&self, event: &Event) -> bool {
+    pub(super) fn concerns_write(&self, event: &Event) -> bool {
         let (Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. }) = event else {
             return false;
         };

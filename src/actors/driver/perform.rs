@@ -1,21 +1,21 @@
-//! Doing what the machine asks for: questions and calls begin here, and end in the driver's loop.
+//! Performs the machine's actions: model calls and tool calls start here and complete in the driver's loop.
 
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, replaced};
+use super::{Driver, replaced_parts};
 use crate::actors::scene;
 use crate::llm::{self, Caller, Sink};
-use crate::planner::{self, Shown};
+use crate::planner::{self, AnswerPreview};
 use crate::run::{
     Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
     idempotency_key,
 };
 
-/// How long an ending run waits to hear what its questions under way have cost.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an ending run waits for the cost of its model calls in flight.
+const COST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
     pub(super) async fn perform(
@@ -24,13 +24,13 @@ impl Driver {
         context: &mut Option<Context>,
     ) -> Result<(), Fault> {
         match action {
-            // The machine is asked again afterwards.
+            // The loop asks the machine for this action again afterwards.
             Action::Record { event } if event.is_terminal() && !self.in_flight.is_empty() => {
-                self.stop_asking().await
+                self.cancel_in_flight().await
             }
             Action::Start => {
                 let context = context.take().unwrap_or_default();
-                let language = language(self.state.request(), &context);
+                let language = request_language(self.state.request(), &context);
                 let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
                 let settings = Settings {
                     approval: self.shared.approval.policy_of(&self.principal.tenant),
@@ -49,12 +49,12 @@ impl Driver {
                 self.append(Event::RunStarted(started)).await
             }
             Action::Record { event: event @ Event::StepStarted { .. } } => {
-                let event = self.look_through().unwrap_or(event);
+                let event = self.check_plan_in_force().unwrap_or(event);
                 self.append(event).await
             }
             Action::Record { event } => self.append(event).await,
             Action::Take { version } => {
-                let event = planner::given(&self.state, &self.shared.catalogue, version);
+                let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
                 self.record(event).await
             }
             Action::Prepare { step } => {
@@ -63,7 +63,7 @@ impl Driver {
             }
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
-                match self.unread.remove(&call) {
+                match self.unparsed.remove(&call) {
                     Some(confirm) if is_usable(&event) => confirm.accepted().await,
                     Some(confirm) => confirm.rejected().await,
                     None => {}
@@ -73,60 +73,60 @@ impl Driver {
             Action::Ask { call, subject, attempt, fallback } => {
                 let request = planner::request(&self.state, &self.shared.catalogue, subject);
                 let prompt_hash = planner::prompt_hash(&request);
-                let replaced = self.replaced(subject, &request, fallback);
+                let replaced = self.replaced_part(subject, &request, fallback);
                 let priced = !fallback && replaced.is_none();
                 let reserved = if priced { self.shared.gateway.reserved(&request) } else { None };
                 let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
                 self.append(asked).await?;
-                self.ask(call, subject, request, fallback, replaced);
+                self.start_model_call(call, subject, request, fallback, replaced);
                 Ok(())
             }
             Action::Call { call, attempt } => {
                 self.append(Event::ToolStarted { call, attempt }).await?;
-                self.call(call);
+                self.start_tool_call(call);
                 Ok(())
             }
         }
     }
 
-    /// Ends a run that cannot go on, with all that nobody will hear of any more put to people.
-    pub(super) async fn end_by_force(&mut self, why: Fault) -> Result<(), Fault> {
-        self.stop_asking().await?;
+    /// Ends a run that cannot continue. Writes whose outcome is unknown are sent for confirmation.
+    pub(super) async fn force_end(&mut self, why: Fault) -> Result<(), Fault> {
+        self.cancel_in_flight().await?;
         self.append_together(self.state.forced_end(why)).await
     }
 
-    /// Ends the questions under way and records what they cost, before the run's last event: what was
-    /// charged to a budget is in the journal. So is what became of a write, where that is heard of now.
-    async fn stop_asking(&mut self) -> Result<(), Fault> {
+    /// Cancels the model calls in flight and records their cost before the run's last event, so that every
+    /// budget charge is in the journal. Also records the outcome of a write that completes meanwhile.
+    async fn cancel_in_flight(&mut self) -> Result<(), Fault> {
         self.stop.cancel();
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + COST_REPORT_TIMEOUT;
         while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
             let counts = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. })
-                || self.is_about_a_write(&event);
+                || self.concerns_write(&event);
             if counts && self.state.check(&event).is_ok() {
                 self.record(event).await?;
             }
         }
-        // Whatever does not end is of no use to an ended run; what somebody has carried on begins anew.
+        // The ended run does not need the rest. A reopened run starts with a fresh token.
         self.in_flight.clear();
         self.stop = CancellationToken::new();
         Ok(())
     }
 
-    fn ask(
+    fn start_model_call(
         &mut self,
         call: u32,
         subject: Subject,
         request: llm::Request,
         fallback: bool,
-        replaced: Option<replaced::Asked>,
+        replaced: Option<replaced_parts::PartRequest>,
     ) {
         if let Some(asked) = replaced {
             let stop = self.stop.clone();
             self.in_flight.push(Box::pin(async move {
                 let asked_at = Instant::now();
                 let result = asked.answer(&stop).await;
-                let (millis, usage) = (millis(asked_at), Usage::default());
+                let (millis, usage) = (elapsed_millis(asked_at), Usage::default());
                 let event = match result {
                     Ok(reply) => Event::ModelReplied { call, reply, usage, millis, attempts: Vec::new() },
                     Err(error) => Event::ModelFailed { call, error, usage, millis, attempts: Vec::new() },
@@ -144,25 +144,25 @@ impl Driver {
         };
         let stop = self.stop.clone();
         let caller = self.caller();
-        let shown = Shown::of(&self.state, subject);
+        let shown = AnswerPreview::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_telling(caller, request, fallback, &stop, sink)
+                    .complete_streaming(caller, request, fallback, &stop, sink)
                     .await
-                    .map_err(scene::Failed::from),
+                    .map_err(scene::FailedModelCall::from),
             };
-            let millis = millis(asked);
+            let millis = elapsed_millis(asked);
             match result {
                 Ok(done) => {
                     let (usage, attempts) = (done.usage, done.attempts);
                     let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
                     (event, Some(done.confirm))
                 }
-                Err(scene::Failed { fault: error, attempts }) => {
+                Err(scene::FailedModelCall { fault: error, attempts }) => {
                     let usage = Attempt::sum(&attempts);
                     (Event::ModelFailed { call, error, usage, millis, attempts }, None)
                 }
@@ -170,12 +170,12 @@ impl Driver {
         }));
     }
 
-    fn call(&mut self, number: u32) {
+    fn start_tool_call(&mut self, number: u32) {
         let Some(call) = self.state.calls.get(&number) else { return };
         let Some(started) = &self.state.started else { return };
         let handle = self.shared.scenes.get(&call.scene).cloned();
         let writes = call.requested.effect == Effect::Write;
-        let work = scene::Call {
+        let work = scene::SceneCall {
             tool: call.requested.tool.clone(),
             arguments: call.requested.arguments.clone(),
             principal: self.principal.clone(),
@@ -194,24 +194,29 @@ impl Driver {
             let asked = Instant::now();
             let outcome = match (handle, executor) {
                 (Some(scene), Some(executor)) => {
-                    replaced::execute(&gateway, executor, name, scene, work, writes).await
+                    replaced_parts::execute_with(&gateway, executor, name, scene, work, writes).await
                 }
                 (Some(scene), None) => scene.call(work).await,
                 (None, _) => {
                     Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }
                 }
             };
-            (Event::ToolCompleted { call: number, outcome, millis: millis(asked) }, None)
+            (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked) }, None)
         }));
     }
 
-    /// Who answers in place of a model, if anybody does. The embedded rules are nobody's to replace: they
-    /// are asked when that has failed.
-    fn replaced(&self, subject: Subject, request: &llm::Request, fallback: bool) -> Option<replaced::Asked> {
+    /// The replaced part that answers in place of a model, if any. The embedded rules cannot be replaced:
+    /// they are the fallback when the part fails.
+    fn replaced_part(
+        &self,
+        subject: Subject,
+        request: &llm::Request,
+        fallback: bool,
+    ) -> Option<replaced_parts::PartRequest> {
         if fallback {
             return None;
         }
-        replaced::Asked::of(&self.shared, &self.state, subject, request)
+        replaced_parts::PartRequest::for_subject(&self.shared, &self.state, subject, request)
     }
 
     pub(super) fn caller(&self) -> Caller {
@@ -224,7 +229,7 @@ impl Driver {
     }
 }
 
-/// Whether a reply could be used as it is, so that an equal question may get it, too.
+/// Whether a reply was usable, so that the cache may serve it for an equal request.
 fn is_usable(read: &Event) -> bool {
     match read {
         Event::ReplyRejected { .. } => false,
@@ -233,13 +238,13 @@ fn is_usable(read: &Event) -> bool {
     }
 }
 
-/// The language of the request; of the conversation so far where the request is too short to tell.
-fn language(request: &str, context: &Context) -> Option<String> {
+/// The language of the request, or of the earlier turns if the request is too short to detect one.
+fn request_language(request: &str, context: &Context) -> Option<String> {
     llm::language::detect(request)
         .or_else(|| context.turns.iter().rev().find_map(|turn| llm::language::detect(&turn.request)))
         .map(str::to_owned)
 }
 
-fn millis(since: Instant) -> u64 {
+fn elapsed_millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,30 +1,31 @@
-//! Whether the plan in force can be carried out at all: looked at before its first step.
+//! The preflight check: whether the plan in force can be executed at all.
 
 use super::Driver;
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::Problem;
+use crate::plan::PlanProblem;
 use crate::planner;
 use crate::run::{Event, Subject};
 
 impl Driver {
-    /// Looks the plan in force through before its first step: the event where it cannot be carried out.
-    pub(super) fn look_through(&mut self) -> Option<Event> {
+    /// Checks the plan in force before its first step. Returns the event that refuses a plan that cannot
+    /// be executed.
+    pub(super) fn check_plan_in_force(&mut self) -> Option<Event> {
         let version = self.state.plans.len() as u32;
-        if self.looked_through == version || self.state.has_begun() {
+        if self.checked_version == version || self.state.has_begun() {
             return None;
         }
-        self.looked_through = version;
+        self.checked_version = version;
         let mut problems = planner::preflight(&self.state, &self.shared.catalogue);
-        problems.extend(self.too_dear());
+        problems.extend(self.budget_problem());
         (!problems.is_empty()).then_some(Event::PlanRefused { version, problems })
     }
 
-    /// Whether the plan writes, and the budget has not even the least left that its steps will cost: it would
-    /// end in the middle.
-    fn too_dear(&self) -> Option<Problem> {
+    /// The problem of a plan with writes whose minimum cost exceeds the remaining budget: it would stop
+    /// half-way.
+    fn budget_problem(&self) -> Option<PlanProblem> {
         let (state, catalogue) = (&self.state, &self.shared.catalogue);
         let plan = &state.plan()?.plan;
-        // Replies that are kept cost nothing, and a dry run does nothing.
+        // Cached replies cost nothing, and a dry run writes nothing.
         if !planner::expects_writes(catalogue, plan)
             || state.is_dry_run()
             || self.cache.is_some_and(CacheMode::reads)
@@ -42,7 +43,7 @@ impl Driver {
             .fold(0, u64::saturating_add);
         let caller = self.caller();
         let refusal = gateway.guards().budget.affords(&caller, least).err()?;
-        let what = format!("the steps cost at least what is not left: {refusal}");
-        Some(Problem::new("budget.exceeded", what))
+        let what = format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
+        Some(PlanProblem::new("budget.exceeded", what))
     }
 }

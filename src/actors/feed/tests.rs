@@ -1,4 +1,4 @@
-//! Whoever reads, and however often they go and come back, ends up with the answer.
+//! Every reader ends with the whole answer, however often it disconnects and resumes.
 
 use proptest::prelude::*;
 
@@ -20,28 +20,28 @@ fn asked() -> Event {
     }
 }
 
-fn shown() -> Shown {
+fn shown() -> AnswerPreview {
     let state = crate::run::RunState::new(crate::run::RunId(uuid::Uuid::nil()));
-    Shown::of(&state, Subject::Answer).unwrap()
+    AnswerPreview::of(&state, Subject::Answer).unwrap()
 }
 
-fn writer(feed: &Arc<Feed>) -> Writer {
+fn writer(feed: &Arc<Feed>) -> FeedWriter {
     let mut inner = feed.lock();
     inner.writer += 1;
-    Writer { feed: feed.clone(), number: inner.writer, shown: Mutex::new(shown()) }
+    FeedWriter { feed: feed.clone(), number: inner.writer, shown: Mutex::new(shown()) }
 }
 
-/// What a client has, and where it stands.
+/// A client's text and position.
 #[derive(Debug, Clone)]
 struct Client {
     text: String,
-    cursor: Cursor,
+    cursor: FeedCursor,
     seq: u64,
 }
 
 impl Client {
     fn new() -> Self {
-        Self { text: String::new(), cursor: Cursor { generation: None, offset: 0 }, seq: 0 }
+        Self { text: String::new(), cursor: FeedCursor { generation: None, offset: 0 }, seq: 0 }
     }
 
     fn read(&mut self, feed: &Feed) -> bool {
@@ -56,7 +56,7 @@ impl Client {
 }
 
 #[test]
-fn a_reader_gets_each_word_once_and_a_late_one_all_of_them() {
+fn readers_get_each_piece_once_and_late_readers_everything() {
     let feed = Arc::new(Feed::new());
     let writer = writer(&feed);
     let mut client = Client::new();
@@ -65,7 +65,7 @@ fn a_reader_gets_each_word_once_and_a_late_one_all_of_them() {
         assert!(!client.read(&feed));
     }
     assert_eq!(client.text, "It is so.");
-    feed.journalled(9, &answered("It is so."));
+    feed.apply_event(9, &answered("It is so."));
     assert!(!client.read(&feed));
     let mut late = Client::new();
     late.read(&feed);
@@ -73,15 +73,15 @@ fn a_reader_gets_each_word_once_and_a_late_one_all_of_them() {
 }
 
 #[test]
-fn after_the_answer_is_known_nothing_changes_it() {
+fn journalled_answer_is_final() {
     let feed = Arc::new(Feed::new());
     let late = writer(&feed);
     late.text("Half an ");
-    feed.journalled(9, &answered("Another."));
+    feed.apply_event(9, &answered("Another."));
     late.text("answer");
     late.restart();
     late.whole(&Reply { text: "Half an answer".to_owned(), ..Reply::default() });
-    feed.journalled(10, &Event::RunCompleted { status: RunStatus::Completed });
+    feed.apply_event(10, &Event::RunCompleted { status: RunStatus::Completed });
     writer(&feed).text("more");
     let mut client = Client::new();
     client.read(&feed);
@@ -89,11 +89,11 @@ fn after_the_answer_is_known_nothing_changes_it() {
 }
 
 #[test]
-fn a_writer_of_an_earlier_question_is_not_heard() {
+fn writer_of_an_earlier_question_is_ignored() {
     let feed = Arc::new(Feed::new());
     let early = writer(&feed);
     early.text("Early");
-    feed.journalled(8, &asked());
+    feed.apply_event(8, &asked());
     let now = writer(&feed);
     early.text(" bird");
     now.text("Now");
@@ -104,7 +104,7 @@ fn a_writer_of_an_earlier_question_is_not_heard() {
 }
 
 #[test]
-fn what_turns_out_not_to_be_the_answer_is_taken_back() {
+fn text_that_is_not_the_answer_is_retracted() {
     let error = Fault::new("x", "y");
     for event in [
         asked(),
@@ -124,16 +124,16 @@ fn what_turns_out_not_to_be_the_answer_is_taken_back() {
         writer(&feed).text("No");
         let mut client = Client::new();
         client.read(&feed);
-        feed.journalled(5, &event);
+        feed.apply_event(5, &event);
         assert!(client.read(&feed), "{event:?}");
         assert_eq!(client.text, "");
     }
 }
 
 #[test]
-fn words_that_another_process_told_are_not_gone_on_with() {
+fn text_from_an_earlier_process_is_reset() {
     let feed = Arc::new(Feed::new());
-    feed.journalled(7, &asked());
+    feed.apply_event(7, &asked());
     let writer = writer(&feed);
     writer.text("It is another answer.");
     for (seq, goes_on) in [(5, false), (6, false), (7, true)] {
@@ -143,7 +143,7 @@ fn words_that_another_process_told_are_not_gone_on_with() {
 }
 
 #[test]
-fn what_is_too_long_to_be_shown_comes_whole_with_the_answer() {
+fn oversized_text_arrives_with_the_answer() {
     let feed = Arc::new(Feed::new());
     let writer = writer(&feed);
     let much = "x".repeat(MAX_SHOWN_BYTES - 1);
@@ -152,7 +152,7 @@ fn what_is_too_long_to_be_shown_comes_whole_with_the_answer() {
     writer.text("z");
     assert_eq!(feed.lock().text.len(), much.len());
     let whole = format!("{much}yyz");
-    feed.journalled(5, &answered(&whole));
+    feed.apply_event(5, &answered(&whole));
     let mut client = Client::new();
     client.read(&feed);
     assert!(client.text == whole);
@@ -165,7 +165,7 @@ enum Deed {
     Journal,
     Ask,
     Read(usize),
-    /// Goes, and comes back with its id; which may name any event since the one before.
+    /// Disconnects and resumes with an event id, which may lag behind its last one.
     Return(usize, u64),
 }
 
@@ -187,20 +187,20 @@ proptest! {
         let feed = Arc::new(Feed::new());
         let mut now = writer(&feed);
         let mut clients = [Client::new(), Client::new(), Client::new()];
-        // No reader has an event that the feed was not told of.
+        // No reader has an event that was not applied to the feed.
         let mut seq = 1;
-        feed.journalled(seq, &Event::StepStarted { step: 1 });
+        feed.apply_event(seq, &Event::StepStarted { step: 1 });
         for deed in deeds {
             match deed {
                 Deed::Write(piece) => now.text(piece),
                 Deed::Restart => now.restart(),
                 Deed::Journal => {
                     seq += 1;
-                    feed.journalled(seq, &Event::StepStarted { step: 1 });
+                    feed.apply_event(seq, &Event::StepStarted { step: 1 });
                 }
                 Deed::Ask => {
                     seq += 1;
-                    feed.journalled(seq, &asked());
+                    feed.apply_event(seq, &asked());
                     now = writer(&feed);
                 }
                 Deed::Read(client) => {
@@ -209,7 +209,7 @@ proptest! {
                 }
                 Deed::Return(client, lag) => {
                     let client = &mut clients[client];
-                    // A reader may be behind with the events, never ahead of them.
+                    // A reader may be behind the events, never ahead of them.
                     let id = client.seq.saturating_sub(lag);
                     client.cursor = feed.resume(id, client.text.len());
                 }
@@ -217,7 +217,7 @@ proptest! {
         }
         let so_far = feed.lock().text.clone();
         let answer = if replaced { "aè".to_owned() } else { format!("{so_far}b") };
-        feed.journalled(seq + 1, &answered(&answer));
+        feed.apply_event(seq + 1, &answered(&answer));
         for mut client in clients {
             client.read(&feed);
             prop_assert_eq!(&client.text, &answer);

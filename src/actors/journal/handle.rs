@@ -1,22 +1,22 @@
-//! The journal as others see it.
+//! The journal's public interface.
 
 use std::sync::Arc;
 
 use actix::prelude::*;
 use tokio::sync::oneshot;
 
-use super::inbox::{Done, Item};
-use super::shared::{Shared, Stats, stopped};
-use super::{Committed, Journal, Wake};
+use super::inbox::{CompletionSender, InboxItem};
+use super::shared::{JournalShared, JournalStats, stopped_error};
+use super::{BoxedCommitHook, Journal, Wake};
 use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Record, Row, Stream};
 
-/// The way to the journal. Clones share it; when the last is dropped, the journal writes what it has
-/// and ends.
+/// A handle to the journal. Clones share one journal; when the last is dropped, it writes its pending
+/// appends and stops.
 #[derive(Clone)]
 pub struct Handle {
     pub(super) actor: Addr<Journal>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<JournalShared>,
 }
 
 impl std::fmt::Debug for Handle {
@@ -26,128 +26,128 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// Shows the journal's subscriber what was written of a run before this process carries it on; it
-    /// counts nothing of it again.
-    pub fn known(&self, events: Vec<Envelope<Event>>) {
-        if self.shared.watched {
-            // Where there is no room the run's figures begin where it is taken over.
-            let _ = self.send(Item::Known(events));
+    /// Passes the journalled events of a run to the subscriber before this process resumes the run. The
+    /// subscriber does not count them again.
+    pub fn restore_run(&self, events: Vec<Envelope<Event>>) {
+        if self.shared.has_subscriber {
+            // If the queue is full, the run's metrics start at the takeover.
+            let _ = self.send(InboxItem::RestoreRun(events));
         }
     }
 
-    /// Appends records in the order given; appends to one stream are in the order of the calls. With
-    /// `durable` it returns once they are on disk; without, once their order is taken. Waits while
+    /// Appends records in the given order; appends to one stream keep the order of the calls. With
+    /// `durable` it returns when they are on disk; otherwise as soon as they are queued. Waits while
     /// `max_pending` events are waiting to be written.
     ///
-    /// The records of one stream stand or fall together; where several streams are given, each by
-    /// itself, and the error is the first one's. Dropping the future after its first poll does not
-    /// take back what was accepted.
+    /// The records of one stream are atomic: all of them are written or none. Several streams succeed or
+    /// fail independently, and the error is that of the first one that failed. Dropping the future after
+    /// its first poll does not revoke an accepted append.
     ///
     /// # Errors
-    /// A run whose append failed refuses every later one with that error until [`Handle::reopen`]: an
-    /// append that was not durable tells of its failure here. (To a conversation's own stream only those
-    /// append who wait, so each hears of its own.)
-    /// Where the disk takes nothing just now, as when it is full, what begins a run is refused with that
-    /// error, and whatever belongs to a run that has begun waits until the disk takes it: up to a day.
-    /// `store.conflict` when another writer has been at the stream; `store.busy` when the journal does
-    /// not keep up even with its bounded queue; `store.stopped` when it has ended;
-    /// `store.bad_record` when a record cannot be stored as it is; else why the commit failed.
+    /// After a failed append, the stream of a run refuses every later append with the same error until
+    /// [`Handle::reopen`]; this is how the failure of a non-durable append is reported. (Writers to a
+    /// session's stream always wait, so each gets the error of its own append.)
+    /// While the disk rejects writes, for example because it is full, an append that starts a run is
+    /// refused with that error, and an append of a started run waits until the disk accepts it, for up to
+    /// a day.
+    /// `store.conflict` when another writer has appended to the stream; `store.busy` when the bounded
+    /// queue is full because the journal cannot keep up; `store.stopped` when the journal has stopped;
+    /// `store.bad_record` when a record cannot be stored; otherwise the error of the commit.
     pub async fn append(&self, records: Vec<Record>, durable: bool) -> Result<(), Error> {
-        self.append_and_tell(records, durable, None).await
+        self.append_with_hook(records, durable, None).await
     }
 
-    /// The same, and `committed` is told once it is committed: on the disk where somebody is there to be
-    /// shown it, for whom the commit begins at once.
+    /// Like [`Handle::append`], and calls `committed` after the commit. If the hook has readers, the
+    /// commit starts at once and is synced to disk.
     ///
     /// # Errors
     /// As [`Handle::append`].
-    pub(crate) async fn append_and_tell(
+    pub(crate) async fn append_with_hook(
         &self,
         records: Vec<Record>,
         durable: bool,
-        committed: Option<Committed>,
+        committed: Option<BoxedCommitHook>,
     ) -> Result<(), Error> {
         if records.is_empty() {
             return Ok(());
         }
         let rows = records.iter().map(Record::row).collect::<Result<Vec<Row>, Error>>()?;
-        let records = if self.shared.watched { records } else { Vec::new() };
+        let records = if self.shared.has_subscriber { records } else { Vec::new() };
         let begins = rows.iter().any(Row::begins_a_run);
-        let permit = self.shared.room(rows.len(), begins).await?;
-        // Looked at after the wait, in one breath with taking the order.
-        if let Some(error) = rows.iter().find_map(|row| self.shared.stuck(&row.stream)) {
+        let permit = self.shared.reserve(rows.len(), begins).await?;
+        // Checked after the wait and, without another await, before the append is queued.
+        if let Some(error) = rows.iter().find_map(|row| self.shared.stream_error(&row.stream)) {
             return Err(error);
         }
         if durable {
-            self.ask(|done| Item::Append { records, rows, permit, done: Some(done), committed }).await
+            self.request(|done| InboxItem::Append { records, rows, permit, done: Some(done), committed })
+                .await
         } else {
-            self.send(Item::Append { records, rows, permit, done: None, committed })
+            self.send(InboxItem::Append { records, rows, permit, done: None, committed })
         }
     }
 
-    /// Returns when everything appended before is on disk or its failure is known to its stream.
+    /// Returns when every earlier append is on disk or has failed its stream.
     ///
     /// # Errors
-    /// The first commit that was given up as a whole since the flush before; why the disk takes nothing
-    /// just now, where something waits for that; `store.busy`, `store.stopped`.
+    /// The error of the first commit that was abandoned as a whole since the previous flush; why the disk
+    /// rejects writes, while appends are held; `store.busy`, `store.stopped`.
     pub async fn flush(&self) -> Result<(), Error> {
-        match self.shared.refusing() {
+        match self.shared.write_error() {
             Some(error) => Err(error),
-            None => self.ask(Item::Flush).await,
+            None => self.request(InboxItem::Flush).await,
         }
     }
 
-    /// The same for whoever reads afterwards, and takes what is on disk for what there is: what could not
-    /// be written is no reason to show nothing of what was.
+    /// Flushes before a read. Write errors are ignored, because what is on disk can still be read.
     ///
     /// # Errors
     /// `store.busy`, `store.stopped`.
-    pub async fn flush_to_read(&self) -> Result<(), Error> {
+    pub async fn flush_for_read(&self) -> Result<(), Error> {
         match self.flush().await {
             Err(error) if matches!(error.kind(), Code::Busy | Code::Stopped) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Lets a stream that failed be appended to again, after everything appended to it before was
-    /// answered. The caller then reads the stream from the store and goes on from what it finds.
+    /// Makes a failed stream accept appends again, after all its earlier appends were answered. The
+    /// caller then reads the stream from the store and continues from its last event.
     ///
     /// # Errors
-    /// Why the disk takes nothing just now, where something of the stream waits for that; `store.busy`,
-    /// `store.stopped`.
+    /// Why the disk rejects writes, while appends of this stream are held; `store.busy`, `store.stopped`.
     pub async fn reopen(&self, stream: Stream) -> Result<(), Error> {
-        self.ask(|done| Item::Reopen(stream, done)).await
+        self.request(|done| InboxItem::Reopen(stream, done)).await
     }
 
-    /// Refuses new appends, writes what waits, and ends the actor.
+    /// Refuses new appends, writes the pending ones and stops the actor.
     ///
     /// # Errors
-    /// The first commit that was given up as a whole and that no flush has told of; `store.stopped` when it
-    /// has ended already.
+    /// The error of the first commit that was abandoned as a whole and that no flush has reported;
+    /// `store.stopped` when the journal has already stopped.
     pub async fn stop(&self) -> Result<(), Error> {
         self.shared.close();
-        self.ask(Item::Stop).await
+        self.request(InboxItem::Stop).await
     }
 
-    /// Figures since the start.
-    pub fn stats(&self) -> Stats {
+    /// Statistics since the start.
+    pub fn stats(&self) -> JournalStats {
         self.shared.stats()
     }
 
-    async fn ask(&self, item: impl FnOnce(Done) -> Item) -> Result<(), Error> {
+    async fn request(&self, item: impl FnOnce(CompletionSender) -> InboxItem) -> Result<(), Error> {
         let (done, answer) = oneshot::channel();
         self.send(item(done))?;
-        answer.await.unwrap_or_else(|_| Err(stopped()))
+        answer.await.unwrap_or_else(|_| Err(stopped_error()))
     }
 
-    fn send(&self, item: Item) -> Result<(), Error> {
-        if !self.shared.put(item)? {
+    fn send(&self, item: InboxItem) -> Result<(), Error> {
+        if !self.shared.push(item)? {
             return Ok(());
         }
         match self.actor.try_send(Wake) {
-            // Where messages wait, it will look.
+            // A full mailbox means that a wake-up is already pending.
             Ok(()) | Err(SendError::Full(_)) => Ok(()),
-            Err(SendError::Closed(_)) => Err(stopped()),
+            Err(SendError::Closed(_)) => Err(stopped_error()),
         }
     }
 }

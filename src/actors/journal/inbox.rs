@@ -1,175 +1,179 @@
-//! What waits for the journal's actor, behind a lock. An append that nobody waits for is put there and
-//! no more: the actor is told of it only where it would not look by itself in time.
+//! The journal actor's queue, behind a lock. An append without a waiter is only queued: it wakes the
+//! actor only if the actor would not check the queue in time by itself.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::Committed;
+use super::BoxedCommitHook;
 
 use crate::run::{Envelope, Event};
 use crate::store::{Error, Record, Row, Stream};
 
-/// Who waits for the end of something.
-pub(super) type Done = oneshot::Sender<Result<(), Error>>;
+/// Completes a caller's request.
+pub(super) type CompletionSender = oneshot::Sender<Result<(), Error>>;
 
-/// A piece of work for the actor.
-pub(super) enum Item {
-    /// Rows to be written, the records behind them, and their place in the queue.
+/// A unit of work for the actor.
+pub(super) enum InboxItem {
+    /// Rows to write, their records and their queue permit.
     Append {
         records: Vec<Record>,
         rows: Vec<Row>,
         permit: OwnedSemaphorePermit,
-        done: Option<Done>,
-        committed: Option<Committed>,
+        done: Option<CompletionSender>,
+        committed: Option<BoxedCommitHook>,
     },
-    /// What the journal has of a run that is to go on, for whoever is shown what is written.
-    Known(Vec<Envelope<Event>>),
-    /// To be told when what came before is on disk.
-    Flush(Done),
-    /// A stream to be taken up again.
-    Reopen(Stream, Done),
-    /// The end.
-    Stop(Done),
+    /// The journalled events of a run that is resumed, for the subscriber.
+    RestoreRun(Vec<Envelope<Event>>),
+    /// Completes when everything queued before it is on disk.
+    Flush(CompletionSender),
+    /// Makes a failed stream accept appends again.
+    Reopen(Stream, CompletionSender),
+    /// Stops the actor.
+    Stop(CompletionSender),
 }
 
-impl Item {
+impl InboxItem {
     fn is_awaited(&self) -> bool {
         match self {
-            Item::Append { done, committed, .. } => {
-                done.is_some() || committed.as_ref().is_some_and(|told| told.are_there())
+            InboxItem::Append { done, committed, .. } => {
+                done.is_some() || committed.as_ref().is_some_and(|told| told.has_readers())
             }
-            Item::Known(_) => false,
-            Item::Flush(_) | Item::Reopen(..) | Item::Stop(_) => true,
+            InboxItem::RestoreRun(_) => false,
+            InboxItem::Flush(_) | InboxItem::Reopen(..) | InboxItem::Stop(_) => true,
         }
     }
 }
 
-/// What the actor does, as far as those have to know who put something in.
+/// What the actor is doing, as far as senders need to know to decide whether to wake it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attention {
-    /// It sleeps: whatever comes wakes it.
+enum WakeState {
+    /// Idle: any item wakes it.
     Asleep,
-    /// It gives what is here a little more time: what somebody waits for wakes it, and so does the item
-    /// that leaves no room for more.
+    /// Delaying the queued items: an item with a waiter wakes it, and so does an item that fills the
+    /// queue or a batch.
     Lingering,
-    /// It was told, or is at work and looks when that is done.
+    /// Already woken, or busy; it checks the queue when it is done.
     Awake,
 }
 
-/// What the actor is to do.
-pub(super) enum Next {
-    /// Carry this out.
-    Work(Vec<Item>),
-    /// Look again when the time is up.
+/// The actor's next work.
+pub(super) enum InboxPoll {
+    /// Items to process.
+    Ready(Vec<InboxItem>),
+    /// Poll again when the delay is over.
     Linger,
-    /// Nothing.
-    Nothing,
+    /// The queue is empty.
+    Empty,
 }
 
-/// Why an item was not taken.
-pub(super) enum Refused {
-    /// Too much waits.
+/// Why an item was not queued.
+pub(super) enum InboxError {
+    /// The queue is at its capacity.
     Full,
-    /// Nobody will look any more.
+    /// The actor has stopped.
     Closed,
 }
 
-/// The items, in the order in which they came.
+/// The queued items, in arrival order.
 pub(super) struct Inbox {
-    inner: Mutex<Inner>,
-    /// Most items that wait.
+    inner: Mutex<InboxState>,
+    /// The maximum number of queued items.
     capacity: usize,
-    /// Events at which no more is taken out at once, and items at which nothing lingers.
+    /// The number of events that completes a batch, and of items that ends lingering.
     batch: usize,
 }
 
-struct Inner {
-    /// Each with whether somebody waited for it when it came.
-    items: VecDeque<(Item, bool)>,
-    /// How many of them somebody waits for.
+struct InboxState {
+    /// Each item, with whether it had a waiter when it was queued.
+    items: VecDeque<(InboxItem, bool)>,
+    /// How many of them had a waiter.
     awaited: usize,
-    attention: Attention,
+    wake_state: WakeState,
     closed: bool,
 }
 
 impl Inbox {
     pub(super) fn new(capacity: usize, batch: usize) -> Self {
-        let inner = Inner { items: VecDeque::new(), awaited: 0, attention: Attention::Asleep, closed: false };
+        let inner =
+            InboxState { items: VecDeque::new(), awaited: 0, wake_state: WakeState::Asleep, closed: false };
         Self { inner: Mutex::new(inner), capacity, batch }
     }
 
-    /// Puts an item behind the others; says whether the actor has to be woken. `is_roomy` says whether
-    /// there is room for more, looked at once the item is in its place.
-    pub(super) fn put(&self, item: Item, is_roomy: impl FnOnce() -> bool) -> Result<bool, Refused> {
+    /// Queues an item. Returns whether the actor has to be woken. `is_roomy` tells whether the queue has
+    /// room for more events; it is called after the item is queued.
+    pub(super) fn push(&self, item: InboxItem, is_roomy: impl FnOnce() -> bool) -> Result<bool, InboxError> {
         let mut inner = self.lock();
         if inner.closed {
-            return Err(Refused::Closed);
+            return Err(InboxError::Closed);
         }
         if inner.items.len() >= self.capacity {
-            return Err(Refused::Full);
+            return Err(InboxError::Full);
         }
         let awaited = item.is_awaited();
         inner.awaited += usize::from(awaited);
         inner.items.push_back((item, awaited));
-        let wake = match inner.attention {
-            Attention::Asleep => true,
-            Attention::Lingering => awaited || inner.items.len() >= self.batch || !is_roomy(),
-            Attention::Awake => false,
+        let wake = match inner.wake_state {
+            WakeState::Asleep => true,
+            WakeState::Lingering => awaited || inner.items.len() >= self.batch || !is_roomy(),
+            WakeState::Awake => false,
         };
         if wake {
-            inner.attention = Attention::Awake;
+            inner.wake_state = WakeState::Awake;
         }
         Ok(wake)
     }
 
-    /// What the actor is to do now, unless it is at work. It lingers while there is something that
-    /// nobody waits for and room for more, unless it is in a `hurry`.
-    pub(super) fn next(&self, hurry: bool, is_roomy: impl FnOnce() -> bool) -> Next {
+    /// The actor's next work. Without `hurry` it lingers while no queued item has a waiter and there is
+    /// room for more.
+    pub(super) fn poll(&self, hurry: bool, is_roomy: impl FnOnce() -> bool) -> InboxPoll {
         let mut inner = self.lock();
         if inner.items.is_empty() {
-            inner.attention = Attention::Asleep;
-            return Next::Nothing;
+            inner.wake_state = WakeState::Asleep;
+            return InboxPoll::Empty;
         }
         if !hurry && inner.awaited == 0 && inner.items.len() < self.batch && is_roomy() {
-            inner.attention = Attention::Lingering;
-            return Next::Linger;
+            inner.wake_state = WakeState::Lingering;
+            return InboxPoll::Linger;
         }
-        inner.attention = Attention::Awake;
+        inner.wake_state = WakeState::Awake;
         let mut work = Vec::new();
         let mut size = 0;
         while size < self.batch
             && let Some((item, awaited)) = inner.items.pop_front()
         {
             match &item {
-                Item::Append { rows, .. } => size += rows.len(),
-                // Only what was queued behind it may see the stream open again.
-                Item::Reopen(..) if size > 0 => {
+                InboxItem::Append { rows, .. } => size += rows.len(),
+                // Only items queued after it may see the stream open again.
+                InboxItem::Reopen(..) if size > 0 => {
                     inner.items.push_front((item, awaited));
                     break;
                 }
-                Item::Known(_) | Item::Flush(_) | Item::Reopen(..) | Item::Stop(_) => {}
+                InboxItem::RestoreRun(_)
+                | InboxItem::Flush(_)
+                | InboxItem::Reopen(..)
+                | InboxItem::Stop(_) => {}
             }
             inner.awaited -= usize::from(awaited);
             work.push(item);
         }
-        Next::Work(work)
+        InboxPoll::Ready(work)
     }
 
-    /// Takes nothing more, and lets go of what nobody will look at.
+    /// Refuses further items and drops the queued ones.
     pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
         inner.awaited = 0;
         let left = std::mem::take(&mut inner.items);
-        // Outside of the lock: whoever waits is told by this.
+        // Outside the lock, because dropping an item answers its waiter.
         drop(inner);
         drop(left);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing in here panics half-way, so a poisoned queue is still whole.
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
+        // No critical section panics between two changes, so a poisoned queue is consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,9 +187,9 @@ mod tests {
     use super::*;
     use crate::store::tests::record;
 
-    fn append(seq: u64, done: Option<Done>) -> Item {
+    fn append(seq: u64, done: Option<CompletionSender>) -> InboxItem {
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Item::Append {
+        InboxItem::Append {
             records: Vec::new(),
             rows: vec![record(1, seq).row().unwrap()],
             permit,
@@ -194,77 +198,77 @@ mod tests {
         }
     }
 
-    fn put(inbox: &Inbox, item: Item) -> bool {
-        inbox.put(item, || true).ok().unwrap()
+    fn put(inbox: &Inbox, item: InboxItem) -> bool {
+        inbox.push(item, || true).ok().unwrap()
     }
 
-    fn taken(next: Next) -> Option<usize> {
+    fn ready_count(next: InboxPoll) -> Option<usize> {
         match next {
-            Next::Work(items) => Some(items.len()),
-            Next::Linger | Next::Nothing => None,
+            InboxPoll::Ready(items) => Some(items.len()),
+            InboxPoll::Linger | InboxPoll::Empty => None,
         }
     }
 
     #[test]
-    fn only_the_first_of_what_nobody_waits_for_wakes_the_actor() {
+    fn first_unawaited_item_wakes_the_sleeping_actor() {
         let inbox = Inbox::new(16, 8);
-        assert!(put(&inbox, append(1, None)), "it sleeps");
-        assert!(!put(&inbox, append(2, None)), "it was told");
-        assert!(matches!(inbox.next(false, || true), Next::Linger));
-        assert!(!put(&inbox, append(3, None)), "it looks when the time is up");
-        assert_eq!(taken(inbox.next(true, || true)), Some(3));
-        assert!(!put(&inbox, append(4, None)), "it looks after its commit");
-        assert!(matches!(inbox.next(false, || true), Next::Linger));
-        assert_eq!(taken(inbox.next(true, || true)), Some(1));
-        assert!(matches!(inbox.next(false, || true), Next::Nothing));
-        assert!(put(&inbox, append(5, None)), "it sleeps again");
+        assert!(put(&inbox, append(1, None)), "it is idle");
+        assert!(!put(&inbox, append(2, None)), "it was woken");
+        assert!(matches!(inbox.poll(false, || true), InboxPoll::Linger));
+        assert!(!put(&inbox, append(3, None)), "it polls when the delay is over");
+        assert_eq!(ready_count(inbox.poll(true, || true)), Some(3));
+        assert!(!put(&inbox, append(4, None)), "it polls after its commit");
+        assert!(matches!(inbox.poll(false, || true), InboxPoll::Linger));
+        assert_eq!(ready_count(inbox.poll(true, || true)), Some(1));
+        assert!(matches!(inbox.poll(false, || true), InboxPoll::Empty));
+        assert!(put(&inbox, append(5, None)), "it is idle again");
     }
 
     #[test]
-    fn what_somebody_waits_for_wakes_an_actor_that_lingers_once() {
+    fn awaited_item_wakes_lingering_actor_once() {
         let inbox = Inbox::new(16, 8);
         put(&inbox, append(1, None));
-        assert!(matches!(inbox.next(false, || true), Next::Linger));
+        assert!(matches!(inbox.poll(false, || true), InboxPoll::Linger));
         let (done, _answer) = oneshot::channel();
         assert!(put(&inbox, append(2, Some(done))));
         let (done, _answer) = oneshot::channel();
-        assert!(!put(&inbox, append(3, Some(done))), "it was told");
-        assert_eq!(taken(inbox.next(false, || true)), Some(3));
+        assert!(!put(&inbox, append(3, Some(done))), "it was woken");
+        assert_eq!(ready_count(inbox.poll(false, || true)), Some(3));
     }
 
     #[test]
-    fn nothing_lingers_where_there_is_no_room_for_more() {
+    fn full_queue_or_batch_ends_lingering() {
         let inbox = Inbox::new(16, 3);
         put(&inbox, append(1, None));
-        assert!(matches!(inbox.next(false, || true), Next::Linger));
-        assert!(inbox.put(append(2, None), || false).ok().unwrap(), "the events are too many");
-        assert_eq!(taken(inbox.next(false, || false)), Some(2));
+        assert!(matches!(inbox.poll(false, || true), InboxPoll::Linger));
+        assert!(inbox.push(append(2, None), || false).ok().unwrap(), "the queue has no room for more events");
+        assert_eq!(ready_count(inbox.poll(false, || false)), Some(2));
         put(&inbox, append(3, None));
-        assert!(matches!(inbox.next(false, || true), Next::Linger));
+        assert!(matches!(inbox.poll(false, || true), InboxPoll::Linger));
         assert!(!put(&inbox, append(4, None)));
         assert!(put(&inbox, append(5, None)), "the items fill a batch");
-        assert_eq!(taken(inbox.next(false, || true)), Some(3));
+        assert_eq!(ready_count(inbox.poll(false, || true)), Some(3));
     }
 
     #[test]
-    fn a_stream_is_taken_up_again_only_after_what_came_before_was_written() {
+    fn stream_reopens_only_after_earlier_appends() {
         let inbox = Inbox::new(16, 8);
         put(&inbox, append(1, None));
         let (done, _answer) = oneshot::channel();
         let stream = record(1, 1).stream().unwrap();
-        put(&inbox, Item::Reopen(stream, done));
+        put(&inbox, InboxItem::Reopen(stream, done));
         put(&inbox, append(2, None));
-        assert_eq!(taken(inbox.next(false, || true)), Some(1));
-        assert_eq!(taken(inbox.next(false, || true)), Some(2));
+        assert_eq!(ready_count(inbox.poll(false, || true)), Some(1));
+        assert_eq!(ready_count(inbox.poll(false, || true)), Some(2));
     }
 
     #[test]
-    fn what_is_too_much_or_too_late_is_refused() {
+    fn full_or_closed_inbox_refuses_items() {
         let inbox = Inbox::new(1, 8);
         put(&inbox, append(1, None));
-        assert!(matches!(inbox.put(append(2, None), || true), Err(Refused::Full)));
+        assert!(matches!(inbox.push(append(2, None), || true), Err(InboxError::Full)));
         inbox.close();
-        assert!(matches!(inbox.put(append(3, None), || true), Err(Refused::Closed)));
-        assert!(matches!(inbox.next(true, || true), Next::Nothing));
+        assert!(matches!(inbox.push(append(3, None), || true), Err(InboxError::Closed)));
+        assert!(matches!(inbox.poll(true, || true), InboxPoll::Empty));
     }
 }

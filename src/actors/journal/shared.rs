@@ -1,4 +1,4 @@
-//! What the journal's handles and its actor both see: room in the queue, failed streams, figures.
+//! State shared by the journal's handles and its actor: queue permits, failed streams and statistics.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::inbox::{Inbox, Item, Next, Refused};
+use super::inbox::{Inbox, InboxError, InboxItem, InboxPoll};
 use crate::store::{Code, Error, Options, Stream};
 use crate::telemetry::{Outside, Part};
 
-/// Most failed streams whose reason is kept. A forgotten one is still refused by the store, since its
-/// next number does not fit, only with another reason.
-const MAX_STUCK: usize = 4096;
+/// How many failed streams are remembered with their error. The store still refuses a forgotten one,
+/// because its next sequence number does not fit, but with a different error.
+const MAX_FAILED_STREAMS: usize = 4096;
 
-pub(super) struct Shared {
-    room: Arc<Semaphore>,
+pub(super) struct JournalShared {
+    permits: Arc<Semaphore>,
     inbox: Inbox,
-    /// Whether somebody is shown what was written.
-    pub(super) watched: bool,
+    /// Whether a subscriber observes what was written.
+    pub(super) has_subscriber: bool,
     pub(super) outside: Outside,
     max_pending: usize,
-    stuck: Mutex<Stuck>,
-    /// Why nothing can be written just now, as long as that is so.
-    refusing: watch::Sender<Option<Error>>,
+    failed_streams: Mutex<FailedStreams>,
+    /// Why the disk currently rejects writes; `None` while it accepts them.
+    write_error: watch::Sender<Option<Error>>,
     commits: AtomicU64,
     syncs: AtomicU64,
     failed_commits: AtomicU64,
@@ -34,46 +34,46 @@ pub(super) struct Shared {
 }
 
 #[derive(Default)]
-struct Stuck {
+struct FailedStreams {
     errors: HashMap<Stream, Error>,
     order: VecDeque<Stream>,
 }
 
-/// Figures of the journal since its start.
+/// Statistics of the journal since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Commits that were written.
+pub struct JournalStats {
+    /// Successful commits.
     pub commits: u64,
-    /// Those of them that waited for the disk, and waits of their own.
+    /// Commits that were synced to disk, and syncs without a commit.
     pub syncs: u64,
     /// Commits that failed as a whole.
     pub failed_commits: u64,
-    /// Events in commits that reached the disk, those of refused streams included.
+    /// Events in successful commits, those of refused streams included.
     pub events: u64,
-    /// Most events in one of them.
+    /// The largest number of events in one commit.
     pub largest_batch: u64,
-    /// Microseconds spent in all commits together.
+    /// Total time spent in commits, in microseconds.
     pub commit_micros: u64,
-    /// Events that wait to be written now.
+    /// Events currently waiting to be written.
     pub pending: u64,
 }
 
-pub(super) fn stopped() -> Error {
-    Error::new(Code::Stopped, "the journal has ended; nothing more can be appended")
+pub(super) fn stopped_error() -> Error {
+    Error::new(Code::Stopped, "the journal has stopped and accepts no more events")
 }
 
-impl Shared {
-    /// With room for `spare` items beside the appends.
-    pub(super) fn new(options: &Options, spare: usize, watched: bool, outside: Outside) -> Self {
+impl JournalShared {
+    /// Creates the state with capacity for `spare` items beside the appends.
+    pub(super) fn new(options: &Options, spare: usize, has_subscriber: bool, outside: Outside) -> Self {
         let max_pending = options.max_pending.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
-            room: Arc::new(Semaphore::new(max_pending)),
+            permits: Arc::new(Semaphore::new(max_pending)),
             inbox: Inbox::new(max_pending.saturating_add(spare), options.max_batch.max(1)),
-            watched,
+            has_subscriber,
             outside,
             max_pending,
-            stuck: Mutex::default(),
-            refusing: watch::Sender::new(None),
+            failed_streams: Mutex::default(),
+            write_error: watch::Sender::new(None),
             commits: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             failed_commits: AtomicU64::new(0),
@@ -83,83 +83,84 @@ impl Shared {
         }
     }
 
-    /// Waits for room for `events`, not at all where there is some; an append larger than the whole
-    /// queue takes all of it. What `begins` a run is refused while nothing can be written.
-    pub(super) async fn room(&self, events: usize, begins: bool) -> Result<OwnedSemaphorePermit, Error> {
+    /// Reserves queue capacity for `events` and waits only when the queue is full. An append larger than
+    /// the whole queue takes all of it. An append that `begins` a run is refused while the disk rejects
+    /// writes.
+    pub(super) async fn reserve(&self, events: usize, begins: bool) -> Result<OwnedSemaphorePermit, Error> {
         if !begins {
-            return self.free(events).await;
+            return self.acquire_permits(events).await;
         }
-        if let Some(error) = self.refusing() {
+        if let Some(error) = self.write_error() {
             return Err(error);
         }
-        let mut refusing = self.refusing.subscribe();
+        let mut refusing = self.write_error.subscribe();
         tokio::select! {
             biased;
-            permit = self.free(events) => permit,
-            Ok(error) = refusing.wait_for(Option::is_some) => Err(error.clone().unwrap_or_else(stopped)),
+            permit = self.acquire_permits(events) => permit,
+            Ok(error) = refusing.wait_for(Option::is_some) => Err(error.clone().unwrap_or_else(stopped_error)),
         }
     }
 
-    async fn free(&self, events: usize) -> Result<OwnedSemaphorePermit, Error> {
+    async fn acquire_permits(&self, events: usize) -> Result<OwnedSemaphorePermit, Error> {
         let events = u32::try_from(events.min(self.max_pending)).unwrap_or(u32::MAX);
-        // Whoever waits is before whoever comes: while somebody does, nothing is free here.
-        match Arc::clone(&self.room).try_acquire_many_owned(events) {
+        // The semaphore is fair: `try_acquire` fails while other callers wait.
+        match Arc::clone(&self.permits).try_acquire_many_owned(events) {
             Ok(permit) => Ok(permit),
-            Err(_) => Arc::clone(&self.room).acquire_many_owned(events).await.map_err(|_| stopped()),
+            Err(_) => Arc::clone(&self.permits).acquire_many_owned(events).await.map_err(|_| stopped_error()),
         }
     }
 
-    /// Puts an item into the actor's queue; says whether the actor has to be woken.
-    pub(super) fn put(&self, item: Item) -> Result<bool, Error> {
-        self.inbox.put(item, || self.is_roomy()).map_err(|refused| match refused {
-            Refused::Closed => stopped(),
-            Refused::Full => {
+    /// Puts an item into the actor's queue. Returns whether the actor has to be woken.
+    pub(super) fn push(&self, item: InboxItem) -> Result<bool, Error> {
+        self.inbox.push(item, || self.has_room()).map_err(|refused| match refused {
+            InboxError::Closed => stopped_error(),
+            InboxError::Full => {
                 self.outside.shed(Part::Journal);
-                let message = "too much waits for the journal: the disk does not keep up; try again later";
+                let message = "the journal queue is full: the disk cannot keep up; try again later";
                 Error::new(Code::Busy, message)
             }
         })
     }
 
-    /// Why nothing can be written just now, if so.
-    pub(super) fn refusing(&self) -> Option<Error> {
-        self.refusing.borrow().clone()
+    /// Why the disk currently rejects writes, if it does.
+    pub(super) fn write_error(&self) -> Option<Error> {
+        self.write_error.borrow().clone()
     }
 
-    /// From now on nothing can be written for this reason; without one, it can again.
-    pub(super) fn refuse(&self, why: Option<Error>) {
-        self.refusing.send_replace(why);
+    /// Records why the disk rejects writes, or with `None` that it accepts them again.
+    pub(super) fn set_write_error(&self, why: Option<Error>) {
+        self.write_error.send_replace(why);
     }
 
-    /// What the actor is to do now.
-    pub(super) fn next(&self, hurry: bool) -> Next {
-        self.inbox.next(hurry, || self.is_roomy())
+    /// The actor's next work.
+    pub(super) fn poll_inbox(&self, hurry: bool) -> InboxPoll {
+        self.inbox.poll(hurry, || self.has_room())
     }
 
-    /// Whether at least half of the queue is free.
-    fn is_roomy(&self) -> bool {
-        self.room.available_permits() * 2 > self.max_pending
+    /// Whether more than half of the queue is free.
+    fn has_room(&self) -> bool {
+        self.permits.available_permits() * 2 > self.max_pending
     }
 
-    /// From now on there is room for nothing.
+    /// Refuses all later reservations.
     pub(super) fn close(&self) {
-        self.room.close();
+        self.permits.close();
     }
 
-    /// From now on nobody looks at what waits.
-    pub(super) fn end(&self) {
+    /// Also refuses all later items and drops the queued ones.
+    pub(super) fn close_inbox(&self) {
         self.close();
         self.inbox.close();
     }
 
-    /// Why the stream refuses appends, if it does.
-    pub(super) fn stuck(&self, stream: &Stream) -> Option<Error> {
+    /// The error with which the stream refuses appends, if it failed.
+    pub(super) fn stream_error(&self, stream: &Stream) -> Option<Error> {
         self.lock().errors.get(stream).cloned()
     }
 
-    /// From now on the stream of a run refuses appends; the first reason stays. A conversation's own does
-    /// not: all who append to it wait for each append, and the store holds them to the next number.
-    pub(super) fn stick(&self, stream: Stream, error: Error) {
+    /// Makes the stream of a run refuse appends from now on; the first error is kept. A session's stream is
+    /// exempt: its writers wait for every append, and the store enforces its sequence numbers.
+    pub(super) fn fail_stream(&self, stream: Stream, error: Error) {
         if matches!(stream, Stream::Session(..)) {
             return;
         }
@@ -167,7 +168,7 @@ impl Shared {
         if stuck.errors.contains_key(&stream) {
             return;
         }
-        if stuck.order.len() >= MAX_STUCK
+        if stuck.order.len() >= MAX_FAILED_STREAMS
             && let Some(oldest) = stuck.order.pop_front()
         {
             stuck.errors.remove(&oldest);
@@ -176,15 +177,15 @@ impl Shared {
         stuck.errors.insert(stream, error);
     }
 
-    /// The stream takes appends again.
-    pub(super) fn release(&self, stream: &Stream) {
+    /// Makes the stream accept appends again.
+    pub(super) fn reopen_stream(&self, stream: &Stream) {
         let mut stuck = self.lock();
         if stuck.errors.remove(stream).is_some() {
             stuck.order.retain(|other| other != stream);
         }
     }
 
-    pub(super) fn count(&self, events: usize, took: Duration, ok: bool, synced: bool) {
+    pub(super) fn record_commit(&self, events: usize, took: Duration, ok: bool, synced: bool) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.commit_micros.fetch_add(micros, Relaxed);
         if ok {
@@ -197,20 +198,20 @@ impl Shared {
         }
     }
 
-    pub(super) fn stats(&self) -> Stats {
-        Stats {
+    pub(super) fn stats(&self) -> JournalStats {
+        JournalStats {
             commits: self.commits.load(Relaxed),
             syncs: self.syncs.load(Relaxed),
             failed_commits: self.failed_commits.load(Relaxed),
             events: self.events.load(Relaxed),
             largest_batch: self.largest_batch.load(Relaxed),
             commit_micros: self.commit_micros.load(Relaxed),
-            pending: (self.max_pending - self.room.available_permits().min(self.max_pending)) as u64,
+            pending: (self.max_pending - self.permits.available_permits().min(self.max_pending)) as u64,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stuck> {
-        // Nothing in here panics half-way, so a poisoned map is still whole.
-        self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FailedStreams> {
+        // No critical section panics between two changes, so a poisoned map is consistent.
+        self.failed_streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

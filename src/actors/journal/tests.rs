@@ -6,7 +6,7 @@ use crate::store::DataDir;
 use crate::store::tests::{envelope, event, open, pages, record, run_id, session, tenant};
 
 /// Runs a test in an actix system, over a fresh data directory.
-fn system<F: Future<Output = ()>>(test: impl FnOnce(tempfile::TempDir) -> F) {
+fn run_in_system<F: Future<Output = ()>>(test: impl FnOnce(tempfile::TempDir) -> F) {
     System::new().block_on(test(tempfile::tempdir().unwrap()));
 }
 
@@ -16,8 +16,8 @@ async fn start(path: &Path, options: &Options) -> (Store, Handle) {
 }
 
 #[test]
-fn a_durable_append_is_on_disk_when_it_returns() {
-    system(async |tmp| {
+fn durable_append_is_on_disk_when_it_returns() {
+    run_in_system(async |tmp| {
         let (_, journal) = start(tmp.path(), &Options::default()).await;
         journal.append(vec![record(1, 1), record(1, 2)], true).await.unwrap();
         let reading = Store::open_reading(tmp.path()).await.unwrap();
@@ -26,8 +26,8 @@ fn a_durable_append_is_on_disk_when_it_returns() {
 }
 
 #[test]
-fn appends_that_wait_for_nothing_keep_their_order_and_are_there_after_a_flush() {
-    system(async |tmp| {
+fn non_durable_appends_keep_order_and_survive_flush() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         for seq in 1..=1000 {
             journal.append(vec![record(1, seq)], false).await.unwrap();
@@ -39,8 +39,8 @@ fn appends_that_wait_for_nothing_keep_their_order_and_are_there_after_a_flush() 
 }
 
 #[test]
-fn a_hundred_durable_appenders_share_their_waits_for_the_disk() {
-    system(async |tmp| {
+fn concurrent_durable_appends_share_commits() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         let appenders = (1..=100).map(|n| {
             let journal = journal.clone();
@@ -60,8 +60,8 @@ fn a_hundred_durable_appenders_share_their_waits_for_the_disk() {
 }
 
 #[test]
-fn no_more_waits_to_be_written_than_the_queue_may_hold() {
-    system(async |tmp| {
+fn pending_events_never_exceed_queue_capacity() {
+    run_in_system(async |tmp| {
         let options = Options { max_pending: 16, max_batch: 4, ..Options::default() };
         let (store, journal) = start(tmp.path(), &options).await;
         // More at once than the queue holds, and one append larger than the whole queue.
@@ -78,8 +78,8 @@ fn no_more_waits_to_be_written_than_the_queue_may_hold() {
 }
 
 #[test]
-fn while_the_disk_is_busy_an_append_waits_for_room_and_then_goes_through() {
-    system(async |tmp| {
+fn append_waits_for_queue_room_while_disk_is_busy() {
+    run_in_system(async |tmp| {
         let options = Options { max_pending: 2, ..Options::default() };
         let (store, journal) = start(tmp.path(), &options).await;
         // A scene's transaction holds the database, so no commit can end.
@@ -87,7 +87,7 @@ fn while_the_disk_is_busy_an_append_waits_for_room_and_then_goes_through() {
         journal.append(vec![record(1, 1)], false).await.unwrap();
         journal.append(vec![record(1, 2)], false).await.unwrap();
         let mut third = std::pin::pin!(journal.append(vec![record(1, 3)], false));
-        assert!(futures::poll!(third.as_mut()).is_pending(), "there is no room");
+        assert!(futures::poll!(third.as_mut()).is_pending(), "the queue is full");
         assert_eq!(journal.stats().pending, 2);
         held.rollback().await.unwrap();
         third.await.unwrap();
@@ -97,11 +97,11 @@ fn while_the_disk_is_busy_an_append_waits_for_room_and_then_goes_through() {
 }
 
 #[test]
-fn a_stream_that_failed_refuses_appends_until_it_is_reopened_and_others_go_on() {
-    system(async |tmp| {
+fn failed_stream_refuses_appends_until_reopened() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         journal.append(vec![record(1, 1)], true).await.unwrap();
-        // Accepted without waiting, and refused by the store: the next append is told.
+        // Queued without waiting and refused by the store: the next append gets the error.
         journal.append(vec![record(1, 3)], false).await.unwrap();
         journal.append(vec![record(2, 1)], true).await.unwrap();
         for durable in [false, true] {
@@ -116,8 +116,8 @@ fn a_stream_that_failed_refuses_appends_until_it_is_reopened_and_others_go_on() 
 }
 
 #[test]
-fn what_was_queued_behind_a_failure_fails_too_although_its_number_would_fit() {
-    system(async |tmp| {
+fn appends_queued_behind_a_failure_fail_too() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options { max_batch: 1, ..Options::default() }).await;
         let appends =
             [(1, 1), (1, 3), (1, 2), (2, 1)].map(|(n, seq)| journal.append(vec![record(n, seq)], true));
@@ -129,8 +129,8 @@ fn what_was_queued_behind_a_failure_fails_too_although_its_number_would_fit() {
 }
 
 #[test]
-fn a_failed_commit_reaches_every_waiter_and_every_stream_of_its_batch() {
-    system(async |tmp| {
+fn failed_commit_reaches_every_waiter_and_stream_of_its_batch() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         journal.append(vec![record(1, 1)], true).await.unwrap();
         sqlx::query("DROP TABLE journal").execute(store.pool()).await.unwrap();
@@ -141,27 +141,27 @@ fn a_failed_commit_reaches_every_waiter_and_every_stream_of_its_batch() {
         }
         assert_eq!(journal.append(vec![record(3, 2)], false).await.unwrap_err().code(), "store.failed");
         assert_eq!(journal.flush().await.unwrap_err().code(), "store.failed");
-        assert!(journal.flush().await.is_ok(), "told once");
+        assert!(journal.flush().await.is_ok(), "the error is reported once");
         assert!(journal.stats().failed_commits >= 1);
     });
 }
 
-/// What finds no room in a file whose pages are used up.
-fn large(n: u128, seq: u64) -> Vec<Record> {
+/// An append that does not fit into a file whose pages are used up.
+fn large_append(n: u128, seq: u64) -> Vec<Record> {
     (seq..seq + 400).map(|seq| record(n, seq)).collect()
 }
 
 #[test]
-fn what_the_disk_does_not_take_is_refused_where_it_begins_a_run_and_else_tried_again() {
-    system(async |tmp| {
+fn full_disk_refuses_new_runs_and_retries_others() {
+    run_in_system(async |tmp| {
         let options = Options { max_pending: 400, ..Options::default() };
         let (store, journal) = start(tmp.path(), &options).await;
         journal.append(vec![record(1, 1)], true).await.unwrap();
-        // The connection that is made after the failure knows nothing of this bound.
+        // The connection that is opened after the failure does not have this limit.
         pages(&store, 1).await;
-        // It takes the whole queue, so the second waits for room, and the third for the second.
+        // The first takes the whole queue, so the second waits for room, and the third for the second.
         let (old, new, other) = futures::join!(
-            journal.append(large(1, 2), true),
+            journal.append(large_append(1, 2), true),
             journal.append(vec![record(2, 1)], true),
             journal.append(vec![record(1, 402)], true)
         );
@@ -171,15 +171,15 @@ fn what_the_disk_does_not_take_is_refused_where_it_begins_a_run_and_else_tried_a
         assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 402);
         assert!(store.run_events(&tenant(), run_id(2)).await.unwrap().is_empty());
         assert_eq!(journal.stats().failed_commits, 1);
-        // Whoever was refused may come again.
-        journal.append(large(2, 1), true).await.unwrap();
+        // A refused caller may retry.
+        journal.append(large_append(2, 1), true).await.unwrap();
         journal.flush().await.unwrap();
     });
 }
 
 #[test]
-fn a_conversation_whose_append_failed_goes_on_with_the_next() {
-    system(async |tmp| {
+fn session_stream_accepts_appends_after_a_failed_one() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         let started = |seq| Record::Session(envelope(None, "s1", seq, SessionEvent::SessionStarted {}));
         journal.append(vec![started(1)], true).await.unwrap();
@@ -190,8 +190,8 @@ fn a_conversation_whose_append_failed_goes_on_with_the_next() {
 }
 
 #[test]
-fn stopping_writes_what_waits_and_refuses_what_comes_after() {
-    system(async |tmp| {
+fn stop_writes_pending_appends_and_refuses_later_ones() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options { max_batch: 8, ..Options::default() }).await;
         for seq in 1..=100 {
             journal.append(vec![record(1, seq)], false).await.unwrap();
@@ -208,15 +208,15 @@ fn stopping_writes_what_waits_and_refuses_what_comes_after() {
 }
 
 #[test]
-fn when_the_last_handle_goes_what_waits_is_written_and_the_directory_is_given_back() {
-    system(async |tmp| {
+fn dropping_last_handle_writes_pending_and_releases_directory() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options { max_batch: 8, ..Options::default() }).await;
         for seq in 1..=100 {
             journal.append(vec![record(1, seq)], false).await.unwrap();
         }
         drop(journal);
         drop(store);
-        // The actor holds the store, and with it the lock, until it has ended.
+        // The actor holds the store, and with it the directory lock, until it has stopped.
         let dir = loop {
             match DataDir::open(tmp.path()) {
                 Ok(dir) => break dir,
@@ -230,8 +230,8 @@ fn when_the_last_handle_goes_what_waits_is_written_and_the_directory_is_given_ba
 }
 
 #[test]
-fn an_append_whose_caller_went_away_is_written_all_the_same() {
-    system(async |tmp| {
+fn append_is_written_after_its_caller_is_dropped() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         {
             let mut append = std::pin::pin!(journal.append(vec![record(1, 1)], true));
@@ -243,8 +243,8 @@ fn an_append_whose_caller_went_away_is_written_all_the_same() {
 }
 
 #[test]
-fn an_append_may_carry_the_end_of_a_run_and_its_turn_together() {
-    system(async |tmp| {
+fn one_append_commits_run_end_and_turn_together() {
+    run_in_system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options::default()).await;
         let end = Event::RunCompleted { status: RunStatus::Completed };
         let records = vec![
@@ -260,8 +260,8 @@ fn an_append_may_carry_the_end_of_a_run_and_its_turn_together() {
 }
 
 #[test]
-fn a_record_that_names_no_stream_is_refused_before_it_is_queued() {
-    system(async |tmp| {
+fn record_without_stream_is_refused_before_queueing() {
+    run_in_system(async |tmp| {
         let (_, journal) = start(tmp.path(), &Options::default()).await;
         let lost = Record::Run(Envelope { run: None, ..event(1, 1) }.into());
         assert_eq!(journal.append(vec![lost], false).await.unwrap_err().code(), "store.bad_record");
@@ -270,7 +270,7 @@ fn a_record_that_names_no_stream_is_refused_before_it_is_queued() {
 }
 
 #[test]
-fn without_an_actix_system_starting_is_an_error_and_no_panic() {
+fn start_without_actix_system_is_an_error() {
     let tmp = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

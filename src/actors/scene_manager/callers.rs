@@ -5,11 +5,11 @@ use tokio::sync::oneshot;
 
 use super::SceneManager;
 use super::messages::{Accepted, Submit};
-use crate::actors::live::{NotTaken, Order, Watch};
+use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, Input, WordDecision};
-use crate::planner::{Choice, Command, Refused, Wish};
-use crate::run::{Fault, RunId, Word};
+use crate::planner::{ApproverChoice, Command, CommandAction, CommandRefusal};
+use crate::run::{Fault, RequestIdentity, RunId};
 use crate::telemetry::Part;
 
 /// A caller that waits for something.
@@ -37,11 +37,11 @@ pub(super) type AnswerSender = oneshot::Sender<Result<Answer, Fault>>;
 
 /// A caller with a command for a run.
 pub(super) struct OrderCaller {
-    pub(super) order: Order,
+    pub(super) order: RunCommand,
     /// Gets the run's answer when it ends or waits again.
     pub(super) answer: Option<AnswerSender>,
     /// Gets the run to follow, from before the command.
-    pub(super) follow: Option<oneshot::Sender<Watch>>,
+    pub(super) follow: Option<oneshot::Sender<RunWatch>>,
 }
 
 impl SceneManager {
@@ -72,7 +72,7 @@ impl SceneManager {
             }
             Caller::Appended { reply, .. } => drop(reply.send(Err(fault))),
             Caller::Order(waiting) => {
-                let refused = Refused { fault, difference: Vec::new(), record: None };
+                let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
                 let _ = waiting.order.reply.send(Err(refused));
             }
             Caller::Erase(reply) => drop(reply.send(Err(fault))),
@@ -114,7 +114,7 @@ impl SceneManager {
         let live = self.options.shared.load().live.clone();
         // Before the command, so that no event that follows from it is missed.
         let watch = live.watch(&self.tenant, run);
-        match live.order(&self.tenant, run, order) {
+        match live.send_command(&self.tenant, run, order) {
             Ok(()) => {
                 if let (Some(follow), Some(watch)) = (follow, watch) {
                     let _ = follow.send(watch);
@@ -125,8 +125,8 @@ impl SceneManager {
                 None
             }
             // The reply channel was dropped with the command: the caller hears that the run was not reached.
-            Err(NotTaken::Full) => None,
-            Err(NotTaken::NotUnderWay(order)) => {
+            Err(CommandRejected::Full) => None,
+            Err(CommandRejected::NotActive(order)) => {
                 let waiting = OrderCaller { order: *order, answer, follow };
                 self.callers.insert(caller, Caller::Order(Box::new(waiting)));
                 Some(Input::OrderNotTaken { caller, run })
@@ -137,16 +137,17 @@ impl SceneManager {
     /// Makes a request the command that its words mean. Its answer is what the run results in.
     pub(super) fn decide_by_words(&mut self, caller: CallerId, decision: WordDecision) {
         let Some(Caller::Request(submit)) = self.callers.remove(&caller) else { return };
-        let choice = if decision.is_yes { Choice::Yes } else { Choice::No };
-        let wish = Wish::Decide { approval: decision.approval.approval, choice, hash: None };
-        let (by, no_own_approval, keyed) = (submit.user, submit.no_own_approval, submit.own_session);
-        let command = Command { by, note: Some(submit.message), wish, no_own_approval, keyed };
-        let word = Word { idempotency: submit.idempotency, asked: submit.asked };
+        let choice = if decision.is_yes { ApproverChoice::Yes } else { ApproverChoice::No };
+        let action = CommandAction::Decide { approval: decision.approval.approval, choice, hash: None };
+        let (by, no_own_approval, is_authenticated) =
+            (submit.user, submit.no_own_approval, submit.own_session);
+        let command = Command { by, note: Some(submit.message), action, no_own_approval, is_authenticated };
+        let word = RequestIdentity { idempotency: submit.idempotency, asked: submit.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
         let (submitted, before) = (submit.reply, decision.before);
-        let order = Order { command, word: Some(word), reply };
+        let order = RunCommand { command, word: Some(word), reply };
         let waiting = OrderCaller { order, answer: Some(answer), follow: Some(follow) };
         self.callers.insert(caller, Caller::Order(Box::new(waiting)));
         let accepted = async move {

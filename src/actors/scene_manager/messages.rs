@@ -10,12 +10,12 @@ use uuid::Uuid;
 use super::SceneManager;
 use super::callers::{Caller, OrderCaller};
 use super::runs::RunEntry;
-use crate::actors::live::{Order, Watch};
+use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, IncomingRequest, Input};
 use crate::plan::Plan;
-use crate::planner::{Command, Refused};
-use crate::run::{Fault, Idempotency, Pending, RunId, Turn};
+use crate::planner::{Command, CommandRefusal};
+use crate::run::{Fault, Idempotency, PendingQuestion, RunId, Turn};
 use crate::telemetry::Queued;
 
 /// A request to a conversation.
@@ -46,7 +46,7 @@ pub(crate) struct Submit {
     /// The plan, made by a person.
     pub(crate) plan: Option<Plan>,
     /// The question that the client's own conversation ended with.
-    pub(crate) pending: Option<Pending>,
+    pub(crate) pending: Option<PendingQuestion>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// Counts it as waiting until its run starts.
@@ -56,7 +56,7 @@ pub(crate) struct Submit {
 /// A request that is in the journal and will end in exactly one way.
 pub(crate) struct Accepted {
     /// Follows the run from its first event; if the request decided about an older run, from the decision.
-    pub(crate) watch: Watch,
+    pub(crate) watch: RunWatch,
     /// The sequence number of the last event before the request; 0 if the run begins with it.
     pub(crate) before: u64,
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
@@ -67,7 +67,7 @@ pub(crate) struct Do {
     pub(crate) run: RunId,
     pub(crate) command: Command,
     /// Gets the result once it is on disk.
-    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+    pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
     /// Gets the run's answer when it ends or waits again.
     pub(crate) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
 }
@@ -114,7 +114,7 @@ impl Handler<Delivery> for SceneManager {
             SessionMessage::Submit(submit) => self.request(submit),
             SessionMessage::Do(command) => {
                 let Do { run, command, reply, answer } = *command;
-                let order = Order { command, word: None, reply };
+                let order = RunCommand { command, word: None, reply };
                 let waiting = OrderCaller { order, answer, follow: None };
                 let caller = self.add_caller(Caller::Order(Box::new(waiting)));
                 Input::Command { caller, run }

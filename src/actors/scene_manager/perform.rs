@@ -3,8 +3,8 @@
 use actix::prelude::*;
 
 use super::SceneManager;
-use crate::actors::aside::aside;
 use crate::actors::driver::{SessionSeq, store_fault};
+use crate::actors::runtime_task::run_as_task;
 use crate::actors::session_registry::Asleep;
 use crate::conversation::{Input, SideEffect};
 use crate::store::Stream;
@@ -57,7 +57,7 @@ impl SceneManager {
     fn erase(&self, since: Option<jiff::Timestamp>, ctx: &mut Context<Self>) {
         let (store, journal) = (self.options.store.clone(), self.options.shared.load().journal.clone());
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
-        let work = aside(async move {
+        let work = run_as_task(async move {
             // Its sequence numbers begin again, also if the journal had rejected one.
             journal.reopen(Stream::Session(tenant.clone(), session.clone())).await?;
             store.erase_unchanged(&tenant, &session, since).await

@@ -8,10 +8,10 @@ use actix::prelude::*;
 use super::SceneManager;
 use super::recovery::{self, Last};
 use super::runs::condition;
-use crate::actors::aside::aside;
 use crate::actors::driver::{self, store_fault};
+use crate::actors::runtime_task::run_as_task;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
-use crate::llm::budget::Scope;
+use crate::llm::budget::BudgetScope;
 use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
 
@@ -33,13 +33,13 @@ impl SceneManager {
         let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
         let carries_on = self.options.carries_on.load(Ordering::Acquire);
         let live = shared.live.clone();
-        let read = aside(async move {
-            live.until_left(&tenant, &session).await;
+        let read = run_as_task(async move {
+            live.wait_until_session_idle(&tenant, &session).await;
             let left = recovery::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
             let events = store.session_events(&tenant, &session).await?;
             let owner = store.session_owner(&tenant, &session).await?;
             // Costs are summed up only if they are limited.
-            let spent = match budget.limit(Scope::Session) {
+            let spent = match budget.limit(BudgetScope::Session) {
                 Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
                 None => 0,
             };
@@ -70,7 +70,7 @@ impl SceneManager {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
         let seq = self.seq.clone();
-        let work = aside(async move {
+        let work = run_as_task(async move {
             let failed = |error: store::Error| store_fault(&error);
             // Events that were appended without waiting for the disk.
             journal.flush().await.map_err(failed)?;

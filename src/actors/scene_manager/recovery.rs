@@ -6,7 +6,9 @@ use super::runs::open_decisions;
 use crate::actors::driver::store_fault;
 use crate::actors::journal;
 use crate::conversation::StoredDecisions;
-use crate::run::{Cause, Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId};
+use crate::run::{
+    Envelope, Event, Fault, PlanCause, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId,
+};
 use crate::store::{self, Record, Store, Stream};
 
 /// What is left of a conversation.
@@ -42,7 +44,7 @@ pub(super) async fn unfinished(
                 left.waiting.push(stored(&state, row.updated));
             }
             Ok((state, events)) => {
-                journal.known(events);
+                journal.restore_run(events);
                 left.runs.push(state);
             }
             Err(error) if error.code() == store::Code::Gap.as_str() => {
@@ -69,7 +71,7 @@ pub(super) async fn read(
     // A stream that failed, as on a full disk, accepts events again from its last one.
     journal.reopen(Stream::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
-    let mut state = RunState::of(run, events.iter().map(|event| &event.body));
+    let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
     // A quarantine takes the run over without another event.
     state.epoch = events.last().map_or(state.epoch, |last| last.epoch.max(state.epoch));
     Ok((state, events))
@@ -97,7 +99,8 @@ pub(super) async fn end_crashed(
 /// A run that waits for a person. A plan that a person changed since then may differ from the one that the
 /// conversation showed.
 fn stored(state: &RunState, since: Timestamp) -> StoredDecisions {
-    let is_changed = state.plan().is_some_and(|made| matches!(made.cause, Cause::Feedback | Cause::Edit));
+    let is_changed =
+        state.plan().is_some_and(|made| matches!(made.cause, PlanCause::Feedback | PlanCause::Edit));
     let has_lapsed = state.approvals.values().any(|approval| approval.lapsed);
     let is_changed = is_changed || has_lapsed;
     StoredDecisions { run: state.run, open: open_decisions(state), since, is_changed }
@@ -107,7 +110,7 @@ fn stored(state: &RunState, since: Timestamp) -> StoredDecisions {
 /// the writes whose outcome is unknown.
 async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
     let left = store.run_events_left(run).await?;
-    let mut end = RunState::of(run, &left).forced_end(unrecoverable(&why));
+    let mut end = RunState::from_events(run, &left).forced_end(unrecoverable(&why));
     let unknown: Vec<String> = end
         .iter()
         .filter_map(|event| match event {

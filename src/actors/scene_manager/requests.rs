@@ -70,7 +70,7 @@ impl SceneManager {
             body: Event::RunQueued(queued.clone()),
         };
         let live = self.options.shared.load().live.clone();
-        let (entered, watch) = live.enter(run, queued.task, &self.tenant, &self.session);
+        let (entered, watch) = live.register(run, queued.task, &self.tenant, &self.session);
         self.runs.insert(run, RunEntry::new(run, queued, entered, submit.received, submit.waiting));
         let (answer, answered) = oneshot::channel();
         let accepted = Box::new(Accepted { watch, before: 0, answer: answered });

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use actix::prelude::*;
 
 use super::SceneManager;
-use crate::actors::driver::{self, Driver, Ended, RefusedLast, Shared};
-use crate::actors::live::Entered;
+use crate::actors::active_runs::ActiveRun;
+use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, DriverReport, Input, OpenDecisions, RunCondition};
-use crate::run::{Envelope, Event, Fault, Matter, RunId, RunQueued, RunState, RunStatus};
+use crate::run::{ApprovalSubject, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus};
 use crate::telemetry::Queued;
 
 /// A run that is queued, read or driven.
 pub(super) struct RunEntry {
     /// Its entry among the live runs, kept while drivers follow each other.
-    live: Option<Arc<Entered>>,
+    live: Option<Arc<ActiveRun>>,
     received: Instant,
     /// Counts it as waiting until it is driven.
     waiting: Option<Queued>,
@@ -31,7 +31,7 @@ pub(super) struct RunEntry {
     /// What its last driver worked on it.
     overhead: Duration,
     /// The commands that its last driver refused.
-    refused: Option<RefusedLast>,
+    refused: Option<RefusedCommands>,
 }
 
 impl RunEntry {
@@ -39,11 +39,11 @@ impl RunEntry {
     pub(super) fn new(
         run: RunId,
         queued: RunQueued,
-        live: Entered,
+        live: ActiveRun,
         received: Instant,
         waiting: Option<Queued>,
     ) -> Self {
-        let driver::Accepted { state, live, .. } = driver::Accepted::new(run, queued, live);
+        let driver::AcceptedRun { state, live, .. } = driver::AcceptedRun::new(run, queued, live);
         Self { received, waiting, live: Some(live), taken_over: false, ..Self::read(state, Vec::new()) }
     }
 
@@ -83,7 +83,7 @@ pub(super) fn condition(state: &RunState) -> RunCondition {
 }
 
 pub(super) fn open_decisions(state: &RunState) -> OpenDecisions {
-    let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
+    let asks = |matter: ApprovalSubject| !matches!(matter, ApprovalSubject::Outcome { .. });
     let open = state.approvals.iter().filter(|(_, approval)| approval.is_open() && asks(approval.matter));
     OpenDecisions {
         seq: state.seq,
@@ -99,7 +99,7 @@ impl SceneManager {
         let mut entered = Vec::new();
         for state in runs {
             let Some(queued) = &state.queued else { continue };
-            let (own, _) = live.enter(state.run, queued.task, &self.tenant, &self.session);
+            let (own, _) = live.register(state.run, queued.task, &self.tenant, &self.session);
             let run = state.run;
             let entry = RunEntry { live: Some(Arc::new(own)), ..RunEntry::read(state, Vec::new()) };
             self.runs.insert(run, entry);
@@ -127,19 +127,19 @@ impl SceneManager {
     /// Starts a driver. It is a task of its own: a panic in it ends nothing else. It runs where models are
     /// called, and the handle on the gateway outlives it.
     pub(super) fn drive(&mut self, run: RunId, orders: Vec<CallerId>, ctx: &mut Context<Self>) {
-        let shared = Shared::clone(&self.options.shared.load());
+        let shared = RunServices::clone(&self.options.shared.load());
         let Some(entry) = self.runs.get_mut(&run) else { return };
         let Some(state) = entry.state.take() else { return };
         entry.waiting = None;
         let live = match (&entry.live, &state.queued) {
             (Some(live), _) => {
                 if entry.panicked {
-                    live.renew_orders();
+                    live.reopen_commands();
                 }
                 live.clone()
             }
             (None, Some(queued)) => {
-                let (own, _) = shared.live.enter(run, queued.task, &self.tenant, &self.session);
+                let (own, _) = shared.live.register(run, queued.task, &self.tenant, &self.session);
                 entry.live.insert(Arc::new(own)).clone()
             }
             // A run without a request cannot be read.
@@ -148,7 +148,7 @@ impl SceneManager {
         let (taken_over, panicked) = (entry.taken_over, entry.panicked);
         let known = std::mem::take(&mut entry.known);
         let context = self.state.context_for(&state);
-        let accepted = driver::Accepted { state, live, taken_over, panicked, known };
+        let accepted = driver::AcceptedRun { state, live, taken_over, panicked, prior_events: known };
         for caller in orders {
             // A new driver's inbox has room for all of them.
             let _ = self.deliver(caller, run);
@@ -157,8 +157,8 @@ impl SceneManager {
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
-            let driven = async move { driver.run(context, gate.turn(run).await).await };
-            let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
+            let driven = async move { driver.run(context, gate.admit(run).await).await };
+            let task = gateway.spawn(all.run_until_shutdown(driven)).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
@@ -175,16 +175,16 @@ impl SceneManager {
         }));
     }
 
-    fn driver_ended(&mut self, run: RunId, mut ended: Ended) -> Input {
+    fn driver_ended(&mut self, run: RunId, mut ended: EndedRun) -> Input {
         let report = DriverReport {
             condition: condition(&ended.state),
             seq: ended.state.seq,
             turns: std::mem::take(&mut ended.turns),
-            decided_by_words: ended.said,
-            broken: ended.broken.take(),
+            decided_by_words: ended.decided_in_session,
+            broken: ended.fault.take(),
         };
         if let Some(entry) = self.runs.get_mut(&run) {
-            entry.refused = Some(ended.take_refused());
+            entry.refused = Some(ended.take_refused_commands());
             entry.overhead = ended.overhead;
             entry.state = Some(ended.state);
         }
@@ -202,7 +202,7 @@ impl SceneManager {
         };
         drop(waiting);
         if let Some(refused) = refused {
-            refused.tell();
+            refused.reply_all();
         }
         drop(live);
         if callers.is_empty() {

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::SceneManager;
-use crate::actors::aside::aside;
-use crate::actors::driver::{SessionSeq, Shared, store_fault};
+use crate::actors::driver::{RunServices, SessionSeq, store_fault};
+use crate::actors::runtime_task::run_as_task;
 use crate::actors::{journal, scene};
 use crate::conversation::Input;
 use crate::llm::Caller;
@@ -16,7 +16,7 @@ use crate::store::{self, Record, Store, Stream};
 
 /// What a summary needs, apart from the actor.
 struct Summary {
-    shared: Shared,
+    shared: RunServices,
     store: Store,
     tenant: TenantId,
     session: SessionId,
@@ -29,7 +29,7 @@ impl SceneManager {
         let stop = CancellationToken::new();
         self.summary = Some(stop.clone());
         let summary = Summary {
-            shared: Shared::clone(&self.options.shared.load()),
+            shared: RunServices::clone(&self.options.shared.load()),
             store: self.options.store.clone(),
             tenant: self.tenant.clone(),
             session: self.session.clone(),
@@ -71,7 +71,7 @@ impl Summary {
                     (Fault::new("summary.empty", "the summary was empty"), done.usage, done.attempts)
                 }
                 Err(error) => {
-                    let failure = scene::Failed::from(error);
+                    let failure = scene::FailedModelCall::from(error);
                     (failure.fault, Attempt::sum(&failure.attempts), failure.attempts)
                 }
             };
@@ -103,7 +103,7 @@ impl Summary {
         };
         if let Err(error) = journal.append(events.iter().map(record).collect(), true).await {
             // Runs that are driven beside the queue end in this stream, too.
-            let last = aside(last_in_stream(journal, store, tenant, session));
+            let last = run_as_task(last_in_stream(journal, store, tenant, session));
             *seq = last.await.unwrap_or(*seq);
             return Err(error);
         }

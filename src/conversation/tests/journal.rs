@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::conversation::{LoadedConversation, OpenDecisions, RunCondition, StoredDecisions};
 use crate::memory;
-use crate::run::{Pending, Question, RunId, RunStatus, SessionEvent, Turn, Usage};
+use crate::run::{PendingQuestion, Question, RunId, RunStatus, SessionEvent, Turn, Usage};
 
 /// A run in the journal.
 #[derive(Debug, Clone)]
@@ -125,10 +125,10 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a small number")
 }
 
-pub fn pending(run: RunId) -> Pending {
+pub fn pending(run: RunId) -> PendingQuestion {
     let text = "Is it right?".to_owned();
     let question = Question { text, tool: None, missing: Vec::new(), known: serde_json::Value::Null };
-    Pending {
+    PendingQuestion {
         request: "book".to_owned(),
         scene: "desk".to_owned(),
         purpose: "book".to_owned(),

@@ -1,4 +1,4 @@
-//! What people have done with a plan: approved, changed, stopped, carried on.
+//! Commands about a plan: approve, modify, cancel, resume.
 
 use std::time::Duration;
 
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::super::app::App;
-use super::super::body::{self, Sent};
-use super::super::commands::{order, order_and_wait};
+use super::super::body::{self, AuthenticatedJson};
+use super::super::commands::{submit_command, submit_command_and_wait};
+use super::super::principal::RequestPrincipal;
 use super::super::problem::Problem;
 use super::super::runs;
-use super::super::view::{large, not_modified};
-use super::super::who::Who;
-use super::{document, run_of};
+use super::super::view::{large_json, modification_problem};
+use super::{authorized_run_of_plan, document};
 use crate::Answer;
-use crate::access::Action;
+use crate::access::AccessAction;
 use crate::documents::PlanDocument;
 use crate::plan::Plan;
-use crate::planner::Wish;
+use crate::planner::CommandAction;
 
-/// How long a cancelled plan's end is waited for; it comes all the same.
+/// How long a cancellation waits for the plan's end before it replies 202.
 const CANCEL_WAIT: Duration = Duration::from_secs(20);
 
-/// A yes to a plan.
+/// An approval of a plan.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproveBody {
-    /// The version that was seen: another one is not approved. This or `hash` is required as soon as the plan
-    /// has more than one version.
+    /// The version that the approver saw; any other version is rejected. This or `hash` is required if the
+    /// plan has more than one version.
     #[serde(default)]
     pub(crate) version: Option<u32>,
-    /// The hash that was seen: anything else is not approved.
+    /// The hash of what the approver saw; anything else is rejected.
     #[serde(default)]
     pub(crate) hash: Option<String>,
-    /// Whether it begins now; if not, it begins when it is approved once more with `true`.
+    /// Whether to start the plan now. If false, it starts when it is approved again with `true`.
     #[serde(default = "yes")]
     #[schema(default = true)]
     pub(crate) execute: bool,
-    /// Why, in one's own words; at most 8000 characters.
+    /// The approver's reason; at most 8000 characters.
     #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) note: Option<String>,
@@ -48,116 +48,118 @@ fn yes() -> bool {
     true
 }
 
-/// A change of a plan: in words, or the plan that is to be in its place.
+/// A modification of a plan: feedback for the planner, or a replacement.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModifyBody {
-    /// What the planner is to change, in words; 1 to 8000 characters.
+    /// What the planner should change; 1 to 8000 characters.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 8000)]
     pub(crate) feedback: Option<String>,
-    /// The plan that is to be in its place.
+    /// The replacement.
     #[serde(default)]
     pub(crate) plan: Option<Plan>,
-    /// The version that was seen: another one is not changed.
+    /// The version that the client saw; any other version is rejected.
     #[serde(default)]
     pub(crate) version: Option<u32>,
-    /// Why, with a plan; at most 8000 characters.
+    /// With `plan`: the reason; at most 8000 characters.
     #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) why: Option<String>,
 }
 
-/// Why a plan is stopped.
+/// A cancellation of a plan.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelBody {
-    /// In one's own words; at most 8000 characters.
+    /// The reason; at most 8000 characters.
     #[serde(default)]
     #[schema(max_length = 8000)]
     pub(crate) why: Option<String>,
 }
 
-/// Approves the plan in force; of several at once one does, and the others hear who did.
+/// Approves the current version of a plan. Of several concurrent approvals one wins; the others are told who
+/// approved.
 #[utoipa::path(post, path = "/api/plans/{task_id}/approve", operation_id = "approve_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")), request_body = ApproveBody,
     responses((status = 200, body = PlanDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn approve(
     app: web::Data<App>,
-    sent: Sent<ApproveBody>,
+    sent: AuthenticatedJson<ApproveBody>,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    let run = run_of(&app, &who, &path, Action::Decide).await?;
-    let wish = Wish::Approve { version: body.version, hash: body.hash, hold: !body.execute };
-    order(&app, &who.tenant, run, who.wants(wish, body.note)).await?;
-    large(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
+    let AuthenticatedJson { who, body } = sent;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Decide).await?;
+    let wish = CommandAction::Approve { version: body.version, hash: body.hash, hold: !body.execute };
+    submit_command(&app, &who.tenant, run, who.command(wish, body.note)).await?;
+    large_json(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
 }
 
-/// Changes the plan in force: a further version, which needs its own approval.
+/// Modifies a plan: makes a new version, which needs a new approval.
 #[utoipa::path(post, path = "/api/plans/{task_id}/modify", operation_id = "modify_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")), request_body = ModifyBody,
     responses((status = 200, description = "the new version", body = PlanDocument),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn modify(
     app: web::Data<App>,
-    sent: Sent<ModifyBody>,
+    sent: AuthenticatedJson<ModifyBody>,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    let run = run_of(&app, &who, &path, Action::Change).await?;
+    let AuthenticatedJson { who, body } = sent;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Change).await?;
     let wish = match (body.feedback, body.plan) {
-        // Words are their own reason.
-        (Some(words), None) if body.why.is_none() => Wish::Modify { words, version: body.version },
-        (None, Some(plan)) => Wish::Edit { plan, version: body.version },
+        // Feedback needs no separate reason.
+        (Some(words), None) if body.why.is_none() => CommandAction::Modify { words, version: body.version },
+        (None, Some(plan)) => CommandAction::Edit { plan, version: body.version },
         _ => {
-            let detail = "send either `feedback`, in words, or `plan`, with `why` if you like";
+            let detail = "send either `feedback`, or `plan` with an optional `why`";
             return Err(Problem::unprocessable("request.body", detail));
         }
     };
-    order_and_wait(&app, &who.tenant, run, who.wants(wish, body.why)).await?;
+    submit_command_and_wait(&app, &who.tenant, run, who.command(wish, body.why)).await?;
     let changed = document(&app, &who.tenant, run).await?;
-    match not_modified(&changed) {
+    match modification_problem(&changed) {
         Some(problem) => Err(problem),
-        None => large(HttpResponse::Ok(), changed).await,
+        None => large_json(HttpResponse::Ok(), changed).await,
     }
 }
 
-/// Stops a plan at its next safe point, and tells what was done of it.
+/// Cancels a plan at its next safe point, and returns what was done.
 #[utoipa::path(post, path = "/api/plans/{task_id}/cancel", operation_id = "cancel_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")), request_body = Option<CancelBody>,
-    responses((status = 200, description = "it has stopped", body = PlanDocument),
-        (status = 202, description = "it will stop", body = PlanDocument),
+    responses((status = 200, description = "the plan has stopped", body = PlanDocument),
+        (status = 202, description = "the plan will stop", body = PlanDocument),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body: CancelBody = body::optional(&request, payload, &app.options).await?;
-    let run = run_of(&app, &who, &path, Action::Stop).await?;
-    let command = who.wants(Wish::Cancel, body.why);
-    let stopped = tokio::time::timeout(CANCEL_WAIT, order_and_wait(&app, &who.tenant, run, command)).await;
+    let body: CancelBody = body::optional_json(&request, payload, &app.options).await?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Stop).await?;
+    let command = who.command(CommandAction::Cancel, body.why);
+    let stopped =
+        tokio::time::timeout(CANCEL_WAIT, submit_command_and_wait(&app, &who.tenant, run, command)).await;
     if let Ok(refused @ Err(_)) = stopped {
         refused?;
     }
     let told = document(&app, &who.tenant, run).await?;
     let ended = told.run_status.is_terminal();
-    large(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, told).await
+    large_json(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, told).await
 }
 
-/// Carries a plan on that failed or was done in part: what was done is not done again.
+/// Resumes a plan that failed or completed in part. Completed work is not repeated.
 #[utoipa::path(post, path = "/api/plans/{task_id}/resume", operation_id = "resume_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")),
-    responses((status = 202, description = "it is carried on", body = Answer),
+    responses((status = 202, description = "the plan is resumed", body = Answer),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn resume(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = run_of(&app, &who, &path, Action::Resume).await?;
-    runs::carry_on(&app, &who, run).await
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Resume).await?;
+    runs::resume_and_reply(&app, &who, run).await
 }

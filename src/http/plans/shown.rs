@@ -1,4 +1,4 @@
-//! `GET /api/plans/{task_id}`: one plan, as its document, in words, or as a flowchart.
+//! `GET /api/plans/{task_id}`: returns one plan as a document, as text or as a flowchart.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, ContentType};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::super::app::App;
+use super::super::principal::RequestPrincipal;
 use super::super::problem::Problem;
-use super::super::view::{Journalled, large};
-use super::super::who::Who;
-use super::run_of;
-use crate::access::Action;
+use super::super::view::{JournaledRun, large_json};
+use super::authorized_run_of_plan;
+use crate::access::AccessAction;
 use crate::documents::{PlanDocument, VersionPage};
 use crate::plan::{self, KnownCalls, Plan, TaskId};
 use crate::run::RunState;
@@ -19,54 +19,54 @@ use crate::run::RunState;
 /// The media type of Mermaid.
 const MERMAID: &str = "text/vnd.mermaid; charset=utf-8";
 
-/// How a plan is shown.
+/// Formats of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Format {
+pub(crate) enum PlanFormat {
     /// The document.
     #[default]
     Json,
-    /// In words.
+    /// Plain text.
     Text,
-    /// As a Mermaid flowchart.
+    /// A Mermaid flowchart.
     Mermaid,
 }
 
-/// How it is to be shown, and which of its versions.
+/// The format, and the page of versions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
-    /// `json`, `text` or `mermaid`; without it what `Accept` says.
+    /// `json`, `text` or `mermaid`. Default: from the header `Accept`.
     #[param(inline)]
-    pub(crate) format: Option<Format>,
-    /// Of the document: most versions, 1 to 32; 32 unless told. Fewer are given where they are large.
+    pub(crate) format: Option<PlanFormat>,
+    /// With `json`: maximum number of versions, 1 to 32. Default: 32. Large versions give shorter pages.
     #[param(minimum = 1, maximum = 32)]
     pub(crate) limit: Option<usize>,
-    /// Of the document: only the versions before this one: `versions_before` of the page after it.
+    /// With `json`: cursor for older versions: the `versions_before` of the newer page.
     #[param(minimum = 1, maximum = 1_000_000)]
     pub(crate) before: Option<u32>,
 }
 
-/// The last version that can be asked for; journals of earlier releases may have more than a plan has today.
+/// Maximum of `before`. Journals of earlier releases may have more versions than are allowed today.
 const MAX_BEFORE: u32 = 1_000_000;
 
 impl FormatQuery {
-    fn page(&self) -> Result<VersionPage, Problem> {
+    fn version_page(&self) -> Result<VersionPage, Problem> {
         let most = plan::MAX_VERSIONS;
         let limit = self.limit.unwrap_or(most);
         if !(1..=most).contains(&limit) {
-            let detail = format!("`limit` = {limit}: 1 to {most} versions are given");
+            let detail = format!("`limit` = {limit} must be from 1 to {most}");
             return Err(Problem::unprocessable("request.query", detail));
         }
         if let Some(before) = self.before.filter(|before| !(1..=MAX_BEFORE).contains(before)) {
-            let detail = format!("`before` = {before}: versions are numbered from 1 to at most {MAX_BEFORE}");
+            let detail = format!("`before` = {before} must be from 1 to {MAX_BEFORE}");
             return Err(Problem::unprocessable("request.query", detail));
         }
         Ok(VersionPage { limit, before: self.before })
     }
 }
 
-/// One plan: the document, in words, or as a flowchart.
+/// Returns one plan as a document, as text or as a flowchart.
 #[utoipa::path(get, path = "/api/plans/{task_id}", operation_id = "get_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid"), FormatQuery),
     responses(
@@ -74,58 +74,62 @@ impl FormatQuery {
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
     query: web::Query<FormatQuery>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let page = query.page()?;
-    let run = run_of(&app, &who, &path, Action::Read).await?;
-    let journalled = Journalled::read(&app, &who.tenant, run).await?;
-    let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &path))?;
+    let page = query.version_page()?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Read).await?;
+    let journalled = JournaledRun::read(&app, &who.tenant, run).await?;
+    let journalled = journalled.ok_or_else(|| Problem::not_found("plan", &path))?;
     let state = &journalled.state;
-    match query.format.unwrap_or_else(|| accepted(&request)) {
-        Format::Json => large(HttpResponse::Ok(), journalled.plan(&app, &who.tenant, page).await?).await,
-        Format::Text => {
+    match query.format.unwrap_or_else(|| negotiated_format(&request)) {
+        PlanFormat::Json => {
+            large_json(HttpResponse::Ok(), journalled.plan(&app, &who.tenant, page).await?).await
+        }
+        PlanFormat::Text => {
             let text = plan::text_with_calls(
-                &whole(state)?,
+                &plan_with_begun_steps(state)?,
                 state.request(),
                 state.queued.as_ref().map_or(TaskId(run.0), |queued| queued.task),
                 state.plan_status,
                 &state.step_statuses(),
-                &calls(state),
+                &known_calls(state),
             );
             Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))
         }
-        Format::Mermaid => Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&whole(state)?))),
+        PlanFormat::Mermaid => {
+            Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&plan_with_begun_steps(state)?)))
+        }
     }
 }
 
-/// The form that `Accept` names first of those there are.
-fn accepted(request: &HttpRequest) -> Format {
+/// The first supported format in `Accept`.
+fn negotiated_format(request: &HttpRequest) -> PlanFormat {
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     let named = wants.split(',').filter_map(|media| match media.split(';').next().unwrap_or("").trim() {
-        "application/json" | "*/*" | "application/*" => Some(Format::Json),
-        "text/plain" | "text/*" => Some(Format::Text),
-        "text/vnd.mermaid" => Some(Format::Mermaid),
+        "application/json" | "*/*" | "application/*" => Some(PlanFormat::Json),
+        "text/plain" | "text/*" => Some(PlanFormat::Text),
+        "text/vnd.mermaid" => Some(PlanFormat::Mermaid),
         _ => None,
     });
     named.take(1).next().unwrap_or_default()
 }
 
-/// The plan in force with the steps of earlier versions that were begun.
-fn whole(state: &RunState) -> Result<Plan, Problem> {
+/// The current plan, plus the steps of earlier versions that were started.
+fn plan_with_begun_steps(state: &RunState) -> Result<Plan, Problem> {
     let Some(made) = state.plan() else {
-        let detail = "no plan has been made yet: wait for it, or look at the document";
+        let detail = "no plan has been made yet: wait for it, or request the JSON document";
         return Err(Problem::new(StatusCode::CONFLICT, "plan.not_made", detail));
     };
     Ok(Plan { steps: state.steps.values().map(|step| step.step.clone()).collect(), ..made.plan.clone() })
 }
 
-/// The calls that are known of each step.
-fn calls(state: &RunState) -> KnownCalls {
+/// The known calls of each step.
+fn known_calls(state: &RunState) -> KnownCalls {
     let mut known = KnownCalls::new();
-    // What undoes a write is no part of the plan.
+    // Undo calls are not part of the plan.
     for call in state.calls.values().filter(|call| call.undoes.is_none()) {
         let of = known.entry(call.step).or_default();
         of.push((call.requested.tool.clone(), call.requested.arguments.clone()));

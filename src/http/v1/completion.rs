@@ -1,4 +1,4 @@
-//! The answer in the OpenAI protocol.
+//! Replies of the OpenAI protocol.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,9 +7,9 @@ use super::MODEL;
 use crate::run::RunId;
 use crate::{Answer, AnswerUsage};
 
-/// `chat.completion`
+/// A reply of the OpenAI protocol.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Completion {
+pub(crate) struct ChatCompletion {
     /// `chatcmpl-` and the run's id.
     pub(crate) id: String,
     /// `chat.completion`.
@@ -18,9 +18,9 @@ pub(crate) struct Completion {
     pub(crate) created: i64,
     /// `proscenium`.
     pub(crate) model: String,
-    /// One.
+    /// Exactly one choice.
     pub(crate) choices: Vec<CompletionChoice>,
-    /// Tokens of all calls to models that the answer took.
+    /// Tokens of all model calls of the run.
     pub(crate) usage: CompletionUsage,
 }
 
@@ -29,51 +29,51 @@ pub(crate) struct Completion {
 pub(crate) struct CompletionChoice {
     /// 0.
     pub(crate) index: u32,
-    /// The words.
+    /// The text.
     pub(crate) message: OutputMessage,
-    /// None.
+    /// Always null.
     #[schema(value_type = Option<Object>)]
     pub(crate) logprobs: Option<serde_json::Value>,
     /// `stop`.
     pub(crate) finish_reason: String,
 }
 
-/// The words of the answer.
+/// The answer as a message.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct OutputMessage {
     /// `assistant`.
     pub(crate) role: String,
-    /// The words.
+    /// The text.
     pub(crate) content: String,
-    /// None.
+    /// Always null.
     pub(crate) refusal: Option<String>,
 }
 
-/// Tokens.
+/// Token usage.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct CompletionUsage {
-    /// Of all prompts.
+    /// Tokens of all prompts.
     pub(crate) prompt_tokens: u64,
-    /// Of all replies.
+    /// Tokens of all replies.
     pub(crate) completion_tokens: u64,
-    /// Both.
+    /// The sum of both.
     pub(crate) total_tokens: u64,
-    /// Of the prompts.
+    /// Details about the prompt tokens.
     pub(crate) prompt_tokens_details: PromptDetails,
 }
 
-/// Of the prompts.
+/// Details about the prompt tokens.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct PromptDetails {
-    /// Those that providers had cached.
+    /// Prompt tokens from the providers' caches.
     pub(crate) cached_tokens: u64,
 }
 
-pub(crate) fn id(run: RunId) -> String {
+pub(crate) fn completion_id(run: RunId) -> String {
     format!("chatcmpl-{run}")
 }
 
-pub(crate) fn now() -> i64 {
+pub(crate) fn unix_seconds() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
@@ -88,14 +88,14 @@ impl CompletionUsage {
     }
 }
 
-impl Completion {
+impl ChatCompletion {
     pub(crate) fn of(answer: &Answer, content: String) -> Self {
         let message = OutputMessage { role: "assistant".to_owned(), content, refusal: None };
         let choice = CompletionChoice { index: 0, message, logprobs: None, finish_reason: "stop".to_owned() };
         Self {
-            id: id(answer.run_id),
+            id: completion_id(answer.run_id),
             object: "chat.completion".to_owned(),
-            created: now(),
+            created: unix_seconds(),
             model: MODEL.to_owned(),
             choices: vec![choice],
             usage: CompletionUsage::of(&answer.usage),

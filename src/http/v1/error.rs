@@ -1,4 +1,4 @@
-//! Errors of the OpenAI protocol: its error object, and whether its clients may send again by themselves.
+//! Errors of the OpenAI protocol: the error object, and whether clients may retry automatically.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -11,26 +11,26 @@ use super::super::problem::Problem;
 /// The error object.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// What is wrong.
+    /// The error.
     pub(crate) error: ErrorView,
 }
 
-/// What is wrong.
+/// The error.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ErrorView {
-    /// In words.
+    /// What is wrong, for people.
     pub(crate) message: String,
     /// The protocol's kind of error, such as `invalid_request_error`.
     #[serde(rename = "type")]
     #[schema(rename = "type")]
     pub(crate) kind: String,
-    /// The parameter, where one is wrong.
+    /// The invalid parameter, if any.
     pub(crate) param: Option<String>,
     /// Stable, such as `request.body`.
     pub(crate) code: Option<String>,
 }
 
-/// A problem in the words of this protocol.
+/// A problem as an error of this protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct Error {
     problem: Box<Problem>,
@@ -38,14 +38,14 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    /// A parameter that is not served.
+    /// An unsupported parameter.
     pub(crate) fn unsupported(param: &str, why: &str) -> Self {
         let detail = format!("`{param}`: {why}");
         let problem = Problem::new(StatusCode::BAD_REQUEST, "request.unsupported", detail);
         Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
-    pub(crate) fn about(problem: Problem, param: &str) -> Self {
+    pub(crate) fn with_param(problem: Problem, param: &str) -> Self {
         Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
@@ -91,8 +91,8 @@ impl ResponseError for Error {
         if let Some(seconds) = self.problem.retry_after {
             response.insert_header((header::RETRY_AFTER, HeaderValue::from(seconds)));
         }
-        // The official clients send again by themselves after 408, 409, 429 and 5xx, unless told. What was
-        // accepted is being done or is done; what was not may come again where that can help.
+        // The official clients retry after 408, 409, 429 and 5xx unless told otherwise. An accepted request
+        // must not be retried; any other may be if a retry can succeed.
         let again = self.problem.run_id.is_none() && self.problem.retry_after.is_some();
         response.insert_header(("x-should-retry", if again { "true" } else { "false" }));
         if let Some(run) = self.problem.run_id {

@@ -2,7 +2,7 @@
 
 mod completion;
 mod error;
-mod key;
+mod fingerprint;
 mod request;
 mod retry;
 mod stream;
@@ -12,80 +12,84 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::principal::RequestPrincipal;
 use super::sse::ServerEvent;
-use super::who::Who;
 use super::{body, chat};
 use crate::llm::cache::Mode;
-use completion::Completion;
+use completion::ChatCompletion;
 pub(crate) use error::{Error, ErrorBody};
-use key::Key;
+use fingerprint::RequestFingerprint;
 use request::CompletionRequest;
-pub(crate) use retry::{Delivery, Tries};
+pub(crate) use retry::{Delivery, RetryRegistry};
 
-/// The name under which this server is a model.
+/// The name of this server as a model.
 pub(crate) const MODEL: &str = "proscenium";
 
-/// Asks the assistant in the OpenAI protocol.
+/// Sends a message to the assistant in the OpenAI protocol.
 ///
-/// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: how models are asked is
-/// this server's configuration. What would change the meaning of the answer (`tools`, `response_format`,
-/// images, `n`, `stop`) is refused.
+/// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: the server's configuration
+/// determines how models are called. Parameters that would change the meaning of the answer (`tools`,
+/// `response_format`, images, `n`, `stop`) are rejected.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
     params(
-        ("X-Session-Id" = Option<String>, Header, description = "the conversation, to be kept here"),
-        ("X-Cache-Mode" = Option<Mode>, Header, description = "how the cache of models' replies is used"),
-        ("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
+        ("X-Session-Id" = Option<String>, Header, description = "the conversation that the server keeps"),
+        ("X-Cache-Mode" = Option<Mode>, Header, description = "how to use the cache of model replies"),
+        ("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
     responses(
-        (status = 200, content((Completion = "application/json"), (ServerEvent = "text/event-stream"))),
+        (status = 200, content((ChatCompletion = "application/json"), (ServerEvent = "text/event-stream"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn completions(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Error> {
     let body: CompletionRequest = body::json(&request, payload, &app.options).await?;
-    body.check()?;
-    let (streamed, with_usage) = (body.streamed(), body.with_usage());
+    body.check_supported()?;
+    let (streamed, with_usage) = (body.is_streamed(), body.with_usage());
     let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
-    let session = header.map(chat::session).transpose()?;
-    who.may_ask(&app, header).await?;
-    let idempotency = chat::idempotency(&request)?;
-    // A name of its own tells a further try better than anything else.
-    let key = idempotency.is_none().then(|| Key::of(&who, &request, session.as_ref(), &body));
-    let cache = chat::cache(&request)?;
+    let session = header.map(chat::parse_session_id).transpose()?;
+    who.authorize_chat(&app, header).await?;
+    let idempotency = chat::idempotency_header(&request)?;
+    // An idempotency key identifies a retry better than a fingerprint.
+    let key = idempotency.is_none().then(|| RequestFingerprint::of(&who, &request, session.as_ref(), &body));
+    let cache = chat::cache_mode(&request)?;
     let tenant = who.tenant.clone();
     let mut joined = None;
-    if retry::is_further(&request)
+    if retry::is_retry(&request)
         && let Some(mut delivery) = key.as_ref().and_then(|key| app.tries.join(key))
     {
         joined = delivery.run().await.map(|run| (run, delivery));
     }
     let mut accepted = match joined {
-        Some((run, delivery)) => chat::join(&app, &tenant, run, delivery).await?,
+        Some((run, delivery)) => chat::join_run(&app, &tenant, run, delivery).await?,
         None => {
-            // Before anything else: a further try may be right behind.
-            let delivery = key.clone().map(|key| app.tries.begin(key));
-            let talk = body.talk(app.options.max_messages)?;
+            // First of all, because a retry may follow immediately.
+            let delivery = key.clone().map(|key| app.tries.track(key));
+            let talk = body.into_chat(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency);
-            let asked = crate::ChatRequest { cache, asked: key.as_ref().map(Key::mark), ..asked };
+            let asked = crate::ChatRequest {
+                cache,
+                fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
+                ..asked
+            };
             chat::accept(&app, asked, delivery).await.inspect_err(|problem| {
                 if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
-                    app.tries.refused(key, seconds);
+                    app.tries.record_refusal(key, seconds);
                 }
             })?
         }
     };
-    let told = |fault| Error::from(chat::told(fault, accepted.run));
+    let told = |fault| Error::from(chat::accepted_problem(fault, accepted.run));
     if streamed {
         let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await.map_err(told)?;
-        return Ok(stream::reply(&app, tenant, accepted, events, with_usage));
+        return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage));
     }
-    let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.again);
-    let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
-    accepted.sent();
-    let answer = answer.map_err(|fault| chat::told(fault, run))?;
-    if let Some(problem) = chat::failure(&answer) {
+    let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
+    let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
+    accepted.mark_delivered();
+    let answer = answer.map_err(|fault| chat::accepted_problem(fault, run))?;
+    if let Some(problem) = chat::failure_problem(&answer) {
         return Err(problem.into());
     }
     let mut response = HttpResponse::Ok();
@@ -95,16 +99,18 @@ pub(crate) async fn completions(
     if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    let words = chat::words(&app, &tenant, &answer).await.map_err(|fault| chat::told(fault, run))?;
-    Ok(response.json(Completion::of(&answer, words)))
+    let words = chat::answer_text(&app, &tenant, &answer)
+        .await
+        .map_err(|fault| chat::accepted_problem(fault, run))?;
+    Ok(response.json(ChatCompletion::of(&answer, words)))
 }
 
-/// The models there are: this server is one.
+/// The list of models: this server is the only one.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ModelList {
     /// `list`.
     pub(crate) object: String,
-    /// One.
+    /// Exactly one model.
     pub(crate) data: Vec<ModelView>,
 }
 
@@ -115,26 +121,26 @@ pub(crate) struct ModelView {
     pub(crate) id: String,
     /// `model`.
     pub(crate) object: String,
-    /// Seconds since 1970 of this version.
+    /// Always 0.
     pub(crate) created: i64,
     /// `proscenium`.
     pub(crate) owned_by: String,
 }
 
-fn ours() -> ModelView {
+fn own_model() -> ModelView {
     ModelView { id: MODEL.to_owned(), object: "model".to_owned(), created: 0, owned_by: MODEL.to_owned() }
 }
 
-/// The models there are.
+/// Lists the models.
 #[utoipa::path(get, path = "/v1/models", tag = "openai",
     responses((status = 200, body = ModelList), (status = "default", body = ErrorBody)))]
-pub(crate) async fn models(_: Who) -> HttpResponse {
-    HttpResponse::Ok().json(ModelList { object: "list".to_owned(), data: vec![ours()] })
+pub(crate) async fn models(_: RequestPrincipal) -> HttpResponse {
+    HttpResponse::Ok().json(ModelList { object: "list".to_owned(), data: vec![own_model()] })
 }
 
-/// One model.
+/// Returns one model.
 #[utoipa::path(get, path = "/v1/models/{model}", tag = "openai", params(("model" = String, Path)),
     responses((status = 200, body = ModelView), (status = "default", body = ErrorBody)))]
-pub(crate) async fn model(_: Who, name: web::Path<String>) -> Result<HttpResponse, Error> {
-    if *name == MODEL { Ok(HttpResponse::Ok().json(ours())) } else { Err(request::no_such_model(&name)) }
+pub(crate) async fn model(_: RequestPrincipal, name: web::Path<String>) -> Result<HttpResponse, Error> {
+    if *name == MODEL { Ok(HttpResponse::Ok().json(own_model())) } else { Err(request::unknown_model(&name)) }
 }

@@ -1,12 +1,12 @@
-//! What a client of the OpenAI protocol sends. What would change the meaning of the answer and is not
-//! served is refused by name.
+//! Requests of the OpenAI protocol. Unsupported parameters that would change the meaning of the answer are
+//! rejected by name.
 
 use actix_web::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::super::messages::{self, Chat, Role, Said};
+use super::super::messages::{self, MessageRole, ParsedChat, TextMessage};
 use super::super::problem::Problem;
 use super::MODEL;
 use super::error::Error;
@@ -23,18 +23,18 @@ pub(crate) struct CompletionRequest {
     /// Whether the answer is streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream: Option<bool>,
-    /// What a stream tells beside the answer.
+    /// What a stream contains besides the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream_options: Option<StreamOptions>,
-    /// Not served: this server's tools are its scenes.
+    /// Not supported: this server's tools are its scenes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tools: Option<Value>,
-    /// Not served but as `none` or `auto`.
+    /// Only `none` or `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) tool_choice: Option<Value>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) functions: Option<Value>,
@@ -46,26 +46,26 @@ pub(crate) struct CompletionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1)]
     pub(crate) n: Option<u32>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) stop: Option<Value>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) logprobs: Option<bool>,
     /// Only `["text"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) modalities: Option<Vec<String>>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) audio: Option<Value>,
 }
 
-/// What a stream tells beside the answer.
+/// What a stream contains besides the answer.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct StreamOptions {
-    /// A last chunk with the usage.
+    /// Whether to send a last chunk with the usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) include_usage: Option<bool>,
 }
@@ -78,26 +78,26 @@ pub(crate) struct InputMessage {
     pub(crate) role: String,
     /// Text, or parts of type `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) content: Option<Content>,
-    /// Not served.
+    pub(crate) content: Option<MessageContent>,
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tool_calls: Option<Value>,
 }
 
-/// The words of a message.
+/// The content of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Content {
+pub(crate) enum MessageContent {
     /// As text.
     Text(String),
     /// As parts.
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 /// A part of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-pub(crate) struct Part {
+pub(crate) struct ContentPart {
     /// Only `text`.
     #[serde(rename = "type")]
     #[schema(rename = "type", pattern = "^text$")]
@@ -107,19 +107,19 @@ pub(crate) struct Part {
     pub(crate) text: Option<String>,
 }
 
-/// A model that is not this one.
-pub(crate) fn no_such_model(name: &str) -> Error {
+/// The error for any other model.
+pub(crate) fn unknown_model(name: &str) -> Error {
     let name: String = name.chars().take(80).collect();
     let detail = format!("the model `{name}` does not exist here: this server is the model `{MODEL}`");
-    Error::about(Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail), "model")
+    Error::with_param(Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail), "model")
 }
 
-fn is_given(value: Option<&Value>) -> bool {
+fn is_present(value: Option<&Value>) -> bool {
     value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
 }
 
 impl CompletionRequest {
-    pub(crate) fn streamed(&self) -> bool {
+    pub(crate) fn is_streamed(&self) -> bool {
         self.stream.unwrap_or(false)
     }
 
@@ -127,14 +127,14 @@ impl CompletionRequest {
         self.stream_options.as_ref().and_then(|options| options.include_usage).unwrap_or(false)
     }
 
-    /// Refuses what is not served.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Rejects unsupported parameters.
+    pub(crate) fn check_supported(&self) -> Result<(), Error> {
         if self.model != MODEL {
-            return Err(no_such_model(&self.model));
+            return Err(unknown_model(&self.model));
         }
-        let tools = "this server's tools are its scenes; a client's own are not called. Leave it out";
+        let tools = "this server's tools are its scenes; it does not call a client's tools. Remove it";
         for (name, value) in [("tools", &self.tools), ("functions", &self.functions)] {
-            if is_given(value.as_ref()) {
+            if is_present(value.as_ref()) {
                 return Err(Error::unsupported(name, tools));
             }
         }
@@ -150,59 +150,59 @@ impl CompletionRequest {
         {
             return Err(Error::unsupported(
                 "response_format",
-                "answers are text; only {\"type\": \"text\"} is served",
+                "answers are text; only {\"type\": \"text\"} is supported",
             ));
         }
         if self.n.is_some_and(|n| n != 1) {
-            return Err(Error::unsupported("n", "one answer is given; leave it out, or send 1"));
+            return Err(Error::unsupported("n", "there is exactly one answer; remove it, or send 1"));
         }
-        if is_given(self.stop.as_ref()) {
-            return Err(Error::unsupported("stop", "an answer is always whole; leave it out"));
+        if is_present(self.stop.as_ref()) {
+            return Err(Error::unsupported("stop", "an answer is always complete; remove it"));
         }
         if self.logprobs == Some(true) {
             return Err(Error::unsupported(
                 "logprobs",
-                "there are none of an answer that scenes made; leave it out",
+                "they are not available for answers of scenes; remove it",
             ));
         }
         if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
-            return Err(Error::unsupported("modalities", "only text is served"));
+            return Err(Error::unsupported("modalities", "only text is supported"));
         }
-        if is_given(self.audio.as_ref()) {
-            return Err(Error::unsupported("audio", "only text is served"));
+        if is_present(self.audio.as_ref()) {
+            return Err(Error::unsupported("audio", "only text is supported"));
         }
         Ok(())
     }
 
-    /// The conversation in words.
-    pub(crate) fn talk(self, max: usize) -> Result<Chat, Error> {
-        let said: Result<Vec<Said>, Error> =
-            self.messages.into_iter().enumerate().map(|(i, message)| message.said(i)).collect();
-        messages::read(said?, max).map_err(|problem| Error::about(problem, "messages"))
+    /// The conversation as text messages.
+    pub(crate) fn into_chat(self, max: usize) -> Result<ParsedChat, Error> {
+        let said: Result<Vec<TextMessage>, Error> =
+            self.messages.into_iter().enumerate().map(|(i, message)| message.into_message(i)).collect();
+        messages::parse_messages(said?, max).map_err(|problem| Error::with_param(problem, "messages"))
     }
 }
 
 impl InputMessage {
-    fn said(self, at: usize) -> Result<Said, Error> {
+    fn into_message(self, at: usize) -> Result<TextMessage, Error> {
         let place = |field: &str| format!("messages[{at}].{field}");
         let role = match self.role.as_str() {
-            "system" | "developer" => Role::System,
-            "user" => Role::User,
-            "assistant" => Role::Assistant,
+            "system" | "developer" => MessageRole::System,
+            "user" => MessageRole::User,
+            "assistant" => MessageRole::Assistant,
             "tool" | "function" => {
-                return Err(Error::unsupported(&place("role"), "a client's own tools are not served"));
+                return Err(Error::unsupported(&place("role"), "a client's own tools are not supported"));
             }
             _ => {
                 let why = "must be `system`, `developer`, `user` or `assistant`";
                 return Err(Error::unsupported(&place("role"), why));
             }
         };
-        if is_given(self.tool_calls.as_ref()) {
-            return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not served"));
+        if is_present(self.tool_calls.as_ref()) {
+            return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not supported"));
         }
         let text = match self.content {
-            Some(Content::Text(text)) => text,
-            Some(Content::Parts(parts)) => {
+            Some(MessageContent::Text(text)) => text,
+            Some(MessageContent::Parts(parts)) => {
                 let mut texts = Vec::with_capacity(parts.len());
                 for part in parts {
                     match (part.kind.as_str(), part.text) {
@@ -215,16 +215,15 @@ impl InputMessage {
                         }
                         (kind, _) => {
                             let kind: String = kind.chars().take(40).collect();
-                            let why =
-                                format!("parts of type `{kind}` are not served: only text is understood");
+                            let why = format!("parts of type `{kind}` are not supported: only `text` is");
                             return Err(Error::unsupported(&place("content"), &why));
                         }
                     }
                 }
                 texts.join("\n")
             }
-            None => return Err(Error::unsupported(&place("content"), "a message needs words")),
+            None => return Err(Error::unsupported(&place("content"), "a message needs text")),
         };
-        Ok(Said { role, text })
+        Ok(TextMessage { role, text })
     }
 }

@@ -1,4 +1,4 @@
-//! A streamed answer in the OpenAI protocol: chunks as the model writes them.
+//! Streamed answers in the OpenAI protocol: chunks as the model produces them.
 
 use std::time::Duration;
 
@@ -8,47 +8,59 @@ use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::super::app::App;
-use super::super::chat::{self, Accepted};
-use super::super::sse::{self, alive};
+use super::super::chat::{self, AcceptedRequest};
+use super::super::sse::{self, with_keep_alive};
 use super::MODEL;
 use super::completion::{self, CompletionUsage};
 use super::error::Error;
-use crate::config::Progress;
+use crate::config::ProgressMode;
 use crate::public::{PublicEvent, PublicStream};
 use crate::run::{RunStatus, TenantId};
 
-/// What a stream of chunks still has to do.
-struct Chunks {
+/// The state of a stream of chunks.
+struct ChunkStream {
     app: web::Data<App>,
     tenant: TenantId,
     events: PublicStream,
-    accepted: Accepted,
+    accepted: AcceptedRequest,
     head: Value,
     with_usage: bool,
-    progress: Progress,
-    /// Whether words of the answer were sent: they cannot be taken back.
-    said: bool,
-    opened: bool,
+    progress: ProgressMode,
+    /// Whether text of the answer was sent: it cannot be retracted.
+    has_sent_text: bool,
+    has_sent_role: bool,
 }
 
-/// A reply of chunks until the run ends or waits for a person.
-pub(super) fn reply(
+/// A reply that streams chunks until the run ends or waits for a person.
+pub(super) fn chunk_stream_reply(
     app: &web::Data<App>,
     tenant: TenantId,
-    accepted: Accepted,
+    accepted: AcceptedRequest,
     events: PublicStream,
     with_usage: bool,
 ) -> HttpResponse {
     let options = &app.options;
     let (run, session) = (accepted.run, accepted.session.to_string());
     let head = json!({
-        "id": completion::id(run), "object": "chat.completion.chunk", "created": completion::now(), "model": MODEL,
+        "id": completion::completion_id(run), "object": "chat.completion.chunk", "created": completion::unix_seconds(), "model": MODEL,
     });
     let (app, progress) = (app.clone(), options.progress);
-    let chunks =
-        Chunks { app, tenant, events, accepted, head, with_usage, progress, said: false, opened: false };
-    let lines =
-        alive(chunks.lines(), Duration::from_millis(options.ping_ms), Bytes::from_static(b": ping\n\n"));
+    let chunks = ChunkStream {
+        app,
+        tenant,
+        events,
+        accepted,
+        head,
+        with_usage,
+        progress,
+        has_sent_text: false,
+        has_sent_role: false,
+    };
+    let lines = with_keep_alive(
+        chunks.lines(),
+        Duration::from_millis(options.ping_ms),
+        Bytes::from_static(b": ping\n\n"),
+    );
     HttpResponse::Ok()
         .content_type(sse::MEDIA_TYPE)
         .insert_header(("cache-control", "no-store"))
@@ -58,22 +70,22 @@ pub(super) fn reply(
         .streaming(lines.map(Ok::<_, actix_web::Error>))
 }
 
-impl Chunks {
+impl ChunkStream {
     fn lines(self) -> impl Stream<Item = Bytes> {
         stream::unfold(Some(self), |chunks| async move {
             let mut chunks = chunks?;
-            if !chunks.opened {
-                chunks.opened = true;
+            if !chunks.has_sent_role {
+                chunks.has_sent_role = true;
                 let line = chunks.chunk(json!({"role": "assistant", "content": ""}));
                 return Some((line, Some(chunks)));
             }
-            // Where the journal cannot be read, the end tells why.
+            // If the journal cannot be read, the final chunks contain the error.
             while let Some(Ok(event)) = chunks.events.next().await {
                 if let Some(line) = chunks.event(&event) {
                     return Some((line, Some(chunks)));
                 }
             }
-            Some((chunks.end().await, None))
+            Some((chunks.final_chunks().await, None))
         })
     }
 
@@ -81,39 +93,43 @@ impl Chunks {
         let text = |name: &str| event.data.get(name).and_then(Value::as_str);
         match event.name {
             "answer_delta" => {
-                self.said = true;
+                self.has_sent_text = true;
                 Some(self.chunk(json!({"content": text("text").unwrap_or_default()})))
             }
-            // What was sent cannot be taken back: the answer begins anew below it.
-            "answer_reset" if self.said => Some(self.chunk(json!({"content": "\n\n"}))),
+            // Sent text cannot be retracted: the answer starts again below it.
+            "answer_reset" if self.has_sent_text => Some(self.chunk(json!({"content": "\n\n"}))),
             _ => {
-                let line = progress(event)?;
+                let line = progress_line(event)?;
                 match self.progress {
-                    Progress::Off => None,
-                    Progress::Reasoning => Some(self.chunk(json!({"reasoning_content": line}))),
-                    Progress::Text => Some(self.chunk(json!({"content": line}))),
+                    ProgressMode::Off => None,
+                    ProgressMode::Reasoning => Some(self.chunk(json!({"reasoning_content": line}))),
+                    ProgressMode::Text => Some(self.chunk(json!({"content": line}))),
                 }
             }
         }
     }
 
     fn chunk(&self, delta: Value) -> Bytes {
-        Bytes::from(line(&self.head, choice(delta, None), self.with_usage.then_some(Value::Null)))
+        Bytes::from(format_chunk(
+            &self.head,
+            chunk_choices(delta, None),
+            self.with_usage.then_some(Value::Null),
+        ))
     }
 
-    /// What stands behind the last event: the end, or why there is none.
-    async fn end(mut self) -> Bytes {
+    /// The chunks after the last event: the end of the answer, or the error.
+    async fn final_chunks(mut self) -> Bytes {
         let run = self.accepted.run;
-        let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
-        self.accepted.sent();
-        let (head, with_usage, said) = (self.head, self.with_usage, self.said);
-        let told = ended.map_err(|fault| chat::told(fault, run));
-        let answer = told.and_then(|answer| chat::failure(&answer).map_or(Ok(answer), Err));
+        let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
+        self.accepted.mark_delivered();
+        let (head, with_usage, said) = (self.head, self.with_usage, self.has_sent_text);
+        let told = ended.map_err(|fault| chat::accepted_problem(fault, run));
+        let answer = told.and_then(|answer| chat::failure_problem(&answer).map_or(Ok(answer), Err));
         let answer = match answer {
-            // What it waits for, or that it was stopped, is no event: the words are made of how it stands.
+            // Waiting and cancelled runs have no answer event: the text is made from the run's state.
             Ok(answer) if matches!(answer.status, RunStatus::Waiting | RunStatus::Cancelled) => {
-                let words = chat::words(&self.app, &self.tenant, &answer).await;
-                words.map(|words| (answer, words)).map_err(|fault| chat::told(fault, run))
+                let words = chat::answer_text(&self.app, &self.tenant, &answer).await;
+                words.map(|words| (answer, words)).map_err(|fault| chat::accepted_problem(fault, run))
             }
             answer => answer.map(|answer| (answer, String::new())),
         };
@@ -124,13 +140,13 @@ impl Chunks {
                 if !words.is_empty() {
                     let gap = if said { "\n\n" } else { "" };
                     let delta = json!({"content": format!("{gap}{words}")});
-                    end.push_str(&line(&head, choice(delta, None), null()));
+                    end.push_str(&format_chunk(&head, chunk_choices(delta, None), null()));
                 }
-                end.push_str(&line(&head, choice(json!({}), Some("stop")), null()));
+                end.push_str(&format_chunk(&head, chunk_choices(json!({}), Some("stop")), null()));
                 if with_usage {
-                    // Plain data, which can always be written.
+                    // Plain data always serializes.
                     let usage = serde_json::to_value(CompletionUsage::of(&answer.usage)).unwrap_or_default();
-                    end.push_str(&line(&head, json!([]), Some(usage)));
+                    end.push_str(&format_chunk(&head, json!([]), Some(usage)));
                 }
                 end
             }
@@ -144,12 +160,12 @@ impl Chunks {
     }
 }
 
-fn choice(delta: Value, finish: Option<&str>) -> Value {
+fn chunk_choices(delta: Value, finish: Option<&str>) -> Value {
     json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}])
 }
 
-/// One chunk; with usage wanted, every chunk has the field, empty but in the last.
-fn line(head: &Value, choices: Value, usage: Option<Value>) -> String {
+/// One chunk. If usage was requested, every chunk has the field; it is null in all but the last.
+fn format_chunk(head: &Value, choices: Value, usage: Option<Value>) -> String {
     let mut body = head.clone();
     if let Some(object) = body.as_object_mut() {
         object.insert("choices".to_owned(), choices);
@@ -160,8 +176,8 @@ fn line(head: &Value, choices: Value, usage: Option<Value>) -> String {
     format!("data: {body}\n\n")
 }
 
-/// What a step of the plan is told as.
-fn progress(event: &PublicEvent) -> Option<String> {
+/// The progress line of an event, if it has one.
+fn progress_line(event: &PublicEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = || event.data.get("step_number").and_then(Value::as_u64).unwrap_or_default();
     Some(match event.name {

@@ -11,7 +11,7 @@ use crate::run::{RunId, SessionId, TenantId};
 
 /// Which budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum BudgetScope {
     /// Of one run.
     Run,
     /// Of one conversation.
@@ -22,36 +22,37 @@ pub enum Scope {
     Day,
 }
 
-impl Scope {
+impl BudgetScope {
     /// Every scope.
-    pub const ALL: [Scope; 4] = [Scope::Run, Scope::Session, Scope::Tenant, Scope::Day];
+    pub const ALL: [BudgetScope; 4] =
+        [BudgetScope::Run, BudgetScope::Session, BudgetScope::Tenant, BudgetScope::Day];
 
     fn key(self) -> &'static str {
         match self {
-            Scope::Run => "budget.run_usd",
-            Scope::Session => "budget.session_usd",
-            Scope::Tenant => "budget.tenant_usd",
-            Scope::Day => "budget.day_usd",
+            BudgetScope::Run => "budget.run_usd",
+            BudgetScope::Session => "budget.session_usd",
+            BudgetScope::Tenant => "budget.tenant_usd",
+            BudgetScope::Day => "budget.day_usd",
         }
     }
 }
 
-impl std::fmt::Display for Scope {
+impl std::fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Scope::Run => "run",
-            Scope::Session => "session",
-            Scope::Tenant => "tenant",
-            Scope::Day => "day",
+            BudgetScope::Run => "run",
+            BudgetScope::Session => "session",
+            BudgetScope::Tenant => "tenant",
+            BudgetScope::Day => "day",
         })
     }
 }
 
 /// Why money was not set aside. Amounts in nano-USD.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct BudgetRefusal {
     /// The budget that has not so much left.
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// Whose: the id of the run, conversation or tenant.
     pub of: String,
     /// Its limit.
@@ -66,10 +67,10 @@ pub struct Refusal {
     pub renews: Option<Zoned>,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for BudgetRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let whose = match self.scope {
-            Scope::Day => "day's budget of tenant".to_owned(),
+            BudgetScope::Day => "day's budget of tenant".to_owned(),
             other => format!("budget of {other}"),
         };
         write!(
@@ -99,7 +100,7 @@ fn usd(nano: u64) -> String {
 
 /// An account's figures in nano-USD.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct AccountBalance {
     /// What was spent.
     pub spent: u64,
     /// What calls under way may cost.
@@ -108,7 +109,7 @@ pub struct Figures {
 
 /// What happened since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct BudgetStats {
     /// Attempts that were refused.
     pub refused: u64,
     /// Attempts that cost more than was reserved for them.
@@ -119,37 +120,40 @@ pub struct Stats {
 
 /// The name of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub(super) enum AccountKey {
     Run(TenantId, RunId),
     Session(TenantId, SessionId),
     Tenant(TenantId),
     Day(TenantId),
 }
 
-impl Key {
+impl AccountKey {
     /// The accounts that a caller's attempts are charged to, in the order in which they are checked.
     pub(super) fn of(caller: &Caller) -> Vec<Self> {
         let tenant = || caller.tenant.clone();
-        let run = caller.run.map(|run| Key::Run(tenant(), run));
-        let others =
-            [Key::Session(tenant(), caller.session.clone()), Key::Tenant(tenant()), Key::Day(tenant())];
+        let run = caller.run.map(|run| AccountKey::Run(tenant(), run));
+        let others = [
+            AccountKey::Session(tenant(), caller.session.clone()),
+            AccountKey::Tenant(tenant()),
+            AccountKey::Day(tenant()),
+        ];
         run.into_iter().chain(others).collect()
     }
 
-    fn scope(&self) -> Scope {
+    fn scope(&self) -> BudgetScope {
         match self {
-            Key::Run(..) => Scope::Run,
-            Key::Session(..) => Scope::Session,
-            Key::Tenant(_) => Scope::Tenant,
-            Key::Day(_) => Scope::Day,
+            AccountKey::Run(..) => BudgetScope::Run,
+            AccountKey::Session(..) => BudgetScope::Session,
+            AccountKey::Tenant(_) => BudgetScope::Tenant,
+            AccountKey::Day(_) => BudgetScope::Day,
         }
     }
 
     fn of_whom(&self) -> String {
         match self {
-            Key::Run(_, run) => run.to_string(),
-            Key::Session(_, session) => session.to_string(),
-            Key::Tenant(tenant) | Key::Day(tenant) => tenant.to_string(),
+            AccountKey::Run(_, run) => run.to_string(),
+            AccountKey::Session(_, session) => session.to_string(),
+            AccountKey::Tenant(tenant) | AccountKey::Day(tenant) => tenant.to_string(),
         }
     }
 }
@@ -166,9 +170,9 @@ struct Account {
 #[derive(Debug)]
 pub(super) struct Ledger {
     limits: [Option<u64>; 4],
-    accounts: HashMap<Key, Account>,
+    accounts: HashMap<AccountKey, Account>,
     today: Date,
-    stats: Stats,
+    stats: BudgetStats,
     /// How often the budget of each scope refused, in the order of [`Scope::ALL`].
     refused_by: [u64; 4],
 }
@@ -183,7 +187,7 @@ fn limits(options: &Options) -> [Option<u64>; 4] {
 impl Ledger {
     pub(super) fn new(options: &Options, today: Date) -> Self {
         let limits = limits(options);
-        Self { limits, accounts: HashMap::new(), today, stats: Stats::default(), refused_by: [0; 4] }
+        Self { limits, accounts: HashMap::new(), today, stats: BudgetStats::default(), refused_by: [0; 4] }
     }
 
     /// Other limits from here on; what was spent stays spent.
@@ -191,13 +195,13 @@ impl Ledger {
         self.limits = limits(options);
     }
 
-    pub(super) fn limit(&self, scope: Scope) -> Option<u64> {
+    pub(super) fn limit(&self, scope: BudgetScope) -> Option<u64> {
         let [run, session, tenant, day] = self.limits;
         match scope {
-            Scope::Run => run,
-            Scope::Session => session,
-            Scope::Tenant => tenant,
-            Scope::Day => day,
+            BudgetScope::Run => run,
+            BudgetScope::Session => session,
+            BudgetScope::Tenant => tenant,
+            BudgetScope::Day => day,
         }
     }
 
@@ -207,7 +211,7 @@ impl Ledger {
         if today > self.today {
             self.today = today;
             for (key, account) in &mut self.accounts {
-                if matches!(key, Key::Day(_)) {
+                if matches!(key, AccountKey::Day(_)) {
                     account.spent = 0;
                 }
             }
@@ -216,43 +220,45 @@ impl Ledger {
 
     pub(super) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
         // What was spent since the journal was read is in the account already.
-        for (key, spent) in [(Key::Tenant(tenant.clone()), total), (Key::Day(tenant.clone()), today)] {
+        for (key, spent) in
+            [(AccountKey::Tenant(tenant.clone()), total), (AccountKey::Day(tenant.clone()), today)]
+        {
             let account = self.accounts.entry(key).or_default();
             account.spent = account.spent.max(spent);
         }
     }
 
-    pub(super) fn hold(&mut self, key: Key, spent: u64) {
+    pub(super) fn hold(&mut self, key: AccountKey, spent: u64) {
         let account = self.accounts.entry(key).or_default();
         account.holders += 1;
         // One that is still there knows of calls that ended just now.
         account.spent = account.spent.max(spent);
     }
 
-    pub(super) fn release(&mut self, key: &Key) {
+    pub(super) fn release(&mut self, key: &AccountKey) {
         if let Some(account) = self.accounts.get_mut(key) {
             account.holders = account.holders.saturating_sub(1);
         }
         self.forget_if_idle(key);
     }
 
-    fn forget_if_idle(&mut self, key: &Key) {
-        let kept = matches!(key, Key::Tenant(_) | Key::Day(_));
+    fn forget_if_idle(&mut self, key: &AccountKey) {
+        let kept = matches!(key, AccountKey::Tenant(_) | AccountKey::Day(_));
         if !kept && self.accounts.get(key).is_some_and(|a| a.holders == 0 && a.reserved == 0) {
             self.accounts.remove(key);
         }
     }
 
-    pub(super) fn affords(&self, keys: &[Key], amount: u64, now: &Zoned) -> Result<(), Refusal> {
+    pub(super) fn affords(&self, keys: &[AccountKey], amount: u64, now: &Zoned) -> Result<(), BudgetRefusal> {
         for key in keys {
             let scope = key.scope();
             let Some(limit) = self.limit(scope) else { continue };
-            let Figures { spent, reserved } = self.figures(key);
+            let AccountBalance { spent, reserved } = self.figures(key);
             let taken = spent.saturating_add(reserved).saturating_add(amount);
             // What costs nothing is never refused.
             if amount > 0 && taken > limit {
-                let renews = (scope == Scope::Day).then(|| next_midnight(now)).flatten();
-                return Err(Refusal {
+                let renews = (scope == BudgetScope::Day).then(|| next_midnight(now)).flatten();
+                return Err(BudgetRefusal {
                     scope,
                     of: key.of_whom(),
                     limit,
@@ -266,7 +272,12 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn reserve(&mut self, keys: &[Key], amount: u64, now: &Zoned) -> Result<(), Refusal> {
+    pub(super) fn reserve(
+        &mut self,
+        keys: &[AccountKey],
+        amount: u64,
+        now: &Zoned,
+    ) -> Result<(), BudgetRefusal> {
         if let Err(refusal) = self.affords(keys, amount, now) {
             self.stats.refused += 1;
             self.refused_by[refusal.scope as usize] += 1;
@@ -280,7 +291,7 @@ impl Ledger {
     }
 
     /// What was spent by a process that has ended.
-    pub(super) fn charge(&mut self, keys: &[Key], amount: u64) {
+    pub(super) fn charge(&mut self, keys: &[AccountKey], amount: u64) {
         for key in keys {
             let account = self.accounts.entry(key.clone()).or_default();
             account.spent = account.spent.saturating_add(amount);
@@ -288,7 +299,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn settle(&mut self, keys: &[Key], reserved: u64, actual: u64) {
+    pub(super) fn settle(&mut self, keys: &[AccountKey], reserved: u64, actual: u64) {
         for key in keys {
             if let Some(account) = self.accounts.get_mut(key) {
                 account.reserved = account.reserved.saturating_sub(reserved);
@@ -302,14 +313,15 @@ impl Ledger {
         }
     }
 
-    pub(super) fn figures(&self, key: &Key) -> Figures {
+    pub(super) fn figures(&self, key: &AccountKey) -> AccountBalance {
         let account = self.accounts.get(key);
-        account.map_or_else(Figures::default, |a| Figures { spent: a.spent, reserved: a.reserved })
+        account
+            .map_or_else(AccountBalance::default, |a| AccountBalance { spent: a.spent, reserved: a.reserved })
     }
 
     /// What the account of each scope has spent that has spent most.
-    pub(super) fn most_spent(&self) -> [(Scope, u64); 4] {
-        let mut most = Scope::ALL.map(|scope| (scope, 0));
+    pub(super) fn most_spent(&self) -> [(BudgetScope, u64); 4] {
+        let mut most = BudgetScope::ALL.map(|scope| (scope, 0));
         for (key, account) in &self.accounts {
             let (_, spent) = &mut most[key.scope() as usize];
             *spent = account.spent.max(*spent);
@@ -318,8 +330,8 @@ impl Ledger {
     }
 
     /// How often each budget refused.
-    pub(super) fn refused_by(&self) -> [(Scope, u64); 4] {
-        Scope::ALL.map(|scope| (scope, self.refused_by[scope as usize]))
+    pub(super) fn refused_by(&self) -> [(BudgetScope, u64); 4] {
+        BudgetScope::ALL.map(|scope| (scope, self.refused_by[scope as usize]))
     }
 
     #[cfg(test)]
@@ -327,7 +339,7 @@ impl Ledger {
         self.accounts.len()
     }
 
-    pub(super) fn stats(&self) -> Stats {
+    pub(super) fn stats(&self) -> BudgetStats {
         self.stats
     }
 }

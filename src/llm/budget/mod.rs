@@ -17,9 +17,9 @@ use jiff::tz::TimeZone;
 
 use super::Caller;
 use crate::run::{RunId, SessionId, TenantId};
-use ledger::{Key, Ledger};
+use ledger::{AccountKey, Ledger};
 
-pub use ledger::{Figures, Refusal, Scope, Stats};
+pub use ledger::{AccountBalance, BudgetRefusal, BudgetScope, BudgetStats};
 pub use options::Options;
 
 type Now = dyn Fn() -> Zoned + Send + Sync;
@@ -27,10 +27,10 @@ type Now = dyn Fn() -> Zoned + Send + Sync;
 /// The money that may be spent and was; clones share it.
 #[derive(Clone)]
 pub struct Budget {
-    inner: Arc<Inner>,
+    inner: Arc<BudgetState>,
 }
 
-struct Inner {
+struct BudgetState {
     ledger: Mutex<Ledger>,
     now: Box<Now>,
 }
@@ -44,7 +44,7 @@ impl Budget {
     /// A budget with a clock of its own.
     pub fn with_clock(options: &Options, now: impl Fn() -> Zoned + Send + Sync + 'static) -> Self {
         let ledger = Mutex::new(Ledger::new(options, now().date()));
-        Self { inner: Arc::new(Inner { ledger, now: Box::new(now) }) }
+        Self { inner: Arc::new(BudgetState { ledger, now: Box::new(now) }) }
     }
 
     /// Other limits from here on; what was spent stays spent. Where a tenant was not limited before, tell
@@ -62,15 +62,15 @@ impl Budget {
     /// Keeps the account of a run, which has spent `spent` nano-USD so far, until the hold is dropped.
     /// What nobody holds is forgotten when nothing of it is under way any more.
     pub fn hold_run(&self, tenant: &TenantId, run: RunId, spent: u64) -> Hold {
-        self.hold(Key::Run(tenant.clone(), run), spent)
+        self.hold(AccountKey::Run(tenant.clone(), run), spent)
     }
 
     /// As [`hold_run`](Self::hold_run) for a conversation.
     pub fn hold_session(&self, tenant: &TenantId, session: &SessionId, spent: u64) -> Hold {
-        self.hold(Key::Session(tenant.clone(), session.clone()), spent)
+        self.hold(AccountKey::Session(tenant.clone(), session.clone()), spent)
     }
 
-    fn hold(&self, key: Key, spent: u64) -> Hold {
+    fn hold(&self, key: AccountKey, spent: u64) -> Hold {
         self.ledger().0.hold(key.clone(), spent);
         Hold { budget: self.clone(), key }
     }
@@ -79,8 +79,8 @@ impl Budget {
     ///
     /// # Errors
     /// The first account that has not so much left: run, session, tenant, day.
-    pub fn reserve(&self, caller: &Caller, amount: u64) -> Result<Reservation, Refusal> {
-        let keys = Key::of(caller);
+    pub fn reserve(&self, caller: &Caller, amount: u64) -> Result<Reservation, BudgetRefusal> {
+        let keys = AccountKey::of(caller);
         let (mut ledger, now) = self.ledger();
         ledger.reserve(&keys, amount, &now)?;
         drop(ledger);
@@ -89,56 +89,56 @@ impl Budget {
 
     /// Charges what was spent where nobody could set it aside before: by a process that has ended.
     pub fn charge(&self, caller: &Caller, amount: u64) {
-        self.ledger().0.charge(&Key::of(caller), amount);
+        self.ledger().0.charge(&AccountKey::of(caller), amount);
     }
 
     /// Whether `amount` nano-USD are left in every account of the caller; nothing is set aside.
     ///
     /// # Errors
     /// The account that has not so much left.
-    pub fn affords(&self, caller: &Caller, amount: u64) -> Result<(), Refusal> {
+    pub fn affords(&self, caller: &Caller, amount: u64) -> Result<(), BudgetRefusal> {
         let (ledger, now) = self.ledger();
-        ledger.affords(&Key::of(caller), amount, &now)
+        ledger.affords(&AccountKey::of(caller), amount, &now)
     }
 
     /// What a tenant has spent and reserved.
-    pub fn tenant(&self, tenant: &TenantId) -> Figures {
-        self.ledger().0.figures(&Key::Tenant(tenant.clone()))
+    pub fn tenant(&self, tenant: &TenantId) -> AccountBalance {
+        self.ledger().0.figures(&AccountKey::Tenant(tenant.clone()))
     }
 
     /// What a tenant has spent today, and reserved.
-    pub fn day(&self, tenant: &TenantId) -> Figures {
-        self.ledger().0.figures(&Key::Day(tenant.clone()))
+    pub fn day(&self, tenant: &TenantId) -> AccountBalance {
+        self.ledger().0.figures(&AccountKey::Day(tenant.clone()))
     }
 
     /// What a run has spent and reserved; nothing where nobody holds its account.
-    pub fn run(&self, tenant: &TenantId, run: RunId) -> Figures {
-        self.ledger().0.figures(&Key::Run(tenant.clone(), run))
+    pub fn run(&self, tenant: &TenantId, run: RunId) -> AccountBalance {
+        self.ledger().0.figures(&AccountKey::Run(tenant.clone(), run))
     }
 
     /// What a conversation has spent and reserved; nothing where nobody holds its account.
-    pub fn session(&self, tenant: &TenantId, session: &SessionId) -> Figures {
-        self.ledger().0.figures(&Key::Session(tenant.clone(), session.clone()))
+    pub fn session(&self, tenant: &TenantId, session: &SessionId) -> AccountBalance {
+        self.ledger().0.figures(&AccountKey::Session(tenant.clone(), session.clone()))
     }
 
     /// What happened since the start.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> BudgetStats {
         self.ledger().0.stats()
     }
 
     /// Attempts that were refused since the start, by the budget that refused them.
-    pub fn refused_by(&self) -> [(Scope, u64); 4] {
+    pub fn refused_by(&self) -> [(BudgetScope, u64); 4] {
         self.ledger().0.refused_by()
     }
 
     /// What the run, the conversation, the tenant and the tenant's day have spent that have spent most,
     /// in nano-USD.
-    pub fn most_spent(&self) -> [(Scope, u64); 4] {
+    pub fn most_spent(&self) -> [(BudgetScope, u64); 4] {
         self.ledger().0.most_spent()
     }
 
     /// The limit of a scope in nano-USD, where there is one.
-    pub fn limit(&self, scope: Scope) -> Option<u64> {
+    pub fn limit(&self, scope: BudgetScope) -> Option<u64> {
         self.ledger().0.limit(scope)
     }
 
@@ -170,7 +170,7 @@ impl std::fmt::Debug for Budget {
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,
-    keys: Vec<Key>,
+    keys: Vec<AccountKey>,
     amount: u64,
     /// What it costs if it is dropped now.
     due: u64,
@@ -212,7 +212,7 @@ impl Drop for Reservation {
 #[derive(Debug)]
 pub struct Hold {
     budget: Budget,
-    key: Key,
+    key: AccountKey,
 }
 
 impl Drop for Hold {

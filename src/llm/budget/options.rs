@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{Review, Wrong};
+use crate::setting::{SettingProblem, SettingsReview};
 
 /// The most US dollars that may be spent on models. What is absent is not limited.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -20,8 +20,8 @@ pub struct Options {
 
 impl Options {
     /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         for (key, usd) in [
             ("budget.run_usd", self.run_usd),
             ("budget.session_usd", self.session_usd),
@@ -30,6 +30,6 @@ impl Options {
         ] {
             review.range(key, usd.unwrap_or_default(), 0.0..=1_000_000_000.0);
         }
-        review.end()
+        review.into_problems()
     }
 }

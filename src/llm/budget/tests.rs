@@ -33,9 +33,9 @@ fn what_fits_exactly_passes_and_one_nano_dollar_more_does_not() {
     assert!(budget.reserve(&caller("other", "s", 1), NANO).is_ok(), "another tenant has its own");
     first.settle(NANO - 1);
     budget.reserve(&who, 1).unwrap().settle(1);
-    assert_eq!(budget.tenant(&who.tenant), Figures { spent: NANO, reserved: 0 });
+    assert_eq!(budget.tenant(&who.tenant), AccountBalance { spent: NANO, reserved: 0 });
     assert!(budget.reserve(&who, 0).is_ok(), "what is free is never refused");
-    assert_eq!(budget.stats(), Stats { refused: 1, ..Stats::default() });
+    assert_eq!(budget.stats(), BudgetStats { refused: 1, ..BudgetStats::default() });
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn a_call_that_is_dropped_costs_nothing_before_it_is_sent_and_its_reservation_af
     let budget = budget(&Options::default());
     let who = caller("acme", "s", 1);
     drop(budget.reserve(&who, 7).unwrap());
-    assert_eq!(budget.tenant(&who.tenant), Figures::default());
+    assert_eq!(budget.tenant(&who.tenant), AccountBalance::default());
     let mut sent = budget.reserve(&who, 7).unwrap();
     sent.sent();
     drop(sent);
-    assert_eq!(budget.tenant(&who.tenant), Figures { spent: 7, reserved: 0 });
+    assert_eq!(budget.tenant(&who.tenant), AccountBalance { spent: 7, reserved: 0 });
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn more_than_reserved_is_charged_and_counted_as_an_overrun() {
     let who = caller("acme", "s", 1);
     budget.reserve(&who, 5).unwrap().settle(12);
     assert_eq!(budget.tenant(&who.tenant).spent, 12);
-    assert_eq!(budget.stats(), Stats { overruns: 1, overrun_nano_usd: 7, refused: 0 });
+    assert_eq!(budget.stats(), BudgetStats { overruns: 1, overrun_nano_usd: 7, refused: 0 });
 }
 
 #[test]
@@ -85,9 +85,9 @@ fn a_day_begins_anew_at_local_midnight_and_what_is_under_way_stays_reserved() {
     let open = budget.reserve(&who, NANO / 2).unwrap();
     assert!(budget.reserve(&who, 1).is_err());
     hours.store(1, Ordering::Relaxed);
-    assert_eq!(budget.day(&who.tenant), Figures { spent: 0, reserved: NANO / 2 });
+    assert_eq!(budget.day(&who.tenant), AccountBalance { spent: 0, reserved: NANO / 2 });
     open.settle(NANO / 4);
-    assert_eq!(budget.day(&who.tenant), Figures { spent: NANO / 4, reserved: 0 });
+    assert_eq!(budget.day(&who.tenant), AccountBalance { spent: NANO / 4, reserved: 0 });
     assert_eq!(budget.tenant(&who.tenant).spent, NANO / 2 + NANO / 4);
 }
 
@@ -99,9 +99,9 @@ fn accounts_of_runs_and_sessions_live_as_long_as_they_are_held_or_under_way() {
     let hold = budget.hold_run(&who.tenant, run, 3);
     let open = budget.reserve(&who, 5).unwrap();
     drop(hold);
-    assert_eq!(budget.run(&who.tenant, run), Figures { spent: 3, reserved: 5 });
+    assert_eq!(budget.run(&who.tenant, run), AccountBalance { spent: 3, reserved: 5 });
     open.settle(1);
-    assert_eq!(budget.run(&who.tenant, run), Figures::default());
+    assert_eq!(budget.run(&who.tenant, run), AccountBalance::default());
     assert_eq!(budget.ledger().0.accounts(), 2, "the tenant's two");
 }
 
@@ -122,7 +122,7 @@ fn a_thousand_threads_at_the_edge_do_not_overshoot_by_one_call() {
         }
     });
     assert_eq!(passed.load(Ordering::Relaxed), 100);
-    assert_eq!(budget.day(&caller("acme", "s", 0).tenant), Figures { spent: NANO, reserved: 0 });
+    assert_eq!(budget.day(&caller("acme", "s", 0).tenant), AccountBalance { spent: NANO, reserved: 0 });
 }
 
 proptest! {
@@ -170,7 +170,7 @@ proptest! {
             spent += actual;
             reservation.settle(actual);
         }
-        prop_assert_eq!(budget.tenant(&tenant), Figures { spent, reserved: 0 });
-        prop_assert_eq!(budget.day(&tenant), Figures { spent, reserved: 0 });
+        prop_assert_eq!(budget.tenant(&tenant), AccountBalance { spent, reserved: 0 });
+        prop_assert_eq!(budget.day(&tenant), AccountBalance { spent, reserved: 0 });
     }
 }

@@ -1,21 +1,21 @@
 //! What a reader found of a reply.
 
-use super::{Cache, Kept, Key};
+use super::{Cache, CacheKey, CachedReply};
 
 /// Waits for the verdict of a reply's reader. Dropped without one, nothing is kept.
 #[derive(Default)]
-pub struct Confirm(Option<Box<Pending>>);
+pub struct Confirm(Option<Box<UnconfirmedReply>>);
 
-struct Pending {
+struct UnconfirmedReply {
     cache: Cache,
-    key: Key,
+    key: CacheKey,
     /// What is to be kept.
-    kept: Option<Kept>,
+    kept: Option<CachedReply>,
 }
 
 impl Confirm {
-    pub(super) fn of(cache: Cache, key: Key, kept: Option<Kept>) -> Self {
-        Self(Some(Box::new(Pending { cache, key, kept })))
+    pub(super) fn of(cache: Cache, key: CacheKey, kept: Option<CachedReply>) -> Self {
+        Self(Some(Box::new(UnconfirmedReply { cache, key, kept })))
     }
 
     /// The reply could be used: equal questions may get it.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::{Completion, Error, Key, is_the_models};
+use super::{CacheKey, Completion, Error, is_the_models};
 
 type Landed = Result<Completion, Error>;
-type Open = Arc<Mutex<HashMap<Key, watch::Receiver<Option<Landed>>>>>;
+type Open = Arc<Mutex<HashMap<CacheKey, watch::Receiver<Option<Landed>>>>>;
 
 /// As many as questions are under way.
 #[derive(Default)]
@@ -17,31 +17,31 @@ pub(super) struct Flights {
 }
 
 /// Where a question stands.
-pub(super) enum Place {
+pub(super) enum FlightRole {
     /// It asks.
     First(Flight),
     /// It waits.
-    Behind(Waiting),
+    Behind(FlightFollower),
 }
 
 /// Ends when it lands or is dropped.
 pub(super) struct Flight {
     open: Open,
-    key: Key,
+    key: CacheKey,
     tell: watch::Sender<Option<Landed>>,
 }
 
-pub(super) struct Waiting(watch::Receiver<Option<Landed>>);
+pub(super) struct FlightFollower(watch::Receiver<Option<Landed>>);
 
 impl Flights {
-    pub(super) fn place(&self, key: Key) -> Place {
+    pub(super) fn place(&self, key: CacheKey) -> FlightRole {
         let mut open = lock(&self.open);
         if let Some(flight) = open.get(&key) {
-            return Place::Behind(Waiting(flight.clone()));
+            return FlightRole::Behind(FlightFollower(flight.clone()));
         }
         let (tell, told) = watch::channel(None);
         open.insert(key, told);
-        Place::First(Flight { open: self.open.clone(), key, tell })
+        FlightRole::First(Flight { open: self.open.clone(), key, tell })
     }
 }
 
@@ -62,7 +62,7 @@ impl Drop for Flight {
     }
 }
 
-impl Waiting {
+impl FlightFollower {
     /// How the flight ended; `None` if it ended without a word.
     pub(super) async fn landed(mut self) -> Option<Landed> {
         let landed = self.0.wait_for(Option::is_some).await.ok()?;

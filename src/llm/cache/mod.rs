@@ -17,9 +17,9 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::ticks::Ticks;
-use super::{CallControl, Caller, Completion, Error, Kind, Purpose, Request};
+use super::{CallControl, Caller, Completion, Error, ErrorKind, Purpose, Request};
 use crate::run::{Attempt, Reply, TenantId, Usage};
-use flight::{Flights, Place};
+use flight::{FlightRole, Flights};
 
 pub use confirm::Confirm;
 pub use options::{Mode, Options};
@@ -29,9 +29,9 @@ const OVERHEAD: usize = 256;
 
 /// What makes two questions equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key([u8; 32]);
+pub(crate) struct CacheKey([u8; 32]);
 
-impl Key {
+impl CacheKey {
     /// The key of a request of `tenant` to the model that `model` identifies.
     pub(crate) fn new(tenant: &TenantId, model: &str, request: &Request) -> Self {
         let mut hash = Hashing(Sha256::new());
@@ -57,7 +57,7 @@ impl std::io::Write for Hashing {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedReply {
     reply: Reply,
     /// What it cost to get.
     cost: Usage,
@@ -68,19 +68,19 @@ struct Kept {
 /// The cache; clones share it.
 #[derive(Clone)]
 pub struct Cache {
-    inner: Arc<Inner>,
+    inner: Arc<CacheState>,
 }
 
-struct Inner {
-    replies: moka::future::Cache<Key, Arc<Kept>>,
+struct CacheState {
+    replies: moka::future::Cache<CacheKey, Arc<CachedReply>>,
     flights: Flights,
     options: Options,
     clock: Ticks,
-    counts: Counts,
+    counts: CacheCounters,
 }
 
 #[derive(Default)]
-struct Counts {
+struct CacheCounters {
     hits: AtomicU64,
     shared: AtomicU64,
     misses: AtomicU64,
@@ -91,7 +91,7 @@ struct Counts {
 
 /// What happened since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct CacheStats {
     /// Questions answered with a kept reply.
     pub hits: u64,
     /// Questions answered with the reply to an equal one that was under way.
@@ -115,7 +115,7 @@ pub(crate) struct Saved {
 }
 
 /// A reply, from the cache or not.
-pub(crate) struct Found {
+pub(crate) struct CacheLookup {
     pub(crate) completion: Completion,
     pub(crate) cached: bool,
     /// What was saved, where it was there already.
@@ -128,15 +128,15 @@ impl Cache {
     pub fn new(options: &Options) -> Self {
         let replies = moka::future::Cache::builder()
             .max_capacity(options.max_bytes)
-            .weigher(|_, kept: &Arc<Kept>| weight(&kept.reply))
+            .weigher(|_, kept: &Arc<CachedReply>| weight(&kept.reply))
             .time_to_live(Duration::from_secs(options.ttl_s))
             .build();
-        let inner = Inner {
+        let inner = CacheState {
             replies,
             flights: Flights::default(),
             options: options.clone(),
             clock: Ticks::new(),
-            counts: Counts::default(),
+            counts: CacheCounters::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -150,9 +150,9 @@ impl Cache {
     }
 
     /// What happened since the start.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> CacheStats {
         let counts = &self.inner.counts;
-        Stats {
+        CacheStats {
             hits: counts.hits.load(Relaxed),
             shared: counts.shared.load(Relaxed),
             misses: counts.misses.load(Relaxed),
@@ -172,12 +172,12 @@ impl Cache {
     /// replies have at most `max_output` tokens unless they are cut.
     pub(crate) async fn through(
         &self,
-        key: Key,
+        key: CacheKey,
         mode: Mode,
         max_output: u64,
         ctl: &CallControl,
         ask: impl Future<Output = Result<Completion, Error>>,
-    ) -> Result<Found, Error> {
+    ) -> Result<CacheLookup, Error> {
         if !mode.reads() {
             return ask.await.map(|completion| self.fresh(key, mode, max_output, completion));
         }
@@ -188,13 +188,13 @@ impl Cache {
                 return Ok(self.free(key, kept.reply.clone(), kept.cost, Attempt::CACHED));
             }
             match self.inner.flights.place(key) {
-                Place::First(flight) => {
+                FlightRole::First(flight) => {
                     self.inner.counts.misses.fetch_add(1, Relaxed);
                     let result = ask.await;
                     flight.land(&result);
                     return result.map(|completion| self.fresh(key, mode, max_output, completion));
                 }
-                Place::Behind(flight) => {
+                FlightRole::Behind(flight) => {
                     let landed =
                         ctl.within(flight.landed()).await.map_err(|kind| Error::new("cache", kind))?;
                     match landed {
@@ -211,7 +211,7 @@ impl Cache {
         }
     }
 
-    async fn get(&self, key: &Key) -> Option<Arc<Kept>> {
+    async fn get(&self, key: &CacheKey) -> Option<Arc<CachedReply>> {
         let kept = self.inner.replies.get(key).await?;
         let age = self.inner.clock.elapsed().saturating_sub(kept.at);
         if age < Duration::from_secs(self.inner.options.ttl_s) {
@@ -222,19 +222,19 @@ impl Cache {
     }
 
     /// A reply that costs its caller nothing.
-    fn free(&self, key: Key, reply: Reply, cost: Usage, how: &'static str) -> Found {
+    fn free(&self, key: CacheKey, reply: Reply, cost: Usage, how: &'static str) -> CacheLookup {
         self.inner.counts.saved.fetch_add(cost.cost_nano_usd, Relaxed);
         let completion = Completion { reply, usage: Usage::default(), first_token: None };
         let saved = Some(Saved { how, nano_usd: cost.cost_nano_usd });
-        Found { completion, cached: true, saved, confirm: Confirm::of(self.clone(), key, None) }
+        CacheLookup { completion, cached: true, saved, confirm: Confirm::of(self.clone(), key, None) }
     }
 
-    fn fresh(&self, key: Key, mode: Mode, max_output: u64, completion: Completion) -> Found {
+    fn fresh(&self, key: CacheKey, mode: Mode, max_output: u64, completion: Completion) -> CacheLookup {
         let confirm = match mode {
             Mode::Off => Confirm::default(),
             mode => {
                 let keep = mode.writes() && is_whole(&completion, max_output);
-                let kept = || Kept {
+                let kept = || CachedReply {
                     reply: completion.reply.clone(),
                     cost: completion.usage,
                     at: self.inner.clock.elapsed(),
@@ -242,15 +242,15 @@ impl Cache {
                 Confirm::of(self.clone(), key, keep.then(kept))
             }
         };
-        Found { completion, cached: false, saved: None, confirm }
+        CacheLookup { completion, cached: false, saved: None, confirm }
     }
 
-    async fn keep(&self, key: Key, kept: Kept) {
+    async fn keep(&self, key: CacheKey, kept: CachedReply) {
         self.inner.counts.stored.fetch_add(1, Relaxed);
         self.inner.replies.insert(key, Arc::new(kept)).await;
     }
 
-    async fn drop_rejected(&self, key: &Key) {
+    async fn drop_rejected(&self, key: &CacheKey) {
         self.inner.counts.rejected.fetch_add(1, Relaxed);
         self.inner.replies.invalidate(key).await;
     }
@@ -287,6 +287,10 @@ fn weight(reply: &Reply) -> u32 {
 fn is_the_models(error: &Error) -> bool {
     !matches!(
         error.kind(),
-        Kind::Cancelled | Kind::Timeout { .. } | Kind::Budget(_) | Kind::Limits(_) | Kind::Internal { .. }
+        ErrorKind::Cancelled
+            | ErrorKind::Timeout { .. }
+            | ErrorKind::Budget(_)
+            | ErrorKind::Limits(_)
+            | ErrorKind::Internal { .. }
     )
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::llm::Purpose;
 pub use crate::run::CacheMode as Mode;
-use crate::setting::{Review, Wrong};
+use crate::setting::{SettingProblem, SettingsReview};
 
 /// How much is kept, for how long, and for what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,10 +37,10 @@ impl Default for Options {
 
 impl Options {
     /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("cache.max_bytes", self.max_bytes, 0..=1 << 40);
         review.range("cache.ttl_s", self.ttl_s, 1..=30 * 86_400);
-        review.end()
+        review.into_problems()
     }
 }

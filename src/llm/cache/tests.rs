@@ -3,14 +3,14 @@ use std::sync::atomic::AtomicUsize;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::llm::{Choice, Message};
+use crate::llm::{Message, ToolChoice};
 
 fn question(words: &str) -> Request {
     Request {
         purpose: Purpose::Plan,
         messages: vec![Message::User { text: words.into() }],
         tools: vec![],
-        choice: Choice::Auto,
+        choice: ToolChoice::Auto,
         temperature: Some(0.3),
         max_output_tokens: None,
     }
@@ -20,8 +20,8 @@ fn tenant(name: &str) -> TenantId {
     TenantId::new(name).unwrap()
 }
 
-fn key(words: &str) -> Key {
-    Key::new(&tenant("acme"), "m", &question(words))
+fn key(words: &str) -> CacheKey {
+    CacheKey::new(&tenant("acme"), "m", &question(words))
 }
 
 fn completion(text: &str) -> Completion {
@@ -46,7 +46,7 @@ async fn through(
     words: &str,
     mode: Mode,
     reply: Result<Completion, Error>,
-) -> Result<Found, Error> {
+) -> Result<CacheLookup, Error> {
     cache.through(key(words), mode, 100, &ctl(), async { reply }).await
 }
 
@@ -64,7 +64,7 @@ async fn a_confirmed_reply_is_given_again_and_costs_nothing() {
     let found = through(&cache, "q", Mode::On, Ok(completion("two"))).await.unwrap();
     assert_eq!((found.completion.reply.text.as_str(), found.cached), ("one", true));
     assert_eq!(found.completion.usage, Usage::default());
-    let stats = Stats { hits: 1, misses: 1, stored: 1, saved_nano_usd: 7, ..Stats::default() };
+    let stats = CacheStats { hits: 1, misses: 1, stored: 1, saved_nano_usd: 7, ..CacheStats::default() };
     assert_eq!(cache.stats(), stats);
 }
 
@@ -97,7 +97,7 @@ async fn what_was_not_confirmed_or_rejected_or_cut_or_failed_is_not_given_again(
     through(&cache, "d", Mode::On, Ok(full)).await.unwrap().confirm.accepted().await;
     assert!(!asked(&cache, "d", Mode::On, "whole").await.1);
 
-    let failed = Error::new("m", Kind::EmptyStream);
+    let failed = Error::new("m", ErrorKind::EmptyStream);
     assert!(through(&cache, "e", Mode::On, Err(failed)).await.is_err());
     assert!(!asked(&cache, "e", Mode::On, "well").await.1);
 }
@@ -116,17 +116,20 @@ async fn each_mode_does_what_it_says() {
 #[test]
 fn every_part_of_a_question_and_its_tenant_and_model_are_in_the_key() {
     let base = question("q");
-    let mut others =
-        vec![Key::new(&tenant("other"), "m", &base), Key::new(&tenant("acme"), "n", &base), key("r")];
+    let mut others = vec![
+        CacheKey::new(&tenant("other"), "m", &base),
+        CacheKey::new(&tenant("acme"), "n", &base),
+        key("r"),
+    ];
     let mut changed = |change: &dyn Fn(&mut Request)| {
         let mut request = base.clone();
         change(&mut request);
-        others.push(Key::new(&tenant("acme"), "m", &request));
+        others.push(CacheKey::new(&tenant("acme"), "m", &request));
     };
     changed(&|r| r.purpose = Purpose::Answer);
     changed(&|r| r.temperature = None);
     changed(&|r| r.max_output_tokens = Some(3));
-    changed(&|r| r.choice = Choice::None);
+    changed(&|r| r.choice = ToolChoice::None);
     changed(&|r| r.messages.insert(0, Message::System { text: String::new() }));
     changed(&|r| r.messages = vec![Message::System { text: "q".into() }]);
     let tool = |parameters: serde_json::Value| crate::llm::ToolSpec {
@@ -169,7 +172,7 @@ async fn equal_questions_under_way_are_one_flight() {
 #[tokio::test]
 async fn when_the_first_gives_up_another_asks_and_a_models_failure_is_everybodys() {
     let cache = cache();
-    for (kind, expected) in [(Kind::Cancelled, "ok"), (Kind::EmptyStream, "llm.empty_stream")] {
+    for (kind, expected) in [(ErrorKind::Cancelled, "ok"), (ErrorKind::EmptyStream, "llm.empty_stream")] {
         let (go, mut gone) = tokio::sync::watch::channel(false);
         let first_ctl = ctl();
         let first = cache.through(key("q"), Mode::On, 100, &first_ctl, async move {

@@ -19,11 +19,11 @@ const FILLED: Duration = Duration::from_secs(60);
 /// A rate a minute; all of it may be taken at once.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
-    inner: Arc<Inner>,
+    inner: Arc<BucketState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct BucketState {
     most: NonZeroU32,
     clock: Ticks,
     rate: RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Nanos>>,
@@ -52,7 +52,7 @@ impl Bucket {
     pub(super) fn new(most: NonZeroU32, clock: Ticks) -> Self {
         let rate = RateLimiter::direct_with_clock(Quota::per_minute(most), clock.clone());
         let credit = Mutex::new(Credit { amount: 0, given: clock.elapsed() });
-        Self { inner: Arc::new(Inner { most, clock, rate, credit }) }
+        Self { inner: Arc::new(BucketState { most, clock, rate, credit }) }
     }
 
     /// Whether `amount` can ever be taken.

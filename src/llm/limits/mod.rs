@@ -28,7 +28,7 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// Why an attempt was not let through.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct LimitRefusal {
     /// Whose limit: `tenant "acme"`, `model "main"`.
     pub of: String,
     /// The limit's key, such as `limits.tenant.tokens_per_minute`.
@@ -43,9 +43,9 @@ pub struct Refusal {
     pub models: bool,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for LimitRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Refusal { of, key, limit, needs, .. } = self;
+        let LimitRefusal { of, key, limit, needs, .. } = self;
         match self.retry_after {
             Some(after) => {
                 let seconds = after.as_secs_f64().ceil();
@@ -65,7 +65,7 @@ impl std::fmt::Display for Refusal {
 
 /// Attempts that were refused since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct LimitStats {
     /// By a limit of their tenant.
     pub tenant: u64,
     /// By a limit of their model.
@@ -74,15 +74,15 @@ pub struct Stats {
 
 /// The limits; clones share them.
 #[derive(Clone)]
-pub struct Limits {
-    inner: Arc<Inner>,
+pub struct RateLimits {
+    inner: Arc<LimitsState>,
 }
 
-struct Inner {
+struct LimitsState {
     options: Options,
     /// As many as there are tenants, which are configured.
-    tenants: Mutex<HashMap<TenantId, Gate>>,
-    models: HashMap<String, Gate>,
+    tenants: Mutex<HashMap<TenantId, RateGate>>,
+    models: HashMap<String, RateGate>,
     refused_tenant: AtomicU64,
     refused_model: AtomicU64,
     clock: Ticks,
@@ -90,7 +90,7 @@ struct Inner {
 
 /// The limits of one tenant or model.
 #[derive(Clone)]
-struct Gate {
+struct RateGate {
     of: String,
     section: String,
     rates: Rates,
@@ -99,7 +99,7 @@ struct Gate {
     places: Option<Arc<Semaphore>>,
 }
 
-impl Gate {
+impl RateGate {
     fn new(of: String, section: String, rates: &Rates, clock: &Ticks) -> Self {
         // The configuration knows no rate of 0.
         let bucket = |most: Option<u32>| {
@@ -116,15 +116,16 @@ impl Gate {
     }
 
     /// Waits until `deadline` for a place, a request and `tokens`; holds all or nothing.
-    async fn enter(&self, tokens: u64, deadline: Instant, models: bool) -> Result<Entered, Refusal> {
-        let refusal = |field: &str, limit: Option<u32>, needs: u64, retry_after: Option<Duration>| Refusal {
-            of: self.of.clone(),
-            key: format!("{}.{field}", self.section),
-            limit: limit.unwrap_or(0),
-            needs,
-            retry_after,
-            models,
-        };
+    async fn enter(&self, tokens: u64, deadline: Instant, models: bool) -> Result<GatePermit, LimitRefusal> {
+        let refusal =
+            |field: &str, limit: Option<u32>, needs: u64, retry_after: Option<Duration>| LimitRefusal {
+                of: self.of.clone(),
+                key: format!("{}.{field}", self.section),
+                limit: limit.unwrap_or(0),
+                needs,
+                retry_after,
+                models,
+            };
         let tokens_refused =
             |after| refusal("tokens_per_minute", self.rates.tokens_per_minute, tokens, after);
         if let Some(bucket) = &self.tokens {
@@ -146,7 +147,7 @@ impl Gate {
                 .map_err(|after| refusal("requests_per_minute", self.rates.requests_per_minute, 1, after))?;
         }
         // From here on what was taken is given back if the attempt goes no further.
-        let mut entered = Entered { gate: self.clone(), _place: place, tokens: 0, sent: false };
+        let mut entered = GatePermit { gate: self.clone(), _place: place, tokens: 0, sent: false };
         if let Some(bucket) = &self.tokens {
             wait(bucket, tokens, deadline).await.map_err(tokens_refused)?;
             entered.tokens = tokens;
@@ -170,15 +171,15 @@ async fn wait(bucket: &Bucket, amount: u64, deadline: Instant) -> Result<(), Opt
 }
 
 /// What an attempt holds of one gate.
-struct Entered {
-    gate: Gate,
+struct GatePermit {
+    gate: RateGate,
     _place: Option<OwnedSemaphorePermit>,
     tokens: u64,
     /// What was taken is used, as far as is known.
     sent: bool,
 }
 
-impl Drop for Entered {
+impl Drop for GatePermit {
     fn drop(&mut self) {
         if self.sent {
             return;
@@ -194,11 +195,11 @@ impl Drop for Entered {
 
 /// An attempt that was let through. Dropped before [`sent`](Self::sent) it gives everything back, and
 /// after it nothing but its places.
-pub(crate) struct Turn {
-    entered: Vec<Entered>,
+pub(crate) struct AttemptPermit {
+    entered: Vec<GatePermit>,
 }
 
-impl Turn {
+impl AttemptPermit {
     /// The model is asked from here on.
     pub(crate) fn sent(&mut self) {
         for entered in &mut self.entered {
@@ -208,7 +209,7 @@ impl Turn {
 
     /// The attempt used so many tokens.
     pub(crate) fn settle(self, used: u64) {
-        for Entered { gate, tokens, .. } in &self.entered {
+        for GatePermit { gate, tokens, .. } in &self.entered {
             if let Some(bucket) = &gate.tokens {
                 bucket.settle(*tokens, used);
             }
@@ -216,16 +217,17 @@ impl Turn {
     }
 }
 
-impl Limits {
+impl RateLimits {
     /// Limits, with nothing used of them.
     pub fn new(options: &Options) -> Self {
         let clock = Ticks::new();
         let gate = |(name, rates): (&String, &Rates)| {
-            let gate = Gate::new(format!("model {name:?}"), format!("limits.models.{name}"), rates, &clock);
+            let gate =
+                RateGate::new(format!("model {name:?}"), format!("limits.models.{name}"), rates, &clock);
             (name.clone(), gate)
         };
         let models = options.models.iter().map(gate).collect();
-        let inner = Inner {
+        let inner = LimitsState {
             options: options.clone(),
             tenants: Mutex::default(),
             models,
@@ -240,7 +242,12 @@ impl Limits {
     ///
     /// # Errors
     /// Which limit stands in the way, and when to come again.
-    pub(crate) async fn enter(&self, tenant: &TenantId, model: &str, tokens: u64) -> Result<Turn, Refusal> {
+    pub(crate) async fn enter(
+        &self,
+        tenant: &TenantId,
+        model: &str,
+        tokens: u64,
+    ) -> Result<AttemptPermit, LimitRefusal> {
         let deadline = Instant::now() + Duration::from_millis(self.inner.options.max_wait_ms);
         // The tenant first: one that waits for itself keeps nothing of the model's from others.
         let entered = async {
@@ -251,11 +258,11 @@ impl Limits {
             if let Some(gate) = self.inner.models.get(model) {
                 entered.push(gate.enter(tokens, deadline, true).await?);
             }
-            Ok(Turn { entered })
+            Ok(AttemptPermit { entered })
         };
-        let result: Result<Turn, Refusal> = entered.await;
+        let result: Result<AttemptPermit, LimitRefusal> = entered.await;
         if let Err(refusal) = &result {
-            let Inner { refused_tenant, refused_model, .. } = &*self.inner;
+            let LimitsState { refused_tenant, refused_model, .. } = &*self.inner;
             let count = if refusal.models { refused_model } else { refused_tenant };
             count.fetch_add(1, Relaxed);
         }
@@ -264,17 +271,17 @@ impl Limits {
 
     /// Attempts that were refused since the start.
     pub fn refused(&self) -> u64 {
-        let Stats { tenant, model } = self.stats();
+        let LimitStats { tenant, model } = self.stats();
         tenant + model
     }
 
     /// The same, by whose limit it was.
-    pub fn stats(&self) -> Stats {
-        let Inner { refused_tenant, refused_model, .. } = &*self.inner;
-        Stats { tenant: refused_tenant.load(Relaxed), model: refused_model.load(Relaxed) }
+    pub fn stats(&self) -> LimitStats {
+        let LimitsState { refused_tenant, refused_model, .. } = &*self.inner;
+        LimitStats { tenant: refused_tenant.load(Relaxed), model: refused_model.load(Relaxed) }
     }
 
-    fn tenant(&self, tenant: &TenantId) -> Option<Gate> {
+    fn tenant(&self, tenant: &TenantId) -> Option<RateGate> {
         let rates = &self.inner.options.tenant;
         if *rates == Rates::default() {
             return None;
@@ -282,7 +289,7 @@ impl Limits {
         // A map that is only inserted into is consistent at any time.
         let mut tenants = self.inner.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
-            Gate::new(
+            RateGate::new(
                 format!("tenant {:?}", tenant.as_str()),
                 "limits.tenant".to_owned(),
                 rates,
@@ -293,14 +300,14 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for RateLimits {
     /// None.
     fn default() -> Self {
         Self::new(&Options::default())
     }
 }
 
-impl std::fmt::Debug for Limits {
+impl std::fmt::Debug for RateLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Limits").field("options", &self.inner.options).finish_non_exhaustive()
     }

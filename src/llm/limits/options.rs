@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::nearest;
-use crate::setting::{DAY_MS, Review, Wrong};
+use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 
 /// The most that a limit can say; a semaphore holds no more places on any machine.
 const MOST_AT_ONCE: u32 = 500_000_000;
@@ -42,8 +42,8 @@ pub struct Rates {
 
 impl Options {
     /// Everything that is wrong with these values; `models` are the names of those that there are.
-    pub fn problems<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<Wrong> {
-        let mut review = Review::default();
+    pub fn problems<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("limits.max_wait_ms", self.max_wait_ms, 0..=DAY_MS);
         let of_models = self.models.iter().map(|(name, rates)| (format!("limits.models.{name}"), rates));
         for (section, rates) in of_models.chain([("limits.tenant".to_owned(), &self.tenant)]) {
@@ -64,6 +64,6 @@ impl Options {
             };
             review.add(key.as_str(), format!("`{key}` limits a model that is not configured"), remedy);
         }
-        review.end()
+        review.into_problems()
     }
 }

@@ -4,15 +4,15 @@ fn tenant(name: &str) -> TenantId {
     TenantId::new(name).unwrap()
 }
 
-fn limits(max_wait_ms: u64, tenant: Rates, model: Rates) -> Limits {
-    Limits::new(&Options { max_wait_ms, tenant, models: [("m".to_owned(), model)].into() })
+fn limits(max_wait_ms: u64, tenant: Rates, model: Rates) -> RateLimits {
+    RateLimits::new(&Options { max_wait_ms, tenant, models: [("m".to_owned(), model)].into() })
 }
 
 fn rates(requests: Option<u32>, tokens: Option<u32>, concurrent: Option<u32>) -> Rates {
     Rates { requests_per_minute: requests, tokens_per_minute: tokens, concurrent }
 }
 
-async fn pass(limits: &Limits, who: &str, tokens: u64) -> Result<(), Refusal> {
+async fn pass(limits: &RateLimits, who: &str, tokens: u64) -> Result<(), LimitRefusal> {
     let mut turn = limits.enter(&tenant(who), "m", tokens).await?;
     turn.sent();
     turn.settle(tokens);

@@ -1,18 +1,18 @@
-//! Answers: from the steps that ran, from the conversation, or what can be done instead.
+//! Composes answers from the completed steps, from the conversation, or from the list of capabilities.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::background;
-use super::changed::Changed;
-use super::prompt::{Conversation, Executed, Lang, Prompt};
+use super::change_phrase::Changed;
+use super::prompt::{Conversation, Executed, Lang, PromptText};
 use super::recap;
 use super::render;
+use super::small_talk::{self, Talk};
 use super::speech::{self, Act};
-use super::talk::{self, Talk};
 use super::text;
 
-/// A scene as the answer may name it.
+/// A scene as listed in an answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Capability {
@@ -20,8 +20,8 @@ struct Capability {
     description: String,
 }
 
-/// The answer to a request.
-pub(super) fn answer(prompt: &Prompt) -> String {
+/// Answers a request.
+pub(super) fn answer(prompt: &PromptText) -> String {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
     if prompt.get("mode").trim() == "answer" || !executed.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn answer(prompt: &Prompt) -> String {
     }
     let conversation: Conversation = prompt.json("conversation");
     let request = prompt.request();
-    let kind = talk::of(&request);
+    let kind = small_talk::of(&request);
     if kind == Talk::Other
         && let Some(task) = background::task(&request, &background::instructions(prompt))
     {
@@ -74,7 +74,7 @@ pub(super) fn answer(prompt: &Prompt) -> String {
     }
 }
 
-/// What is said of a task on a text.
+/// The refusal of a task on a text.
 fn not_here(lang: Lang) -> String {
     lang.pick([
         "Questo è un compito su un testo, che qui non posso svolgere: non ho eseguito nulla di ciò che contiene.",
@@ -86,7 +86,7 @@ fn not_here(lang: Lang) -> String {
     .to_owned()
 }
 
-/// What is said of what somebody does not want done.
+/// Confirms that actions which the user declined were not executed.
 fn declined(request: &str, lang: Lang) -> Option<String> {
     let left = speech::declined(request);
     let lead = lang.pick([
@@ -99,8 +99,8 @@ fn declined(request: &str, lang: Lang) -> Option<String> {
     (!left.is_empty()).then(|| format!("{lead}: «{}».", left.join("; ")))
 }
 
-/// What can be done, by the scenes' own descriptions.
-fn capabilities(prompt: &Prompt, lang: Lang) -> String {
+/// Lists the capabilities by the scenes' descriptions.
+fn capabilities(prompt: &PromptText, lang: Lang) -> String {
     let list: Vec<Capability> = prompt.lines("capabilities");
     let lines: Vec<String> = list
         .iter()
@@ -141,9 +141,8 @@ fn words(value: Option<&Value>) -> String {
     }
 }
 
-/// What the steps found and did, in their order; what could not be done, with its reason; questions
-/// last.
-pub(super) fn from_steps(executed: &[Executed], prompt: &Prompt, lang: Lang) -> String {
+/// Reports the steps' results in order, failures with their reasons, and open questions last.
+pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut questions: Vec<String> = Vec::new();
     for step in executed {
@@ -229,22 +228,22 @@ pub(super) fn from_steps(executed: &[Executed], prompt: &Prompt, lang: Lang) -> 
 }
 
 fn from_calls(step: &Executed, lang: Lang) -> String {
-    let done: Vec<render::Done> = step
+    let done: Vec<render::CompletedCall> = step
         .calls
         .iter()
-        .map(|c| render::Done {
+        .map(|c| render::CompletedCall {
             name: c.tool.clone(),
             outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() },
             result: Some(c.result.clone()),
-            ..render::Done::default()
+            ..render::CompletedCall::default()
         })
         .collect();
     if done.is_empty() { String::new() } else { render::tell(&done, lang) }
 }
 
-/// Sentences of the request of which nothing is in any step's purpose and that nobody took out of the plan:
-/// what no scene was found for.
-fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
+/// Clauses of the request for which no scene was found: no step's purpose contains any of their words, and
+/// the user did not remove them from the plan.
+fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     let plan: Value = prompt.json("plan");
     if let Some(told) = plan["unserved"].as_array() {
         let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
@@ -262,7 +261,7 @@ fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
         }
     }
     let clauses = super::clauses::split(&prompt.request(), &Nothing);
-    // One clause alone was planned in some other words.
+    // A single clause may have been planned in other words.
     if clauses.len() < 2 {
         return None;
     }
@@ -272,7 +271,7 @@ fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
     let changed = Changed::of(prompt);
     let rest: Vec<String> = clauses
         .into_iter()
-        .filter(|c| !talk::is_chat(&c.text))
+        .filter(|c| !small_talk::is_chat(&c.text))
         .filter(|c| !matches!(c.act, Act::Negated | Act::Report) && !speech::is_preamble(&c.text))
         .zip(1..)
         .filter(|(c, _)| {

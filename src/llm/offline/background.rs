@@ -1,28 +1,27 @@
-//! Tasks on a text: what chat programs have a model do in the background (a title, tags, the next question),
-//! and what people have done with words (translated, corrected, summarised). The text is their object and
-//! asks for nothing.
+//! Detects tasks on a text: background tasks of chat programs (a title, tags, follow-up questions) and tasks
+//! of users (translate, correct, summarise). The text is the object of the task, not a request.
 
 use super::mood::unfilled;
 use super::pattern::{any, find};
-use super::prompt::{Conversation, Prompt};
+use super::prompt::{Conversation, PromptText};
 use super::text::{self, Token};
 
 /// A task on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Task {
-    /// The verb by which a tool would be for just that, where there is one.
+    /// Verb in the name of a tool dedicated to this task, if there is one.
     pub verb: Option<&'static str>,
-    /// Whether a program has it done, and nobody reads what is said of it.
+    /// Whether a program requests it, so that no person reads the reply.
     pub program: bool,
 }
 
-/// How what the instructions are told with begins, where they have no section of their own.
+/// Prefix of the instructions where the prompt carries them in the summary instead of a section.
 const TOLD: &str = "The chatbot's instructions: ";
 
-/// Most sentences in which a task is looked for.
+/// Maximum number of sentences searched for a task.
 const MAX_SENTENCES: usize = 16;
 
-/// Tags and headings of prompts that programs write.
+/// Tags and headings of prompts written by programs.
 const MARKS: &[&str] = &[
     "### task",
     "### guidelines",
@@ -39,7 +38,7 @@ const MARKS: &[&str] = &[
     "<text_to_translate>",
 ];
 
-/// Verbs whose object is always a text, each with the name a tool for it would have.
+/// Verbs whose object is always a text, each with the name of a tool dedicated to it.
 const WORDINGS: &[(&str, &str)] = &[
     ("translate/traduci/traducimi/traducete/tradurre/traduca/ubersetze/traduis/traduce", "translate"),
     ("proofread", "proofread"),
@@ -52,24 +51,24 @@ const WORDINGS: &[(&str, &str)] = &[
 const TEXT_VERBS: &str = "assign/determine/identify/assegna/attribuisci/determina/identifica/correct/fix/improve/polish/rewrite/shorten/simplify/summarize/summarise/edit/revise/format/classify/categorize/categorise/tag/label/extract/analyze/analyse/complete/continue/convert/title/spellcheck/\
 correggi/correggere/correggimi/sistema/migliora/riscrivi/riscrivere/accorcia/semplifica/riassumi/riassumere/riassumimi/sintetizza/rivedi/formatta/classifica/categorizza/estrai/analizza/completa/continua/rendi/resume/corrige/korrigiere";
 
-/// Verbs for which a text in this sentence or behind a colon is enough.
+/// Verbs for which a text in the same sentence or after a colon is enough.
 const PLAIN_VERBS: &str = "correct/improve/rewrite/summarize/summarise/shorten/simplify/correggi/migliora/riscrivi/riassumi/sintetizza/accorcia/semplifica";
 
-/// Further verbs that make something of the user's words, or judge them.
+/// Verbs that transform or judge the user's text.
 const WORKS: &str = "return/output/turn/convert/transform/detect/score/rate/grade/evaluate/assess/judge/rank/parse/compress/condense/expand/reformulate/transliterate/clean/normalize/normalise/anonymize/anonymise/redact/mask/moderate/flag/annotate/predict/infer/repeat/echo/encode/decode/reformat/rephrase/paraphrase/proofread/translate/\
 restituisci/restituire/trasforma/trasformare/converti/convertire/rileva/rilevare/individua/individuare/valuta/valutare/giudica/giudicare/estrarre/riformula/riformulare/ripeti/ripulisci/anonimizza/normalizza/etichetta/etichettare/classificare/tradurre/traduci/parafrasa";
 
-/// Verbs of giving something back to a program.
+/// Verbs of returning output to a program.
 const RETURNS: &str = "return/output/generate/produce/restituisci/produci/genera/extract/estrai";
 
-/// The user's words, without a noun for them.
+/// Phrases for the user's text that contain no noun.
 const WHAT_IS_WRITTEN: &[&str] = &[
     "what/whatever/everything/anything/all that? the/a? user/users/they/people write/writes/say/says/type/types/send/sends/enter/enters/input/inputs",
     "cio/quello/quanto/tutto cio/quello/quanto? che? l? utente scrive/dice/invia/manda/digita",
     "cio/quello/quanto/tutto cio/quello/quanto? che? scrive/dice/invia/manda/digita l? utente",
 ];
 
-/// What is looked for in texts, or mended in them: who does that is for nothing else.
+/// Text qualities to detect or fix. A role named after one of them does only that.
 const CRAFTS: &[&str] = &[
     "grammar",
     "spelling",
@@ -143,7 +142,7 @@ const TEXTS: &[&str] = &[
     "query",
 ];
 
-/// Texts that nobody keeps in a system.
+/// Kinds of text that no system stores.
 const WORDS: &[&str] = &[
     "grammar",
     "spelling",
@@ -217,7 +216,7 @@ const MADE: &[&str] = &[
     "didascalia",
 ];
 
-/// What only a program asks for.
+/// Outputs that only programs request.
 const MADE_OF_TEXTS: &[&str] = &[
     "questions",
     "follow-ups",
@@ -259,7 +258,7 @@ const ROLES: &[&str] = &[
     "etichettatore",
 ];
 
-/// The task that a request is, by its own words or those of the chatbot's instructions.
+/// Detects a text task in the request or in the chatbot's instructions.
 pub(super) fn task(request: &str, instructions: &str) -> Option<Task> {
     if !instructions.trim().is_empty() && describes_another(instructions) {
         return Some(Task { verb: None, program: true });
@@ -268,7 +267,7 @@ pub(super) fn task(request: &str, instructions: &str) -> Option<Task> {
     let marked = MARKS.iter().any(|mark| lower.contains(mark));
     let tokens = text::tokens(request);
     let sentences = sentences(&tokens);
-    // A program's prompt has its task anywhere; a person's begins with it.
+    // A program's prompt may state its task anywhere; a user starts with it.
     let most = if marked { MAX_SENTENCES } else { 2 };
     let found = sentences.iter().take(most).find_map(|sentence| of_sentence(sentence));
     let role = || sentences.first().is_some_and(|s| is_role(&words(s)) || given(&words(s)));
@@ -276,8 +275,8 @@ pub(super) fn task(request: &str, instructions: &str) -> Option<Task> {
     found.or_else(|| (marked || role()).then_some(Task { verb: None, program: true }))
 }
 
-/// The chatbot's own instructions, as the prompt tells them.
-pub(super) fn instructions(prompt: &Prompt) -> String {
+/// The chatbot's instructions from the prompt.
+pub(super) fn instructions(prompt: &PromptText) -> String {
     let own = prompt.get("instructions");
     if !own.trim().is_empty() {
         return own;
@@ -287,7 +286,7 @@ pub(super) fn instructions(prompt: &Prompt) -> String {
     told.map(|text| text::shorten(text, 2000).to_owned()).unwrap_or_default()
 }
 
-/// Whether a chatbot's instructions make of it a tool for texts, so that the user's words are its object.
+/// Whether the instructions make the chatbot a text tool, so that the user's words are its object.
 fn describes_another(instructions: &str) -> bool {
     let lower = instructions.to_lowercase();
     if lower.contains("### task") {
@@ -297,7 +296,7 @@ fn describes_another(instructions: &str) -> bool {
     let sentences = sentences(&tokens);
     sentences.iter().take(MAX_SENTENCES).enumerate().any(|(n, sentence)| {
         let all = words(sentence);
-        // "If the user writes in another language, translate your answer": a chatbot's manners.
+        // "If the user writes in another language, translate your answer" describes the chatbot's style.
         let manners = all.iter().take(12).any(|t| {
             t.is(&["if", "when", "se", "quando", "your", "tue", "tua", "answers", "replies", "risposte"])
         });
@@ -325,8 +324,8 @@ fn describes_another(instructions: &str) -> bool {
     })
 }
 
-/// "Return the user's text without mistakes", "you score whatever the user writes": something is made of the
-/// user's words, or they are judged, and nobody does what they say.
+/// Whether the user's words are transformed or judged instead of obeyed: "Return the user's text without
+/// mistakes", "you score whatever the user writes".
 fn works_on_words(all: &[&Token], sentence: &[Token]) -> bool {
     let begins = |n: usize| {
         let Some(before) = n.checked_sub(1).and_then(|b| all.get(b)) else { return true };
@@ -347,13 +346,13 @@ fn works_on_words(all: &[&Token], sentence: &[Token]) -> bool {
     })
 }
 
-/// "Given a message, …".
+/// Whether a sentence begins like "Given a message, …".
 fn gives_text(all: &[&Token]) -> bool {
     any(all, 0, &["given a/an/the/this/each/any", "for each/every", "dato/data un/una/il/la", "per ogni"])
         .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXTS)))
 }
 
-/// Whether a noun is who does what a verb for texts says: "classifier", "extractor".
+/// Whether a noun is the agent of a text verb: "classifier", "extractor".
 fn is_agent(noun: &Token) -> bool {
     let norm = noun.norm.as_str();
     let Some(stem) = norm.strip_suffix("er").or_else(|| norm.strip_suffix("or")) else { return false };
@@ -365,7 +364,7 @@ fn is_agent(noun: &Token) -> bool {
     stem.len() >= 3 && verbs().any(is)
 }
 
-/// "Reply only with the title", "do not answer the question".
+/// Whether a sentence restricts the output: "Reply only with the title", "do not answer the question".
 fn restricts(all: &[&Token]) -> bool {
     let only = find(
         all,
@@ -412,7 +411,7 @@ fn restricts(all: &[&Token]) -> bool {
     made || silent
 }
 
-/// "You are a translator".
+/// Whether a sentence assigns the role of a text tool: "You are a translator".
 fn is_role(all: &[&Token]) -> bool {
     let Some((_, at)) = find(
         all,
@@ -464,7 +463,7 @@ fn is_role(all: &[&Token]) -> bool {
     })
 }
 
-/// "Given the following conversation, …".
+/// Whether a sentence begins like "Given the following conversation, …".
 fn given(all: &[&Token]) -> bool {
     let opened = any(
         all,
@@ -485,7 +484,7 @@ fn given(all: &[&Token]) -> bool {
     })
 }
 
-/// The sentences and lines of a text, as tokens.
+/// Splits tokens into sentences and lines.
 fn sentences(tokens: &[Token]) -> Vec<&[Token]> {
     let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | "\n");
     let parts = tokens.split(ends);
@@ -496,7 +495,7 @@ fn words(sentence: &[Token]) -> Vec<&Token> {
     sentence.iter().filter(|t| t.word).collect()
 }
 
-/// The task that a sentence gives.
+/// The task that a sentence sets.
 fn of_sentence(sentence: &[Token]) -> Option<Task> {
     let all = words(sentence);
     let all = unfilled(&all);
@@ -531,7 +530,8 @@ fn is_wording(own: &[&Token]) -> Option<&'static str> {
     WORDINGS.iter().find(|(verbs, _)| any(own, 0, &[verbs]).is_some()).map(|w| w.1)
 }
 
-/// "Correct the grammar of …", "summarise this conversation".
+/// Whether the words set a task on an existing text: "Correct the grammar of …", "summarise this
+/// conversation".
 fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
     let check = any(
         own,
@@ -560,7 +560,8 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
     at_once || named && (these || quoted) || near.iter().any(|t| t.is(WORDS))
 }
 
-/// "Generate a concise title for …", "name 1-3 broad tags …", "suggest 3-5 questions".
+/// Whether the words ask for a short text about another: "Generate a concise title for …", "name 1-3 broad
+/// tags …", "suggest 3-5 questions".
 fn makes(own: &[&Token], sentence: &[Token]) -> bool {
     if any(own, 0, &[MAKES]).is_none() {
         return false;

@@ -1,39 +1,39 @@
-//! What may be a name in a text: quotations, runs of capitals, codes, and strange words behind a
-//! preposition or a word that announces them.
+//! Finds name candidates: quotations, runs of capitalised words, codes, and unknown words after a
+//! preposition or a cue word.
 
 use std::rc::Rc;
 
 use super::lexicon;
-use super::schema::Field;
-use super::source::Source;
+use super::schema::ArgumentField;
+use super::source::SourceText;
 use super::text::{Features, Token};
 
-/// A passage that may be a name.
+/// A span that may be a name.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// Its first token.
+    /// Index of its first token.
     pub first: usize,
-    /// Its last token.
+    /// Index of its last token.
     pub last: usize,
-    /// Its words, as written.
+    /// Its text, as written.
     pub text: String,
-    /// It stands between quotation marks.
+    /// Whether it is inside quotation marks.
     pub quoted: bool,
-    /// It begins with a capital.
+    /// Whether it begins with a capital.
     pub capital: bool,
-    /// It has a digit.
+    /// Whether it contains a digit.
     pub digits: bool,
-    /// The preposition before it.
+    /// The preposition before it, empty if there is none.
     pub lead: String,
-    /// The telling words before it, nearest first, with their distance in words.
+    /// Cue words before it, nearest first, with their distance in words.
     pub cues: Vec<(Rc<Features>, usize)>,
-    /// "Sono X", "my name is X".
+    /// Whether it follows an introduction: "Sono X", "my name is X".
     pub intro: bool,
-    /// "Chi è X", "who is X".
+    /// Whether a question asks who it is: "Chi è X", "who is X".
     pub asked: bool,
-    /// The word before it announces it: "the song X", "titled X".
+    /// Whether the word before it announces it: "the song X", "titled X".
     pub called: bool,
-    /// It opens a sentence, so its capital says little.
+    /// Whether it opens a sentence, so that its capital is weak evidence.
     pub opens: bool,
 }
 
@@ -60,21 +60,21 @@ const BE: &[&str] = &[
     "e",
     "sia",
 ];
-/// Words for how much of something: no name, whatever stands before them.
+/// Words of amount: never a name, whatever precedes them.
 const AMOUNTS: &str = "\
 half mezza mezzo mezz meta quarter quarto past few several couple dozen paio pair pochi poche alcuni alcune \
 lot lots bit other others another altro altra altri altre both entrambi entrambe more less most least enough \
 whole intero intera one ones uno una anyone everyone everybody someone somebody qualcuno qualcosa something \
 anything nessuno nobody";
 
-/// Nouns that make an adverb with the preposition before them: "in advance", "at home", "in contanti".
+/// Nouns that form an adverb with the preposition before them: "in advance", "at home", "in contanti".
 const ADVERBIAL: &str = "\
 advance person home work once particular general total cash hurry case fact order town fun now nearby abroad \
 downtown center centre campus sure free anticipo contanti fretta casa lavoro piedi generale particolare \
 totale giornata mattinata serata centro zona point school scuola mind bed pranzo cena colazione breakfast \
 dinner lunch sale stock turno caso ordine";
 
-/// Verbs that stand behind "to" in everyday wishes ("a place to eat"): no name of a place.
+/// Verbs that follow "to" in everyday wishes ("a place to eat"): not place names.
 const VERBS: &str = "\
 be go eat see watch hear listen play drink stay live sleep rent buy visit travel ride drive leave get have \
 find make take do know come meet spend celebrate relax rest enjoy attend try use work study learn read write \
@@ -82,7 +82,7 @@ dance sing swim walk run hike fly sit wait talk speak share save pay move return
 stop finish keep bring pick drop plan explore shop cook tour sightsee unwind hang lend borrow reach arrive \
 depart ask tell show say hold fix repair cut";
 
-/// Prepositions and possessives by which English is known from Italian, where "a" is an article.
+/// Function words that distinguish English from Italian: only in English "a" is an article.
 const ENGLISH: &str = "\
 the to of for with my is are an you can please want need from at find book get me some and";
 const ITALIAN: &str = "\
@@ -92,8 +92,8 @@ const INNER: &[&str] = &[
     "di", "della", "dello", "del", "dei", "degli", "delle", "de", "da", "of", "the", "von", "van", "e", "and",
 ];
 
-/// All passages that may be names, in order.
-pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
+/// Finds all name candidates, in order.
+pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[String]) -> Vec<Candidate> {
     let tokens = &source.tokens;
     let english = is_english(tokens);
     let mut out: Vec<Candidate> = Vec::new();
@@ -131,15 +131,15 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
                 || named
                 || hash(tokens, i)))
             || token.raw.contains('_');
-        // "The Anchor", "La Lanterna": the article is part of the name where it has a capital.
-        // "Los Angeles", "Las Vegas": function words of other languages are, too.
+        // "The Anchor", "La Lanterna": a capitalised article is part of the name. So is a function word of
+        // another language: "Los Angeles", "Las Vegas".
         let article = token.capital()
             && (!token.first || token.is(&["los", "las", "el", "san"]))
             && (token.norm != "i" && lexicon::is_stop(&token.norm))
             && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !source.gone(i + 1));
         let plain_number = super::numbers::word(&token.norm).is_some()
             || (lexicon::is_stop(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
-        // "Marco Villa" is nobody's month.
+        // "Marco Villa" contains no month name.
         let person = token.capital()
             && lexicon::is_first_name(&token.norm)
             && tokens.get(i + 1).is_some_and(|t| t.word && t.capital());
@@ -166,7 +166,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             made.asked = asked;
             made.called = named;
             made.opens = opens && last == i && !named;
-            // "Luigi's" is a place's name; "Mario's" before a noun is Mario.
+            // "At Luigi's" names a place; in "Mario's booking" the name is Mario.
             if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
                 && VENUE.contains(&made.lead.as_str())
             {
@@ -188,11 +188,11 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             let leads = tokens[b].is(PLACE) || tokens[b].is(PERSON) || tokens[b].is(VENUE);
             leads && !(english && tokens[b].is(ARTICLES)) && is_behind(tokens, b, i)
         });
-        // "From savings to main": both ends are named, whatever the words mean elsewhere.
+        // "From savings to main": both ends are names, whatever the words mean elsewhere.
         let end = !plain_number && !calendar && !token.among(AMOUNTS) && is_end(tokens, i);
         if end || (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
             let mut last = i;
-            // "per mario rossi": unknown words that follow belong to the name.
+            // "per mario rossi": the unknown words that follow belong to the name.
             while last < i + 2
                 && tokens.get(last + 1).is_some_and(|t| {
                     t.word
@@ -220,29 +220,29 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
     out
 }
 
-/// Whether a word says how much of something.
+/// Whether a word expresses an amount.
 pub(super) fn is_amount(norm: &str) -> bool {
     AMOUNTS.split_whitespace().any(|w| w == norm)
 }
 
-/// Whether a word is an everyday verb of English.
+/// Whether a word is an everyday English verb.
 pub(super) fn is_verb(norm: &str) -> bool {
     VERBS.split_whitespace().any(|w| w == norm)
 }
 
-/// Whether a text is English rather than Italian, as far as that matters here: "a" and "i" are words of both.
+/// Whether a text is English rather than Italian. It decides the reading of "a" and "i", words of both.
 fn is_english(tokens: &[Token]) -> bool {
     let count = |words: &str| tokens.iter().filter(|t| t.among(words) && t.lower != "è").count();
     count(ENGLISH) > count(ITALIAN)
 }
 
-/// Whether a word is an order with the pronoun of who wants it: "prestami", "trovaci".
+/// Whether a word is an imperative with a suffixed pronoun: "prestami", "trovaci".
 fn orders(norm: &str) -> bool {
     let verb = norm.strip_suffix("mi").or_else(|| norm.strip_suffix("ci"));
     verb.filter(|v| v.len() > 3).is_some_and(|v| lexicon::may_be_action(&super::text::features(v).concepts))
 }
 
-/// Whether a word is an end of "from X to Y".
+/// Whether a word is X or Y in "from X to Y".
 fn is_end(tokens: &[Token], i: usize) -> bool {
     const FROM: &[&str] = &["from", "da", "dal", "dalla", "von"];
     const TO: &[&str] = &["to", "a", "al", "alla", "zu", "nach"];
@@ -253,13 +253,13 @@ fn is_end(tokens: &[Token], i: usize) -> bool {
         || (at(back(1), TO) && back(2).is_some_and(word) && at(back(3), FROM) && !tokens[i].among(VERBS))
 }
 
-/// Whether a word without a capital may be a name behind the preposition at `lead`: no infinitive and no
-/// adverb.
+/// Whether a word without a capital may be a name after the preposition at `lead`: not an infinitive and not
+/// part of an adverb.
 fn is_behind(tokens: &[Token], lead: usize, i: usize) -> bool {
     if tokens[i].among(ADVERBIAL) {
         return false;
     }
-    // "To watch", "to visit my sister": what has an object is a verb.
+    // "To watch", "to visit my sister": a word with an object is a verb.
     let object = tokens.get(i + 1).is_some_and(|t| {
         t.word
             && (t.is(ARTICLES)
@@ -274,8 +274,8 @@ fn hash(tokens: &[Token], i: usize) -> bool {
             || tokens[i - 1].is(&["numero", "number", "n", "no", "nr", "codice", "code", "id"]))
 }
 
-/// The end of the name of a family's house: "Gino e figli", "Smith and sons".
-fn with_sons(source: &Source, last: usize) -> usize {
+/// The last token of a name with its family suffix: "Gino e figli", "Smith and sons".
+fn with_sons(source: &SourceText, last: usize) -> usize {
     let and =
         source.tokens.get(last + 1).is_some_and(|t| t.raw == "&" || t.lower == "e" || t.is(&["and", "und"]));
     let kin = source.is(
@@ -298,8 +298,8 @@ fn with_sons(source: &Source, last: usize) -> usize {
     if and && kin { last + 2 } else { last }
 }
 
-/// The end of a place's name with its country or state: "Paris, France", "Portland, OR".
-fn with_country(source: &Source, last: usize) -> usize {
+/// The last token of a place name with its country or state: "Paris, France", "Portland, OR".
+fn with_country(source: &SourceText, last: usize) -> usize {
     let tokens = &source.tokens;
     let comma = tokens.get(last + 1).is_some_and(|t| t.raw == ",");
     let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.gone(i));
@@ -315,8 +315,8 @@ fn with_country(source: &Source, last: usize) -> usize {
     if is_country(last + 2, end) { end } else { last }
 }
 
-/// The end of a run of capitals: "Il nome della Rosa", "Mario Rossi".
-fn run(source: &Source, first: usize) -> usize {
+/// The last token of a run of capitalised words: "Il nome della Rosa", "Mario Rossi".
+fn run(source: &SourceText, first: usize) -> usize {
     let tokens = &source.tokens;
     let mut last = first;
     let good = |i: usize| {
@@ -349,14 +349,14 @@ fn run(source: &Source, first: usize) -> usize {
     last
 }
 
-fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candidate {
+fn candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> Candidate {
     let tokens = &source.tokens;
     let mut cues = Vec::new();
     let mut lead = String::new();
     let mut steps = 0;
     for i in (0..first).rev() {
         let token = &tokens[i];
-        // The word for the thing may be written with a capital; other names end what speaks of it.
+        // A capitalised cue word may open the sentence; any other name ends the search for cues.
         if !token.word {
             if matches!(token.raw.as_str(), ":" | "#" | "\"" | "«" | "“" | "'" | "‘") {
                 continue;
@@ -365,7 +365,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         }
         steps += 1;
         let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
-        // "… for 7 days for X", "2 seats for X": what is counted speaks of its number alone.
+        // "… for 7 days for X", "2 seats for X": a counted noun is a cue for its number only.
         let leads = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
         let counted =
             !leads && source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
@@ -380,10 +380,9 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         if leads && lead.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
             lead = token.norm.clone();
         } else if token.is(&["il", "la"]) && lead.is_empty() {
-            // An article leads only where nothing else does.
+            // An article is never the preposition.
         }
         if !lexicon::is_stop(&token.norm) && !token.is(BE) {
-            // A verb before it ends what speaks of it.
             cues.push((token.features(), steps));
             if i > 0
                 && let Some(joined) = lexicon::pair(&tokens[i - 1].norm, &token.norm)
@@ -395,7 +394,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
             }
         }
     }
-    // The first word of a run may itself be the word for the thing: "Sala Verdi".
+    // The first word of a run may itself be a cue: "Sala Verdi".
     if last > first && !quoted {
         cues.insert(0, (tokens[first].features(), 0));
     }
@@ -415,7 +414,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
     }
 }
 
-/// Whether the word before says who somebody is: "sono X", "mi chiamo X", "I am X", "my name is X".
+/// Whether the words before introduce a person: "sono X", "mi chiamo X", "I am X", "my name is X".
 fn introduces(tokens: &[Token], i: usize) -> bool {
     let word = |back: usize, words: &[&str]| {
         i.checked_sub(back).and_then(|k| tokens.get(k)).is_some_and(|t| t.is(words))
@@ -429,13 +428,13 @@ fn introduces(tokens: &[Token], i: usize) -> bool {
         || (word(1, &["suis", "bin", "soy"]))
 }
 
-/// Who the user says to be: "sono X", "my name is X".
+/// The name by which the user introduces themselves: "sono X", "my name is X".
 pub(super) fn introduced(text: &str, now: &jiff::Zoned) -> Option<String> {
-    let source = Source::new(text, now);
+    let source = SourceText::new(text, now);
     find(&source, &[], &[]).into_iter().find(|c| c.intro).map(|c| c.text)
 }
 
-/// Whether a word without a capital reads as a login and not as an adjective ("sono stanco").
+/// Whether a word without a capital looks like a login and not like an adjective ("sono stanco").
 fn name_like(tokens: &[Token], i: usize) -> bool {
     let token = &tokens[i];
     let explicit =

@@ -1,59 +1,59 @@
-//! Splits a request into the things it asks for, at words of sequence and addition; at a plain "e",
-//! "and" or comma only where both sides are requests by themselves.
+//! Splits an utterance into clauses at words of sequence and addition. At a plain "e", "and" or comma it
+//! splits only if both sides are requests by themselves.
 
 use super::entities::Entities;
 use super::lexicon;
 use super::mood;
 use super::pattern::is_verb;
 use super::pronouns;
-use super::speech::{self, Act, Run, Speech};
+use super::speech::{self, Act, ActRun, Speech};
 use super::text::{self, Token};
 
-/// Most clauses of one request; what is beyond stays with the last.
+/// Maximum number of clauses in a request; the rest stays in the last one.
 const MAX_CLAUSES: usize = 12;
 
-/// How a clause follows the one before it.
+/// How a clause relates to the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// It is the first, or a new sentence.
+    /// First clause, or a new sentence.
     Next,
-    /// After it.
+    /// To be done after it.
     Then,
-    /// Beside it.
+    /// In addition to it.
     Also,
 }
 
-/// One thing that is asked for, or said.
+/// One request or statement of an utterance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clause {
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// How it follows the one before.
+    /// How it relates to the previous clause.
     pub link: Link,
-    /// What somebody does with it.
+    /// Its speech act.
     pub act: Act,
     /// Which part of a condition it is.
-    pub part: speech::Part,
+    pub part: speech::ConditionPart,
 }
 
-/// What a part of a sentence leads to: an opaque number of the tool, or nothing.
+/// Routes parts of a sentence while it is split. Tools are opaque numbers.
 pub(super) trait Judge {
-    /// The tool that serves these words, and whether that is beyond doubt. `after` is the tool of the
-    /// words before, to which they may point back.
+    /// The tool that serves these words, and whether the match is certain. `after` is the tool of the
+    /// previous words, to which these may refer back.
     fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)>;
-    /// Whether the words have a verb or a question of their own.
+    /// Whether the words contain their own verb or question.
     fn acts(&self, words: &str) -> bool;
-    /// Whether the words name something that the tool speaks of.
+    /// Whether the words name something in the tool's texts.
     fn names(&self, _words: &str, _tool: usize) -> bool {
         false
     }
-    /// Whether words without a verb only say other values for the tool of the words before them.
+    /// Whether words without a verb only give other values for the tool of the previous words.
     fn repeats(&self, _before: &str, _words: &str, _tool: usize) -> bool {
         false
     }
 }
 
-/// Words of sequence (`Then`) and addition (`Also`); longer ones first.
+/// Connectives of sequence (`Then`) and addition (`Also`), longer ones first.
 const CONNECTIVES: &[(&[&str], Link)] = &[
     (&["dopo", "di", "che"], Link::Then),
     (&["una", "volta", "fatto"], Link::Then),
@@ -101,7 +101,7 @@ const CONNECTIVES: &[(&[&str], Link)] = &[
     (&["nonche"], Link::Also),
 ];
 
-/// Taken off the beginning of a clause.
+/// Words removed from the beginning of a clause.
 const OPENERS: &[&[&str]] = &[
     &["prima", "di", "tutto"],
     &["per", "prima", "cosa"],
@@ -138,13 +138,13 @@ const OPENERS: &[&[&str]] = &[
     &["but"],
 ];
 
-/// The clauses of a request, in the order in which they are to be done, each with its speech act.
+/// Splits a request into clauses in execution order, each with its speech act.
 pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
     let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
     let speech = speech::of(&tokens, quoted);
-    let part = Part { text: request, tokens: &tokens, quoted, taken, speech: &speech };
+    let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {
         if run.plain {
@@ -159,26 +159,29 @@ pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     out
 }
 
-/// The clauses of words all of which are orders, whatever else they may be.
+/// Splits words that are all orders, whatever their form.
 pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
     let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
     let speech = Speech::default();
-    let part = Part { text: request, tokens: &tokens, quoted, taken, speech: &speech };
+    let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
-    let all = Run::plain(0, tokens.len().saturating_sub(1));
+    let all = ActRun::plain(0, tokens.len().saturating_sub(1));
     part.plain(&all, judge, &mut out);
     out.retain(|c| c.text.chars().any(char::is_alphanumeric));
     bounded(&mut out);
     out
 }
 
-/// "Book it if it is free": the case goes before what is done in it.
+/// Moves a condition before its consequence: "Book it if it is free".
 fn cases_first(clauses: &mut [Clause]) {
     for n in 1..clauses.len() {
-        let follows = n > 1 && clauses[n - 2].part == speech::Part::Case;
-        if clauses[n - 1].part == speech::Part::Then && clauses[n].part == speech::Part::Case && !follows {
+        let follows = n > 1 && clauses[n - 2].part == speech::ConditionPart::Case;
+        if clauses[n - 1].part == speech::ConditionPart::Then
+            && clauses[n].part == speech::ConditionPart::Case
+            && !follows
+        {
             clauses.swap(n - 1, n);
             clauses[n - 1].link = clauses[n].link;
             clauses[n].link = Link::Then;
@@ -186,7 +189,7 @@ fn cases_first(clauses: &mut [Clause]) {
     }
 }
 
-/// What is beyond the most clauses stays with the last that is plain, or is left out of none.
+/// Merges the clauses beyond the maximum into the last plain clause, so that none is lost.
 fn bounded(clauses: &mut Vec<Clause>) {
     if clauses.len() > MAX_CLAUSES {
         let rest: Vec<String> = clauses.drain(MAX_CLAUSES..).map(|c| c.text).collect();
@@ -196,9 +199,9 @@ fn bounded(clauses: &mut Vec<Clause>) {
     }
 }
 
-/// Segments between sentence ends and connectives: first and last token, how it follows, and whether
-/// it goes before its predecessor.
-fn hard(tokens: &[Token], quoted: &[bool], run: &Run) -> Vec<(usize, usize, Link, bool)> {
+/// Segments between sentence ends and connectives: first and last token, the link to the previous segment,
+/// and whether it goes before that segment.
+fn hard(tokens: &[Token], quoted: &[bool], run: &ActRun) -> Vec<(usize, usize, Link, bool)> {
     let mut out = Vec::new();
     let mut start = run.first;
     let mut link = Link::Next;
@@ -224,7 +227,7 @@ fn hard(tokens: &[Token], quoted: &[bool], run: &Run) -> Vec<(usize, usize, Link
                     out.push((start, i - 1, link, before));
                     link = next;
                 } else if next != Link::Next {
-                    // "…. Poi …": the connective says more than the end of the sentence.
+                    // "…. Poi …": the connective overrides the end of the sentence.
                     link = next;
                 }
                 before = reverse || (blank && before && next == Link::Next);
@@ -281,7 +284,7 @@ fn connective(tokens: &[Token], i: usize) -> Option<(usize, Link)> {
     None
 }
 
-/// Whether the connective stands between clauses and is no part of another expression.
+/// Whether the connective separates clauses and is not part of another expression.
 fn separates(tokens: &[Token], at: usize, words: &[&str]) -> bool {
     let before = at.checked_sub(1).and_then(|k| tokens.get(k));
     let after = tokens.get(at + words.len());
@@ -293,7 +296,7 @@ fn separates(tokens: &[Token], at: usize, words: &[&str]) -> bool {
     }
 }
 
-/// "…, but first …", "ma prima …".
+/// Matches a connective that reverses the order: "…, but first …", "ma prima …".
 fn reversal(tokens: &[Token], i: usize) -> Option<usize> {
     let second = tokens.get(i + 1)?;
     let opens = tokens[i].is(&["ma", "but", "pero", "mais", "aber"]);
@@ -312,7 +315,7 @@ fn reversal(tokens: &[Token], i: usize) -> Option<usize> {
     })
 }
 
-struct Part<'a> {
+struct ClausePart<'a> {
     text: &'a str,
     tokens: &'a [Token],
     quoted: &'a [bool],
@@ -320,9 +323,9 @@ struct Part<'a> {
     speech: &'a Speech,
 }
 
-impl Part<'_> {
-    /// The clauses of plain words, in the order in which they are to be done.
-    fn plain(&self, run: &Run, judge: &dyn Judge, out: &mut Vec<Clause>) {
+impl ClausePart<'_> {
+    /// The clauses of a plain request, in execution order.
+    fn plain(&self, run: &ActRun, judge: &dyn Judge, out: &mut Vec<Clause>) {
         let mut own: Vec<Clause> = Vec::new();
         for (first, last, link, before) in hard(self.tokens, self.quoted, run) {
             let mut inner = self.sequence(first, last, judge);
@@ -330,7 +333,7 @@ impl Part<'_> {
                 head.link = link;
             }
             if before && let Some(mut earlier) = own.pop() {
-                // "…, but first …": this one goes before the one it follows.
+                // "…, but first …": this clause goes before the previous one.
                 if let Some(head) = inner.first_mut() {
                     head.link = earlier.link;
                 }
@@ -342,11 +345,11 @@ impl Part<'_> {
         out.append(&mut own);
     }
 
-    /// The clause of words that are no plain request.
-    fn other(&self, run: &Run) -> Clause {
+    /// The clause of words that are not a plain request.
+    fn other(&self, run: &ActRun) -> Clause {
         let then = self.tokens[run.first..=run.last].iter().find(|t| t.word);
         let then = then.is_some_and(|t| t.is(&["then", "poi", "dopo", "infine", "finally"]));
-        let link = if then || run.part == speech::Part::Then { Link::Then } else { Link::Next };
+        let link = if then || run.part == speech::ConditionPart::Then { Link::Then } else { Link::Next };
         let mut clause = self.clause(run.first, run.last, link);
         if let Some(verb) = &run.verb {
             clause.text = format!("{verb} {}", clause.text);
@@ -354,7 +357,7 @@ impl Part<'_> {
         Clause { act: run.act, part: run.part, ..clause }
     }
 
-    /// The words between two tokens, without those that are not meant.
+    /// The text between two tokens, without the dropped ones.
     fn said(&self, first: usize, last: usize) -> String {
         let dropped = |i: usize| self.speech.dropped.get(i) == Some(&true);
         let mut text = String::new();
@@ -379,21 +382,21 @@ impl Part<'_> {
     fn clause(&self, first: usize, last: usize, link: Link) -> Clause {
         let (first, last) = self.trim(first, last);
         let mut text = self.said(first, last);
-        // The mark of a question is lost with the split; give back a closing quotation mark.
+        // Trimming removes a closing quotation mark; restore it.
         if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”"))
             && self.quoted.get(last) == Some(&true)
         {
             text = self.said(first, last + 1);
         }
-        // Without its mark a question is no longer one.
+        // Restore the question mark, without which the clause is not read as a question.
         if self.tokens.get(last + 1).is_some_and(|t| t.raw == "?") {
             text.push('?');
         }
         let act = self.speech.between(first, last);
-        Clause { text, link, act, part: speech::Part::Whole }
+        Clause { text, link, act, part: speech::ConditionPart::Whole }
     }
 
-    /// Without marks at the ends and words that only open.
+    /// Trims marks at both ends and opening words.
     fn trim(&self, mut first: usize, mut last: usize) -> (usize, usize) {
         while first < last
             && !self.tokens[last].word
@@ -436,7 +439,7 @@ impl Part<'_> {
         (first, last)
     }
 
-    /// The clauses of one segment, in the order in which they are to be done.
+    /// The clauses of one segment, in execution order.
     fn sequence(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
         let word = |i: usize, words: &[&str]| self.tokens.get(i).is_some_and(|t| t.is(words));
         let (start, _) = self.trim(first, last);
@@ -507,7 +510,7 @@ impl Part<'_> {
         self.clause(first, last, Link::Next).text
     }
 
-    /// Whether a part begins with a preposition and so belongs to what stands before it ("a nome X").
+    /// Whether a part begins with a preposition and so belongs to the previous part ("a nome X").
     fn leans(&self, first: usize) -> bool {
         let words = [
             "a", "ad", "al", "con", "per", "di", "da", "in", "su", "nel", "nella", "at", "with", "for",
@@ -516,8 +519,7 @@ impl Part<'_> {
         self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
     }
 
-    /// Whether a part has a verb and a day or a time, and nothing that it would be done to: "…, pick up
-    /// tomorrow at 2pm".
+    /// Whether a part has a verb and a day or time but no object: "…, pick up tomorrow at 2pm".
     fn only_when(&self, first: usize, last: usize) -> bool {
         let content = |i: &usize| {
             let token = &self.tokens[*i];
@@ -531,14 +533,14 @@ impl Part<'_> {
         timed && rest.len() == 1 && verb
     }
 
-    /// Whether a part orders something of its own.
+    /// Whether a part contains its own order.
     fn asks_more(&self, first: usize, last: usize) -> bool {
         let part = &self.tokens[first..=last];
         let words: Vec<&Token> = part.iter().filter(|t| t.word).collect();
         mood::orders_more(&words) && !pronouns::hands_back(part) && !self.only_when(first, last)
     }
 
-    /// Whether a part asks a question of its own, and is no clause about what stands before it.
+    /// Whether a part asks its own question and is not a relative clause of the previous part.
     fn asks_else(&self, first: usize, last: usize) -> bool {
         let words: Vec<&Token> = self.tokens[first..=last].iter().filter(|t| t.word).collect();
         let comma = first > 0 && self.tokens[first - 1].raw == ",";
@@ -550,7 +552,7 @@ impl Part<'_> {
         content && !relative && mood::asks_what(&words)
     }
 
-    /// Whether what follows may be part of an account: "… because …", "segnala che …".
+    /// Whether the text that follows may belong to an explanation or message: "… because …", "segnala che …".
     fn accounts(&self, first: usize, last: usize) -> bool {
         let account = ["because", "perche", "that", "saying", "poiche", "since", "so", "about"];
         let wish = ["like", "want", "need", "love", "wish", "prefer", "you", "wanted", "have"];
@@ -558,7 +560,7 @@ impl Part<'_> {
         (first..=last).any(|i| {
             let token = &self.tokens[i];
             let before = |words: &[&str]| i > first && self.tokens[i - 1].is(words);
-            // "Send 60 euros to Ivo" names who; "report that …", "remind me to …" tell what.
+            // "Send 60 euros to Ivo" names a recipient; "report that …", "remind me to …" open a message.
             let verb = self.tokens.get(i + 1).is_some_and(|t| is_verb(t) && !t.capital() && !t.digit());
             token.raw == ":"
                 || token.is(&account)
@@ -567,8 +569,8 @@ impl Part<'_> {
         })
     }
 
-    /// Whether a part only hands on what was said before it to its verb ("…, potresti prenotarlo?"), so
-    /// that the values stand in what was said and the two are one request.
+    /// Whether an order only refers back to the preceding statement ("…, potresti prenotarlo?"), so that the
+    /// statement contains the values and both are one request.
     fn continues(
         &self,
         said: (usize, usize),
@@ -583,7 +585,7 @@ impl Part<'_> {
         match (left, right) {
             (None, _) => true,
             (Some(l), Some(r)) if l.0 == r.0 => true,
-            // What was said leads nowhere for sure; both together lead where the order does.
+            // The statement alone has no certain tool, and both together have the tool of the order.
             (Some((_, false)), Some(r)) => {
                 judge.tool(&self.words(said.0, order.1), None).is_some_and(|whole| whole.0 == r.0)
             }
@@ -591,14 +593,14 @@ impl Part<'_> {
         }
     }
 
-    /// Splits at "e", "and" and commas where both sides lead somewhere by themselves.
+    /// Splits at "e", "and" and commas where both sides are requests by themselves.
     fn soft(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
         let mut pieces: Vec<(usize, usize)> = Vec::new();
         let mut start = first;
         let mut account = false;
         for i in first..=last.min(self.tokens.len().saturating_sub(1)) {
             let token = &self.tokens[i];
-            // What follows a colon is one account, whatever it joins.
+            // The text after a colon is one message; conjunctions in it do not split.
             account |= token.raw == ":";
             let joins = token.raw == ","
                 || token.lower == "e"
@@ -635,7 +637,7 @@ impl Part<'_> {
                 (Some(_), Some((_, sure))) => sure && judge.acts(&words),
                 // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
                 (None, Some((_, sure))) => sure && judge.acts(&words),
-                // "… and order a pizza": asked for, though it leads nowhere.
+                // "… and order a pizza": a request even if no tool serves it.
                 (Some((l, _)), None) => {
                     let more = self.asks_more(a, b) || self.asks_else(a, b);
                     more && !self.accounts(current.0, current.1) && !judge.names(&words, l)

@@ -1,6 +1,6 @@
-//! Names of countries and of states, which stand behind the name of a place: "Paris, France".
+//! Names of countries and states, which follow place names: "Paris, France".
 
-/// Countries, in English and Italian, without accents; several words are joined by `_`.
+/// Countries and states in English and Italian, without accents. Words of a name are joined by `_`.
 const COUNTRIES: &str = "\
 afghanistan albania algeria andorra angola argentina armenia australia austria azerbaijan bahamas bahrain bangladesh belarus belgium belgio \
 bolivia bosnia botswana brazil brasile bulgaria cambodia cambogia cameroon camerun canada chad chile cile china cina colombia congo \
@@ -20,18 +20,18 @@ louisiana maine maryland massachusetts michigan minnesota mississippi missouri m
 north_carolina north_dakota ohio oklahoma oregon pennsylvania rhode_island south_carolina south_dakota tennessee texas utah vermont \
 virginia west_virginia wisconsin wyoming ontario quebec";
 
-/// States of the USA and provinces of Canada, by their letters.
+/// Two-letter codes of US states and Canadian provinces.
 const STATES: &str = "\
 al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi mn ms mo mt ne nv nh nj nm ny nc nd oh ok or pa ri sc sd tn tx ut vt va \
 wa wv wi wy dc on qc bc";
 
-/// Whether a name, in lower case without accents, is that of a country or a state.
+/// Whether a name in lower case without accents is a country or a state.
 pub(super) fn is_country(name: &str) -> bool {
     let name = name.replace(' ', "_");
     COUNTRIES.split_whitespace().any(|country| country == name)
 }
 
-/// Whether two letters stand for a state.
+/// Whether two lower-case letters are the code of a state or province.
 pub(super) fn is_state(letters: &str) -> bool {
     STATES.split_whitespace().any(|state| state == letters)
 }

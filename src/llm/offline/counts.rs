@@ -1,17 +1,17 @@
-//! Numbers: each to the argument whose words stand beside it.
+//! Assigns each number to the argument whose cue words are next to it.
 
 use jiff::{SpanRound, Unit};
 use serde_json::{Value, json};
 
-use super::dates::Role;
+use super::dates::RangeRole;
 use super::lexicon;
 use super::numbers::Number;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 use super::text::Token;
 
-/// Words of an argument that counts people.
+/// Cue words of arguments that count people.
 const PEOPLE: &[&str] = &[
     "people",
     "persons",
@@ -32,17 +32,17 @@ const PEOPLE: &[&str] = &[
     "viaggiatori",
 ];
 
-/// Words of an argument that is an amount of money.
+/// Cue words of arguments for amounts of money.
 const MONEY: &[&str] =
     &["amount", "importo", "euro", "price", "prezzo", "cost", "budget", "eur", "cifra", "somma", "money"];
 
-/// Words of an argument that counts things of any kind.
+/// Cue words of arguments that count things of any kind.
 const QUANTITY: &[&str] = &[
     "quantity", "quantita", "count", "pieces", "pezzi", "copies", "copie", "units", "number", "numero",
     "many", "quanti",
 ];
 
-/// How well a number suits an argument, which of them, and its value in the argument's unit.
+/// A possible assignment of a number to an argument, with its score and the value in the argument's unit.
 struct Pair {
     score: f64,
     field: usize,
@@ -50,9 +50,10 @@ struct Pair {
     value: f64,
 }
 
-/// Fills arguments that are numbers.
-pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
-    let wanted: Vec<&Field> = fields.iter().filter(|f| matches!(f.kind, Kind::Number(_))).collect();
+/// Fills numeric arguments.
+pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
+    let wanted: Vec<&ArgumentField> =
+        fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))).collect();
     if wanted.is_empty() {
         return;
     }
@@ -84,8 +85,8 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
     of_calendar(&wanted, source, out);
 }
 
-/// "Two adults and two children" are four heads where a tool counts them all together.
-fn heads(wanted: &[&Field], found: &mut Vec<Number>, source: &Source) {
+/// Adds up "two adults and two children" for a tool that counts all people together.
+fn heads(wanted: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
     let apart = ["adults", "adult", "adulti", "grown", "children", "child", "bambini", "kids"];
     if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.says(PEOPLE)) {
         return;
@@ -103,7 +104,7 @@ fn heads(wanted: &[&Field], found: &mut Vec<Number>, source: &Source) {
     found[at].last = second.last;
 }
 
-/// Whether a word counts heads.
+/// Whether a word is a noun for counted people.
 fn is_person(token: &Token) -> bool {
     token.is(&["friends", "amici", "amiche", "others"])
         || ["people", "child", "adult"]
@@ -111,9 +112,9 @@ fn is_person(token: &Token) -> bool {
             .any(|w| super::text::features(w).similarity(&token.features()) > 0.8)
 }
 
-/// Whether a number is one: "the one with …", "which one", "one of them" point at a thing, and "half past
-/// one" is a time.
-fn counts(source: &Source, number: &Number, alone: bool) -> bool {
+/// Whether a number is a quantity. In "the one with …", "which one" and "one of them" it is a pronoun, and
+/// "half past one" is a time.
+fn counts(source: &SourceText, number: &Number, alone: bool) -> bool {
     if (number.first..=number.last).any(|i| source.used[i] || source.found.quoted[i]) {
         return false;
     }
@@ -133,13 +134,13 @@ fn counts(source: &Source, number: &Number, alone: bool) -> bool {
     !pronoun || (alone && next.is_none()) || (counted && !points)
 }
 
-/// Every number with every argument that it may be, the best first.
-fn pairs(wanted: &[&Field], found: &[Number], source: &Source, alone: bool) -> Vec<Pair> {
+/// Every possible assignment of a number to an argument, best score first.
+fn pairs(wanted: &[&ArgumentField], found: &[Number], source: &SourceText, alone: bool) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for (f, field) in wanted.iter().enumerate() {
         for (n, number) in found.iter().enumerate() {
             let (score, value) = suits(field, number, source, alone);
-            if matches!(field.kind, Kind::Number(true)) && value.fract() != 0.0 {
+            if matches!(field.kind, ArgumentKind::Number(true)) && value.fract() != 0.0 {
                 continue;
             }
             let outside = field.min.is_some_and(|m| value < m) || field.max.is_some_and(|m| value > m);
@@ -155,8 +156,8 @@ fn pairs(wanted: &[&Field], found: &[Number], source: &Source, alone: bool) -> V
     pairs
 }
 
-/// Whether the noun before a number says that it tells which one: "loans 1 and 2", not "for 4 and 2".
-fn is_numbered(field: &Field, number: &Number, source: &Source) -> bool {
+/// Whether the noun before a number makes it an identifier: "loans 1 and 2", not "for 4 and 2".
+fn is_numbered(field: &ArgumentField, number: &Number, source: &SourceText) -> bool {
     let before = number.first.checked_sub(1).and_then(|i| source.tokens.get(i)).filter(|t| t.word);
     !field.named(QUANTITY)
         && before.is_some_and(|t| {
@@ -165,8 +166,8 @@ fn is_numbered(field: &Field, number: &Number, source: &Source) -> bool {
         })
 }
 
-/// The numbers that only "and" or a comma joins to the one at `at`: "loans 1, 2 and 5".
-fn listed(at: usize, found: &[Number], source: &Source) -> Vec<usize> {
+/// Indexes of the numbers joined to the one at `at` only by "and" or a comma: "loans 1, 2 and 5".
+fn listed(at: usize, found: &[Number], source: &SourceText) -> Vec<usize> {
     let mut last = found[at].last;
     let mut all = Vec::new();
     for (n, next) in found.iter().enumerate().skip(at + 1) {
@@ -185,8 +186,8 @@ fn listed(at: usize, found: &[Number], source: &Source) -> Vec<usize> {
     all
 }
 
-/// "Al primo turno", "the second shift".
-fn ordinals(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
+/// Fills arguments from ordinals: "Al primo turno", "the second shift".
+fn ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     const RANKS: [&[&str]; 4] = [
         &["primo", "prima", "first"],
         &["secondo", "seconda", "second"],
@@ -212,16 +213,16 @@ fn ordinals(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
     }
 }
 
-/// Nights and days between two days that were said.
-fn between_days(fields: &[Field], wanted: &[&Field], source: &Source, out: &mut Filled) {
-    let first = source.found.days.iter().find(|d| d.role == Role::From);
-    let last = source.found.days.iter().find(|d| d.role == Role::To);
+/// Fills numbers of nights or days from a stated range of dates.
+fn between_days(fields: &[ArgumentField], wanted: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
+    let first = source.found.days.iter().find(|d| d.role == RangeRole::From);
+    let last = source.found.days.iter().find(|d| d.role == RangeRole::To);
     let (Some(first), Some(last)) = (first, last) else { return };
     let span = last.date.since(first.date).ok();
     let span = span.and_then(|s| s.round(SpanRound::new().largest(Unit::Day).days_are_24_hours()).ok());
     let days = span.map_or(0, |s| s.get_days());
-    // A beginning that has its end as an argument needs no count beside it.
-    let ended = fields.iter().any(|f| f.kind == Kind::Date && f.role == Role::To);
+    // A tool with an argument for the end date needs no count.
+    let ended = fields.iter().any(|f| f.kind == ArgumentKind::Date && f.role == RangeRole::To);
     for field in wanted.iter().filter(|f| f.required || !ended) {
         if out.values.contains_key(&field.name) {
             continue;
@@ -234,8 +235,8 @@ fn between_days(fields: &[Field], wanted: &[&Field], source: &Source, out: &mut 
     }
 }
 
-/// "In September" where a month's number is asked for, "on the 1st of each month" where a day's is.
-fn of_calendar(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
+/// Fills required numbers of a month ("in September") or of a day ("on the 1st of each month").
+fn of_calendar(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     for field in wanted.iter().filter(|f| f.required) {
         if out.values.contains_key(&field.name) {
             continue;
@@ -256,8 +257,8 @@ fn of_calendar(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
     }
 }
 
-/// "The 1st of each month", "il giorno 1 di ogni mese": the day that comes again every month.
-fn monthly(source: &Source, i: usize) -> Option<i64> {
+/// The day of a monthly recurrence: "The 1st of each month", "il giorno 1 di ogni mese".
+fn monthly(source: &SourceText, i: usize) -> Option<i64> {
     let norm = source.tokens[i].norm.as_str();
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let day: i64 = digits.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -284,8 +285,8 @@ fn unit_minutes(norm: &str) -> Option<f64> {
     })
 }
 
-/// How well a number suits an argument, and its value in the argument's unit.
-fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, f64) {
+/// Scores a number for an argument and converts it to the argument's unit.
+fn suits(field: &ArgumentField, number: &Number, source: &SourceText, alone: bool) -> (f64, f64) {
     let Number { first, last, value } = *number;
     let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
     let mut score = beside(field, number, source);
@@ -303,7 +304,7 @@ fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, 
     let money = field.says(MONEY);
     let coin = |i: usize| word(i).is_some_and(is_coin);
     if coin(last + 1) || (first > 0 && coin(first - 1)) {
-        // What has a currency counts money and nothing else.
+        // A number with a currency is an amount of money and nothing else.
         let other =
             people || field.identifies() || field.cues.iter().any(|f| unit_minutes(&f.norm).is_some());
         let score = if money {
@@ -336,18 +337,18 @@ pub(super) fn is_coin(token: &Token) -> bool {
     ])
 }
 
-fn is_content(source: &Source, i: usize) -> bool {
+fn is_content(source: &SourceText, i: usize) -> bool {
     let token = source.tokens.get(i).filter(|t| t.word);
     token.is_some_and(|t| !lexicon::is_stop(&t.norm) && !source.found.taken[i])
 }
 
-/// How much the words beside a number speak of an argument: the noun it counts, behind an adjective at most,
+/// Similarity of an argument to the words next to a number: the noun it counts, at most after an adjective,
 /// or the words before it.
-fn beside(field: &Field, number: &Number, source: &Source) -> f64 {
+fn beside(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
     let speaks = |i: usize| {
         let token = &source.tokens[i];
         let own = field.speaks_of(&token.features());
-        // "Bedrooms" speaks of beds.
+        // "Bedrooms" matches "bed".
         let longer = |c: &str| c.len() >= 3 && token.norm.len() > c.len() + 2 && token.norm.starts_with(c);
         own.max(if field.cues.iter().any(|c| longer(&c.en)) { 0.75 } else { 0.0 })
     };
@@ -378,21 +379,27 @@ fn beside(field: &Field, number: &Number, source: &Source) -> f64 {
     score
 }
 
-/// A number with a unit of time behind it.
-fn in_unit(field: &Field, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
+/// Scores and converts a number followed by a unit of time.
+fn in_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
     let own = field.cues.iter().chain(&field.hints).find_map(|f| unit_minutes(&f.norm));
     let lasts = field.says(&["duration", "durata", "length", "long"]);
     match own {
         Some(own) if own == unit => (score.max(0.9), value),
         Some(own) => (if lasts || own < unit { score.max(0.8) } else { score * 0.3 }, value * unit / own),
         None if lasts => (score.max(0.7), value),
-        // Days and hours count nothing else than days and hours.
+        // A number of days or hours fills no other argument.
         None => (if spoken > 0.5 { score } else { 0.0 }, value),
     }
 }
 
-/// Whether a number that no word beside it claims may be the value of a required argument.
-fn may_be_bare(field: &Field, number: &Number, source: &Source, lone: bool, counting: bool) -> bool {
+/// Whether a number without a matching cue may be the value of a required argument.
+fn may_be_bare(
+    field: &ArgumentField,
+    number: &Number,
+    source: &SourceText,
+    lone: bool,
+    counting: bool,
+) -> bool {
     let before = number.first.checked_sub(1).and_then(|i| source.tokens.get(i));
     let placed = before.is_some_and(|t| {
         t.is(&[
@@ -401,10 +408,10 @@ fn may_be_bare(field: &Field, number: &Number, source: &Source, lone: bool, coun
         ])
     });
     if lone {
-        // "At 5", "on the 3" say when.
+        // "At 5", "on the 3" express a time or a day.
         return !placed || field.identifies();
     }
-    // What counts a thing of another kind says nothing of an identifier or of money.
+    // A number that counts another kind of thing is neither an identifier nor an amount of money.
     let quantity = field.named(QUANTITY) && !field.named(&["id", "code", "codice"]);
     !field.identifies() && !counting && quantity && !placed
 }

@@ -1,4 +1,4 @@
-//! Dates as people say them, resolved against today: single days, ranges, weekdays, relative days.
+//! Parses date expressions and resolves them against today: single days, ranges, weekdays, relative days.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use jiff::civil::{Date, Weekday};
 
 use super::text::Token;
 
-/// Which end of a range something is.
+/// The role of a date or time in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Neither was said.
+pub(super) enum RangeRole {
+    /// Not an end of a range.
     Single,
     /// The beginning.
     From,
@@ -19,22 +19,22 @@ pub(super) enum Role {
     To,
 }
 
-/// A date with its place in the text.
+/// A date with its token span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Day {
-    /// Index of its first token, the preposition of a range included.
+    /// Index of its first token, including the preposition of a range.
     pub first: usize,
     /// Index of its last token.
     pub last: usize,
     /// The day.
     pub date: Date,
-    /// Which end it is.
-    pub role: Role,
+    /// Its role in a range.
+    pub role: RangeRole,
 }
 
-/// A date as written, before what was left out is added.
+/// A date as written, before missing parts are resolved.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Said {
+pub(super) enum WrittenDate {
     Exactly(Date),
     Parts {
         day: i8,
@@ -71,7 +71,7 @@ const WEEKDAYS: &[(&[&str], Weekday)] = &[
     (&["domenica", "sunday", "sonntag", "dimanche", "domingo"], Weekday::Sunday),
 ];
 
-/// Days of a range at most whose ends count down: "from 28 to 3 July".
+/// Maximum length in days of a range whose day numbers decrease: "from 28 to 3 July".
 const MAX_TURNED: i64 = 14;
 
 const FROM: &[&str] = &[
@@ -103,7 +103,7 @@ const FILLER: &[&str] = &[
     "including",
 ];
 
-/// The month a word names, from 1.
+/// The number of the month that a word names, from 1.
 pub(super) fn month(norm: &str) -> Option<i8> {
     static NUMBERS: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
         let named = |(names, number): (&'static &[&str], i8)| names.iter().map(move |name| (*name, number));
@@ -120,30 +120,30 @@ pub(super) fn weekday(norm: &str) -> Option<Weekday> {
     DAYS.get(norm).copied()
 }
 
-/// Whether the word belongs to the calendar by itself: a month or a weekday.
+/// Whether the word is a month or a weekday.
 pub(super) fn is_calendar(norm: &str) -> bool {
     month(norm).is_some() || weekday(norm).is_some()
 }
 
-/// Two dates that belong together, and the token behind them.
+/// A parsed range of dates, with the index of the token after it.
 pub(super) enum Span {
     /// A beginning and an end.
     Days(Vec<Day>, usize),
-    /// They contradict one another: "from 17 to 15 June".
+    /// The dates contradict each other: "from 17 to 15 June".
     Contrary(usize),
 }
 
-/// Reads dates from tokens.
-pub(super) struct Reader<'a> {
-    /// The text.
+/// Parses dates from tokens. Methods take a token index and return the index after the match.
+pub(super) struct DateReader<'a> {
+    /// The tokens of the text.
     pub tokens: &'a [Token],
-    /// The frozen local day.
+    /// The local day on which the request was made.
     pub today: Date,
-    /// By token: whether it is something else.
+    /// By token: whether it is already part of another entity.
     pub taken: &'a [bool],
 }
 
-impl Reader<'_> {
+impl DateReader<'_> {
     pub fn at(&self, i: usize) -> Option<&Token> {
         if self.taken.get(i).copied().unwrap_or(false) { None } else { self.tokens.get(i) }
     }
@@ -152,7 +152,7 @@ impl Reader<'_> {
         self.at(i).is_some_and(|t| t.is(words))
     }
 
-    /// Two dates with a beginning and an end.
+    /// Parses two dates as a range.
     pub fn range(&self, i: usize) -> Option<Span> {
         if let Some(found) = self.dashed(i) {
             return Some(found);
@@ -161,7 +161,7 @@ impl Reader<'_> {
         let between = self.is(i, BETWEEN);
         let mut at = if opens { self.skip(i + 1) } else { i };
         let (a, next) = self.date_at(at, opens)?;
-        if let Said::Between(..) = a {
+        if let WrittenDate::Between(..) = a {
             return None;
         }
         at = next;
@@ -176,21 +176,21 @@ impl Reader<'_> {
         }
         at = self.skip(at + if up_to { 2 } else { 1 });
         let (b, next) = self.date_at(at, true)?;
-        let bare = |s: &Said| matches!(s, Said::Parts { month: None, .. });
-        // "10 to 12" alone is no range of dates.
+        let bare = |s: &WrittenDate| matches!(s, WrittenDate::Parts { month: None, .. });
+        // "10 to 12" alone is not a range of dates.
         if bare(&a) && bare(&b) && !opens {
             return None;
         }
         let Some((from, to)) = self.resolve_range(a, b)? else { return Some(Span::Contrary(next)) };
         let middle = at.saturating_sub(1).max(i);
         let days = vec![
-            Day { first: i, last: middle.saturating_sub(1).max(i), date: from, role: Role::From },
-            Day { first: middle, last: next - 1, date: to, role: Role::To },
+            Day { first: i, last: middle.saturating_sub(1).max(i), date: from, role: RangeRole::From },
+            Day { first: middle, last: next - 1, date: to, role: RangeRole::To },
         ];
         Some(Span::Days(days, next))
     }
 
-    /// `15-17 June`, `June 15-17`, `15/06-17/06`.
+    /// Parses a dashed range: `15-17 June`, `June 15-17`, `15/06-17/06`.
     fn dashed(&self, i: usize) -> Option<Span> {
         let start = if self.is(i, FROM) { i + 1 } else { i };
         let month_first = self.at(start).and_then(|t| month(&t.norm));
@@ -211,58 +211,58 @@ impl Reader<'_> {
             }
         };
         let (year, next) = self.year(next);
-        let said = |day| Said::Parts { day, month: Some(month), year };
+        let said = |day| WrittenDate::Parts { day, month: Some(month), year };
         let Some((from, to)) = self.resolve_range(said(a), said(b))? else {
             return Some(Span::Contrary(next));
         };
         let day = |date, role| Day { first: i, last: next - 1, date, role };
-        Some(Span::Days(vec![day(from, Role::From), day(to, Role::To)], next))
+        Some(Span::Days(vec![day(from, RangeRole::From), day(to, RangeRole::To)], next))
     }
 
-    /// One date, perhaps with a word that makes it a beginning or an end.
+    /// Parses one date, optionally with a word that makes it a beginning or an end.
     pub fn single(&self, i: usize) -> Option<(Vec<Day>, usize)> {
         let opens = self.is(i, FROM) && !self.is(i, &["del", "du", "von"]);
         let ends = self.is(i, &["until", "till", "til", "fino", "entro", "by", "bis", "hasta", "through"]);
         let dal = self.is(i, &["dal", "dall", "from", "starting"]);
-        if let Some((Said::Exactly(date), next)) = self.relative(i) {
-            return Some((vec![Day { first: i, last: next - 1, date, role: Role::Single }], next));
+        if let Some((WrittenDate::Exactly(date), next)) = self.relative(i) {
+            return Some((vec![Day { first: i, last: next - 1, date, role: RangeRole::Single }], next));
         }
         let start = if opens || ends { self.skip(i + 1) } else { i };
         let (said, next) = self.date_at(start, (dal || ends) && !self.counts(start))?;
-        if let Said::Between(from, to) = said {
+        if let WrittenDate::Between(from, to) = said {
             let day = |date, role| Day { first: i, last: next - 1, date, role };
-            return Some((vec![day(from, Role::From), day(to, Role::To)], next));
+            return Some((vec![day(from, RangeRole::From), day(to, RangeRole::To)], next));
         }
         let date = self.resolve(self.month_of_next(said, next), self.today, false)?;
         let role = if ends {
-            Role::To
+            RangeRole::To
         } else if opens && !self.is(i, BETWEEN) {
-            Role::From
+            RangeRole::From
         } else {
-            Role::Single
+            RangeRole::Single
         };
         Some((vec![Day { first: i, last: next - 1, date, role }], next))
     }
 
-    /// "il 3 e il 4 agosto": the month that a day without one shares with the day joined to it.
-    fn month_of_next(&self, said: Said, mut at: usize) -> Said {
-        let Said::Parts { day, month: None, year: None } = said else { return said };
+    /// Completes a day without a month by the month of the day joined to it: "il 3 e il 4 agosto".
+    fn month_of_next(&self, said: WrittenDate, mut at: usize) -> WrittenDate {
+        let WrittenDate::Parts { day, month: None, year: None } = said else { return said };
         for _ in 0..4 {
             if !self.at(at).is_some_and(|t| t.raw == "," || t.is(&["e", "ed", "and", "o", "or"])) {
                 break;
             }
             match self.date_at(self.skip(at + 1), true) {
-                Some((Said::Parts { month: Some(month), year, .. }, _)) => {
-                    return Said::Parts { day, month: Some(month), year };
+                Some((WrittenDate::Parts { month: Some(month), year, .. }, _)) => {
+                    return WrittenDate::Parts { day, month: Some(month), year };
                 }
-                Some((Said::Parts { .. }, next)) => at = next,
+                Some((WrittenDate::Parts { .. }, next)) => at = next,
                 _ => break,
             }
         }
         said
     }
 
-    /// Whether the number here counts something ("from 15 people"), which makes it no day.
+    /// Whether the number at `i` counts something ("from 15 people") and so is not a day.
     pub fn counts(&self, i: usize) -> bool {
         self.tokens.get(i + 1).is_some_and(|t| {
             t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none() && !t.is(TO)
@@ -289,8 +289,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A date at `i`; `bare` allows a day's number alone.
-    pub fn date_at(&self, i: usize, bare: bool) -> Option<(Said, usize)> {
+    /// Parses a date at `i`; `bare` also accepts a day number alone.
+    pub fn date_at(&self, i: usize, bare: bool) -> Option<(WrittenDate, usize)> {
         let token = self.at(i)?;
         if let Some(said) = numeric(&token.norm) {
             return Some((said, i + 1));
@@ -311,7 +311,7 @@ impl Reader<'_> {
             let at = if self.is(i + 1, &["the"]) { i + 2 } else { i + 1 };
             let day = self.at(at).and_then(|t| day_number(&t.norm))?;
             let (year, next) = self.year(at + 1);
-            return Some((Said::Parts { day, month: Some(month), year }, next));
+            return Some((WrittenDate::Parts { day, month: Some(month), year }, next));
         }
         let leads = self.is(i, &["il", "the", "giorno", "day", "l", "el", "le", "den"]);
         let at = if leads { self.skip(i + 1) } else { i };
@@ -326,7 +326,7 @@ impl Reader<'_> {
         }
         if let Some(month) = self.at(next).and_then(|t| month(&t.norm)) {
             let (year, next) = self.year(next + 1);
-            return Some((Said::Parts { day, month: Some(month), year }, next));
+            return Some((WrittenDate::Parts { day, month: Some(month), year }, next));
         }
         let ordinal = number.norm.len() > 2 && number.digit();
         let named = self.is(i, &["giorno", "day"]) || (leads && self.is(i + 1, &["giorno", "day"]));
@@ -341,11 +341,11 @@ impl Reader<'_> {
         // "From the first to the 20th".
         let ranged = bare && self.is(at + 1, TO) && self.at(at + 2).is_some_and(Token::digit);
         ((bare || lone) && !followed && (!word || ranged))
-            .then_some((Said::Parts { day, month: None, year: None }, at + 1))
+            .then_some((WrittenDate::Parts { day, month: None, year: None }, at + 1))
     }
 
-    /// A weekday, and the date behind it where one follows ("venerdì 12 giugno").
-    fn weekday_at(&self, i: usize, day: Weekday) -> (Said, usize) {
+    /// Parses a weekday, or the date that follows it ("venerdì 12 giugno").
+    fn weekday_at(&self, i: usize, day: Weekday) -> (WrittenDate, usize) {
         let mut next = i + 1;
         if self.at(next).is_some_and(|t| t.raw == ",") {
             next += 1;
@@ -354,19 +354,20 @@ impl Reader<'_> {
             next += 1;
         }
         if self.at(next).is_some_and(|t| t.digit() || month(&t.norm).is_some())
-            && let Some((said @ (Said::Parts { .. } | Said::Exactly(_)), end)) =
+            && let Some((said @ (WrittenDate::Parts { .. } | WrittenDate::Exactly(_)), end)) =
                 self.date_at(next, !self.counts(next))
         {
             return (said, end);
         }
         let end = if self.is(i + 1, &["prossimo", "prossima", "next"]) { i + 2 } else { i + 1 };
-        (Said::Week(day), end)
+        (WrittenDate::Week(day), end)
     }
 
-    fn relative(&self, i: usize) -> Option<(Said, usize)> {
+    fn relative(&self, i: usize) -> Option<(WrittenDate, usize)> {
         let token = self.at(i)?;
-        let exactly =
-            |days: i64, next: usize| Some((Said::Exactly(self.today.saturating_add(days.days())), next));
+        let exactly = |days: i64, next: usize| {
+            Some((WrittenDate::Exactly(self.today.saturating_add(days.days())), next))
+        };
         match token.norm.as_str() {
             "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy"
             | "hoje" | "aujourd" => return exactly(0, i + 1),
@@ -393,8 +394,8 @@ impl Reader<'_> {
         if (self.is(i, &["next", "prossima"]) && self.is(i + 1, &["week", "settimana"]))
             || (self.is(i, &["settimana"]) && self.is(i + 1, &["prossima"]))
         {
-            let monday = self.resolve(Said::Week(Weekday::Monday), self.today, true)?;
-            return Some((Said::Between(monday, monday.saturating_add(6.days())), i + 2));
+            let monday = self.resolve(WrittenDate::Week(Weekday::Monday), self.today, true)?;
+            return Some((WrittenDate::Between(monday, monday.saturating_add(6.days())), i + 2));
         }
         if self.is(i, &["tra", "fra", "in", "within"]) {
             let count = self.at(i + 1).and_then(|t| {
@@ -413,68 +414,76 @@ impl Reader<'_> {
         None
     }
 
-    fn weekend(&self, next: usize) -> (Said, usize) {
+    fn weekend(&self, next: usize) -> (WrittenDate, usize) {
         let ahead = |i: Option<usize>| i.is_some_and(|i| self.is(i, &["next", "prossimo", "prossima"]));
         let coming = ahead(Some(next)) || (1..=3).any(|back| ahead(next.checked_sub(1 + back)));
         let saturday = match self.today.weekday() {
             Weekday::Sunday if coming => self.today.saturating_add(6.days()),
             Weekday::Saturday if coming => self.today.saturating_add(7.days()),
             Weekday::Sunday => self.today.saturating_sub(1.days()),
-            _ => self.resolve(Said::Week(Weekday::Saturday), self.today, false).unwrap_or(self.today),
+            _ => self.resolve(WrittenDate::Week(Weekday::Saturday), self.today, false).unwrap_or(self.today),
         };
-        (Said::Between(saturday, saturday.saturating_add(1.days())), next)
+        (WrittenDate::Between(saturday, saturday.saturating_add(1.days())), next)
     }
 
-    /// The days of a range; `Some(None)` where they contradict one another.
+    /// Resolves the ends of a range; `Some(None)` if they contradict each other.
     #[expect(
         clippy::option_option,
         reason = "no dates, and dates that contradict one another, are two things"
     )]
-    fn resolve_range(&self, a: Said, b: Said) -> Option<Option<(Date, Date)>> {
+    fn resolve_range(&self, a: WrittenDate, b: WrittenDate) -> Option<Option<(Date, Date)>> {
         let mut turned = false;
         let a = match (a, b) {
             (
-                Said::Parts { day, month: None, year: None },
-                Said::Parts { month: Some(m), year, day: end },
+                WrittenDate::Parts { day, month: None, year: None },
+                WrittenDate::Parts { month: Some(m), year, day: end },
             ) => {
                 // "from 28 to 3 July" begins in the month before.
                 turned = day > end;
                 let before = if m == 1 { 12 } else { m - 1 };
                 let year = if turned && m == 1 { year.map(|y| y - 1) } else { year };
-                Said::Parts { day, month: Some(if turned { before } else { m }), year }
+                WrittenDate::Parts { day, month: Some(if turned { before } else { m }), year }
             }
-            (Said::Parts { day, month, year: None }, Said::Parts { month: Some(_), year, .. }) => {
-                Said::Parts { day, month, year }
-            }
+            (
+                WrittenDate::Parts { day, month, year: None },
+                WrittenDate::Parts { month: Some(_), year, .. },
+            ) => WrittenDate::Parts { day, month, year },
             (a, _) => a,
         };
-        if let (Said::Parts { day, month: None, .. }, Said::Parts { day: end, month: None, .. }) = (a, b) {
+        if let (
+            WrittenDate::Parts { day, month: None, .. },
+            WrittenDate::Parts { day: end, month: None, .. },
+        ) = (a, b)
+        {
             turned = day > end;
         }
         let from = self.resolve(a, self.today, false)?;
-        let to = self.resolve(b, from, matches!(b, Said::Week(_)))?;
+        let to = self.resolve(b, from, matches!(b, WrittenDate::Week(_)))?;
         let long = turned && from.saturating_add(MAX_TURNED.days()) < to;
-        // Without a year the end is looked for behind the beginning, however far.
-        let wrapped = matches!(b, Said::Parts { month: Some(_), year: None, .. })
+        // Without a year the end resolves to the next such day, which may be almost a year later.
+        let wrapped = matches!(b, WrittenDate::Parts { month: Some(_), year: None, .. })
             && (to.month(), to.day()) < (from.month(), from.day())
             && super::dayexpr::far(from, to);
         Some((to >= from && !long && !wrapped).then_some((from, to)))
     }
 
-    /// The first such date from `since` on (after it, for a weekday of today and where `after`).
-    pub fn resolve(&self, said: Said, since: Date, after: bool) -> Option<Date> {
+    /// Resolves to the first such date from `since` on. A weekday that falls on `since` resolves to the next
+    /// week if `after` is set or `since` is today.
+    pub fn resolve(&self, said: WrittenDate, since: Date, after: bool) -> Option<Date> {
         match said {
-            Said::Exactly(date) => Some(date),
-            Said::Between(date, _) => Some(date),
-            Said::Parts { day, month: Some(month), year: Some(year) } => Date::new(year, month, day).ok(),
-            Said::Parts { day, month: Some(month), year: None } => (0..8)
+            WrittenDate::Exactly(date) => Some(date),
+            WrittenDate::Between(date, _) => Some(date),
+            WrittenDate::Parts { day, month: Some(month), year: Some(year) } => {
+                Date::new(year, month, day).ok()
+            }
+            WrittenDate::Parts { day, month: Some(month), year: None } => (0..8)
                 .filter_map(|ahead| Date::new(since.year() + ahead, month, day).ok())
                 .find(|date| *date >= since),
-            Said::Parts { day, month: None, .. } => (0..14)
+            WrittenDate::Parts { day, month: None, .. } => (0..14)
                 .filter_map(|ahead: i32| since.first_of_month().checked_add(ahead.months()).ok())
                 .filter_map(|month| Date::new(month.year(), month.month(), day).ok())
                 .find(|date| *date >= since),
-            Said::Week(day) => {
+            WrittenDate::Week(day) => {
                 let ahead = i64::from(
                     (day.to_monday_zero_offset() - since.weekday().to_monday_zero_offset()).rem_euclid(7),
                 );
@@ -485,7 +494,7 @@ impl Reader<'_> {
     }
 }
 
-/// `15`, `15th`, `1°`: a day of a month.
+/// Parses a day of a month: `15`, `15th`, `1°`.
 pub(super) fn day_number(norm: &str) -> Option<i8> {
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let tail = &norm[digits.len()..];
@@ -495,8 +504,8 @@ pub(super) fn day_number(norm: &str) -> Option<i8> {
     digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
 
-/// `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
-fn numeric(norm: &str) -> Option<Said> {
+/// Parses a numeric date: `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
+fn numeric(norm: &str) -> Option<WrittenDate> {
     let parts: Vec<&str> = norm.split(['-', '/', '.']).collect();
     if !parts.iter().all(|p| !p.is_empty() && p.len() <= 4 && p.chars().all(|c| c.is_ascii_digit())) {
         return None;
@@ -506,14 +515,16 @@ fn numeric(norm: &str) -> Option<Said> {
     let fit = |day: i8, month: i8, year: Option<i16>| {
         let (day, month) = if month > 12 && (1..=12).contains(&day) { (month, day) } else { (day, month) };
         let year = year.map(|y| if y < 100 { 2000 + y } else { y });
-        ((1..=31).contains(&day) && (1..=12).contains(&month)).then_some(Said::Parts {
+        ((1..=31).contains(&day) && (1..=12).contains(&month)).then_some(WrittenDate::Parts {
             day,
             month: Some(month),
             year,
         })
     };
     match parts.as_slice() {
-        [y, m, d] if y.len() == 4 => Date::new(number(y)?, small(m)?, small(d)?).ok().map(Said::Exactly),
+        [y, m, d] if y.len() == 4 => {
+            Date::new(number(y)?, small(m)?, small(d)?).ok().map(WrittenDate::Exactly)
+        }
         [d, m, y] => fit(small(d)?, small(m)?, Some(number(y)?)),
         [d, m] if norm.contains('/') && d.len() <= 2 => fit(small(d)?, small(m)?, None),
         _ => None,

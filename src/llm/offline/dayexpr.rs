@@ -4,7 +4,7 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use super::dates::{Day, Role};
+use super::dates::{Day, RangeRole};
 
 /// Days between two dates of which nobody said the year, at most.
 const MAX_TURN: i64 = 183;
@@ -19,9 +19,9 @@ pub(super) enum DayExpr {
     /// Not these: first and last day.
     Excluded(Date, Date),
     /// A beginning or an end alone: "from 15 June", "until Friday".
-    Bound(Role, Date),
+    Bound(RangeRole, Date),
     /// Some time before (an end) or after (a beginning) that day: "before 15 June".
-    Beside(Role, Date),
+    Beside(RangeRole, Date),
     /// Days that nobody can tell for certain: "the week after 15 June", "from 17 to 15 June".
     Unclear,
 }
@@ -43,7 +43,7 @@ pub(super) struct Expr {
 
 /// Days one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct DayRun {
     /// The first.
     pub from: Date,
     /// The last.
@@ -52,12 +52,12 @@ pub(super) struct Run {
 
 /// The days that the expressions come to, in order, without those that were left out. Neighbours are one
 /// run where they are of one list.
-pub(super) fn runs(all: &[Expr]) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
+pub(super) fn runs(all: &[Expr]) -> Vec<DayRun> {
+    let mut out: Vec<DayRun> = Vec::new();
     for expr in all {
         let run = match expr.said {
-            DayExpr::Single(date) => Run { from: date, to: date },
-            DayExpr::Range(from, to) => Run { from, to },
+            DayExpr::Single(date) => DayRun { from: date, to: date },
+            DayExpr::Range(from, to) => DayRun { from, to },
             _ => continue,
         };
         match out.last_mut() {
@@ -70,7 +70,7 @@ pub(super) fn runs(all: &[Expr]) -> Vec<Run> {
             out = out.iter().flat_map(|run| without(*run, from, to)).collect();
         }
     }
-    let mut unique: Vec<Run> = Vec::new();
+    let mut unique: Vec<DayRun> = Vec::new();
     out.into_iter().for_each(|run| {
         if !unique.contains(&run) {
             unique.push(run);
@@ -80,8 +80,8 @@ pub(super) fn runs(all: &[Expr]) -> Vec<Run> {
 }
 
 /// The single days of runs, two months of them at most.
-pub(super) fn dates(runs: &[Run]) -> Vec<Date> {
-    let days = |run: &Run| {
+pub(super) fn dates(runs: &[DayRun]) -> Vec<Date> {
+    let days = |run: &DayRun| {
         let last = run.to;
         run.from.series(1.days()).take_while(move |day| *day <= last)
     };
@@ -89,14 +89,14 @@ pub(super) fn dates(runs: &[Run]) -> Vec<Date> {
 }
 
 /// What is left of a run.
-fn without(run: Run, from: Date, to: Date) -> Vec<Run> {
+fn without(run: DayRun, from: Date, to: Date) -> Vec<DayRun> {
     if to < run.from || from > run.to {
         return vec![run];
     }
     let before =
-        from.yesterday().ok().filter(|end| *end >= run.from).map(|end| Run { from: run.from, to: end });
+        from.yesterday().ok().filter(|end| *end >= run.from).map(|end| DayRun { from: run.from, to: end });
     let after =
-        to.tomorrow().ok().filter(|start| *start <= run.to).map(|start| Run { from: start, to: run.to });
+        to.tomorrow().ok().filter(|start| *start <= run.to).map(|start| DayRun { from: start, to: run.to });
     before.into_iter().chain(after).collect()
 }
 

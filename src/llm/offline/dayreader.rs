@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::dates::{Day, Reader, Role, Said as Written, Span, day_number, month, weekday};
+use super::dates::{DateReader, Day, RangeRole, Span, WrittenDate as Written, day_number, month, weekday};
 use super::dayexpr::{DayExpr, Expr, far};
 use super::numbers;
 use super::text::Token;
@@ -13,7 +13,7 @@ const MAX_LIST: usize = 40;
 
 /// Everything that is said of days, in order. Tokens in `taken` (times, quotations) are passed over.
 pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
-    let reader = Reader { tokens, today, taken };
+    let reader = DateReader { tokens, today, taken };
     let mut out: Vec<Expr> = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
@@ -54,7 +54,7 @@ pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
 
 fn of(days: Vec<Day>, first: usize, last: usize) -> Expr {
     let said = match days.as_slice() {
-        [day] if day.role == Role::Single => DayExpr::Single(day.date),
+        [day] if day.role == RangeRole::Single => DayExpr::Single(day.date),
         [day] => DayExpr::Bound(day.role, day.date),
         [from, .., to] => DayExpr::Range(from.date, to.date),
         [] => DayExpr::Unclear,
@@ -155,9 +155,9 @@ const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "be
 const PARTS: &[&str] =
     &["end", "fine", "mid", "meta", "middle", "beginning", "start", "inizio", "inizi", "early", "late"];
 
-type Found = Option<(Vec<Expr>, usize)>;
+type DayMatch = Option<(Vec<Expr>, usize)>;
 
-impl Reader<'_> {
+impl DateReader<'_> {
     /// Whether only what joins a list stands between two tokens.
     fn links(&self, from: usize, to: usize, words: &[&str]) -> bool {
         let joins = |i: usize| self.is(i, words);
@@ -192,7 +192,7 @@ impl Reader<'_> {
     }
 
     /// "not 16", "tranne il 16", "except from 16 to 18 June", "instead of 16 June".
-    fn excluded(&self, i: usize, before: &[Expr]) -> Found {
+    fn excluded(&self, i: usize, before: &[Expr]) -> DayMatch {
         let instead = (self.is(i, &["instead", "rather"]) && self.is(i + 1, &["of", "than"]))
             || (self.is(i, &["al"]) && self.is(i + 1, &["posto"]))
             || (self.is(i, &["invece"]) && self.is(i + 1, &["di", "del", "dell", "che"]));
@@ -253,7 +253,7 @@ impl Reader<'_> {
     }
 
     /// "tomorrow and the day after", "il 15 giugno e il giorno dopo".
-    fn next_day(&self, i: usize, before: &[Expr]) -> Found {
+    fn next_day(&self, i: usize, before: &[Expr]) -> DayMatch {
         let at = self.leads_but_day(i);
         let next = at + 2;
         let said = self.is(at, &["day", "giorno"])
@@ -263,7 +263,10 @@ impl Reader<'_> {
             return None;
         }
         let date = before.last()?.days.last()?.date.tomorrow().ok()?;
-        Some((vec![of(vec![Day { first: i, last: next - 1, date, role: Role::Single }], i, next - 1)], next))
+        Some((
+            vec![of(vec![Day { first: i, last: next - 1, date, role: RangeRole::Single }], i, next - 1)],
+            next,
+        ))
     }
 
     fn leads_but_day(&self, i: usize) -> usize {
@@ -271,7 +274,7 @@ impl Reader<'_> {
     }
 
     /// What nobody can tell the days of.
-    fn unclear(&self, i: usize) -> Found {
+    fn unclear(&self, i: usize) -> DayMatch {
         let next = self.week_beside(i).or_else(|| self.part_of_month(i));
         next.map(|next| (vec![nothing_clear(i, next - 1)], next)).or_else(|| self.side_of_day(i))
     }
@@ -314,7 +317,7 @@ impl Reader<'_> {
     }
 
     /// "before 15 June", "dopo il 15", "around the 15th".
-    fn side_of_day(&self, i: usize) -> Found {
+    fn side_of_day(&self, i: usize) -> DayMatch {
         if !self.is(i, NEAR) {
             return None;
         }
@@ -330,8 +333,8 @@ impl Reader<'_> {
         // "the day after tomorrow" is a day of its own.
         let own = self.is(i, &["after", "dopo", "nach"]) && self.is(of, &["tomorrow", "domani"]);
         let side = match () {
-            () if self.is(i, &["before", "prima", "vor", "avant", "antes"]) => Some(Role::To),
-            () if self.is(i, &["after", "dopo", "nach", "apres", "despues"]) => Some(Role::From),
+            () if self.is(i, &["before", "prima", "vor", "avant", "antes"]) => Some(RangeRole::To),
+            () if self.is(i, &["after", "dopo", "nach", "apres", "despues"]) => Some(RangeRole::From),
             () => None,
         };
         let day =
@@ -345,12 +348,12 @@ impl Reader<'_> {
 
     /// Days that are reckoned from others: "the first Monday of March", "the Monday after 15 June", "two days
     /// before Christmas", "Monday next week".
-    fn reckoned(&self, i: usize) -> Found {
+    fn reckoned(&self, i: usize) -> DayMatch {
         let at = if self.is(i, &["the", "il", "l", "on", "lo"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "il"]) { at + 1 } else { at };
         let single = |date: Date, next: usize| {
             Some((
-                vec![of(vec![Day { first: i, last: next - 1, date, role: Role::Single }], i, next - 1)],
+                vec![of(vec![Day { first: i, last: next - 1, date, role: RangeRole::Single }], i, next - 1)],
                 next,
             ))
         };
@@ -428,7 +431,7 @@ impl Reader<'_> {
     }
 
     /// Two dates with a beginning and an end; such as contradict one another are unclear.
-    fn spanning(&self, i: usize) -> Found {
+    fn spanning(&self, i: usize) -> DayMatch {
         match self.range(i)? {
             Span::Days(days, next) => Some((vec![of(days, i, next - 1)], next)),
             Span::Contrary(next) => Some((vec![nothing_clear(i, next - 1)], next)),
@@ -436,10 +439,10 @@ impl Reader<'_> {
     }
 
     /// "15, 16 and 18 June", "June 15, 16 and 18", "il 3 e il 4 agosto", "15-17 and 20 June".
-    fn list(&self, i: usize) -> Found {
+    fn list(&self, i: usize) -> DayMatch {
         let start = self.leads(i);
         let ahead = self.at(start).and_then(|t| month(&t.norm));
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<DayListItem> = Vec::new();
         let mut at = if ahead.is_some() { start + 1 } else { start };
         let (mut and, mut or) = (false, false);
         while parts.len() < MAX_LIST {
@@ -476,7 +479,7 @@ impl Reader<'_> {
         if or { Some((vec![nothing_clear(i, next - 1)], next)) } else { self.listed(&parts, i) }
     }
 
-    fn listed(&self, parts: &[Part], i: usize) -> Found {
+    fn listed(&self, parts: &[DayListItem], i: usize) -> DayMatch {
         let mut out: Vec<Expr> = Vec::new();
         let next = parts.last()?.next;
         for part in parts {
@@ -491,9 +494,9 @@ impl Reader<'_> {
             let first = if out.is_empty() { i } else { part.first };
             let day = |date, role| Day { first, last: part.next - 1, date, role };
             let days = if from == to {
-                vec![day(from, Role::Single)]
+                vec![day(from, RangeRole::Single)]
             } else {
-                vec![day(from, Role::From), day(to, Role::To)]
+                vec![day(from, RangeRole::From), day(to, RangeRole::To)]
             };
             out.push(Expr { listed: !out.is_empty(), ..of(days, first, part.next - 1) });
         }
@@ -510,7 +513,7 @@ impl Reader<'_> {
     }
 
     /// One member of a list: a day or two with a dash, perhaps with its month.
-    fn part(&self, at: usize) -> Option<Part> {
+    fn part(&self, at: usize) -> Option<DayListItem> {
         let token = self.at(at)?;
         let month_first = month(&token.norm).filter(|_| self.at(at + 1).is_some_and(Token::digit));
         let day_at = if month_first.is_some() { at + 1 } else { at };
@@ -533,7 +536,7 @@ impl Reader<'_> {
             next = of + 1;
         }
         let (year, next) = if said.is_some() { self.year(next) } else { (None, next) };
-        Some(Part { first: at, next, from, to, month: said, year })
+        Some(DayListItem { first: at, next, from, to, month: said, year })
     }
 
     fn is_clock(&self, i: usize) -> bool {
@@ -543,7 +546,7 @@ impl Reader<'_> {
 }
 
 /// Days of a list with a month that may be named elsewhere.
-struct Part {
+struct DayListItem {
     first: usize,
     next: usize,
     from: i8,

@@ -7,21 +7,21 @@ use super::clauses::{self, Clause, Link};
 use super::followup;
 use super::lexicon;
 use super::mood;
-use super::plan::{Planner, declares};
+use super::plan::{OfflinePlanner, declares};
 use super::prompt::Executed;
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
-use super::schema::Kind;
-use super::source::Source;
-use super::speech::{self, Act, Part, act_of};
-use super::talk::{self, Talk};
+use super::schema::ArgumentKind;
+use super::small_talk::{self, Talk};
+use super::source::SourceText;
+use super::speech::{self, Act, ConditionPart, act_of};
 use super::text::{self, Features, Token};
 
 /// By how little another tool may fit less well before it is not clear which one is meant.
 const NEAR: f64 = 0.015;
 
 /// A step before it has a number.
-pub(super) struct Draft {
+pub(super) struct StepDraft {
     /// The tool.
     pub hit: Hit,
     /// What the step is for.
@@ -38,7 +38,7 @@ pub(super) struct Draft {
 #[derive(Default)]
 pub(super) struct Drafts {
     /// Steps, in order.
-    pub list: Vec<Draft>,
+    pub list: Vec<StepDraft>,
     /// Clauses that ask for something that no tool serves, or that were not understood.
     pub unserved: Vec<String>,
     /// Statements that the next step is about.
@@ -52,9 +52,9 @@ pub(super) struct Drafts {
     previous: Option<Clause>,
 }
 
-impl Planner {
+impl OfflinePlanner {
     /// The steps of a request, and clauses that ask for something that no tool serves.
-    pub fn drafts(&self, words: &str, executed: &[Executed]) -> (Vec<Draft>, Vec<String>) {
+    pub fn drafts(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, Vec<String>) {
         if self.is_talk(words) {
             return (Vec::new(), Vec::new());
         }
@@ -65,7 +65,7 @@ impl Planner {
         let mut then: Vec<Option<&str>> = clauses.iter().skip(1).map(|c| Some(c.text.as_str())).collect();
         then.push(None);
         for (clause, next) in clauses.iter().zip(then) {
-            let next = next.filter(|_| clause.part == Part::Case);
+            let next = next.filter(|_| clause.part == ConditionPart::Case);
             self.take(&mut drafts, clause, next);
         }
         drafts.unserved.extend(drafts.dangling.take());
@@ -75,7 +75,7 @@ impl Planner {
 
     /// Whether words are talk that no scene is for.
     fn is_talk(&self, words: &str) -> bool {
-        let kind = talk::of(words);
+        let kind = small_talk::of(words);
         let best = || self.index.best(words, self.today(), None);
         match kind {
             Talk::Withdrawal => self.pending.is_some() || best().is_none(),
@@ -86,14 +86,14 @@ impl Planner {
     }
 
     /// Leaves out steps that only introduce somebody, and those that were done already.
-    fn leave_out(&self, list: &mut Vec<Draft>, executed: &[Executed]) {
+    fn leave_out(&self, list: &mut Vec<StepDraft>, executed: &[Executed]) {
         // "Sono X. Chiedi … per me": who somebody says to be is told to the tool that takes a person, and
         // is no request by itself.
         let told: Vec<bool> = list
             .iter()
             .zip(list.iter().skip(1))
             .map(|(one, next)| {
-                let takes = self.index.fields(next.hit).iter().any(|f| f.kind == Kind::Person);
+                let takes = self.index.fields(next.hit).iter().any(|f| f.kind == ArgumentKind::Person);
                 takes && next.hit.scene != one.hit.scene && self.introduces(&one.purpose)
             })
             .collect();
@@ -113,7 +113,7 @@ impl Planner {
 
     /// What a clause leads to, by its act; `then` is what is to be done in the case that it is.
     fn take(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>) {
-        if talk::is_chat(&clause.text) {
+        if small_talk::is_chat(&clause.text) {
             return;
         }
         let near = drafts.list.last().map(|d| d.hit.scene);
@@ -124,7 +124,7 @@ impl Planner {
                 Some(hit) => drafts.push(hit, clause.text.clone(), clause, false),
                 None => drafts.unserved.push(clause.text.clone()),
             },
-            Act::Condition if clause.part == Part::Case => self.case(drafts, clause, then, near),
+            Act::Condition if clause.part == ConditionPart::Case => self.case(drafts, clause, then, near),
             Act::Hypothetical => match self.read(&clause.text, near) {
                 Some(hit) => self.place(drafts, clause, Some((hit, clause.text.clone())), false),
                 None => drafts.unserved.push(clause.text.clone()),
@@ -331,7 +331,7 @@ impl Planner {
             missing
                 .missing(fields)
                 .iter()
-                .any(|f| !matches!(f.kind, Kind::Enum(_) | Kind::Text | Kind::Thing))
+                .any(|f| !matches!(f.kind, ArgumentKind::Enum(_) | ArgumentKind::Text | ArgumentKind::Thing))
         };
         let called = |h: &Hit| {
             let own = text::name_words(self.tool_name(*h));
@@ -361,7 +361,7 @@ impl Planner {
     /// Another write of the scene that takes every number that was said and lacks nothing, where `hit` has no
     /// use for a number.
     fn takes_more(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
-        let source = Source::new(words, &self.now);
+        let source = SourceText::new(words, &self.now);
         let takes = |h: &Hit| {
             let fields = self.index.fields(*h);
             let filled = self.filled(*h, words);
@@ -513,7 +513,7 @@ impl Planner {
             .iter()
             .any(|t| t.is(&["it", "them", "lo", "la", "li", "le", "ne", "that", "those"]) && !t.first)
             && !drafts.list.is_empty();
-        drafts.list.push(Draft { hit, purpose, link: clause.link, points_back, unclear });
+        drafts.list.push(StepDraft { hit, purpose, link: clause.link, points_back, unclear });
     }
 
     /// A purpose with the statements that stand before it. A write that has all it needs takes no more.
@@ -535,7 +535,7 @@ impl Planner {
             && let Some((hit, purpose)) = earlier()
         {
             drafts.push(hit, purpose, clause, false);
-        } else if tells && clause.link != Link::Then && clause.part == Part::Whole {
+        } else if tells && clause.link != Link::Then && clause.part == ConditionPart::Whole {
             match drafts.list.last_mut() {
                 Some(last) => {
                     last.purpose = format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text);
@@ -557,7 +557,7 @@ impl Planner {
 impl Drafts {
     fn push(&mut self, hit: Hit, purpose: String, clause: &Clause, unclear: bool) {
         let points_back = pronouns::hands_back(&text::tokens(&clause.text)) && !self.list.is_empty();
-        self.list.push(Draft { hit, purpose, link: clause.link, points_back, unclear });
+        self.list.push(StepDraft { hit, purpose, link: clause.link, points_back, unclear });
     }
 }
 

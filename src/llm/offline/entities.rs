@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use jiff::civil::Date;
 
-use super::dates::{self, Day, Role};
+use super::dates::{self, Day, RangeRole};
 use super::dayexpr::{DayExpr, Expr};
 use super::dayreader;
 use super::numbers::{self, Number};
-use super::text::{self, Memory, Token};
+use super::text::{self, Token, TokenCache};
 use super::times::{self, Hour};
 
 /// The days, times, numbers and quotations of a text.
@@ -32,7 +32,7 @@ pub(super) struct Entities {
 }
 
 thread_local! {
-    static READ: RefCell<Memory<Date, Entities>> = RefCell::default();
+    static READ: RefCell<TokenCache<Date, Entities>> = RefCell::default();
 }
 
 impl Entities {
@@ -85,7 +85,7 @@ impl Entities {
             dayreader::find(tokens, today, &blocked)
         };
         let mut days = days_of(&said);
-        for day in days.iter_mut().filter(|day| day.role == Role::From) {
+        for day in days.iter_mut().filter(|day| day.role == RangeRole::From) {
             day.first = opened(tokens, day.first);
         }
         for day in &days {

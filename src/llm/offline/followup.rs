@@ -7,7 +7,7 @@ use super::clauses::{self, Judge};
 use super::entities::Entities;
 use super::index::Index;
 use super::lexicon;
-use super::prompt::{Conversation, Turn};
+use super::prompt::{Conversation, PriorTurn};
 use super::routing::{Hit, STRONG};
 use super::text::{self, Token};
 
@@ -95,7 +95,7 @@ impl Judge for ByRoute<'_> {
 }
 
 /// The clause of a turn's request that led to one of these tools.
-fn base(turn: &Turn, hits: &[Hit], index: &Index, now: &Zoned) -> Option<(Hit, String)> {
+fn base(turn: &PriorTurn, hits: &[Hit], index: &Index, now: &Zoned) -> Option<(Hit, String)> {
     let clauses = clauses::split(&turn.request, &ByRoute { index, now });
     hits.iter().find_map(|hit| {
         let same = |h: &Hit| h.scene == hit.scene && h.tool == hit.tool;
@@ -108,7 +108,7 @@ fn base(turn: &Turn, hits: &[Hit], index: &Index, now: &Zoned) -> Option<(Hit, S
 }
 
 /// The earlier words with the new values in the place of the old ones.
-fn put(base: &str, new: &str, turn: &Turn, index: &Index, now: &Zoned) -> String {
+fn put(base: &str, new: &str, turn: &PriorTurn, index: &Index, now: &Zoned) -> String {
     let mut words = base.trim_end_matches(['?', '.', '!', ' ']).to_owned();
     let fresh = text::tokens(new);
     let found = Entities::of(&fresh, now.date());

@@ -12,8 +12,8 @@ use super::lexicon;
 use super::prompt::SceneCard;
 use super::pronouns;
 use super::routing::Hit;
-use super::schema::{self, Field, Kind};
-use super::text::{self, Features, Memory, Token, features, name_words};
+use super::schema::{self, ArgumentField, ArgumentKind};
+use super::text::{self, Features, Token, TokenCache, features, name_words};
 
 const MAX_EXAMPLES: usize = 40;
 
@@ -29,7 +29,7 @@ pub(super) struct Index {
     /// The scenes as told.
     pub scenes: Vec<SceneCard>,
     /// All tools of all scenes.
-    pub tools: Vec<Entry>,
+    pub tools: Vec<IndexedTool>,
     /// By scene: words that are values of its enumerations.
     pub values: Vec<HashSet<usize>>,
     /// By word: how telling it is, from 0 to 1.
@@ -43,7 +43,7 @@ pub(super) struct Index {
 }
 
 /// By the day and the scene spoken of before: the tools that words come near to.
-type Routed = Memory<(Date, Option<usize>), Vec<Hit>>;
+type Routed = TokenCache<(Date, Option<usize>), Vec<Hit>>;
 
 /// Words of the catalogue, each with how like it is.
 type Likes = Rc<Vec<(usize, f64)>>;
@@ -52,7 +52,7 @@ type Likes = Rc<Vec<(usize, f64)>>;
 const MAX_MEMORY: usize = 4096;
 
 /// One tool.
-pub(super) struct Entry {
+pub(super) struct IndexedTool {
     /// Index of its scene.
     pub scene: usize,
     /// Its index in the scene.
@@ -70,7 +70,7 @@ pub(super) struct Entry {
     /// Its name says a doing that nobody means without saying it.
     pub special: bool,
     /// Its arguments.
-    pub fields: Vec<Field>,
+    pub fields: Vec<ArgumentField>,
 }
 
 thread_local! {
@@ -85,7 +85,7 @@ impl Index {
         {
             return known;
         }
-        let index = Rc::new(Builder::default().build(scenes()));
+        let index = Rc::new(IndexBuilder::default().build(scenes()));
         LAST.with(|l| {
             let mut last = l.borrow_mut();
             if last.len() >= 2 {
@@ -97,7 +97,7 @@ impl Index {
     }
 
     /// A tool, by its scene and its place in it.
-    pub fn entry(&self, hit: Hit) -> Option<&Entry> {
+    pub fn entry(&self, hit: Hit) -> Option<&IndexedTool> {
         // They stand in the order of the catalogue.
         let at = self.tools.binary_search_by_key(&(hit.scene, hit.tool), |e| (e.scene, e.tool)).ok()?;
         self.tools.get(at)
@@ -256,16 +256,16 @@ fn words_of(text: &str) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Builder {
+struct IndexBuilder {
     terms: Vec<Rc<Features>>,
     known: HashMap<String, usize>,
     /// By key: the scenes whose texts have it.
     seen: HashMap<String, HashSet<usize>>,
     values: Vec<HashSet<usize>>,
-    tools: Vec<Entry>,
+    tools: Vec<IndexedTool>,
 }
 
-impl Builder {
+impl IndexBuilder {
     fn term(&mut self, word: &str, scene: usize) -> Option<usize> {
         if word.len() < 2 || (lexicon::is_stop(word) && !lexicon::is_asking(word)) {
             return None;
@@ -326,7 +326,8 @@ impl Builder {
     }
 
     fn scene(&mut self, s: usize, scene: &SceneCard) {
-        let fields: Vec<Vec<Field>> = scene.tools.iter().map(|t| schema::fields(&t.parameters)).collect();
+        let fields: Vec<Vec<ArgumentField>> =
+            scene.tools.iter().map(|t| schema::fields(&t.parameters)).collect();
         // Values that a schema gives as examples are no words of the requests that hold them; values
         // of enumerations fill a place in an example, they do not make it.
         let samples: HashSet<String> = fields
@@ -390,11 +391,14 @@ impl Builder {
                 "item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material",
                 "what", "supply",
             ];
-            let open = fields.iter().any(|f| f.required && f.kind == Kind::Thing && f.named(&general));
+            let open =
+                fields.iter().any(|f| f.required && f.kind == ArgumentKind::Thing && f.named(&general));
             let free = fields.iter().any(|f| {
-                f.required && f.kind == Kind::Text && !f.named(&["query", "q", "search", "keywords", "topic"])
+                f.required
+                    && f.kind == ArgumentKind::Text
+                    && !f.named(&["query", "q", "search", "keywords", "topic"])
             });
-            self.tools.push(Entry {
+            self.tools.push(IndexedTool {
                 scene: s,
                 tool: t,
                 words,
@@ -478,9 +482,9 @@ fn somebody(scene: &SceneCard) -> Vec<String> {
 }
 
 /// The words of the values of an enumeration, where one word says the value.
-fn option_words(field: &Field) -> Vec<String> {
+fn option_words(field: &ArgumentField) -> Vec<String> {
     match &field.kind {
-        Kind::Enum(choices) => {
+        ArgumentKind::Enum(choices) => {
             choices.iter().flat_map(|c| &c.words).filter(|w| w.len() == 1).flatten().cloned().collect()
         }
         _ => Vec::new(),

@@ -5,8 +5,8 @@ use jiff::Zoned;
 use serde_json::{Value, json};
 
 use super::lexicon;
-use super::prompt::{Conversation, Executed, Prompt};
-use super::schema::{Field, Kind};
+use super::prompt::{Conversation, Executed, PromptText};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots;
 use super::text::{self, fold, name_words};
 use crate::llm::ToolSpec;
@@ -113,9 +113,12 @@ pub(super) fn perhaps_writes(tool: &ToolSpec) -> bool {
 
 /// Whether an argument may be taken over from earlier steps and turns. Days, numbers and free text are
 /// only where the words point back; names and identifiers also without.
-pub(super) fn may_recall(field: &Field, tool: &ToolSpec, writes: bool, back: bool) -> bool {
-    let naming =
-        field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
+pub(super) fn may_recall(field: &ArgumentField, tool: &ToolSpec, writes: bool, back: bool) -> bool {
+    let naming = field.identifies()
+        || matches!(
+            field.kind,
+            ArgumentKind::Person | ArgumentKind::Place | ArgumentKind::Email | ArgumentKind::Thing
+        );
     // A write takes over only which thing is meant and who the user is: a plate or a guest of another
     // time is not what was said now.
     let verb = name_words(&tool.name);
@@ -126,16 +129,16 @@ pub(super) fn may_recall(field: &Field, tool: &ToolSpec, writes: bool, back: boo
 
 /// A value for a required argument that [`may_recall`] lets be taken over.
 pub(super) fn recall(
-    field: &Field,
+    field: &ArgumentField,
     tool: &ToolSpec,
-    prompt: &Prompt,
+    prompt: &PromptText,
     purpose: &str,
     back: bool,
 ) -> Option<Value> {
     let earlier: Vec<Executed> = prompt.lines("earlier");
     let conversation: Conversation = prompt.json("conversation");
     let now = prompt.now();
-    let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
+    let steady = field.identifies() || matches!(field.kind, ArgumentKind::Person | ArgumentKind::Email);
     for step in earlier.iter().rev() {
         for call in step.calls.iter().rev() {
             if let Some(value) =
@@ -177,15 +180,16 @@ pub(super) fn recall(
 }
 
 /// An argument of an earlier call under the same name.
-fn by_name(arguments: &Value, field: &Field) -> Option<Value> {
+fn by_name(arguments: &Value, field: &ArgumentField) -> Option<Value> {
     arguments.get(&field.name).filter(|v| !v.is_null() && !v.is_object() && !v.is_array()).cloned()
 }
 
 /// Whether the argument is the asking user's own name, by its description or by a "my" with nothing
 /// else known.
-pub(super) fn is_own_name(field: &Field, tool: &ToolSpec, purpose: &str, request: &str) -> bool {
-    if field.kind != Kind::Person
-        && !(field.kind == Kind::Id && field.says(&["username", "user", "employee", "utente", "dipendente"]))
+pub(super) fn is_own_name(field: &ArgumentField, tool: &ToolSpec, purpose: &str, request: &str) -> bool {
+    if field.kind != ArgumentKind::Person
+        && !(field.kind == ArgumentKind::Id
+            && field.says(&["username", "user", "employee", "utente", "dipendente"]))
     {
         return false;
     }
@@ -215,7 +219,7 @@ pub(super) fn is_own_name(field: &Field, tool: &ToolSpec, purpose: &str, request
 
 /// The value for an argument from a result: a field of its name, or the identifier of the one entry
 /// that the words fit.
-pub(super) fn pick(result: &Value, field: &Field, purpose: &str, now: &Zoned) -> Option<Value> {
+pub(super) fn pick(result: &Value, field: &ArgumentField, purpose: &str, now: &Zoned) -> Option<Value> {
     let mut entries: Vec<&Value> = Vec::new();
     collect(result, &mut entries);
     let keys = |entry: &Value| -> Option<Value> {
@@ -254,7 +258,7 @@ pub(super) fn pick(result: &Value, field: &Field, purpose: &str, now: &Zoned) ->
         return None;
     }
     Some(match (&field.kind, one.1) {
-        (Kind::Number(_), value) => value,
+        (ArgumentKind::Number(_), value) => value,
         (_, Value::Number(n)) => json!(n.to_string()),
         (_, value) => value,
     })

@@ -1,36 +1,33 @@
-//! The embedded model: rules without weights and without a network, under the same prompts and forced
-//! tools as any other model.
+//! The embedded model: rules without weights and without network access. It receives the same prompts and
+//! forced tools as any other model.
 //!
-//! It routes by likeness to the scenes' own examples and descriptions, plans by the connecting words
-//! of the request, fills arguments by what their schemas say of them, and words answers from results.
+//! It routes by similarity to the scenes' examples and descriptions, plans by the connectives of the
+//! request, fills slots by the argument schemas, and composes answers from results.
 //!
-//! **Invariant:** it holds no answers and knows no scene by name; it has no clock (now comes with the
-//! prompt) and no state that changes what it says.
+//! **Invariant:** it contains no canned answers and knows no scene by name. It has no clock (the prompt
+//! carries the current time) and no state that affects its output.
 
 mod answer;
-mod ask;
 mod background;
 mod candidates;
-mod changed;
+mod change_phrase;
+mod clarity;
 mod clauses;
-mod clear;
 mod countries;
 mod counts;
-mod cued;
+mod cue_words;
 mod dates;
+mod day_lists;
 mod dayexpr;
 mod dayreader;
-mod days;
 mod drafts;
 mod entities;
 mod followup;
-mod freetext;
+mod free_text;
 mod index;
-mod lately;
+mod intended_tool;
 mod lexicon;
-mod meant;
 mod memory;
-mod modify;
 mod mood;
 mod names;
 mod numbers;
@@ -38,19 +35,22 @@ mod options;
 mod pattern;
 mod phrases;
 mod plan;
+mod plan_changes;
 mod prepared;
 mod prompt;
 mod pronouns;
+mod questions;
 mod recap;
+mod recent_turns;
 mod render;
 mod reword;
 mod routing;
 mod scene;
 mod schema;
 mod slots;
+mod small_talk;
 mod source;
 mod speech;
-mod talk;
 mod text;
 mod times;
 mod tuples;
@@ -59,13 +59,13 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-use prompt::Prompt;
+use prompt::PromptText;
 use serde_json::Value;
 
-use super::{Choice, Completion, Message, Purpose, Request};
+use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::run::{Reply, ReplyCall, Usage};
 
-/// The name under which its replies appear.
+/// The model name in its replies.
 pub const NAME: &str = "offline";
 
 /// The embedded model.
@@ -73,10 +73,10 @@ pub const NAME: &str = "offline";
 pub struct Offline;
 
 impl Offline {
-    /// The reply to a request. The same request always gets the same reply; what is missing or broken
-    /// in its prompt is read as empty.
+    /// Replies to a request. The same request always gets the same reply. Missing or malformed prompt
+    /// sections are read as empty.
     pub fn complete(&self, request: &Request) -> Completion {
-        let prompt = Prompt::of(request);
+        let prompt = PromptText::of(request);
         let (text, calls) = match (request.purpose, &request.choice) {
             (Purpose::Plan, _) => {
                 (String::new(), vec![forced(request, "CreateExecutionPlan", plan::create(request, &prompt))])
@@ -85,10 +85,10 @@ impl Offline {
                 (String::new(), vec![forced(request, "CheckContinuation", verdict::check(request, &prompt))])
             }
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
-                scene::Move::Calls(calls) if *choice != Choice::None => {
+                scene::Move::Calls(calls) if *choice != ToolChoice::None => {
                     (String::new(), scene::with_ids(request, calls))
                 }
-                scene::Move::Calls(_) => (ask::cannot(prompt.language()), Vec::new()),
+                scene::Move::Calls(_) => (questions::cannot(prompt.language()), Vec::new()),
                 scene::Move::Say(text) => (text, Vec::new()),
             },
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
@@ -110,28 +110,28 @@ impl Offline {
     }
 }
 
-/// The question for arguments that only the user can say, in the user's language where the rules speak
-/// it: `missing` names properties of the JSON Schema `parameters`.
+/// Asks the user for missing arguments, in the user's language where it is supported. `missing` names
+/// properties of the JSON Schema `parameters`.
 pub fn question(parameters: &Value, missing: &[&str], language: &str) -> String {
     let fields = schema::fields(parameters);
     let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
-    ask::question(&missing, prompt::Lang::of(language))
+    questions::question(&missing, prompt::Lang::of(language))
 }
 
-/// The days that a text speaks of, as the rules read it.
+/// The days that a text mentions.
 pub fn days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
-    source::Source::new(text, now).found.days.iter().map(|day| day.date).collect()
+    source::SourceText::new(text, now).found.days.iter().map(|day| day.date).collect()
 }
 
 fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
     let name = match &request.choice {
-        Choice::Forced(name) => name.clone(),
+        ToolChoice::Forced(name) => name.clone(),
         _ => request.tools.first().map_or_else(|| usual.to_owned(), |t| t.name.clone()),
     };
     ReplyCall { id: "offline-1".to_owned(), name, arguments: arguments.to_string() }
 }
 
-/// Characters of everything that is sent.
+/// Length of the whole request.
 fn input(request: &Request) -> usize {
     let messages: usize = request
         .messages
@@ -151,12 +151,12 @@ fn input(request: &Request) -> usize {
     messages + tools
 }
 
-/// About four characters are a token.
+/// Estimates tokens at four characters each.
 fn tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
-/// Whether a request sets a task about a text (to translate, correct, summarise, name it, …), by its own words or by
-/// those of the chatbot's `instructions`: what the text says is then no request.
+/// Whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
+/// name it, … The content of that text is then not a request.
 pub fn is_background_task(request: &str, instructions: &str) -> bool {
     background::task(request, instructions).is_some()
 }

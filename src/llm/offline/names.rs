@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::candidates::{Candidate, PERSON, PLACE, VENUE, find};
 use super::lexicon;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 
 /// Most names of one list beside the first.
 const MAX_JOINED: usize = 31;
@@ -15,21 +15,27 @@ const MAX_JOINED: usize = 31;
 /// Prepositions behind which a name is that of a place to be at.
 const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
 
-fn wants(kind: &Kind) -> bool {
-    matches!(kind, Kind::Place | Kind::Person | Kind::Id | Kind::Thing)
+fn wants(kind: &ArgumentKind) -> bool {
+    matches!(kind, ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Id | ArgumentKind::Thing)
 }
 
 /// Fills arguments that are names from what looks like names.
-pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool, verbs: &[String]) {
+pub(super) fn fill(
+    fields: &[ArgumentField],
+    source: &mut SourceText,
+    out: &mut Filled,
+    alone: bool,
+    verbs: &[String],
+) {
     let candidates = find(source, fields, verbs);
     let rivals = Rivals::of(fields);
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     for (f, field) in fields.iter().enumerate() {
         let kind = match &field.kind {
-            Kind::List(inner) => &inner.kind,
+            ArgumentKind::List(inner) => &inner.kind,
             kind => kind,
         };
-        if !(wants(kind) || (*kind == Kind::Text && candidates.iter().any(|c| c.quoted))) {
+        if !(wants(kind) || (*kind == ArgumentKind::Text && candidates.iter().any(|c| c.quoted))) {
             continue;
         }
         for (c, candidate) in candidates.iter().enumerate() {
@@ -61,10 +67,10 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
 
 /// Gives an argument a candidate, with those that are joined to it.
 fn give(
-    field: &Field,
+    field: &ArgumentField,
     at: usize,
     candidates: &[Candidate],
-    source: &mut Source,
+    source: &mut SourceText,
     taken: &mut [bool],
     out: &mut Filled,
 ) {
@@ -72,27 +78,27 @@ fn give(
     source.take(candidate.first, candidate.last);
     let all = match field.kind {
         // "At Smith and Sons" is one name; "X and Y" behind a verb are two things.
-        Kind::Thing if !candidate.quoted && VENUES.contains(&candidate.lead.as_str()) => Vec::new(),
+        ArgumentKind::Thing if !candidate.quoted && VENUES.contains(&candidate.lead.as_str()) => Vec::new(),
         _ => joined(at, candidates, source, taken),
     };
     for at in &all {
         source.take(candidates[*at].first, candidates[*at].last);
     }
     let texts: Vec<Value> = std::iter::once(at).chain(all).map(|at| json!(candidates[at].text)).collect();
-    if let Kind::List(_) = field.kind {
+    if let ArgumentKind::List(_) = field.kind {
         out.values.insert(field.name.clone(), Value::Array(texts));
         return;
     }
     out.values.insert(field.name.clone(), json!(candidate.text));
-    if texts.len() > 1 && !matches!(field.kind, Kind::Text) {
+    if texts.len() > 1 && !matches!(field.kind, ArgumentKind::Text) {
         // "A room for Carla and Ugo" may be one.
-        out.doubtful |= field.kind == Kind::Person;
+        out.doubtful |= field.kind == ArgumentKind::Person;
         out.say_several(&field.name, texts);
     }
 }
 
 /// The candidates that "e", "and" or a comma joins to the one at `at`.
-fn joined(at: usize, candidates: &[Candidate], source: &Source, taken: &mut [bool]) -> Vec<usize> {
+fn joined(at: usize, candidates: &[Candidate], source: &SourceText, taken: &mut [bool]) -> Vec<usize> {
     let mut all = Vec::new();
     let mut last = candidates[at].last;
     for (n, next) in candidates.iter().enumerate().skip(at + 1) {
@@ -135,29 +141,29 @@ struct Rivals {
 }
 
 impl Rivals {
-    fn of(fields: &[Field]) -> Self {
-        let any = |kind: &Kind| fields.iter().any(|f| f.kind == *kind && (f.required || f.is_name()));
+    fn of(fields: &[ArgumentField]) -> Self {
+        let any = |kind: &ArgumentKind| fields.iter().any(|f| f.kind == *kind && (f.required || f.is_name()));
         Self {
-            thing: any(&Kind::Thing),
-            person: fields.iter().any(|f| f.kind == Kind::Person && f.required),
+            thing: any(&ArgumentKind::Thing),
+            person: fields.iter().any(|f| f.kind == ArgumentKind::Person && f.required),
             goes: fields.iter().any(goes),
-            place: fields.iter().any(|f| f.kind == Kind::Place),
+            place: fields.iter().any(|f| f.kind == ArgumentKind::Place),
         }
     }
 }
 
 /// Whether an argument says where something goes.
-fn goes(field: &Field) -> bool {
-    field.kind == Kind::Place && field.named(&["to", "destination", "destinazione"])
+fn goes(field: &ArgumentField) -> bool {
+    field.kind == ArgumentKind::Place && field.named(&["to", "destination", "destinazione"])
 }
 
 /// Whether an argument says where something comes from.
-fn comes(field: &Field) -> bool {
-    field.kind == Kind::Place && field.named(&["from", "origin", "origine", "departure"])
+fn comes(field: &ArgumentField) -> bool {
+    field.kind == ArgumentKind::Place && field.named(&["from", "origin", "origine", "departure"])
 }
 
 /// How well a preposition leads to a place.
-fn leads_to_place(field: &Field, lead: &str, rivals: &Rivals) -> f64 {
+fn leads_to_place(field: &ArgumentField, lead: &str, rivals: &Rivals) -> f64 {
     let inside = matches!(lead, "in" | "nel" | "nella" | "near" | "en" | "im" | "su" | "zu" | "nach");
     let towards = matches!(lead, "to" | "a" | "ad" | "verso" | "per" | "nach" | "zu");
     let away = matches!(lead, "from" | "da" | "dal" | "dalla");
@@ -188,7 +194,13 @@ fn leads_to_place(field: &Field, lead: &str, rivals: &Rivals) -> f64 {
 }
 
 /// How well a candidate suits an argument; what is below the least for it is none.
-fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field], rivals: &Rivals) -> f64 {
+fn suits(
+    field: &ArgumentField,
+    kind: &ArgumentKind,
+    candidate: &Candidate,
+    all: &[ArgumentField],
+    rivals: &Rivals,
+) -> f64 {
     let mut score = spoken_of(field, candidate);
     // What is needed comes before what may be.
     score += if field.required { 0.2 } else { 0.0 };
@@ -199,23 +211,25 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field], rival
     });
     let lead = candidate.lead.as_str();
     // "… for 7 days for X": what was counted before "for" says nothing of X.
-    let foreign = foreign && !(*kind == Kind::Person && matches!(lead, "for" | "per"));
+    let foreign = foreign && !(*kind == ArgumentKind::Person && matches!(lead, "for" | "per"));
     // A preposition of its own outweighs the noun before it: "tickets for the movie in Berkeley".
-    let foreign = foreign && !(*kind == Kind::Place && leads_to_place(field, lead, rivals) >= 0.5);
-    let foreign =
-        foreign && !(*kind == Kind::Thing && field.is_name() && (lead == "with" || VENUES.contains(&lead)));
+    let foreign = foreign && !(*kind == ArgumentKind::Place && leads_to_place(field, lead, rivals) >= 0.5);
+    let foreign = foreign
+        && !(*kind == ArgumentKind::Thing && field.is_name() && (lead == "with" || VENUES.contains(&lead)));
     if foreign {
         score -= 0.5;
     }
     score += match kind {
-        Kind::Place => as_place(field, candidate, rivals),
-        Kind::Person => as_person(field, candidate),
-        Kind::Id => (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.intro { 0.5 } else { 0.0 },
-        Kind::Thing => as_thing(field, candidate, rivals),
+        ArgumentKind::Place => as_place(field, candidate, rivals),
+        ArgumentKind::Person => as_person(field, candidate),
+        ArgumentKind::Id => {
+            (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.intro { 0.5 } else { 0.0 }
+        }
+        ArgumentKind::Thing => as_thing(field, candidate, rivals),
         _ if candidate.quoted => 0.6,
         _ => -1.0,
     };
-    if candidate.quoted && matches!(kind, Kind::Place | Kind::Id) {
+    if candidate.quoted && matches!(kind, ArgumentKind::Place | ArgumentKind::Id) {
         score -= 0.2;
     }
     if has_shape(field, &candidate.text) {
@@ -228,7 +242,7 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field], rival
 }
 
 /// How much the words before a candidate speak of an argument.
-fn spoken_of(field: &Field, candidate: &Candidate) -> f64 {
+fn spoken_of(field: &ArgumentField, candidate: &Candidate) -> f64 {
     let mut score: f64 = 0.0;
     for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
         let says = field.speaks_of(cue);
@@ -254,7 +268,7 @@ fn is_full(candidate: &Candidate) -> bool {
     candidate.text.split_whitespace().count() > 1
 }
 
-fn as_place(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
+fn as_place(field: &ArgumentField, candidate: &Candidate, rivals: &Rivals) -> f64 {
     let mut score = leads_to_place(field, &candidate.lead, rivals);
     score -= match candidate {
         c if is_known(c) => 0.4,
@@ -269,7 +283,7 @@ fn as_place(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
     score
 }
 
-fn as_person(field: &Field, candidate: &Candidate) -> f64 {
+fn as_person(field: &ArgumentField, candidate: &Candidate) -> f64 {
     let lead = candidate.lead.as_str();
     let mut score = if PERSON.contains(&lead) { 0.3 } else { 0.0 };
     score += match candidate {
@@ -302,7 +316,7 @@ fn as_person(field: &Field, candidate: &Candidate) -> f64 {
     score
 }
 
-fn as_thing(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
+fn as_thing(field: &ArgumentField, candidate: &Candidate, rivals: &Rivals) -> f64 {
     let lead = candidate.lead.as_str();
     let place = match lead {
         "in" | "near" | "nel" | "nella" | "from" if rivals.place => -0.5,
@@ -323,7 +337,7 @@ fn as_thing(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
 }
 
 /// Whether a text is written like the argument's own examples: `AB123CD`.
-fn has_shape(field: &Field, text: &str) -> bool {
+fn has_shape(field: &ArgumentField, text: &str) -> bool {
     let kind = |c: char| match c {
         c if c.is_ascii_digit() => '9',
         c if c.is_alphabetic() => 'a',
@@ -338,12 +352,12 @@ fn has_shape(field: &Field, text: &str) -> bool {
 }
 
 /// Whether an argument says for whom something is ("if it is for somebody else").
-fn speaks_for(field: &Field) -> bool {
+fn speaks_for(field: &ArgumentField) -> bool {
     super::text::tokens(&field.description).iter().any(|t| t.is(&["for", "per"]))
 }
 
 /// The end of the noun that begins at `first`: "penne blu", "carta da stampa", not "penne ci sono".
-fn phrase_end(source: &Source, first: usize, last: usize) -> usize {
+fn phrase_end(source: &SourceText, first: usize, last: usize) -> usize {
     let tokens = &source.tokens;
     let mut end = first;
     let mut content = !lexicon::is_stop(&tokens[first].norm);
@@ -366,19 +380,25 @@ fn phrase_end(source: &Source, first: usize, last: usize) -> usize {
 
 /// What is required and found no candidate: a reply to a question as it stands, or the words that stand where
 /// a thing is named.
-pub(super) fn rest(fields: &[Field], source: &mut Source, out: &mut Filled, verbs: &[String], alone: bool) {
+pub(super) fn rest(
+    fields: &[ArgumentField],
+    source: &mut SourceText,
+    out: &mut Filled,
+    verbs: &[String],
+    alone: bool,
+) {
     let words = source.tokens.iter().filter(|t| t.word).count();
     for field in fields.iter().filter(|f| f.required && wants(&f.kind)) {
         if out.values.contains_key(&field.name) {
             continue;
         }
         let span = match field.kind {
-            _ if alone && words <= 6 && field.kind != Kind::Id => {
-                super::freetext::left_over(source, &[], fields)
+            _ if alone && words <= 6 && field.kind != ArgumentKind::Id => {
+                super::free_text::left_over(source, &[], fields)
             }
-            Kind::Place if words <= 3 => beside_subject(source).map(|i| (i, i)),
-            Kind::Thing if field.is_name() => bare_object(source, verbs, fields),
-            Kind::Thing => common_noun(source, verbs, fields),
+            ArgumentKind::Place if words <= 3 => beside_subject(source).map(|i| (i, i)),
+            ArgumentKind::Thing if field.is_name() => bare_object(source, verbs, fields),
+            ArgumentKind::Thing => common_noun(source, verbs, fields),
             _ => None,
         };
         if let Some((a, b)) = span {
@@ -389,7 +409,7 @@ pub(super) fn rest(fields: &[Field], source: &mut Source, out: &mut Filled, verb
 }
 
 /// "Meteo roma": a strange word behind a known one, where there is hardly anything else.
-fn beside_subject(source: &Source) -> Option<usize> {
+fn beside_subject(source: &SourceText) -> Option<usize> {
     (1..source.tokens.len()).find(|i| {
         let (before, token) = (&source.tokens[i - 1], &source.tokens[*i]);
         token.word
@@ -404,7 +424,7 @@ fn beside_subject(source: &Source) -> Option<usize> {
 }
 
 /// "Play bohemian rhapsody", "lend me emma": strange words that follow the verb at once, without an article.
-fn bare_object(source: &Source, verbs: &[String], fields: &[Field]) -> Option<(usize, usize)> {
+fn bare_object(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     let own = |i: usize| verbs.first().is_some_and(|v| tokens[i].norm == *v) || acts(source, i);
     let verb = tokens.iter().enumerate().take(6).find(|(i, t)| t.word && own(*i))?.0;
@@ -437,17 +457,17 @@ fn bare_object(source: &Source, verbs: &[String], fields: &[Field]) -> Option<(u
     Some((first, last))
 }
 
-fn acts(source: &Source, i: usize) -> bool {
+fn acts(source: &SourceText, i: usize) -> bool {
     lexicon::is_action(&source.tokens[i].features().concepts)
 }
 
 /// "12 evidenziatori", "order some pens": the thing that is asked for, in the words' own noun.
-fn common_noun(source: &Source, verbs: &[String], fields: &[Field]) -> Option<(usize, usize)> {
-    let (first, last) = super::freetext::left_over(source, verbs, fields)?;
+fn common_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
+    let (first, last) = super::free_text::left_over(source, verbs, fields)?;
     let last = phrase_end(source, first, last);
     let noun = &source.tokens[last];
     // A word of the tool's own arguments says what is asked for, and not which.
-    let own = |f: &Field| {
+    let own = |f: &ArgumentField| {
         let sampled =
             ["e.g", "like ", "such as", "esempio", "come "].iter().any(|w| f.description.contains(w));
         f.hints.iter().any(|h| !sampled && h.similarity(&noun.features()) > 0.8)

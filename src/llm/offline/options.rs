@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::lexicon;
-use super::schema::{Choice, Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind, EnumValue};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 use super::text::{Features, Token, features};
 
 const NOT: &[&str] =
     &["non", "not", "no", "senza", "without", "nessun", "nessuna", "never", "mai", "don", "doesn"];
 
 /// Enumerations, single and in lists.
-pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
+pub(super) fn choices(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
     for field in fields {
         match &field.kind {
-            Kind::Enum(choices) => {
+            ArgumentKind::Enum(choices) => {
                 if let Some((choice, first, last)) = best(field, choices, source, alone) {
                     let mut all = vec![(choice, first, last)];
                     all.extend(joined(field, choices, source, &all[0]));
@@ -31,8 +31,8 @@ pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, a
                     }
                 }
             }
-            Kind::List(inner) => {
-                if let Kind::Enum(choices) = &inner.kind {
+            ArgumentKind::List(inner) => {
+                if let ArgumentKind::Enum(choices) = &inner.kind {
                     let all: Vec<Value> = choices
                         .iter()
                         .filter_map(|c| best(field, std::slice::from_ref(c), source, alone).map(|b| b.0))
@@ -49,9 +49,9 @@ pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, a
 
 /// Other values that "and" joins to the one found: "my debit card and my credit card".
 fn joined(
-    field: &Field,
-    choices: &[Choice],
-    source: &Source,
+    field: &ArgumentField,
+    choices: &[EnumValue],
+    source: &SourceText,
     found: &(Value, usize, usize),
 ) -> Vec<(Value, usize, usize)> {
     let others = choices.iter().filter(|c| c.value != found.0);
@@ -78,7 +78,7 @@ fn joined(
 }
 
 /// Whether yet another value is said in just its words, and nobody knows what of.
-fn another(choices: &[Choice], source: &Source, found: &[(Value, usize, usize)]) -> bool {
+fn another(choices: &[EnumValue], source: &SourceText, found: &[(Value, usize, usize)]) -> bool {
     let mut others = choices.iter().filter(|c| found.iter().all(|(value, _, _)| *value != c.value));
     let apart = |first: usize, last: usize| found.iter().all(|(_, a, b)| last < *a || first > *b);
     others.any(|c| {
@@ -88,7 +88,12 @@ fn another(choices: &[Choice], source: &Source, found: &[(Value, usize, usize)])
 }
 
 /// The value that the words mean, with the place of the words.
-fn best(field: &Field, choices: &[Choice], source: &Source, alone: bool) -> Option<(Value, usize, usize)> {
+fn best(
+    field: &ArgumentField,
+    choices: &[EnumValue],
+    source: &SourceText,
+    alone: bool,
+) -> Option<(Value, usize, usize)> {
     let mut best: Option<(f64, Value, usize, usize)> = None;
     for choice in choices {
         for (n, words) in choice.words.iter().enumerate() {
@@ -129,7 +134,7 @@ fn best(field: &Field, choices: &[Choice], source: &Source, alone: bool) -> Opti
 }
 
 /// Where these words stand in the text together, and how exactly.
-fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
+fn said(words: &[String], source: &SourceText) -> Option<(f64, usize, usize)> {
     let mut first = usize::MAX;
     let mut last = 0;
     let mut total = 0.0;
@@ -188,10 +193,10 @@ fn negated(tokens: &[Token], at: usize) -> bool {
 }
 
 /// Yes or no: said by the argument's own words, denied by a "without" or "not" before them.
-pub(super) fn flags(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
+pub(super) fn flags(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
     for field in fields
         .iter()
-        .filter(|f| f.kind == Kind::Bool && !out.values.contains_key(&f.name))
+        .filter(|f| f.kind == ArgumentKind::Bool && !out.values.contains_key(&f.name))
         .collect::<Vec<_>>()
     {
         let general = [

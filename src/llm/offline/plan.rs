@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use super::background;
 use super::candidates;
 use super::clauses::{self, Clause, Judge, Link};
-use super::drafts::Draft;
+use super::drafts::StepDraft;
 use super::entities::Entities;
 use super::index::Index;
 use super::lexicon;
-use super::modify;
 use super::mood;
+use super::plan_changes;
 use super::prepared;
-use super::prompt::{Conversation, Executed, Pending, Prompt};
+use super::prompt::{Conversation, Executed, OpenQuestion, PromptText};
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
 use super::slots::{self, Filled};
-use super::text::{self, Memory};
+use super::text::{self, TokenCache};
 use super::tuples;
 use crate::llm::Request;
 
@@ -30,7 +30,7 @@ use crate::llm::Request;
 const MAX_STEPS: usize = 10;
 
 /// The arguments of `CreateExecutionPlan` for a request.
-pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
+pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let section = prompt.get("scenes");
     let index = Index::of(&section, || prompt.lines("scenes"));
     let now = prompt.now();
@@ -43,7 +43,7 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
         _ => feedback.clone(),
     };
     let words = text::cut(words.trim()).to_owned();
-    let planner = Planner {
+    let planner = OfflinePlanner {
         index,
         now,
         conversation: prompt.json("conversation"),
@@ -72,7 +72,8 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
             let (drafts, unserved) = planner.drafts(text::cut(words.trim()), &executed);
             (planner.plan(drafts, &unserved, first, most), unserved.is_empty())
         };
-        let change = modify::Change { index: &planner.index, now: &planner.now, plan: &led_to };
+        let change =
+            plan_changes::OfflinePlanChange { index: &planner.index, now: &planner.now, plan: &led_to };
         let steps = change.of(&before, &feedback, first);
         let told = if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
         let steps = steps.unwrap_or_else(|| before["steps"].clone());
@@ -97,10 +98,10 @@ fn most_steps(request: &Request) -> usize {
 }
 
 /// Some words, and the scene spoken of before them.
-type Part = (String, Option<usize>);
+type PlannedPhrase = (String, Option<usize>);
 
 /// What a plan is made of.
-pub(super) struct Planner {
+pub(super) struct OfflinePlanner {
     /// The scenes.
     pub index: Rc<Index>,
     /// Now.
@@ -108,16 +109,16 @@ pub(super) struct Planner {
     /// What was said before.
     pub conversation: Conversation,
     /// What was asked.
-    pub pending: Option<Pending>,
+    pub pending: Option<OpenQuestion>,
     /// What parts of the request were found to lead to: splitting asks for the same parts again.
-    judged: RefCell<HashMap<Part, Option<Hit>>>,
+    judged: RefCell<HashMap<PlannedPhrase, Option<Hit>>>,
     /// By scene and tool: the arguments that were read from words.
-    read: RefCell<Memory<(usize, usize), Filled>>,
+    read: RefCell<TokenCache<(usize, usize), Filled>>,
     /// Whether the words are somebody's changes of a plan, all of which speak of what is to be done.
     pub orders_only: bool,
 }
 
-impl Judge for Planner {
+impl Judge for OfflinePlanner {
     fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
         let near = after.map(|a| a / 1000);
         let key = (words.to_owned(), near);
@@ -179,9 +180,9 @@ impl Judge for Planner {
     }
 }
 
-impl Planner {
+impl OfflinePlanner {
     /// The step for a task on a text, where some tool is for just that.
-    fn for_task(&self, task: &background::Task, words: &str) -> Vec<Draft> {
+    fn for_task(&self, task: &background::Task, words: &str) -> Vec<StepDraft> {
         let Some(verb) = task.verb else { return Vec::new() };
         let own = text::features(verb);
         let is_for = |hit: &Hit| {
@@ -191,7 +192,7 @@ impl Planner {
         };
         let all = self.index.tools.iter().map(|e| Hit { scene: e.scene, tool: e.tool, score: 1.0 });
         let hit = all.into_iter().find(is_for);
-        hit.map(|hit| Draft {
+        hit.map(|hit| StepDraft {
             hit,
             purpose: words.to_owned(),
             link: Link::Next,
@@ -317,7 +318,7 @@ impl Planner {
     }
 
     /// The step that a reply to a pending question carries on, where the clause is one.
-    pub fn reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<Draft> {
+    pub fn reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<StepDraft> {
         let pending = self.pending.as_ref()?;
         let scene = self.index.scenes.iter().position(|s| s.scene == pending.scene)?;
         let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
@@ -350,11 +351,11 @@ impl Planner {
             format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
         };
         let unclear = self.was_unclear(pending, target);
-        Some(Draft { hit: target, purpose, link: clause.link, points_back: false, unclear })
+        Some(StepDraft { hit: target, purpose, link: clause.link, points_back: false, unclear })
     }
 
     /// Whether the write that a pending question is about was not plainly asked for.
-    fn was_unclear(&self, pending: &Pending, hit: Hit) -> bool {
+    fn was_unclear(&self, pending: &OpenQuestion, hit: Hit) -> bool {
         let clauses = clauses::split(&pending.request, self);
         let own = clauses.iter().find(|c| pending.purpose.contains(c.text.trim_end_matches(['?', '.', '!'])));
         own.is_some_and(|clause| self.is_unclear(clause.act, hit))
@@ -372,7 +373,7 @@ impl Planner {
         &self.index.scenes[hit.scene].tools[hit.tool].name
     }
 
-    fn plan(&self, mut drafts: Vec<Draft>, unserved: &[String], first: u32, most: usize) -> Value {
+    fn plan(&self, mut drafts: Vec<StepDraft>, unserved: &[String], first: u32, most: usize) -> Value {
         drafts.truncate(most);
         if drafts.is_empty() {
             return json!({"needs_execution": false, "reasoning": "No scene serves this request.", "steps": []});
@@ -436,7 +437,7 @@ impl Planner {
     }
 
     /// The tool, and those that can find an identifier it needs and the words do not give.
-    fn expected(&self, draft: &Draft) -> Vec<String> {
+    fn expected(&self, draft: &StepDraft) -> Vec<String> {
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = self.filled(draft.hit, &draft.purpose);

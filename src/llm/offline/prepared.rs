@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::prompt::{Prompt, SceneCard, ToolCard};
+use super::prompt::{PromptText, SceneCard, ToolCard};
 use super::scene;
 use crate::llm::{Request, ToolSpec};
 
@@ -20,13 +20,13 @@ const LAST_TURNS: usize = 2;
 /// `before` that stay as they were keep theirs.
 pub(super) fn prepare(
     request: &Request,
-    prompt: &Prompt,
+    prompt: &PromptText,
     scenes: &[SceneCard],
     before: &Value,
     steps: &mut Value,
 ) {
     for step in steps.as_array_mut().into_iter().flatten() {
-        let offered = step["scene_name"].as_str().and_then(|scene| Offered::to(scene, request));
+        let offered = step["scene_name"].as_str().and_then(|scene| PreparableCalls::to(scene, request));
         let calls = match &offered {
             Some(_) if stays(step, before) => continue,
             Some(offered) => offered.calls(step, prompt, scenes),
@@ -51,14 +51,14 @@ fn stays(step: &Value, before: &Value) -> bool {
 }
 
 /// The prepared calls that a scene's steps may carry.
-struct Offered<'a> {
+struct PreparableCalls<'a> {
     /// By tool: the schema of its arguments.
     tools: Vec<(&'a str, &'a Value)>,
     /// Whether each step has to say its calls, also where there are none.
     required: bool,
 }
 
-impl<'a> Offered<'a> {
+impl<'a> PreparableCalls<'a> {
     fn to(scene: &str, request: &'a Request) -> Option<Self> {
         let steps = request.tools.first()?.parameters.pointer("/properties/steps/items")?;
         let is_its = |step: &&Value| {
@@ -77,7 +77,7 @@ impl<'a> Offered<'a> {
     }
 
     /// What the scene of `step` will call, as far as it is known.
-    fn calls(&self, step: &Value, prompt: &Prompt, scenes: &[SceneCard]) -> Vec<Value> {
+    fn calls(&self, step: &Value, prompt: &PromptText, scenes: &[SceneCard]) -> Vec<Value> {
         let expected: Vec<&str> =
             step["expected_tools"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let Some(scene) = scenes.iter().find(|scene| step["scene_name"] == scene.scene.as_str()) else {
@@ -183,7 +183,7 @@ fn agree(calls: &mut Vec<(String, Value)>, others: &[(String, Value)]) {
 }
 
 /// What the scene of a step will be asked, of what the planner is told.
-fn question(prompt: &Prompt, scene: &str, expected: &[&str], purpose: &str) -> Prompt {
+fn question(prompt: &PromptText, scene: &str, expected: &[&str], purpose: &str) -> PromptText {
     let mut conversation: Value = prompt.json("conversation");
     if let Some(turns) = conversation["turns"].as_array() {
         let first = turns.len().saturating_sub(LAST_TURNS);
@@ -193,7 +193,7 @@ fn question(prompt: &Prompt, scene: &str, expected: &[&str], purpose: &str) -> P
         let told = turns.iter().enumerate().filter(|(at, turn)| *at >= first || took_part(turn));
         conversation["turns"] = told.map(|(_, turn)| turn.clone()).collect();
     }
-    Prompt::with(&[
+    PromptText::with(&[
         ("scene", scene),
         ("now", &prompt.get("now")),
         ("language", &prompt.get("language")),

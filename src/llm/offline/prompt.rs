@@ -17,14 +17,14 @@ pub(super) struct SceneCard {
     /// What it is for.
     pub description: String,
     /// Requests it serves.
-    pub examples: Vec<Example>,
+    pub examples: Vec<ExampleRequest>,
     /// Its tools.
     pub tools: Vec<ToolCard>,
 }
 
 /// A request that a scene serves.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Example {
+pub(super) struct ExampleRequest {
     /// The user's words.
     pub say: String,
     /// The tool that serves it.
@@ -35,7 +35,7 @@ impl From<SceneLine> for SceneCard {
     fn from(line: SceneLine) -> Self {
         let mut card = SceneCard { scene: line.scene, description: line.description, ..Self::default() };
         for tool in line.tools {
-            let named = |say| Example { say, tool: Some(tool.name.clone()) };
+            let named = |say| ExampleRequest { say, tool: Some(tool.name.clone()) };
             card.examples.extend(tool.examples.into_iter().map(named));
             card.tools.push(ToolCard {
                 name: tool.name,
@@ -44,7 +44,7 @@ impl From<SceneLine> for SceneCard {
                 parameters: signature::schema(&tool.arguments),
             });
         }
-        card.examples.extend(line.examples.into_iter().map(|say| Example { say, tool: None }));
+        card.examples.extend(line.examples.into_iter().map(|say| ExampleRequest { say, tool: None }));
         card
     }
 }
@@ -76,25 +76,25 @@ pub(super) struct Conversation {
     /// Older turns, shortened.
     pub summary: Option<String>,
     /// The last turns, oldest first.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<PriorTurn>,
 }
 
 /// One request and what became of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Turn {
+pub(super) struct PriorTurn {
     /// The user's words.
     pub request: String,
     /// The answer's words.
     pub answer: String,
     /// The calls that succeeded.
-    pub calls: Vec<Call>,
+    pub calls: Vec<PriorCall>,
 }
 
 /// A call, with what came of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Call {
+pub(super) struct PriorCall {
     /// The scene; absent where it is known from around it.
     pub scene: String,
     /// The tool.
@@ -110,7 +110,7 @@ pub(super) struct Call {
 /// A question not yet answered.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Pending {
+pub(super) struct OpenQuestion {
     /// The request that led to it.
     pub request: String,
     /// The scene that asks.
@@ -118,13 +118,13 @@ pub(super) struct Pending {
     /// What its step was for.
     pub purpose: String,
     /// What it asks.
-    pub question: Question,
+    pub question: UserQuestion,
 }
 
 /// What only the user can say.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Question {
+pub(super) struct UserQuestion {
     /// The question.
     pub text: String,
     /// The tool that needs it.
@@ -154,16 +154,16 @@ pub(super) struct Executed {
     /// What it asks.
     pub question: Option<Value>,
     /// Its calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<PriorCall>,
 }
 
 /// All user text of a request's first messages, with its sections.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Prompt {
+pub(super) struct PromptText {
     text: String,
 }
 
-impl Prompt {
+impl PromptText {
     /// The prompt of a request: the first user message that carries a section, else the first.
     pub fn of(request: &Request) -> Self {
         let users = || {
@@ -229,8 +229,8 @@ impl Prompt {
     }
 
     /// What is pending, where something is.
-    pub fn pending(&self) -> Option<Pending> {
-        serde_json::from_str::<Pending>(self.get("pending").trim()).ok().filter(|p| !p.scene.is_empty())
+    pub fn pending(&self) -> Option<OpenQuestion> {
+        serde_json::from_str::<OpenQuestion>(self.get("pending").trim()).ok().filter(|p| !p.scene.is_empty())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The conversation in short: for the user who asks for it, and for the memory that outgrows its
 //! window.
 
-use super::prompt::{Conversation, Lang, Prompt, Turn};
+use super::prompt::{Conversation, Lang, PriorTurn, PromptText};
 use super::text;
 
 /// Longest summary, in characters.
@@ -37,9 +37,9 @@ pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
 
 /// A summary of a summary and the turns after it, bounded: the oldest lose their answers first, then
 /// requests that differ in one word become one line.
-pub(super) fn summary(prompt: &Prompt) -> String {
+pub(super) fn summary(prompt: &PromptText) -> String {
     let old = prompt.get("summary");
-    let turns: Vec<Turn> = prompt.lines("turns");
+    let turns: Vec<PriorTurn> = prompt.lines("turns");
     let mut lines: Vec<String> =
         old.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect();
     lines.extend(turns.iter().map(|t| line(t, 120)));
@@ -61,7 +61,7 @@ pub(super) fn summary(prompt: &Prompt) -> String {
     text::shorten(&lines.join("\n"), MAX_SUMMARY).to_owned()
 }
 
-fn line(turn: &Turn, max: usize) -> String {
+fn line(turn: &PriorTurn, max: usize) -> String {
     let request = text::one_line(&turn.request);
     let answer = text::one_line(&turn.answer);
     let request = text::shorten(&request, 160);

@@ -13,7 +13,7 @@ const MAX_VALUE: usize = 300;
 
 /// A call of this step with what came of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Done {
+pub(super) struct CompletedCall {
     /// The tool.
     pub name: String,
     /// `ok`, `refused`, `failed`, `unknown`, `skipped`.
@@ -27,7 +27,7 @@ pub(super) struct Done {
 }
 
 /// The calls of the loop so far, in order, with their results. Questions to the user are none.
-pub(super) fn outcomes(messages: &[Message]) -> Vec<Done> {
+pub(super) fn outcomes(messages: &[Message]) -> Vec<CompletedCall> {
     let mut names: Vec<(String, String)> = Vec::new();
     let mut out = Vec::new();
     for message in messages {
@@ -47,7 +47,7 @@ pub(super) fn outcomes(messages: &[Message]) -> Vec<Done> {
                 let error = value.get("error").map(|e| {
                     e.get("message").and_then(text_of).or_else(|| text_of(e)).unwrap_or_else(|| e.to_string())
                 });
-                out.push(Done {
+                out.push(CompletedCall {
                     name,
                     outcome: value.get("outcome").and_then(text_of).unwrap_or_else(|| "ok".to_owned()),
                     result: value
@@ -65,7 +65,7 @@ pub(super) fn outcomes(messages: &[Message]) -> Vec<Done> {
 }
 
 /// All outcomes in words.
-pub(super) fn tell(done: &[Done], lang: Lang) -> String {
+pub(super) fn tell(done: &[CompletedCall], lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     for one in done {
         let text = match one.outcome.as_str() {

@@ -7,11 +7,11 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
-use super::dates::Role;
+use super::dates::RangeRole;
 use super::lexicon;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots;
-use super::source::Source;
+use super::source::SourceText;
 use super::text::{self, Token};
 
 /// How like two words are that speak of the same.
@@ -85,7 +85,7 @@ pub(super) fn changes(tokens: &[Token]) -> bool {
 /// A step whose words may change.
 pub(super) struct Worded<'a> {
     /// The arguments of its tool.
-    pub fields: &'a [Field],
+    pub fields: &'a [ArgumentField],
     /// Words of its tool's and scene's names.
     pub verbs: Vec<String>,
     /// Its words.
@@ -117,7 +117,7 @@ pub(super) struct Reworded {
 }
 
 /// A place in a text: the end of a range that it is, its first and its last token.
-type Place = (Role, usize, usize);
+type RangeEnd = (RangeRole, usize, usize);
 
 impl Worded<'_> {
     /// The values of the step's own words.
@@ -137,10 +137,12 @@ impl Worded<'_> {
     }
 
     /// What `words` say of the arguments, where nothing else is in them.
-    fn read<'w>(&'w self, words: &'w str, how: How) -> Option<(Map<String, Value>, Source<'w>)> {
-        let free = |f: &&Field| !matches!(f.kind, Kind::Text | Kind::Object(_) | Kind::Fixed(_));
-        let fields: Vec<Field> = self.fields.iter().filter(free).cloned().collect();
-        let mut source = Source::new(words, self.now);
+    fn read<'w>(&'w self, words: &'w str, how: How) -> Option<(Map<String, Value>, SourceText<'w>)> {
+        let free = |f: &&ArgumentField| {
+            !matches!(f.kind, ArgumentKind::Text | ArgumentKind::Object(_) | ArgumentKind::Fixed(_))
+        };
+        let fields: Vec<ArgumentField> = self.fields.iter().filter(free).cloned().collect();
+        let mut source = SourceText::new(words, self.now);
         let mut filled = slots::fill_from(&fields, &mut source, &self.verbs, how.alone);
         let bare = slots::fill(&fields, "", self.now, &self.verbs, false).values;
         filled.values.retain(|name, value| bare.get(name) != Some(value));
@@ -154,18 +156,21 @@ impl Worded<'_> {
         if !days.chain(hours).all(|said| shown.contains(&said)) {
             return None;
         }
-        let named = |field: &Field| {
+        let named = |field: &ArgumentField| {
             let name = values.get(&field.name).and_then(Value::as_str);
             let shaped = |name: &str| {
                 name.chars().any(|c| c.is_uppercase() || c.is_ascii_digit()) || source.found.quotes.len() == 1
             };
-            let needs = matches!(field.kind, Kind::Place | Kind::Person | Kind::Thing | Kind::Id);
+            let needs = matches!(
+                field.kind,
+                ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Thing | ArgumentKind::Id
+            );
             how.sure || !needs || name.is_none_or(shaped)
         };
         if !fields.iter().all(named) {
             return None;
         }
-        let said: Vec<&Field> = fields.iter().filter(|f| values.contains_key(&f.name)).collect();
+        let said: Vec<&ArgumentField> = fields.iter().filter(|f| values.contains_key(&f.name)).collect();
         let own = text::tokens(self.purpose);
         let known = |(i, token): (usize, &Token)| {
             let features = token.features();
@@ -187,7 +192,7 @@ impl Worded<'_> {
     }
 
     /// Whether a word is the number of the days that are said beside it.
-    fn counts(&self, source: &Source, i: usize) -> bool {
+    fn counts(&self, source: &SourceText, i: usize) -> bool {
         let length = span_of(source);
         length.is_some() && counted(source).iter().any(|c| c.number == i && Some(c.days) == length)
     }
@@ -195,23 +200,27 @@ impl Worded<'_> {
     /// The step's words with what `words` say in the place of what was said of the same.
     pub fn reworded(&self, words: &str, how: How) -> Option<Reworded> {
         let (said, new) = self.read(words, how)?;
-        let old = Source::new(self.purpose, self.now);
+        let old = SourceText::new(self.purpose, self.now);
         let before = self.values();
         if !before.several.is_empty() || self.is_moved(&old, &new) {
             return None;
         }
         // "Until Friday" is nothing for what has no end.
-        let ended = |role: Role| {
-            self.fields.iter().any(|f| f.role == role && f.kind != Kind::Time && said.contains_key(&f.name))
+        let ended = |role: RangeRole| {
+            self.fields
+                .iter()
+                .any(|f| f.role == role && f.kind != ArgumentKind::Time && said.contains_key(&f.name))
         };
-        if new.found.days.iter().any(|day| day.role != Role::Single && !ended(day.role)) {
+        if new.found.days.iter().any(|day| day.role != RangeRole::Single && !ended(day.role)) {
             return None;
         }
         let mut edits = Edits { text: self.purpose, places: Vec::new(), behind: Vec::new() };
-        let days =
-            |s: &Source| -> Vec<Place> { s.found.days.iter().map(|d| (d.role, d.first, d.last)).collect() };
-        let hours =
-            |s: &Source| -> Vec<Place> { s.found.hours.iter().map(|h| (h.role, h.first, h.last)).collect() };
+        let days = |s: &SourceText| -> Vec<RangeEnd> {
+            s.found.days.iter().map(|d| (d.role, d.first, d.last)).collect()
+        };
+        let hours = |s: &SourceText| -> Vec<RangeEnd> {
+            s.found.hours.iter().map(|h| (h.role, h.first, h.last)).collect()
+        };
         edits.moments(&old, &days(&old), &new, &days(&new), how.only)?;
         edits.moments(&old, &hours(&old), &new, &hours(&new), how.only)?;
         let mut wanted = before.values.clone();
@@ -221,20 +230,25 @@ impl Worded<'_> {
             wanted.insert(field.name.clone(), value.clone());
             match &field.kind {
                 _ if earlier == Some(value) => {}
-                Kind::Date | Kind::DateTime | Kind::Time => {}
-                Kind::Number(_) => edits.number(&old, earlier, &new, value)?,
-                Kind::Place | Kind::Person | Kind::Thing | Kind::Id | Kind::Email | Kind::Uri => {
+                ArgumentKind::Date | ArgumentKind::DateTime | ArgumentKind::Time => {}
+                ArgumentKind::Number(_) => edits.number(&old, earlier, &new, value)?,
+                ArgumentKind::Place
+                | ArgumentKind::Person
+                | ArgumentKind::Thing
+                | ArgumentKind::Id
+                | ArgumentKind::Email
+                | ArgumentKind::Uri => {
                     edits.name(&old, earlier, &new, value)?;
                 }
                 _ => return None,
             }
         }
         let mut purpose = edits.made()?;
-        let made = Source::new(&purpose, self.now);
+        let made = SourceText::new(&purpose, self.now);
         if !new.found.days.is_empty()
             && let Some((counted, from, to)) = recounted(&old, &made)?
         {
-            for field in self.fields.iter().filter(|f| matches!(f.kind, Kind::Number(_))) {
+            for field in self.fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))) {
                 if f64::from(from) == wanted.get(&field.name).and_then(Value::as_f64).unwrap_or(-1.0)
                     && field.named(&["days", "giorni", "nights", "notti"])
                 {
@@ -256,23 +270,25 @@ impl Worded<'_> {
     }
 
     /// "Move it from the 5th to the 12th": whether the beginning may be where it is moved from.
-    fn is_moved(&self, old: &Source, new: &Source) -> bool {
-        let from = |s: &Source| s.found.days.first().map(|day| day.date);
+    fn is_moved(&self, old: &SourceText, new: &SourceText) -> bool {
+        let from = |s: &SourceText| s.found.days.first().map(|day| day.date);
         let plain = |t: &Token| t.raw == ":" || t.is(&["date", "dates", "days", "giorni"]);
-        new.found.days.iter().any(|day| day.role == Role::From)
+        new.found.days.iter().any(|day| day.role == RangeRole::From)
             && from(old) == from(new)
             && new.tokens.iter().any(|t| t.is(&MOVING))
             && !new.tokens.iter().any(plain)
     }
 
     fn is_in_order(&self, values: &Map<String, Value>) -> bool {
-        let end = |role: Role, kind: &Kind| {
+        let end = |role: RangeRole, kind: &ArgumentKind| {
             let field = self.fields.iter().find(|f| f.role == role && f.kind == *kind)?;
             values.get(&field.name)?.as_str()
         };
-        [Kind::Date, Kind::DateTime].iter().all(|kind| match (end(Role::From, kind), end(Role::To, kind)) {
-            (Some(from), Some(to)) => from <= to,
-            _ => true,
+        [ArgumentKind::Date, ArgumentKind::DateTime].iter().all(|kind| {
+            match (end(RangeRole::From, kind), end(RangeRole::To, kind)) {
+                (Some(from), Some(to)) => from <= to,
+                _ => true,
+            }
         })
     }
 }
@@ -285,7 +301,7 @@ struct Edits<'a> {
 }
 
 impl Edits<'_> {
-    fn put(&mut self, source: &Source, first: usize, last: usize, words: &str) {
+    fn put(&mut self, source: &SourceText, first: usize, last: usize, words: &str) {
         // "Alle 9" becomes "alle 10", and not "alle alle 10".
         let opening = words.split_whitespace().next().map(text::fold);
         let lead =
@@ -297,10 +313,10 @@ impl Edits<'_> {
     /// Days or times: all of them, or the one end that was said.
     fn moments(
         &mut self,
-        old: &Source,
-        had: &[Place],
-        new: &Source,
-        said: &[Place],
+        old: &SourceText,
+        had: &[RangeEnd],
+        new: &SourceText,
+        said: &[RangeEnd],
         only: bool,
     ) -> Option<()> {
         let (Some(first), Some(last)) = (said.first(), said.last()) else { return Some(()) };
@@ -310,7 +326,7 @@ impl Edits<'_> {
             return whole(new, said).then_some(());
         };
         let one = said.len() == 1;
-        if one && had.len() == 2 && first.0 != Role::Single {
+        if one && had.len() == 2 && first.0 != RangeRole::Single {
             let at = had.iter().find(|place| place.0 == first.0)?;
             let apart = start.2 < end.1;
             self.put(old, at.1, at.2, words);
@@ -324,8 +340,14 @@ impl Edits<'_> {
         Some(())
     }
 
-    fn number(&mut self, old: &Source, earlier: Option<&Value>, new: &Source, value: &Value) -> Option<()> {
-        let of = |source: &Source, value: &Value| -> Vec<(usize, usize)> {
+    fn number(
+        &mut self,
+        old: &SourceText,
+        earlier: Option<&Value>,
+        new: &SourceText,
+        value: &Value,
+    ) -> Option<()> {
+        let of = |source: &SourceText, value: &Value| -> Vec<(usize, usize)> {
             let same = source.found.numbers.iter().filter(|n| Some(n.value) == value.as_f64());
             same.map(|n| (n.first, n.last)).collect()
         };
@@ -339,7 +361,13 @@ impl Edits<'_> {
         Some(())
     }
 
-    fn name(&mut self, old: &Source, earlier: Option<&Value>, new: &Source, value: &Value) -> Option<()> {
+    fn name(
+        &mut self,
+        old: &SourceText,
+        earlier: Option<&Value>,
+        new: &SourceText,
+        value: &Value,
+    ) -> Option<()> {
         let name = value.as_str()?;
         let Some(earlier) = earlier else {
             let [(first, last)] = places(new, name)[..] else { return None };
@@ -370,7 +398,7 @@ impl Edits<'_> {
 }
 
 /// Whether nothing of its own stands between these.
-fn whole(source: &Source, places: &[Place]) -> bool {
+fn whole(source: &SourceText, places: &[RangeEnd]) -> bool {
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return true };
     let own = |i: usize| places.iter().any(|place| (place.1..=place.2).contains(&i));
     (first.1..=last.2).all(|i| {
@@ -380,14 +408,14 @@ fn whole(source: &Source, places: &[Place]) -> bool {
 }
 
 /// Where a name stands, by first and last token.
-fn places(source: &Source, name: &str) -> Vec<(usize, usize)> {
+fn places(source: &SourceText, name: &str) -> Vec<(usize, usize)> {
     let count = source.tokens.len();
     let ends = (0..count).flat_map(|a| (a..count.min(a + 10)).map(move |b| (a, b)));
     ends.filter(|(a, b)| source.span(*a, *b) == name).collect()
 }
 
 /// How many days the words speak of; `None` where they name none, or several that are no range.
-fn span_of(source: &Source) -> Option<i32> {
+fn span_of(source: &SourceText) -> Option<i32> {
     let days: Vec<Date> = source.found.days.iter().map(|day| day.date).collect();
     match days[..] {
         [_] => Some(1),
@@ -404,7 +432,7 @@ struct Counted {
     nights: bool,
 }
 
-fn counted(source: &Source) -> Vec<Counted> {
+fn counted(source: &SourceText) -> Vec<Counted> {
     let unit = |i: usize| {
         let token = source.tokens.get(i)?;
         LENGTHS.iter().find(|(many, one, _)| token.is(&[many, one]))
@@ -424,7 +452,7 @@ fn counted(source: &Source) -> Vec<Counted> {
 /// The new words with the number of days that the old had, as it is now, and both numbers. `None` where that
 /// is not sure; nothing where no number was said.
 #[expect(clippy::option_option, reason = "not sure, not said, and said are three things")]
-fn recounted(old: &Source, made: &Source) -> Option<Option<(String, i32, i32)>> {
+fn recounted(old: &SourceText, made: &SourceText) -> Option<Option<(String, i32, i32)>> {
     let new = counted(made);
     let working = |t: &Token| {
         t.norm.starts_with("lavorativ") || t.norm.starts_with("ferial") || t.is(&["working", "business"])

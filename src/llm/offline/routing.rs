@@ -6,11 +6,11 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use super::entities::Entities;
-use super::index::{Entry, Index, SLOT_WEIGHT, SLOTS, Sort, code, senses, slots, sort};
+use super::index::{Index, IndexedTool, SLOT_WEIGHT, SLOTS, Sort, code, senses, slots, sort};
 use super::lexicon;
 use super::pattern;
 use super::pronouns;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots as arguments;
 use super::text::{self, Features, Token, features};
 
@@ -31,7 +31,7 @@ pub(super) struct Hit {
 }
 
 /// One content word of a clause.
-struct Word {
+struct ContentWord {
     weight: f64,
     matches: Vec<(usize, f64)>,
     kind: Sort,
@@ -42,7 +42,7 @@ struct Word {
     vague: bool,
 }
 
-impl Word {
+impl ContentWord {
     /// Nothing in the catalogue is like it, and it may be what the clause is about.
     fn strange(&self) -> bool {
         self.matches.is_empty() && self.kind == Sort::Subject
@@ -50,8 +50,8 @@ impl Word {
 }
 
 /// A clause, prepared for comparison.
-struct Clause {
-    words: Vec<Word>,
+struct ScoredClause {
+    words: Vec<ContentWord>,
     slots: [bool; 5],
     /// It points back to what was said ("ne", "it").
     back: bool,
@@ -81,7 +81,7 @@ struct Clause {
 
 impl Index {
     /// The arguments of a tool.
-    pub fn fields(&self, hit: Hit) -> &[Field] {
+    pub fn fields(&self, hit: Hit) -> &[ArgumentField] {
         self.entry(hit).map(|e| e.fields.as_slice()).unwrap_or_default()
     }
 
@@ -129,7 +129,7 @@ impl Index {
         if clause.words.is_empty() {
             return Vec::new();
         }
-        let score = |entry: &Entry| {
+        let score = |entry: &IndexedTool| {
             let (score, called) = self.score(&clause, entry, near == Some(entry.scene))?;
             // "C'è qualcosa di X in biblioteca?": the scene is called by its own word, and what else is
             // said is a value that its tool looks by.
@@ -143,12 +143,12 @@ impl Index {
         self.tools.iter().filter_map(score).collect()
     }
 
-    fn score(&self, clause: &Clause, entry: &Entry, near: bool) -> Option<(f64, bool)> {
+    fn score(&self, clause: &ScoredClause, entry: &IndexedTool, near: bool) -> Option<(f64, bool)> {
         let near = near && clause.back;
         let (mut cover, mut total, mut strength) = (0.0, 0.0, 0.0_f64);
         let (mut subject, mut action, mut unknown, mut unmatched) = (0.0_f64, 0.0_f64, 0, 0);
         let (mut vague, mut undone) = (0, false);
-        let mut plain: Vec<(f64, &Word)> = Vec::new();
+        let mut plain: Vec<(f64, &ContentWord)> = Vec::new();
         let mut there = clause.slots;
         // The verb it opens with is the tool's own: "ricordami di …", "report that …".
         let lead = clause.lead.and_then(|n| clause.words.get(n));
@@ -234,11 +234,13 @@ impl Index {
         if clause.wish {
             score += if tool.writes() { 0.06 } else { -0.06 };
         }
-        let dated = entry.fields.iter().any(|f| matches!(f.kind, Kind::Date | Kind::DateTime));
+        let dated =
+            entry.fields.iter().any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
         if clause.slots[0] {
             score += if dated { 0.05 } else { -0.03 };
         }
-        let timed = entry.fields.iter().any(|f| matches!(f.kind, Kind::Time | Kind::DateTime));
+        let timed =
+            entry.fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime));
         if clause.timed {
             score += if timed { 0.06 } else { -0.04 };
         }
@@ -273,12 +275,12 @@ impl Index {
     }
 
     /// The content words of a clause with the words of the catalogue they are like.
-    fn read(&self, clause: &str, today: Date) -> Clause {
+    fn read(&self, clause: &str, today: Date) -> ScoredClause {
         let tokens = text::tokens(clause);
         let entities = Entities::within(clause, today);
         let mut there = slots(&tokens, &entities);
         let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_asking(&t.norm));
-        let mut words: Vec<Word> = Vec::new();
+        let mut words: Vec<ContentWord> = Vec::new();
         let mut places: Vec<usize> = Vec::new();
         let mut lead = None;
         let (mut looks, mut tells) = (false, false);
@@ -360,7 +362,7 @@ impl Index {
                     .is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":");
             }
             places.push(i);
-            words.push(Word {
+            words.push(ContentWord {
                 weight,
                 matches,
                 kind,
@@ -421,7 +423,7 @@ impl Index {
         let timed = !entities.hours.is_empty();
         let (stock, thing) = asks_for_stock(&tokens);
         let asked = self.asked(&tokens);
-        Clause {
+        ScoredClause {
             words,
             slots: there,
             back,
@@ -517,13 +519,13 @@ fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
 }
 
 /// Whether the words give the tool an argument; of a name a capital says that it is one.
-fn has_value(entry: &Entry, words: &str, today: Date) -> bool {
+fn has_value(entry: &IndexedTool, words: &str, today: Date) -> bool {
     let Ok(now) = today.to_zoned(jiff::tz::TimeZone::UTC) else { return false };
     let filled = arguments::fill(&entry.fields, words, &now, &[], false);
     entry.fields.iter().filter_map(|f| Some((f, filled.values.get(&f.name)?))).any(|(f, value)| {
         match f.kind {
-            Kind::Fixed(_) => false,
-            Kind::Place | Kind::Person | Kind::Thing | Kind::Id => {
+            ArgumentKind::Fixed(_) => false,
+            ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Thing | ArgumentKind::Id => {
                 value.as_str().is_some_and(|v| v.chars().any(|c| c.is_uppercase() || c.is_ascii_digit()))
             }
             _ => f.default.as_ref() != Some(value),
@@ -532,7 +534,7 @@ fn has_value(entry: &Entry, words: &str, today: Date) -> bool {
 }
 
 /// How alike a clause and an example are, from 0 to 1.
-fn likeness(words: &[(f64, &Word)], slots: &[(usize, f64)], example: &[(usize, f64)]) -> f64 {
+fn likeness(words: &[(f64, &ContentWord)], slots: &[(usize, f64)], example: &[(usize, f64)]) -> f64 {
     let size = example.iter().map(|(_, w)| w * w).sum::<f64>().sqrt();
     let norm = (words.iter().map(|(w, _)| w * w).sum::<f64>()
         + slots.iter().map(|(_, w)| w * w).sum::<f64>())

@@ -5,20 +5,20 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::ask;
 use super::candidates;
-use super::clear::{self, Own};
+use super::clarity::{self, Own};
 use super::lexicon;
 use super::memory;
-use super::prompt::{Pending, Prompt};
+use super::prompt::{OpenQuestion, PromptText};
+use super::questions;
 use super::render;
-use super::schema::{self, Field, Kind};
+use super::schema::{self, ArgumentField, ArgumentKind};
 use super::slots::{self, Filled};
-use super::source::Source;
+use super::source::SourceText;
 use super::speech::{self, Act};
 use super::text::{self, features, name_words};
-use super::{lately, tuples};
-use crate::llm::{Choice, Message, Request, ToolSpec};
+use super::{recent_turns, tuples};
+use crate::llm::{Message, Request, ToolChoice, ToolSpec};
 use crate::run::ReplyCall;
 
 /// Most calls in one reply.
@@ -36,18 +36,18 @@ pub(super) enum Move {
 }
 
 /// The next move of a step.
-pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
+pub(super) fn next(request: &Request, prompt: &PromptText) -> Move {
     let lang = prompt.language();
     let done = render::outcomes(&request.messages);
     // What comes next these rules say by doing it, so they never take the question for a decision.
     let mut tools: Vec<&ToolSpec> =
         request.tools.iter().filter(|t| !["AskUser", "NextCall"].contains(&t.name.as_str())).collect();
-    if let Choice::Forced(name) = &request.choice
+    if let ToolChoice::Forced(name) = &request.choice
         && tools.iter().any(|t| t.name == *name)
     {
         tools.retain(|t| t.name == *name);
     }
-    let read = || Step::read(prompt, &tools).map(|step| Step { about: about(request), ..step });
+    let read = || OfflineStep::read(prompt, &tools).map(|step| OfflineStep { about: about(request), ..step });
     if !done.is_empty() {
         let step = read();
         if let Some(next) = step.as_ref().and_then(|s| s.after(&done)) {
@@ -56,30 +56,30 @@ pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
         let left = step.and_then(|step| step.left(&done)).map(|left| format!("\n{left}"));
         return Move::Say(render::tell(&done, lang) + &left.unwrap_or_default());
     }
-    if tools.is_empty() || request.choice == Choice::None {
-        return Move::Say(ask::cannot(lang));
+    if tools.is_empty() || request.choice == ToolChoice::None {
+        return Move::Say(questions::cannot(lang));
     }
     match read() {
         Some(step) => step.begin(),
-        None => Move::Say(ask::cannot(lang)),
+        None => Move::Say(questions::cannot(lang)),
     }
 }
 
 /// The calls with which a step will begin, as far as they are known before it: without what only a
 /// look-up or the user can say, and, where the step `waits` for others, without what those may find.
-pub(super) fn prepared(prompt: &Prompt, tools: &[&ToolSpec], waits: bool) -> Vec<(String, Value)> {
-    let step = Step::read(prompt, tools).map(|step| Step { waits, ..step });
+pub(super) fn prepared(prompt: &PromptText, tools: &[&ToolSpec], waits: bool) -> Vec<(String, Value)> {
+    let step = OfflineStep::read(prompt, tools).map(|step| OfflineStep { waits, ..step });
     step.map(|step| step.calls(&step.filled())).unwrap_or_default()
 }
 
-struct Step<'a> {
-    prompt: &'a Prompt,
+struct OfflineStep<'a> {
+    prompt: &'a PromptText,
     tools: &'a [&'a ToolSpec],
     tool: &'a ToolSpec,
-    fields: Vec<Field>,
+    fields: Vec<ArgumentField>,
     purpose: String,
     request: String,
-    pending: Option<Pending>,
+    pending: Option<OpenQuestion>,
     now: jiff::Zoned,
     verbs: Vec<String>,
     /// Steps before it have not found yet what they will.
@@ -92,8 +92,8 @@ struct Step<'a> {
     rivalled: bool,
 }
 
-impl<'a> Step<'a> {
-    fn read(prompt: &'a Prompt, tools: &'a [&'a ToolSpec]) -> Option<Self> {
+impl<'a> OfflineStep<'a> {
+    fn read(prompt: &'a PromptText, tools: &'a [&'a ToolSpec]) -> Option<Self> {
         let words = prompt.request();
         let purpose =
             Some(prompt.get("purpose")).filter(|p| !p.trim().is_empty()).unwrap_or_else(|| words.clone());
@@ -126,7 +126,7 @@ impl<'a> Step<'a> {
 
     fn begin(&self) -> Move {
         let filled = self.filled();
-        let missing: Vec<&Field> = filled.missing(&self.fields);
+        let missing: Vec<&ArgumentField> = filled.missing(&self.fields);
         if missing.is_empty() {
             return self.make(&filled);
         }
@@ -140,7 +140,7 @@ impl<'a> Step<'a> {
     }
 
     /// After the scene's calls: goes on where a look-up was made for the step's own tool.
-    fn after(&self, done: &[render::Done]) -> Option<Move> {
+    fn after(&self, done: &[render::CompletedCall]) -> Option<Move> {
         if done.iter().any(|d| d.name == self.tool.name) || self.prompt_is_last() {
             return None;
         }
@@ -196,12 +196,13 @@ impl<'a> Step<'a> {
             let whole = fill(&self.request, false);
             let bare = filled.values == fill("", false).values;
             for field in &self.fields {
-                let personal = matches!(field.kind, Kind::Person | Kind::Place | Kind::Email);
-                let free = !matches!(field.kind, Kind::Text | Kind::Thing);
+                let personal =
+                    matches!(field.kind, ArgumentKind::Person | ArgumentKind::Place | ArgumentKind::Email);
+                let free = !matches!(field.kind, ArgumentKind::Text | ArgumentKind::Thing);
                 let may = (!inherited && (bare || field.required))
                     || (back && free && field.required)
                     || (field.required && personal && !writes)
-                    || (field.required && field.kind == Kind::Person);
+                    || (field.required && field.kind == ArgumentKind::Person);
                 if may
                     && !filled.values.contains_key(&field.name)
                     && let Some(value) = whole.values.get(&field.name)
@@ -213,14 +214,14 @@ impl<'a> Step<'a> {
             }
         }
         // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
-        for field in self.fields.iter().filter(|f| f.kind == Kind::Person && !f.required) {
+        for field in self.fields.iter().filter(|f| f.kind == ArgumentKind::Person && !f.required) {
             if !filled.values.contains_key(&field.name)
                 && let Some(name) = candidates::introduced(&self.request, &self.now)
             {
                 filled.values.insert(field.name.clone(), json!(name));
             }
         }
-        let missing: Vec<Field> = filled.missing(&self.fields).into_iter().cloned().collect();
+        let missing: Vec<ArgumentField> = filled.missing(&self.fields).into_iter().cloned().collect();
         for field in &missing {
             let recalls = memory::may_recall(field, self.tool, writes, back);
             if self.waits && recalls {
@@ -246,12 +247,12 @@ impl<'a> Step<'a> {
     /// Days that were said in a way that means more than one thing: what reads takes the likelier one, or each
     /// of them, and what writes asks.
     fn settle_days(&self, filled: &mut Filled, writes: bool) {
-        let sources = [Source::new(&self.purpose, &self.now), Source::new(&self.request, &self.now)];
+        let sources = [SourceText::new(&self.purpose, &self.now), SourceText::new(&self.request, &self.now)];
         if !writes {
-            sources.iter().for_each(|source| lately::as_past(source, filled, self.tool));
+            sources.iter().for_each(|source| recent_turns::as_past(source, filled, self.tool));
             return;
         }
-        filled.doubtful |= sources.iter().any(|source| lately::is_doubtful(source, filled));
+        filled.doubtful |= sources.iter().any(|source| recent_turns::is_doubtful(source, filled));
         if let Some(name) = filled.spread.take() {
             filled.values.remove(&name);
             filled.several.clear();
@@ -280,8 +281,8 @@ impl<'a> Step<'a> {
     }
 
     /// What was known when the question was asked, and what the reply adds.
-    fn reply(&self, filled: &mut Filled, pending: &Pending) {
-        let wanted: Vec<Field> = self
+    fn reply(&self, filled: &mut Filled, pending: &OpenQuestion) {
+        let wanted: Vec<ArgumentField> = self
             .fields
             .iter()
             .filter(|f| pending.question.missing.contains(&f.name) && !filled.values.contains_key(&f.name))
@@ -301,8 +302,8 @@ impl<'a> Step<'a> {
     /// The calls; of a write that was not clearly asked for, the question whether to make it.
     fn make(&self, filled: &Filled) -> Move {
         let calls = self.calls(filled);
-        let open = |arguments: &Value| -> Vec<&Field> {
-            let lacks = |f: &&Field| f.required && arguments.get(&f.name).is_none();
+        let open = |arguments: &Value| -> Vec<&ArgumentField> {
+            let lacks = |f: &&ArgumentField| f.required && arguments.get(&f.name).is_none();
             self.fields.iter().filter(lacks).collect()
         };
         let whole = calls.iter().all(|(_, arguments)| open(arguments).is_empty());
@@ -313,8 +314,8 @@ impl<'a> Step<'a> {
         let asked = calls.into_iter().map(|(tool, arguments)| {
             let missing = open(&arguments);
             let question = match missing.is_empty() {
-                true => ask::confirm(&tool, &arguments, lang),
-                false => ask::question(&missing, lang),
+                true => questions::confirm(&tool, &arguments, lang),
+                false => questions::question(&missing, lang),
             };
             let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
             let call = json!({"question": question, "tool": tool, "missing": names, "known": arguments});
@@ -348,14 +349,15 @@ impl<'a> Step<'a> {
             self.tools.iter().copied().filter(|tool| tool.name != self.tool.name).collect();
         let own = Own::of(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
         self.is_asked_for(filled, &own)
-            && clear::left_over(&Source::new(&self.purpose, &self.now), filled, &own).is_empty()
+            && clarity::left_over(&SourceText::new(&self.purpose, &self.now), filled, &own).is_empty()
     }
 
     /// Whether the words are a request, or what a tool is for: to report what is said, to remind of it.
     fn is_asked_for(&self, filled: &Filled, own: &Own) -> bool {
-        let texts =
-            || self.fields.iter().any(|f| f.kind == Kind::Text && filled.values.contains_key(&f.name));
-        let words = clear::asking(&Source::new(&self.purpose, &self.now), filled);
+        let texts = || {
+            self.fields.iter().any(|f| f.kind == ArgumentKind::Text && filled.values.contains_key(&f.name))
+        };
+        let words = clarity::asking(&SourceText::new(&self.purpose, &self.now), filled);
         match speech::act_of(&words) {
             Act::Request => true,
             Act::Statement => texts(),
@@ -366,7 +368,7 @@ impl<'a> Step<'a> {
     }
 
     /// What is said of the values for which there was no room in one reply.
-    fn left(&self, done: &[render::Done]) -> Option<String> {
+    fn left(&self, done: &[render::CompletedCall]) -> Option<String> {
         if done.iter().filter(|d| d.name == self.tool.name).count() < MAX_CALLS {
             return None;
         }
@@ -375,7 +377,7 @@ impl<'a> Step<'a> {
         let rest = filled.several.iter().skip(MAX_CALLS);
         let rest: Vec<String> =
             rest.map(|own| own.values().map(shown).collect::<Vec<_>>().join(" – ")).collect();
-        (!rest.is_empty()).then(|| ask::left(&rest, self.prompt.language()))
+        (!rest.is_empty()).then(|| questions::left(&rest, self.prompt.language()))
     }
 
     /// One call, or one for each of several values.
@@ -420,9 +422,9 @@ impl<'a> Step<'a> {
         best.map(|b| b.1)
     }
 
-    fn ask(&self, filled: &Filled, missing: &[&Field]) -> Move {
+    fn ask(&self, filled: &Filled, missing: &[&ArgumentField]) -> Move {
         let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
-        let question = ask::question(missing, self.prompt.language());
+        let question = questions::question(missing, self.prompt.language());
         Move::Calls(vec![(
             "AskUser".to_owned(),
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
@@ -431,7 +433,7 @@ impl<'a> Step<'a> {
 }
 
 /// The calls of `tool` that a person has approved with the plan.
-fn approved(prompt: &Prompt, tool: &str) -> Vec<Map<String, Value>> {
+fn approved(prompt: &PromptText, tool: &str) -> Vec<Map<String, Value>> {
     let prepared = prompt.get("prepared");
     let calls = prepared.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let own = calls.filter(|call| call["tool"] == tool);

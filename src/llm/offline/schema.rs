@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::dates::Role;
+use super::dates::RangeRole;
 use super::lexicon;
 use super::text::{self, Features, features, name_words};
 
@@ -14,7 +14,7 @@ const MAX_FIELDS: usize = 40;
 
 /// What kind of thing an argument is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ArgumentKind {
     /// A calendar day.
     Date,
     /// A day and a time.
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     /// Yes or no.
     Bool,
     /// One of these.
-    Enum(Vec<Choice>),
+    Enum(Vec<EnumValue>),
     /// An e-mail address.
     Email,
     /// A web address.
@@ -42,16 +42,16 @@ pub(super) enum Kind {
     /// A name of a thing.
     Thing,
     /// Several of a kind.
-    List(Box<Field>),
+    List(Box<ArgumentField>),
     /// An object with arguments of its own.
-    Object(Vec<Field>),
+    Object(Vec<ArgumentField>),
     /// Always the same.
     Fixed(Value),
 }
 
 /// One value of an enumeration and the words that mean it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
+pub(super) struct EnumValue {
     /// The value.
     pub value: Value,
     /// Its own words and what the description says of it.
@@ -60,11 +60,11 @@ pub(super) struct Choice {
 
 /// One argument.
 #[derive(Debug, Clone)]
-pub(super) struct Field {
+pub(super) struct ArgumentField {
     /// Its name.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ArgumentKind,
     /// Whether a call without it is refused.
     pub required: bool,
     /// What the schema says of it.
@@ -74,7 +74,7 @@ pub(super) struct Field {
     /// Telling words of its description.
     pub hints: Vec<Rc<Features>>,
     /// Which end of a range it is.
-    pub role: Role,
+    pub role: RangeRole,
     /// Examples in the schema.
     pub examples: Vec<String>,
     /// What it is when nothing is said.
@@ -85,13 +85,13 @@ pub(super) struct Field {
     pub max: Option<f64>,
 }
 
-impl PartialEq for Field {
+impl PartialEq for ArgumentField {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.kind == other.kind
     }
 }
 
-impl Field {
+impl ArgumentField {
     /// Whether one of these words is in its name (1), its description (0.6) or neither (0).
     pub fn speaks_of(&self, word: &Features) -> f64 {
         let best = |list: &[Rc<Features>]| list.iter().map(|f| f.similarity(word)).fold(0.0, f64::max);
@@ -106,10 +106,10 @@ impl Field {
     /// Whether it says which one of several: a code, or the number of something.
     pub fn identifies(&self) -> bool {
         // "Number of seats" counts.
-        let number = matches!(self.kind, Kind::Number(_))
+        let number = matches!(self.kind, ArgumentKind::Number(_))
             && !self.named(&["of", "di"])
             && self.named(&["id", "number", "code", "numero", "codice", "reference"]);
-        self.kind == Kind::Id || number
+        self.kind == ArgumentKind::Id || number
     }
 
     /// Whether a look-up may find it: an internal identifier, or which one of the things there are is
@@ -132,11 +132,11 @@ impl Field {
 }
 
 /// The arguments of a tool: the required ones first, in their own order.
-pub(super) fn fields(parameters: &Value) -> Vec<Field> {
+pub(super) fn fields(parameters: &Value) -> Vec<ArgumentField> {
     read(parameters, 0)
 }
 
-fn read(parameters: &Value, depth: u8) -> Vec<Field> {
+fn read(parameters: &Value, depth: u8) -> Vec<ArgumentField> {
     let Some(properties) = parameters.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let required: Vec<&str> = parameters
         .get("required")
@@ -154,7 +154,7 @@ fn read(parameters: &Value, depth: u8) -> Vec<Field> {
         .collect()
 }
 
-fn field(name: &str, schema: &Value, required: bool, depth: u8) -> Field {
+fn field(name: &str, schema: &Value, required: bool, depth: u8) -> ArgumentField {
     let schema = unwrap_choice(schema);
     let text_of = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
     let description = [text_of("title"), text_of("description")].join(" ").trim().to_owned();
@@ -178,7 +178,7 @@ fn field(name: &str, schema: &Value, required: bool, depth: u8) -> Field {
         .unwrap_or_default();
     let role = role(&parts, &hints);
     let kind = kind(schema, &parts, &hints, &description, depth);
-    Field {
+    ArgumentField {
         name: name.to_owned(),
         kind,
         required,
@@ -206,7 +206,7 @@ fn unwrap_choice(schema: &Value) -> &Value {
     schema
 }
 
-fn role(name: &[String], hints: &[Rc<Features>]) -> Role {
+fn role(name: &[String], hints: &[Rc<Features>]) -> RangeRole {
     const FROM: &[&str] = &[
         "from",
         "start",
@@ -233,24 +233,30 @@ fn role(name: &[String], hints: &[Rc<Features>]) -> Role {
     let in_name = |list: &[&str]| name.iter().any(|w| list.contains(&w.as_str()));
     let check = |word: &str| name.windows(2).any(|p| p[0] == "check" && p[1] == word);
     if in_name(TO) || check("out") {
-        return Role::To;
+        return RangeRole::To;
     }
     if in_name(FROM) || check("in") {
-        return Role::From;
+        return RangeRole::From;
     }
     let early = |list: &[&str]| hints.iter().take(4).any(|f| list.contains(&f.norm.as_str()));
     let first = &["first", "start", "begin", "beginning", "inizio", "primo"];
     let last = &["last", "end", "fine", "ultimo", "termine"];
     match (early(first), early(last)) {
-        (true, false) => Role::From,
-        (false, true) => Role::To,
-        _ => Role::Single,
+        (true, false) => RangeRole::From,
+        (false, true) => RangeRole::To,
+        _ => RangeRole::Single,
     }
 }
 
-fn kind(schema: &Value, name: &[String], hints: &[Rc<Features>], description: &str, depth: u8) -> Kind {
+fn kind(
+    schema: &Value,
+    name: &[String],
+    hints: &[Rc<Features>],
+    description: &str,
+    depth: u8,
+) -> ArgumentKind {
     if let Some(value) = schema.get("const") {
-        return Kind::Fixed(value.clone());
+        return ArgumentKind::Fixed(value.clone());
     }
     let choices = schema
         .get("enum")
@@ -268,7 +274,7 @@ fn kind(schema: &Value, name: &[String], hints: &[Rc<Features>], description: &s
         all
     });
     if let Some(list) = choices {
-        return Kind::Enum(choices_of(&list, description));
+        return ArgumentKind::Enum(choices_of(&list, description));
     }
     let types = match schema.get("type") {
         Some(Value::String(one)) => one.as_str(),
@@ -279,9 +285,9 @@ fn kind(schema: &Value, name: &[String], hints: &[Rc<Features>], description: &s
         _ => "string",
     };
     match types {
-        "integer" => return Kind::Number(true),
-        "number" => return Kind::Number(false),
-        "boolean" => return Kind::Bool,
+        "integer" => return ArgumentKind::Number(true),
+        "number" => return ArgumentKind::Number(false),
+        "boolean" => return ArgumentKind::Bool,
         "array" => {
             let item = schema.get("items").cloned().unwrap_or(Value::Null);
             let mut inner = field(&name.join("_"), &item, false, depth.saturating_add(1).min(3));
@@ -289,46 +295,54 @@ fn kind(schema: &Value, name: &[String], hints: &[Rc<Features>], description: &s
                 inner.description = description.to_owned();
                 inner.hints = hints.to_vec();
             }
-            return Kind::List(Box::new(inner));
+            return ArgumentKind::List(Box::new(inner));
         }
-        "object" => return if depth < 2 { Kind::Object(read(schema, depth + 1)) } else { Kind::Thing },
+        "object" => {
+            return if depth < 2 {
+                ArgumentKind::Object(read(schema, depth + 1))
+            } else {
+                ArgumentKind::Thing
+            };
+        }
         _ => {}
     }
     match schema.get("format").and_then(Value::as_str) {
-        Some("date") => return Kind::Date,
-        Some("date-time") => return Kind::DateTime,
-        Some("time") => return Kind::Time,
-        Some("email") => return Kind::Email,
-        Some("uri" | "url") => return Kind::Uri,
-        Some("uuid") => return Kind::Id,
+        Some("date") => return ArgumentKind::Date,
+        Some("date-time") => return ArgumentKind::DateTime,
+        Some("time") => return ArgumentKind::Time,
+        Some("email") => return ArgumentKind::Email,
+        Some("uri" | "url") => return ArgumentKind::Uri,
+        Some("uuid") => return ArgumentKind::Id,
         _ => {}
     }
     string_kind(name, hints, description)
 }
 
-fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Kind {
+fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> ArgumentKind {
     let upper = description.to_uppercase();
     if upper.contains("HH:MM") {
-        return if upper.contains("YYYY") { Kind::DateTime } else { Kind::Time };
+        return if upper.contains("YYYY") { ArgumentKind::DateTime } else { ArgumentKind::Time };
     }
     if upper.contains("YYYY-MM-DD") {
-        return Kind::Date;
+        return ArgumentKind::Date;
     }
     let named = |w: &str| matches!(w, "name" | "nome");
     let hinted = || {
         // "Name of the restaurant" makes no person of a restaurant, "number of the ticket" a code.
         let words = hints.iter().take(6).map(|f| f.norm.as_str()).filter(|w| !named(w));
-        let found = words.filter_map(word_kind).find(|k| *k != Kind::Date || hints.len() < 4);
-        found.or_else(|| names_somebody(hints, description).then_some(Kind::Person))
+        let found = words.filter_map(word_kind).find(|k| *k != ArgumentKind::Date || hints.len() < 4);
+        found.or_else(|| names_somebody(hints, description).then_some(ArgumentKind::Person))
     };
     // The last word of a name is what it is: `book_title` is a title, `room_id` an id.
     match name {
-        [one] if named(one) => {
-            hinted().filter(|k| matches!(k, Kind::Place | Kind::Person)).unwrap_or(Kind::Person)
-        }
+        [one] if named(one) => hinted()
+            .filter(|k| matches!(k, ArgumentKind::Place | ArgumentKind::Person))
+            .unwrap_or(ArgumentKind::Person),
         [.., of, last] if named(last) => match word_kind(of) {
             Some(kind) => kind,
-            None if name.iter().any(|w| word_kind(w) == Some(Kind::Person) && !named(w)) => Kind::Person,
+            None if name.iter().any(|w| word_kind(w) == Some(ArgumentKind::Person) && !named(w)) => {
+                ArgumentKind::Person
+            }
             None if [
                 "full",
                 "first",
@@ -343,11 +357,11 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ki
             ]
             .contains(&of.as_str()) =>
             {
-                Kind::Person
+                ArgumentKind::Person
             }
-            None => Kind::Thing,
+            None => ArgumentKind::Thing,
         },
-        _ => name.iter().rev().find_map(|w| word_kind(w)).or_else(hinted).unwrap_or(Kind::Thing),
+        _ => name.iter().rev().find_map(|w| word_kind(w)).or_else(hinted).unwrap_or(ArgumentKind::Thing),
     }
 }
 
@@ -366,34 +380,34 @@ fn names_somebody(hints: &[Rc<Features>], description: &str) -> bool {
     name && (said || sample)
 }
 
-fn word_kind(word: &str) -> Option<Kind> {
+fn word_kind(word: &str) -> Option<ArgumentKind> {
     Some(match word {
-        "date" | "data" | "giorno" | "day" | "datum" => Kind::Date,
-        "time" | "ora" | "orario" | "hour" => Kind::Time,
-        "email" | "mail" => Kind::Email,
-        "url" | "uri" | "website" | "link" => Kind::Uri,
+        "date" | "data" | "giorno" | "day" | "datum" => ArgumentKind::Date,
+        "time" | "ora" | "orario" | "hour" => ArgumentKind::Time,
+        "email" | "mail" => ArgumentKind::Email,
+        "url" | "uri" | "website" | "link" => ArgumentKind::Uri,
         "city" | "citta" | "place" | "location" | "luogo" | "town" | "country" | "paese" | "destination"
         | "destinazione" | "origin" | "origine" | "address" | "indirizzo" | "comune" | "airport"
-        | "station" | "stazione" | "region" => Kind::Place,
+        | "station" | "stazione" | "region" => ArgumentKind::Place,
         "user" | "username" | "utente" | "person" | "persona" | "employee" | "dipendente" | "colleague"
         | "collega" | "customer" | "cliente" | "guest" | "ospite" | "owner" | "recipient"
         | "destinatario" | "member" | "socio" | "assignee" | "who" | "name" | "nome" | "surname"
         | "cognome" | "contact" | "author" | "autore" | "patient" | "paziente" | "manager" | "approver"
-        | "nominativo" => Kind::Person,
+        | "nominativo" => ArgumentKind::Person,
         "id" | "code" | "codice" | "number" | "numero" | "tracking" | "reference" | "ref" | "isbn"
-        | "sku" | "identifier" | "key" | "plate" | "targa" | "uuid" => Kind::Id,
+        | "sku" | "identifier" | "key" | "plate" | "targa" | "uuid" => ArgumentKind::Id,
         "subject" | "note" | "notes" | "reason" | "message" | "comment" | "comments" | "text"
         | "description" | "body" | "motivo" | "messaggio" | "nota" | "oggetto" | "descrizione"
         | "problem" | "problema" | "details" | "dettagli" | "content" | "query" | "question" | "summary"
         | "remarks" | "motivation" | "commento" | "testo" | "topic" | "purpose" | "q" | "search"
-        | "keywords" | "fault" | "issue" | "memo" => Kind::Text,
+        | "keywords" | "fault" | "issue" | "memo" => ArgumentKind::Text,
         _ => return None,
     })
 }
 
 /// The values with the words that mean them: their own, and those that stand beside them in the
 /// description ("low (bassa), high = alta").
-fn choices_of(values: &[(Value, String)], description: &str) -> Vec<Choice> {
+fn choices_of(values: &[(Value, String)], description: &str) -> Vec<EnumValue> {
     let said = |v: &Value| match v {
         Value::String(s) => s.clone(),
         other => other.to_string(),
@@ -420,7 +434,7 @@ fn choices_of(values: &[(Value, String)], description: &str) -> Vec<Choice> {
                 words.extend(aliases(&rest[..end]));
             }
             words.retain(|w| !w.is_empty());
-            Choice { value: value.clone(), words }
+            EnumValue { value: value.clone(), words }
         })
         .collect()
 }

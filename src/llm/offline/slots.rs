@@ -4,9 +4,9 @@
 use jiff::Zoned;
 use serde_json::{Map, Value, json};
 
-use super::schema::{Field, Kind};
-use super::source::Source;
-use super::{counts, cued, days, freetext, names, options, tuples};
+use super::schema::{ArgumentField, ArgumentKind};
+use super::source::SourceText;
+use super::{counts, cue_words, day_lists, free_text, names, options, tuples};
 
 /// Arguments read from a text.
 #[derive(Debug, Clone, Default)]
@@ -41,37 +41,48 @@ impl Filled {
     }
 
     /// Required arguments that are not there, by name.
-    pub fn missing<'f>(&self, fields: &'f [Field]) -> Vec<&'f Field> {
+    pub fn missing<'f>(&self, fields: &'f [ArgumentField]) -> Vec<&'f ArgumentField> {
         fields.iter().filter(|f| f.required && !self.values.contains_key(&f.name)).collect()
     }
 }
 
 /// Reads the arguments `fields` from `text`. `verbs` are the words of the tool's own name, which are
 /// no content. With `alone` the text is the reply to a question: a bare value is enough.
-pub(super) fn fill(fields: &[Field], text: &str, now: &Zoned, verbs: &[String], alone: bool) -> Filled {
-    fill_from(fields, &mut Source::new(text, now), verbs, alone)
+pub(super) fn fill(
+    fields: &[ArgumentField],
+    text: &str,
+    now: &Zoned,
+    verbs: &[String],
+    alone: bool,
+) -> Filled {
+    fill_from(fields, &mut SourceText::new(text, now), verbs, alone)
 }
 
 /// [`fill`] from a source, which is left with what the arguments have taken of it.
-pub(super) fn fill_from(fields: &[Field], source: &mut Source, verbs: &[String], alone: bool) -> Filled {
+pub(super) fn fill_from(
+    fields: &[ArgumentField],
+    source: &mut SourceText,
+    verbs: &[String],
+    alone: bool,
+) -> Filled {
     let mut out = Filled::default();
     for field in fields {
-        if let Kind::Fixed(value) = &field.kind {
+        if let ArgumentKind::Fixed(value) = &field.kind {
             out.values.insert(field.name.clone(), value.clone());
         }
     }
     addresses(fields, source, &mut out);
     options::choices(fields, source, &mut out, alone);
-    let open = cued::fill(fields, source, &mut out);
-    days::moments(&open, source, &mut out);
+    let open = cue_words::fill(fields, source, &mut out);
+    day_lists::moments(&open, source, &mut out);
     counts::fill(fields, source, &mut out, alone);
     names::fill(fields, source, &mut out, alone, verbs);
     options::flags(fields, source, &mut out, alone);
-    freetext::fill(fields, source, &mut out, verbs, alone);
+    free_text::fill(fields, source, &mut out, verbs, alone);
     names::rest(fields, source, &mut out, verbs, alone);
     for field in fields {
         match &field.kind {
-            Kind::Object(inner) => {
+            ArgumentKind::Object(inner) => {
                 let nested = fill(inner, source.text, source.now, verbs, false);
                 if !nested.values.is_empty() && nested.missing(inner).is_empty() {
                     out.values.insert(field.name.clone(), Value::Object(nested.values));
@@ -94,7 +105,7 @@ pub(super) fn fill_from(fields: &[Field], source: &mut Source, verbs: &[String],
 }
 
 /// By token: whether a value was made of it. Days and times count where an argument took one.
-fn consumed(source: &Source, out: &Filled) -> Vec<bool> {
+fn consumed(source: &SourceText, out: &Filled) -> Vec<bool> {
     let mut used = source.used.clone();
     let said: Vec<String> =
         out.values.values().chain(out.several.iter().flat_map(Map::values)).map(Value::to_string).collect();
@@ -110,11 +121,11 @@ fn consumed(source: &Source, out: &Filled) -> Vec<bool> {
 }
 
 /// E-mail and web addresses.
-fn addresses(fields: &[Field], source: &mut Source, out: &mut Filled) {
-    for (mark, kind) in [("@", Kind::Email), ("://", Kind::Uri)] {
+fn addresses(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
+    for (mark, kind) in [("@", ArgumentKind::Email), ("://", ArgumentKind::Uri)] {
         let mut found: Vec<usize> =
             (0..source.tokens.len()).filter(|i| source.tokens[*i].raw.contains(mark)).collect();
-        if kind == Kind::Email {
+        if kind == ArgumentKind::Email {
             found.retain(|i| source.tokens[*i].raw.contains('.'));
         }
         let mut left = found.iter().copied();
@@ -126,7 +137,7 @@ fn addresses(fields: &[Field], source: &mut Source, out: &mut Filled) {
                         source.take(i, i);
                     }
                 }
-                Kind::List(inner) if inner.kind == kind => {
+                ArgumentKind::List(inner) if inner.kind == kind => {
                     let all: Vec<&str> = left.by_ref().map(|i| source.tokens[i].raw.as_str()).collect();
                     if !all.is_empty() {
                         out.values.insert(field.name.clone(), json!(all));

@@ -9,7 +9,7 @@ use super::text::{self, Token};
 
 /// A text, its tokens and entities, and which tokens an argument has taken.
 #[derive(Debug, Clone)]
-pub(super) struct Source<'a> {
+pub(super) struct SourceText<'a> {
     /// The text.
     pub text: &'a str,
     /// Its tokens.
@@ -22,7 +22,7 @@ pub(super) struct Source<'a> {
     pub now: &'a Zoned,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     /// Reads a text as of `now`.
     pub fn new(text: &'a str, now: &'a Zoned) -> Self {
         let tokens = text::tokens(text);

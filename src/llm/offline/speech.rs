@@ -44,7 +44,7 @@ impl Act {
 
 /// Which part of a condition a clause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ConditionPart {
     /// It belongs to no condition.
     Whole,
     /// The case.
@@ -55,7 +55,7 @@ pub(super) enum Part {
 
 /// Neighbouring words that have one act, or plain ones that are split later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct ActRun {
     /// The first token.
     pub first: usize,
     /// The last token.
@@ -63,17 +63,17 @@ pub(super) struct Run {
     /// Their act; that of plain words is that of each clause.
     pub act: Act,
     /// Their part in a condition.
-    pub part: Part,
+    pub part: ConditionPart,
     /// A verb that they borrow from before: "(don't book Verdi,) but Blu".
     pub verb: Option<String>,
     /// Whether they are split and routed as any request.
     pub plain: bool,
 }
 
-impl Run {
+impl ActRun {
     /// Plain words between two tokens.
     pub fn plain(first: usize, last: usize) -> Self {
-        Self { first, last, act: Act::Request, part: Part::Whole, verb: None, plain: true }
+        Self { first, last, act: Act::Request, part: ConditionPart::Whole, verb: None, plain: true }
     }
 }
 
@@ -81,7 +81,7 @@ impl Run {
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     /// All its words, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ActRun>,
     /// By token: the act of its clause, and whether some word says so.
     acts: Vec<Option<Mood>>,
     /// By token: whether it only says what is not meant, or is politeness: "not Verdi but", "if possible".
@@ -132,7 +132,7 @@ struct Unit {
     join: Join,
     opener: Opener,
     mood: Mood,
-    part: Part,
+    part: ConditionPart,
     verb: Option<String>,
     /// Whether a question mark at the end of the sentence may be its own.
     asks: bool,
@@ -237,7 +237,7 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
         let ends = |i: &usize| !quoted[*i] && super::clauses::ends_sentence(tokens, *i);
         let stop = (start..tokens.len()).find(ends).unwrap_or(tokens.len());
         if stop > start {
-            let reader = Reader { tokens, quoted, first: start, last: stop - 1 };
+            let reader = SpeechReader { tokens, quoted, first: start, last: stop - 1 };
             let marked = tokens.get(stop).is_some_and(|t| t.raw == "?");
             let mut found = reader.units(marked, &mut speech.dropped);
             govern(&mut found, tokens);
@@ -273,7 +273,7 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
     }
     for unit in units {
         let plain = unit.mood.act.is_plain()
-            && unit.part == Part::Whole
+            && unit.part == ConditionPart::Whole
             && unit.verb.is_none()
             && unit.opener != Opener::Preamble;
         match speech.runs.last_mut() {
@@ -287,7 +287,7 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
             {
                 run.last = unit.last;
             }
-            _ => speech.runs.push(Run {
+            _ => speech.runs.push(ActRun {
                 first: unit.first,
                 last: unit.last,
                 act: unit.mood.act,
@@ -305,14 +305,14 @@ fn governs(act: Act) -> bool {
     matches!(act, Act::Quoted | Act::Reminder)
 }
 
-struct Reader<'a> {
+struct SpeechReader<'a> {
     tokens: &'a [Token],
     quoted: &'a [bool],
     first: usize,
     last: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SpeechReader<'a> {
     /// The words from a token on.
     fn words(&self, from: usize) -> Vec<&'a Token> {
         (from..=self.last)
@@ -455,7 +455,7 @@ impl<'a> Reader<'a> {
                 join: *join,
                 opener,
                 mood,
-                part: Part::Whole,
+                part: ConditionPart::Whole,
                 verb: None,
                 asks,
             });
@@ -692,7 +692,7 @@ fn govern(units: &mut Vec<Unit>, tokens: &[Token]) {
 
 fn conditional(unit: &mut Unit) {
     if unit.mood.act != Act::Negated {
-        unit.part = Part::Then;
+        unit.part = ConditionPart::Then;
         unit.mood = Mood { act: Act::Condition, said: true };
     }
 }
@@ -706,7 +706,7 @@ fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
         units[from..].iter_mut().for_each(|u| u.mood = Mood { act: Act::Hypothetical, said: true });
         return;
     }
-    units[n].part = Part::Case;
+    units[n].part = ConditionPart::Case;
     units[n].mood = Mood { act: Act::Condition, said: true };
     let backward = n > 0 && units[n].join == Join::Bare;
     if backward {
@@ -722,7 +722,7 @@ fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
             break;
         }
         if more {
-            unit.part = Part::Case;
+            unit.part = ConditionPart::Case;
             unit.mood = Mood { act: Act::Condition, said: true };
         } else {
             found = true;
@@ -776,13 +776,13 @@ fn split_cases(units: &mut Vec<Unit>, tokens: &[Token]) {
     let mut n = 0;
     while n < units.len() {
         let unit = &units[n];
-        let alone = unit.part == Part::Case
+        let alone = unit.part == ConditionPart::Case
             && unit.opener == Opener::If
-            && !units.get(n + 1).is_some_and(|u| u.part == Part::Then);
+            && !units.get(n + 1).is_some_and(|u| u.part == ConditionPart::Then);
         if alone && let Some(at) = order_within(unit, tokens) {
             let mut then = unit.clone();
             then.first = at;
-            then.part = Part::Then;
+            then.part = ConditionPart::Then;
             then.opener = Opener::None;
             units[n].last = at - 1;
             units.insert(n + 1, then);

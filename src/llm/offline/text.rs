@@ -17,18 +17,18 @@ const MAX_REMEMBERED: usize = 32 * 1024;
 
 /// What was read of texts, by the text and what it was read for. A request and its parts are looked at many
 /// times; when full, the memory starts anew.
-pub(super) struct Memory<K, V> {
+pub(super) struct TokenCache<K, V> {
     known: HashMap<K, HashMap<String, Rc<V>>>,
     bytes: usize,
 }
 
-impl<K, V> Default for Memory<K, V> {
+impl<K, V> Default for TokenCache<K, V> {
     fn default() -> Self {
         Self { known: HashMap::new(), bytes: 0 }
     }
 }
 
-impl<K: Copy + Eq + std::hash::Hash, V> Memory<K, V> {
+impl<K: Copy + Eq + std::hash::Hash, V> TokenCache<K, V> {
     /// What is remembered of a text.
     pub fn get(&self, key: K, text: &str) -> Option<Rc<V>> {
         self.known.get(&key)?.get(text).cloned()
@@ -138,7 +138,7 @@ impl Features {
 
 thread_local! {
     static MEMORY: RefCell<HashMap<String, Rc<Features>>> = RefCell::new(HashMap::new());
-    static TOKENS: RefCell<Memory<(), Vec<Token>>> = RefCell::default();
+    static TOKENS: RefCell<TokenCache<(), Vec<Token>>> = RefCell::default();
     static STEMMERS: (Stemmer, Stemmer) =
         (Stemmer::create(Algorithm::Italian), Stemmer::create(Algorithm::English));
 }

@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::Time;
 
-use super::dates::{Role, month};
+use super::dates::{RangeRole, month};
 use super::text::Token;
 
 /// A time of day with its place in the text.
@@ -16,7 +16,7 @@ pub(super) struct Hour {
     /// The time.
     pub time: Time,
     /// Which end of a range it is.
-    pub role: Role,
+    pub role: RangeRole,
 }
 
 const LEADS: &[&str] = &[
@@ -30,7 +30,7 @@ const AFTERNOON: &[&str] = &["pomeriggio", "afternoon", "pranzo", "lunch"];
 /// "from 10 to 12" be hours.
 pub(super) fn find(tokens: &[Token], dated: bool) -> Vec<Hour> {
     let says = |words: &[&str]| tokens.iter().any(|t| t.is(words));
-    let reader = Reader { tokens, evening: says(EVENING), afternoon: says(AFTERNOON), dated };
+    let reader = TimeReader { tokens, evening: says(EVENING), afternoon: says(AFTERNOON), dated };
     let mut out: Vec<Hour> = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
@@ -45,14 +45,14 @@ pub(super) fn find(tokens: &[Token], dated: bool) -> Vec<Hour> {
     out
 }
 
-struct Reader<'a> {
+struct TimeReader<'a> {
     tokens: &'a [Token],
     evening: bool,
     afternoon: bool,
     dated: bool,
 }
 
-impl Reader<'_> {
+impl TimeReader<'_> {
     fn is(&self, i: usize, words: &[&str]) -> bool {
         self.tokens.get(i).is_some_and(|t| t.is(words))
     }
@@ -65,7 +65,7 @@ impl Reader<'_> {
             && clock(token)
         {
             let hour = |text: &str, role| clock_time(text).map(|time| Hour { first: i, last: i, time, role });
-            return Some((vec![hour(a, Role::From)?, hour(b, Role::To)?], i + 1));
+            return Some((vec![hour(a, RangeRole::From)?, hour(b, RangeRole::To)?], i + 1));
         }
         let strict = self.is(i, &["dalle", "dall"]);
         if !strict && !self.is(i, &["from", "between", "tra", "fra"]) {
@@ -76,7 +76,7 @@ impl Reader<'_> {
         if !self.is(next, &["alle", "all", "to", "until", "till", "and", "e", "fino", "-"]) {
             let clear = strict || self.tokens.get(at).is_some_and(clock) || a.last > at;
             a.first = i;
-            a.role = Role::From;
+            a.role = RangeRole::From;
             return clear.then_some((vec![a], next));
         }
         let mut at = next + 1;
@@ -102,9 +102,9 @@ impl Reader<'_> {
             b.time = later(b.time);
         }
         a.first = i;
-        a.role = Role::From;
+        a.role = RangeRole::From;
         b.first = next;
-        b.role = Role::To;
+        b.role = RangeRole::To;
         Some((vec![a, b], end))
     }
 
@@ -118,7 +118,7 @@ impl Reader<'_> {
             at += 1;
         }
         let token = self.tokens.get(at)?;
-        let role = if until { Role::To } else { Role::Single };
+        let role = if until { RangeRole::To } else { RangeRole::Single };
         let done = |time: Time, next: usize| Some((Hour { first: i, last: next - 1, time, role }, next));
         if let Some((time, next)) = self.before_or_past(at, lead && !soft) {
             return done(time, next);

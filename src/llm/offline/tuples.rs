@@ -6,12 +6,12 @@ use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
 use super::counts;
-use super::dates::Role;
+use super::dates::RangeRole;
 use super::dayexpr::{self, DayExpr};
 use super::lexicon;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::{Filled, fill};
-use super::source::Source;
+use super::source::SourceText;
 use super::text::features;
 
 /// Most places at which a text is tried to be two requests.
@@ -23,8 +23,8 @@ const MAX_COMBINED: usize = 62;
 
 /// Reads tuples.
 struct Tuples<'a> {
-    fields: &'a [Field],
-    needed: Vec<&'a Field>,
+    fields: &'a [ArgumentField],
+    needed: Vec<&'a ArgumentField>,
     now: &'a Zoned,
     verbs: &'a [String],
     /// What is filled without words.
@@ -33,8 +33,13 @@ struct Tuples<'a> {
 
 /// "50 euros to Mario and 30 to Anna": a call for each part of a list that says what the others say. Nothing
 /// where the text is no such list. What a part leaves open is null in its values.
-pub(super) fn parallel(fields: &[Field], text: &str, now: &Zoned, verbs: &[String]) -> Option<Filled> {
-    let needed: Vec<&Field> = fields.iter().filter(|f| f.required && f.default.is_none()).collect();
+pub(super) fn parallel(
+    fields: &[ArgumentField],
+    text: &str,
+    now: &Zoned,
+    verbs: &[String],
+) -> Option<Filled> {
+    let needed: Vec<&ArgumentField> = fields.iter().filter(|f| f.required && f.default.is_none()).collect();
     if needed.is_empty() || needed.iter().all(|f| is_timed(f)) {
         return None;
     }
@@ -52,7 +57,7 @@ pub(super) fn parallel(fields: &[Field], text: &str, now: &Zoned, verbs: &[Strin
 
 /// Whether the words `right`, which have no verb, only say again for other values what `left` says: "Block my
 /// debit card and my credit card".
-pub(super) fn repeats(fields: &[Field], left: &str, right: &str, now: &Zoned) -> bool {
+pub(super) fn repeats(fields: &[ArgumentField], left: &str, right: &str, now: &Zoned) -> bool {
     let bare = fill(fields, "", now, &[], false).values;
     let (first, second) = (fill(fields, left, now, &[], false), fill(fields, right, now, &[], false));
     let said = |filled: &Filled| -> Vec<String> {
@@ -65,10 +70,17 @@ pub(super) fn repeats(fields: &[Field], left: &str, right: &str, now: &Zoned) ->
     };
     let (a, b) = (said(&first), said(&second));
     let kind = |name: &String| fields.iter().find(|f| f.name == *name).map(|f| &f.kind);
-    let plain = |kind: Option<&Kind>| {
+    let plain = |kind: Option<&ArgumentKind>| {
         matches!(
             kind,
-            Some(Kind::Text | Kind::Thing | Kind::Bool | Kind::Date | Kind::Time | Kind::DateTime) | None
+            Some(
+                ArgumentKind::Text
+                    | ArgumentKind::Thing
+                    | ArgumentKind::Bool
+                    | ArgumentKind::Date
+                    | ArgumentKind::Time
+                    | ArgumentKind::DateTime
+            ) | None
         )
     };
     let sure = a.iter().any(|name| b.contains(name) && !plain(kind(name)));
@@ -76,8 +88,8 @@ pub(super) fn repeats(fields: &[Field], left: &str, right: &str, now: &Zoned) ->
     if !sure || !a.iter().filter(heads).all(|name| b.contains(name)) {
         return false;
     }
-    let source = Source::new(right, now);
-    let before = Source::new(left, now);
+    let source = SourceText::new(right, now);
+    let before = SourceText::new(left, now);
     source.tokens.iter().enumerate().all(|(i, token)| {
         let known = !token.word || source.found.taken[i] || second.used.get(i) == Some(&true);
         known
@@ -93,7 +105,7 @@ pub(super) fn repeats(fields: &[Field], left: &str, right: &str, now: &Zoned) ->
 impl Tuples<'_> {
     /// The tuples of a text that follows `before`.
     fn read(&self, before: Option<&Filled>, text: &str, depth: usize) -> Option<Vec<Filled>> {
-        let source = Source::new(text, self.now);
+        let source = SourceText::new(text, self.now);
         if depth < MAX_TUPLES {
             let joins = |i: &usize| {
                 let token = &source.tokens[*i];
@@ -120,8 +132,8 @@ impl Tuples<'_> {
     }
 
     /// What was said, by name.
-    fn said(&self, filled: &Filled) -> Vec<&Field> {
-        let said = |f: &&Field| {
+    fn said(&self, filled: &Filled) -> Vec<&ArgumentField> {
+        let said = |f: &&ArgumentField| {
             filled.values.get(&f.name).is_some_and(|v| !v.is_null() && self.bare.get(&f.name) != Some(v))
         };
         self.fields.iter().filter(said).collect()
@@ -138,20 +150,21 @@ impl Tuples<'_> {
             return (whole && said.len() > 1).then_some(own);
         };
         let earlier = self.said(before);
-        let differs = |f: &&&Field| own.values.get(&f.name) != before.values.get(&f.name);
-        let heads = said.iter().filter(|f| !is_timed(f) && f.kind != Kind::Text);
+        let differs = |f: &&&ArgumentField| own.values.get(&f.name) != before.values.get(&f.name);
+        let heads = said.iter().filter(|f| !is_timed(f) && f.kind != ArgumentKind::Text);
         let apart = heads.clone().any(|f| differs(&f));
         if self.needed.len() < 2 {
             let same = said.iter().map(|f| &f.name).eq(earlier.iter().map(|f| &f.name));
-            return (whole && same && apart && said.iter().all(|f| f.kind != Kind::Text)).then_some(own);
+            return (whole && same && apart && said.iter().all(|f| f.kind != ArgumentKind::Text))
+                .then_some(own);
         }
         if whole && apart {
             return Some(own);
         }
-        let varies = |f: &&&Field| is_timed(f) || matches!(f.kind, Kind::Number(_));
+        let varies = |f: &&&ArgumentField| is_timed(f) || matches!(f.kind, ArgumentKind::Number(_));
         // Only what was said before is said again.
-        let again = |f: &&Field| earlier.iter().any(|e| e.name == f.name);
-        let named = heads.clone().any(|f| matches!(f.kind, Kind::Enum(_)) && again(f) && differs(&f));
+        let again = |f: &&ArgumentField| earlier.iter().any(|e| e.name == f.name);
+        let named = heads.clone().any(|f| matches!(f.kind, ArgumentKind::Enum(_)) && again(f) && differs(&f));
         let changed = said.iter().any(|f| differs(&f));
         let all = earlier.iter().filter(varies).all(|f| said.iter().any(|s| s.name == f.name));
         if !said.iter().all(again)
@@ -173,56 +186,58 @@ impl Tuples<'_> {
 }
 
 /// Whether a word is one of those by which an argument or one of its values is spoken of.
-fn speaks_of(field: &Field, norm: &str) -> bool {
+fn speaks_of(field: &ArgumentField, norm: &str) -> bool {
     let word = features(norm);
     let told = field.cues.iter().chain(&field.hints).any(|own| own.similarity(&word) > 0.8);
     let chosen = match &field.kind {
-        Kind::Enum(choices) => choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == word.norm),
+        ArgumentKind::Enum(choices) => {
+            choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == word.norm)
+        }
         _ => false,
     };
     told || chosen
 }
 
-fn is_timed(field: &Field) -> bool {
-    matches!(field.kind, Kind::Date | Kind::Time | Kind::DateTime)
+fn is_timed(field: &ArgumentField) -> bool {
+    matches!(field.kind, ArgumentKind::Date | ArgumentKind::Time | ArgumentKind::DateTime)
 }
 
 /// Takes back a day or a time where several were said for several things, and nobody knows which is whose.
-pub(super) fn unpaired(fields: &[Field], source: &Source, out: &mut Filled) {
+pub(super) fn unpaired(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
     let has = |name: &String| out.several.iter().any(|own| own.contains_key(name));
     if out.several.len() < 2 {
         return;
     }
-    let days = source.found.days.iter().filter(|d| d.role == Role::Single).map(|d| d.date.to_string());
-    let hours = source.found.hours.iter().filter(|h| h.role == Role::Single).map(|h| h.time.to_string());
+    let days = source.found.days.iter().filter(|d| d.role == RangeRole::Single).map(|d| d.date.to_string());
+    let hours = source.found.hours.iter().filter(|h| h.role == RangeRole::Single).map(|h| h.time.to_string());
     let distinct = |all: Vec<String>| all.iter().any(|one| *one != all[0]);
     let (days, hours) = (distinct(days.collect()), distinct(hours.collect()));
-    let loose: Vec<&Field> = fields
+    let loose: Vec<&ArgumentField> = fields
         .iter()
         .filter(|f| out.values.contains_key(&f.name) && !has(&f.name))
-        .filter(|f| (f.kind == Kind::Date && days) || (f.kind == Kind::Time && hours))
+        .filter(|f| (f.kind == ArgumentKind::Date && days) || (f.kind == ArgumentKind::Time && hours))
         .collect();
     // Two times may be the two ends of one span.
-    let ends = loose.iter().filter(|f| f.kind == Kind::Time).count() > 1;
-    for field in loose.into_iter().filter(|f| f.kind == Kind::Date || !ends) {
+    let ends = loose.iter().filter(|f| f.kind == ArgumentKind::Time).count() > 1;
+    for field in loose.into_iter().filter(|f| f.kind == ArgumentKind::Date || !ends) {
         out.values.remove(&field.name);
         out.doubtful = true;
     }
 }
 
 /// A range of days for a tool that takes one: a call for each day.
-pub(super) fn spread(fields: &[Field], source: &Source, out: &mut Filled) {
-    let mut days = fields.iter().filter(|f| matches!(f.kind, Kind::Date | Kind::DateTime));
+pub(super) fn spread(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
+    let mut days = fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
     let (Some(field), None) = (days.next(), days.next()) else { return };
     // "For 3 nights" is the length of it.
     let counted = fields.iter().any(|f| {
-        matches!(f.kind, Kind::Number(_))
+        matches!(f.kind, ArgumentKind::Number(_))
             && f.named(&["nights", "notti", "days", "giorni", "duration", "durata"])
     });
     let ranged = source.found.said.iter().any(|e| matches!(e.said, DayExpr::Range(from, to) if from < to));
     let placed =
         out.values.contains_key(&field.name) && !out.several.iter().any(|own| own.contains_key(&field.name));
-    if !ranged || counted || !placed || field.kind != Kind::Date || field.role != Role::Single {
+    if !ranged || counted || !placed || field.kind != ArgumentKind::Date || field.role != RangeRole::Single {
         return;
     }
     let all: Vec<Date> = dayexpr::dates(&dayexpr::runs(&source.found.said));

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::answer;
-use super::prompt::{Executed, Prompt};
+use super::prompt::{Executed, PromptText};
 use crate::llm::Request;
 
 /// The arguments of `CheckContinuation`. Every clause that routes has its step from the start, so
 /// nothing more is ever asked for here; a question to the user ends the round.
-pub(super) fn check(request: &Request, prompt: &Prompt) -> Value {
+pub(super) fn check(request: &Request, prompt: &PromptText) -> Value {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
     let open: Vec<&Executed> = executed.iter().filter(|e| e.status == "needs_input").collect();

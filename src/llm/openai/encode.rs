@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::options::{Forcing, ModelOptions};
-use super::super::{Choice, Message, Request, ToolSpec};
+use super::super::{Message, Request, ToolChoice, ToolSpec};
 use super::form::Form;
-use super::ordered::Ordered;
+use super::ordered::SchemaOrdered;
 use crate::run::ReplyCall;
 
 /// The body of `POST /chat/completions`. What is large is borrowed: a schema is written as it is.
 #[derive(Debug, Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct ChatRequestBody<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
@@ -27,19 +27,19 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Offered<'a>>,
+    tools: Vec<FunctionSpec<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Format<'a>>,
+    response_format: Option<ResponseFormat<'a>>,
     messages: Vec<Value>,
 }
 
 /// A function on offer.
 #[derive(Debug, Serialize)]
-struct Offered<'a> {
+struct FunctionSpec<'a> {
     r#type: &'a str,
     function: Function<'a>,
 }
@@ -48,38 +48,38 @@ struct Offered<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: Ordered<'a>,
+    parameters: SchemaOrdered<'a>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
 }
 
 /// The form that a reply is to have.
 #[derive(Debug, Serialize)]
-struct Format<'a> {
+struct ResponseFormat<'a> {
     r#type: &'a str,
-    json_schema: Schema<'a>,
+    json_schema: EncodedSchema<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Schema<'a> {
+struct EncodedSchema<'a> {
     name: &'a str,
     strict: bool,
-    schema: Ordered<'a>,
+    schema: SchemaOrdered<'a>,
 }
 
 /// A request in the protocol's words.
-pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form) -> Body<'a> {
+pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form) -> ChatRequestBody<'a> {
     let most = Some(request.max_output_tokens.unwrap_or(model.max_output_tokens));
     // OpenAI's newer models refuse the old name; other servers often know no other.
     let newer =
         reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"));
     let (max_tokens, max_completion_tokens) = if newer { (None, most) } else { (most, None) };
     let forced = match &request.choice {
-        Choice::Forced(name) => request.tools.iter().find(|tool| tool.name == *name),
-        Choice::None | Choice::Auto => None,
+        ToolChoice::Forced(name) => request.tools.iter().find(|tool| tool.name == *name),
+        ToolChoice::None | ToolChoice::Auto => None,
     };
     let as_text = forced.is_some() && model.forcing == Forcing::JsonSchema;
-    let mut body = Body {
+    let mut body = ChatRequestBody {
         model: model.id(),
         max_tokens,
         max_completion_tokens,
@@ -104,22 +104,23 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form
             body.tool_choice = Some(json!("required"));
         }
         (Some(tool), Forcing::JsonSchema) => {
-            let schema = Schema { name: &tool.name, strict: true, schema: Ordered(&tool.parameters) };
-            body.response_format = Some(Format { r#type: "json_schema", json_schema: schema });
+            let schema =
+                EncodedSchema { name: &tool.name, strict: true, schema: SchemaOrdered(&tool.parameters) };
+            body.response_format = Some(ResponseFormat { r#type: "json_schema", json_schema: schema });
         }
         (None, _) if request.tools.is_empty() => {}
         (None, _) => {
             body.tools = request.tools.iter().map(offered).collect();
-            body.tool_choice = Some(json!(if request.choice == Choice::None { "none" } else { "auto" }));
+            body.tool_choice = Some(json!(if request.choice == ToolChoice::None { "none" } else { "auto" }));
         }
     }
     body
 }
 
-fn offered(tool: &ToolSpec) -> Offered<'_> {
+fn offered(tool: &ToolSpec) -> FunctionSpec<'_> {
     let ToolSpec { name, description, parameters, strict } = tool;
-    let parameters = Ordered(parameters);
-    Offered { r#type: "function", function: Function { name, description, parameters, strict: *strict } }
+    let parameters = SchemaOrdered(parameters);
+    FunctionSpec { r#type: "function", function: Function { name, description, parameters, strict: *strict } }
 }
 
 /// The history with calls and results as the protocol has them.
@@ -236,7 +237,7 @@ mod tests {
                 Message::Tool { call_id: "lost".into(), text: "orphan".into() },
             ],
             tools: vec![tool("plan"), tool("other")],
-            choice: Choice::Forced("plan".into()),
+            choice: ToolChoice::Forced("plan".into()),
             temperature: Some(0.3),
             max_output_tokens: None,
         }
@@ -301,11 +302,11 @@ mod tests {
     #[test]
     fn a_free_question_keeps_its_tools_under_every_forcing() {
         for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
-            let body = encoded(&Request { choice: Choice::Auto, ..request() }, forcing);
+            let body = encoded(&Request { choice: ToolChoice::Auto, ..request() }, forcing);
             assert_eq!(body["tool_choice"], "auto");
             assert!(body.get("response_format").is_none());
             assert_valid(&body["messages"]);
-            let last = encoded(&Request { choice: Choice::None, tools: vec![], ..request() }, forcing);
+            let last = encoded(&Request { choice: ToolChoice::None, tools: vec![], ..request() }, forcing);
             assert!(last.get("tools").is_none() && last.get("tool_choice").is_none());
         }
     }

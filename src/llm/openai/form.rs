@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use super::super::Request;
-use super::super::error::Kind;
-use super::super::options::Stream;
+use super::super::error::ErrorKind;
+use super::super::options::StreamMode;
 
 /// How a reply is asked for, from what is wished to what every server knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,13 +42,13 @@ const MAX_PAUSE: u32 = 1024;
 /// is read again.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    kinds: [Known; 2],
+    kinds: [SupportedFields; 2],
     /// Somebody was told that its tokens are not known.
     unmetered: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SupportedFields {
     /// The first of the forms that was not refused.
     form: AtomicU8,
     /// A stream came.
@@ -59,7 +59,7 @@ struct Known {
     empty: AtomicU32,
 }
 
-impl Known {
+impl SupportedFields {
     /// Whether this question is one of those that are asked whole for now.
     fn pauses(&self) -> bool {
         self.pause.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
@@ -67,17 +67,17 @@ impl Known {
 }
 
 impl Streams {
-    fn of(&self, request: &Request) -> &Known {
+    fn of(&self, request: &Request) -> &SupportedFields {
         &self.kinds[usize::from(!request.tools.is_empty())]
     }
 
     /// How to ask, where a listener may be `live`.
-    pub(super) fn form(&self, wish: Stream, request: &Request, live: bool) -> Form {
+    pub(super) fn form(&self, wish: StreamMode, request: &Request, live: bool) -> Form {
         match wish {
-            Stream::All => Form::Streamed,
-            Stream::Shown if live && self.of(request).pauses() => Form::Whole,
-            Stream::Shown if live => Form::of(self.of(request).form.load(Relaxed)),
-            Stream::Shown | Stream::No => Form::Whole,
+            StreamMode::All => Form::Streamed,
+            StreamMode::Shown if live && self.of(request).pauses() => Form::Whole,
+            StreamMode::Shown if live => Form::of(self.of(request).form.load(Relaxed)),
+            StreamMode::Shown | StreamMode::No => Form::Whole,
         }
     }
 
@@ -93,26 +93,32 @@ impl Streams {
 
     /// A stream was asked for in `form`, and failed before it had said anything. The form to ask for in its
     /// place at once; it is remembered.
-    pub(super) fn refused(&self, wish: Stream, request: &Request, form: Form, kind: &Kind) -> Option<Form> {
-        let next = next(form, kind).filter(|_| wish == Stream::Shown)?;
+    pub(super) fn refused(
+        &self,
+        wish: StreamMode,
+        request: &Request,
+        form: Form,
+        kind: &ErrorKind,
+    ) -> Option<Form> {
+        let next = next(form, kind).filter(|_| wish == StreamMode::Shown)?;
         self.of(request).form.fetch_max(next as u8, Relaxed);
         Some(next)
     }
 
     /// A stream held nothing. If none ever came from this model, the next questions ask for a whole reply, and
     /// then a stream is tried again: one that was empty may have been an accident.
-    pub(super) fn was_empty(&self, wish: Stream, request: &Request) {
+    pub(super) fn was_empty(&self, wish: StreamMode, request: &Request) {
         let known = self.of(request);
-        if wish == Stream::Shown && !known.works.load(Relaxed) {
+        if wish == StreamMode::Shown && !known.works.load(Relaxed) {
             let times = known.empty.fetch_add(1, Relaxed).min(16);
             known.pause.store(FIRST_PAUSE.saturating_mul(1 << times).min(MAX_PAUSE), Relaxed);
         }
     }
 
     /// The reason, with what to do where a stream may have been the reason: the model never sent one.
-    pub(super) fn explained(&self, request: &Request, form: Form, mut kind: Kind) -> Kind {
+    pub(super) fn explained(&self, request: &Request, form: Form, mut kind: ErrorKind) -> ErrorKind {
         let never = form.is_streamed() && !self.of(request).works.load(Relaxed);
-        if let Kind::Status { status: 400 | 405 | 415 | 422 | 501, detail, .. } = &mut kind
+        if let ErrorKind::Status { status: 400 | 405 | 415 | 422 | 501, detail, .. } = &mut kind
             && never
         {
             detail.push_str("; a stream was asked for: if that is why, set `stream = false` for it");
@@ -122,8 +128,8 @@ impl Streams {
 }
 
 /// The form in which the server may take the question that it refused.
-fn next(form: Form, kind: &Kind) -> Option<Form> {
-    let Kind::Status { status: 400..=407 | 410..=428 | 501, detail, .. } = kind else { return None };
+fn next(form: Form, kind: &ErrorKind) -> Option<Form> {
+    let ErrorKind::Status { status: 400..=407 | 410..=428 | 501, detail, .. } = kind else { return None };
     let lower = detail.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     // `stream`, `streaming`, `stream_options`; not `upstream`.
@@ -140,8 +146,8 @@ fn next(form: Form, kind: &Kind) -> Option<Form> {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, detail: &str) -> Kind {
-        Kind::Status { status, retry_after: None, detail: detail.to_owned() }
+    fn refused(status: u16, detail: &str) -> ErrorKind {
+        ErrorKind::Status { status, retry_after: None, detail: detail.to_owned() }
     }
 
     fn spoken() -> Request {
@@ -149,7 +155,7 @@ mod tests {
             purpose: crate::llm::Purpose::Answer,
             messages: Vec::new(),
             tools: Vec::new(),
-            choice: crate::llm::Choice::None,
+            choice: crate::llm::ToolChoice::None,
             temperature: None,
             max_output_tokens: None,
         }
@@ -159,16 +165,16 @@ mod tests {
     fn after_an_empty_stream_replies_are_whole_for_a_while_and_then_streamed_again() {
         let (streams, request) = (Streams::default(), spoken());
         let asked = |times: u32| -> Vec<Form> {
-            (0..times).map(|_| streams.form(Stream::Shown, &request, true)).collect()
+            (0..times).map(|_| streams.form(StreamMode::Shown, &request, true)).collect()
         };
         assert_eq!(asked(1), [Form::Streamed]);
-        streams.was_empty(Stream::Shown, &request);
+        streams.was_empty(StreamMode::Shown, &request);
         assert_eq!(asked(FIRST_PAUSE), vec![Form::Whole; FIRST_PAUSE as usize]);
         assert_eq!(asked(1), [Form::Streamed]);
-        streams.was_empty(Stream::Shown, &request);
+        streams.was_empty(StreamMode::Shown, &request);
         assert_eq!(asked(FIRST_PAUSE * 2 + 1).last(), Some(&Form::Streamed));
         streams.worked(&request, true);
-        streams.was_empty(Stream::Shown, &request);
+        streams.was_empty(StreamMode::Shown, &request);
         assert_eq!(asked(1), [Form::Streamed], "one that has worked is not given up");
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::super::error::Kind;
+use super::super::error::ErrorKind;
 use crate::run::Reply;
 
 /// What stands in the key's place.
@@ -18,14 +18,14 @@ const LEAST_BYTES: usize = 4;
 
 /// The key of a model; empty where its server wants none.
 #[derive(Clone)]
-pub(super) struct Key {
+pub(super) struct ProviderKey {
     secret: SecretString,
     /// For each beginning of the key, how many bytes of the key its end is the longest beginning of: how
     /// much of it still counts when the next byte is not the key's. (The table of Knuth, Morris and Pratt.)
     borders: Arc<[usize]>,
 }
 
-impl Key {
+impl ProviderKey {
     pub(super) fn new(secret: SecretString) -> Self {
         let key = secret.expose_secret().as_bytes();
         let mut borders = vec![0_usize; key.len()];
@@ -58,16 +58,18 @@ impl Key {
 
     /// The same reason, with the key struck out of whatever the server said, and a beginning of it that a
     /// cut left at the end: events of a stream are only known one by one.
-    pub(super) fn out_of(&self, mut kind: Kind) -> Kind {
+    pub(super) fn out_of(&self, mut kind: ErrorKind) -> ErrorKind {
         match &mut kind {
-            Kind::Connect { detail }
-            | Kind::RateLimited { detail, .. }
-            | Kind::Quota { detail }
-            | Kind::Unauthorized { detail, .. }
-            | Kind::Status { detail, .. }
-            | Kind::ContextOverflow { detail }
-            | Kind::Malformed { detail }
-            | Kind::Internal { detail } => *detail = self.without_beginning(self.struck(detail).into_owned()),
+            ErrorKind::Connect { detail }
+            | ErrorKind::RateLimited { detail, .. }
+            | ErrorKind::Quota { detail }
+            | ErrorKind::Unauthorized { detail, .. }
+            | ErrorKind::Status { detail, .. }
+            | ErrorKind::ContextOverflow { detail }
+            | ErrorKind::Malformed { detail }
+            | ErrorKind::Internal { detail } => {
+                *detail = self.without_beginning(self.struck(detail).into_owned())
+            }
             _ => {}
         }
         kind
@@ -97,11 +99,11 @@ impl Key {
 
 /// A text that comes in pieces: how many bytes at its end are how the key begins, and were not given yet.
 #[derive(Debug, Default)]
-pub(super) struct Held(usize);
+pub(super) struct HeldSuffix(usize);
 
-impl Held {
+impl HeldSuffix {
     /// The next piece; gives what is known not to be of the key, with the key struck out.
-    pub(super) fn next<'p>(&mut self, key: &Key, piece: &'p str) -> Cow<'p, str> {
+    pub(super) fn next<'p>(&mut self, key: &ProviderKey, piece: &'p str) -> Cow<'p, str> {
         let Some(secret) = key.text().map(str::as_bytes) else { return piece.into() };
         let begins = |byte: &u8| secret.first() == Some(byte);
         if self.0 == 0 && !piece.as_bytes().iter().any(begins) {
@@ -133,7 +135,7 @@ impl Held {
     }
 
     /// The end of the text: what was held is no key.
-    pub(super) fn rest<'k>(&mut self, key: &'k Key) -> &'k str {
+    pub(super) fn rest<'k>(&mut self, key: &'k ProviderKey) -> &'k str {
         let held = std::mem::take(&mut self.0);
         key.text().and_then(|key| key.get(..held)).unwrap_or_default()
     }
@@ -145,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    fn key(text: &str) -> Key {
-        Key::new(text.to_owned().into())
+    fn key(text: &str) -> ProviderKey {
+        ProviderKey::new(text.to_owned().into())
     }
 
     /// Texts of a few signs, so that beginnings of the key are everywhere.
@@ -185,14 +187,14 @@ mod tests {
             let text = format!("{before}{}{between}{secret}{after}", secret.repeat(times));
             let key = key(&secret);
             let meant = key.struck(&text).into_owned();
-            let (mut held, mut given, mut came) = (Held::default(), String::new(), String::new());
+            let (mut held, mut given, mut came) = (HeldSuffix::default(), String::new(), String::new());
             for piece in cut(&text, &cuts) {
                 came.push_str(&piece);
                 given.push_str(&held.next(&key, &piece));
                 prop_assert!(meant.starts_with(&given), "{given:?} is not how {meant:?} begins");
                 // Exactly what may still become the key is held, and nothing more.
                 let so_far = key.struck(&came).into_owned();
-                let rest = Held(held.0).rest(&key).to_owned();
+                let rest = HeldSuffix(held.0).rest(&key).to_owned();
                 prop_assert_eq!(format!("{given}{rest}"), so_far);
                 prop_assert!(rest.len() < secret.len() || rest.is_empty());
             }
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_has_nothing_of_the_key_is_given_as_it_is() {
-        let (key, mut held) = (key("sk-secret"), Held::default());
+        let (key, mut held) = (key("sk-secret"), HeldSuffix::default());
         assert!(matches!(held.next(&key, "Good day. "), Cow::Borrowed("Good day. ")));
         assert_eq!(held.next(&key, "Thank"), "Thank");
         assert_eq!(held.next(&key, "s"), "");
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn no_key_and_what_is_too_short_to_be_one_hold_nothing_back() {
         for none in ["", "sk-"] {
-            let (key, mut held) = (key(none), Held::default());
+            let (key, mut held) = (key(none), HeldSuffix::default());
             assert!(matches!(held.next(&key, "sk-"), Cow::Borrowed("sk-")));
             assert_eq!((held.rest(&key), key.struck("sk-")), ("", "sk-".into()));
         }
@@ -224,7 +226,7 @@ mod tests {
     #[test]
     fn a_beginning_that_a_cut_left_is_not_told_of_an_error() {
         let detail = "it is sk-secret and sk-se".to_owned();
-        let told = key("sk-secret").out_of(Kind::Malformed { detail });
-        assert_eq!(told, Kind::Malformed { detail: "it is [key] and ".to_owned() });
+        let told = key("sk-secret").out_of(ErrorKind::Malformed { detail });
+        assert_eq!(told, ErrorKind::Malformed { detail: "it is [key] and ".to_owned() });
     }
 }

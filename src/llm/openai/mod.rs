@@ -9,9 +9,9 @@ mod encode;
 mod form;
 mod key;
 mod ordered;
+mod redact;
 mod reply;
 mod stream;
-mod told;
 mod transport;
 
 pub(crate) use transport::retry_after;
@@ -29,17 +29,17 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Request, Sink, tokens};
 use crate::run::Usage;
 use form::{Form, Streams};
-use key::Key;
-use reply::Read;
-use told::Told;
-use transport::{Bounds, Once, Watch};
+use key::ProviderKey;
+use redact::RedactingSink;
+use reply::ProviderReply;
+use transport::{Bounds, DoneWatch, Once};
 
 /// A model behind a server of the OpenAI protocol.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl OpenAi {
         }
         let http = http.build().map_err(|error| {
             let detail = format!("no HTTP client could be made: {}", transport::root(&error));
-            Error::new(&model.name, Kind::NotConfigured { detail })
+            Error::new(&model.name, ErrorKind::NotConfigured { detail })
         })?;
         Ok(Self {
             model: model.clone(),
@@ -104,10 +104,10 @@ impl OpenAi {
         form: Form,
         access: Access,
         sink: &Sink,
-    ) -> Result<Read, (Kind, u64)> {
+    ) -> Result<ProviderReply, (ErrorKind, u64)> {
         let body = encode::body(request, &self.model, form);
         let key = access.key.clone();
-        let watch = Watch::default();
+        let watch = DoneWatch::default();
         let asked = Instant::now();
         let first = asked + Duration::from_millis(self.bounds.first_ms);
         let failed = Arc::new(Mutex::new(None));
@@ -135,7 +135,7 @@ impl OpenAi {
         }
         let mut chunks = client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (why(e), 0))?;
         let mut so_far = stream::Accumulator::default();
-        let mut told = Told::new(sink, &key);
+        let mut told = RedactingSink::new(sink, &key);
         let mut began = None;
         loop {
             let (until, silence) = if so_far.is_empty() {
@@ -162,7 +162,7 @@ impl OpenAi {
         let first_token = began.map(|at| at - asked);
         let read = so_far.finish(watch.is_done()).map_err(|kind| (kind, spent))?;
         told.end(&read.reply);
-        Ok(Read { first_token, ..read })
+        Ok(ProviderReply { first_token, ..read })
     }
 
     /// Asks in the form that this model is known to take, and in a plainer one where the server refuses
@@ -172,7 +172,7 @@ impl OpenAi {
         request: &Request,
         access: &Access,
         sink: &Sink,
-    ) -> (Form, Result<Read, (Kind, u64)>) {
+    ) -> (Form, Result<ProviderReply, (ErrorKind, u64)>) {
         let (name, wish) = (&self.model.name, self.model.stream);
         let mut form = self.streams.form(wish, request, sink.is_live());
         // Each round's form is plainer than the one before.
@@ -190,7 +190,7 @@ impl OpenAi {
                         form = plainer;
                         continue;
                     }
-                    if *kind == Kind::EmptyStream {
+                    if *kind == ErrorKind::EmptyStream {
                         self.streams.was_empty(wish, request);
                     }
                 }
@@ -216,12 +216,12 @@ impl Provider for OpenAi {
     async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error> {
         let name = &self.model.name;
         let access =
-            self.access.clone().map_err(|detail| Error::new(name, Kind::NotConfigured { detail }))?;
+            self.access.clone().map_err(|detail| Error::new(name, ErrorKind::NotConfigured { detail }))?;
         let key = &access.key;
         let (form, result) = self.ask(request, &access, &ctl.sink).await;
         let explained = |kind| self.streams.explained(request, form, key.out_of(kind));
         match result {
-            Ok(Read { mut reply, usage, first_token }) => {
+            Ok(ProviderReply { mut reply, usage, first_token }) => {
                 reply.model.clone_from(name);
                 key.strike(&mut reply);
                 let usage = match usage {
@@ -250,7 +250,7 @@ fn is_loopback(address: &str) -> bool {
 struct Access {
     base: String,
     headers: HeaderMap,
-    key: Key,
+    key: ProviderKey,
 }
 
 impl Access {
@@ -270,7 +270,11 @@ impl Access {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self { base: model.base_url.trim_end_matches('/').to_owned(), headers, key: Key::new(key.into()) })
+        Ok(Self {
+            base: model.base_url.trim_end_matches('/').to_owned(),
+            headers,
+            key: ProviderKey::new(key.into()),
+        })
     }
 }
 

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 /// A value that is written with the properties of every schema in it in the order of its `required`;
 /// those that are not required come behind them.
 #[derive(Debug)]
-pub(super) struct Ordered<'a>(pub(super) &'a Value);
+pub(super) struct SchemaOrdered<'a>(pub(super) &'a Value);
 
-impl Serialize for Ordered<'_> {
+impl Serialize for SchemaOrdered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(object) => {
@@ -22,7 +22,7 @@ impl Serialize for Ordered<'_> {
                         ("properties", Value::Object(properties), Some(Value::Array(required))) => {
                             map.serialize_entry(key, &Properties { properties, required })?;
                         }
-                        _ => map.serialize_entry(key, &Ordered(value))?,
+                        _ => map.serialize_entry(key, &SchemaOrdered(value))?,
                     }
                 }
                 map.end()
@@ -30,7 +30,7 @@ impl Serialize for Ordered<'_> {
             Value::Array(items) => {
                 let mut seq = serializer.serialize_seq(Some(items.len()))?;
                 for item in items {
-                    seq.serialize_element(&Ordered(item))?;
+                    seq.serialize_element(&SchemaOrdered(item))?;
                 }
                 seq.end()
             }
@@ -56,7 +56,7 @@ impl Serialize for Properties<'_> {
         let mut map = serializer.serialize_map(None)?;
         for name in names {
             if let Some(property) = self.properties.get(name) {
-                map.serialize_entry(name, &Ordered(property))?;
+                map.serialize_entry(name, &SchemaOrdered(property))?;
             }
         }
         map.end()
@@ -75,7 +75,7 @@ mod tests {
             "b": {}, "a": {}, "m": {"required": ["y"], "properties": {"x": 1, "y": [2]}}, "z": {},
         }});
         let body = json!({"tools": [{"function": {"parameters": schema}}], "properties": {"b": 1, "a": 2}});
-        let text = serde_json::to_string(&Ordered(&body)).unwrap();
+        let text = serde_json::to_string(&SchemaOrdered(&body)).unwrap();
         let written =
             r#""properties":{"z":{},"m":{"properties":{"y":[2],"x":1},"required":["y"]},"a":{},"b":{}}"#;
         assert!(text.contains(written), "{text}");

@@ -4,44 +4,44 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::error::Kind;
+use super::super::error::ErrorKind;
 use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
 
 /// What a server said.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct ProviderReply {
     pub(super) reply: Reply,
     /// Absent where the server did not say.
-    pub(super) usage: Option<Said>,
+    pub(super) usage: Option<TokenUsage>,
     /// From the question to the beginning of the reply, where it was streamed.
     pub(super) first_token: Option<Duration>,
 }
 
 /// Tokens as the server counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct TokenUsage {
     pub(super) input: u64,
     pub(super) cached: u64,
     pub(super) output: u64,
 }
 
 /// A whole, unstreamed completion.
-pub(super) fn whole(body: &Value) -> Result<Read, Kind> {
+pub(super) fn whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
     if body.get("error").is_some_and(|error| !error.is_null()) {
         return Err(error_object(body));
     }
     let choice = body.pointer("/choices/0").filter(|choice| choice.is_object()).ok_or_else(|| {
         let keys: Vec<&str> =
             body.as_object().map_or(vec![], |o| o.keys().take(8).map(String::as_str).collect());
-        Kind::Malformed { detail: format!("there is no choices[0]; its keys are {keys:?}") }
+        ErrorKind::Malformed { detail: format!("there is no choices[0]; its keys are {keys:?}") }
     })?;
     let message = choice.get("message").unwrap_or(choice);
-    let mut calls: Vec<ReplyCall> = calls_of(message).into_iter().map(Part::call).collect();
+    let mut calls: Vec<ReplyCall> = calls_of(message).into_iter().map(CallFragment::call).collect();
     make_ids_unique(&mut calls);
     let reply =
         Reply { text: words(message), calls, finish_reason: finish_reason(choice), model: String::new() };
-    Ok(Read { reply, usage: usage(body), first_token: None })
+    Ok(ProviderReply { reply, usage: usage(body), first_token: None })
 }
 
 /// The words of a message or a delta: text, parts, a refusal, or (old servers) `text`.
@@ -66,14 +66,14 @@ fn flat(content: &Value) -> String {
 
 /// A call, or a piece of one.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct CallFragment {
     pub(super) index: Option<u64>,
     pub(super) id: Option<String>,
     pub(super) name: Option<String>,
     pub(super) arguments: String,
 }
 
-impl Part {
+impl CallFragment {
     fn call(self) -> ReplyCall {
         ReplyCall {
             id: self.id.unwrap_or_default(),
@@ -85,7 +85,7 @@ impl Part {
 
 /// The calls in a message or delta, with or without the `function` around name and arguments; also
 /// the `function_call` of old servers.
-pub(super) fn calls_of(message: &Value) -> Vec<Part> {
+pub(super) fn calls_of(message: &Value) -> Vec<CallFragment> {
     let old = message.get("function_call").filter(|call| call.is_object());
     match message.get("tool_calls") {
         Some(Value::Array(calls)) if !calls.is_empty() => calls.iter().map(part).collect(),
@@ -94,14 +94,14 @@ pub(super) fn calls_of(message: &Value) -> Vec<Part> {
     }
 }
 
-fn part(call: &Value) -> Part {
+fn part(call: &Value) -> CallFragment {
     let function = call.get("function").filter(|f| f.is_object()).unwrap_or(call);
     let text = |value: Option<&Value>| match value {
         Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     };
-    Part {
+    CallFragment {
         index: call.get("index").and_then(Value::as_u64),
         id: text(call.get("id")),
         name: text(function.get("name")),
@@ -132,7 +132,7 @@ pub(super) fn finish_reason(choice: &Value) -> Option<String> {
 }
 
 /// The usage of a body or chunk; `None` also where a server says 0 for everything.
-pub(super) fn usage(body: &Value) -> Option<Said> {
+pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
     let usage = body.get("usage").filter(|usage| usage.is_object())?;
     let number = |paths: &[&str]| {
         let found = paths.iter().filter_map(|path| usage.pointer(path)).find_map(|v| {
@@ -140,7 +140,7 @@ pub(super) fn usage(body: &Value) -> Option<Said> {
         });
         found.unwrap_or(0)
     };
-    let said = Said {
+    let said = TokenUsage {
         input: number(&["/prompt_tokens", "/input_tokens"]),
         cached: number(&[
             "/prompt_tokens_details/cached_tokens",
@@ -195,7 +195,7 @@ mod tests {
     fn usage_is_read_where_it_is_said() {
         let said = usage(&json!({"usage": {"prompt_tokens": 9.0, "completion_tokens": "4",
             "prompt_tokens_details": {"cached_tokens": 3}}}));
-        assert_eq!(said, Some(Said { input: 9, cached: 3, output: 4 }));
+        assert_eq!(said, Some(TokenUsage { input: 9, cached: 3, output: 4 }));
         assert_eq!(usage(&json!({"usage": null})), None);
         assert_eq!(usage(&json!({"usage": {"prompt_tokens": 0}})), None);
     }

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use super::super::error::Kind;
+use super::super::error::ErrorKind;
 use super::super::tokens;
-use super::reply::{Part, Read, Said, calls_of, finish_reason, make_ids_unique, usage, words};
-use super::told::Told;
+use super::redact::RedactingSink;
+use super::reply::{
+    CallFragment, ProviderReply, TokenUsage, calls_of, finish_reason, make_ids_unique, usage, words,
+};
 use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
 
@@ -13,13 +15,13 @@ use crate::run::{Reply, ReplyCall};
 #[derive(Debug, Default)]
 pub(super) struct Accumulator {
     text: String,
-    calls: Vec<Call>,
+    calls: Vec<ToolCallParts>,
     finish_reason: Option<String>,
-    usage: Option<Said>,
+    usage: Option<TokenUsage>,
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct ToolCallParts {
     index: Option<u64>,
     id: Option<String>,
     name: String,
@@ -48,7 +50,7 @@ impl Accumulator {
 
     /// Adds one chunk, and tells `told` what it brings. Errors: the server says in it that something went
     /// wrong.
-    pub(super) fn add(&mut self, chunk: &Value, told: &mut Told<'_>) -> Result<(), Kind> {
+    pub(super) fn add(&mut self, chunk: &Value, told: &mut RedactingSink<'_>) -> Result<(), ErrorKind> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(error_object(chunk));
         }
@@ -66,11 +68,11 @@ impl Accumulator {
         Ok(())
     }
 
-    fn add_part(&mut self, part: Part, told: &mut Told<'_>) {
+    fn add_part(&mut self, part: CallFragment, told: &mut RedactingSink<'_>) {
         let at = match self.find(&part) {
             Some(at) => at,
             None => {
-                self.calls.push(Call { index: part.index, ..Call::default() });
+                self.calls.push(ToolCallParts { index: part.index, ..ToolCallParts::default() });
                 self.calls.len() - 1
             }
         };
@@ -86,7 +88,8 @@ impl Accumulator {
             // Nothing can follow a whole object: another call begins, whatever the index says.
             let (id, name) = call.next.take().unwrap_or_default();
             let name = part.name.or(name).unwrap_or_else(|| call.name.clone());
-            let mut next = Call { index: part.index, id: part.id.or(id), name, ..Call::default() };
+            let mut next =
+                ToolCallParts { index: part.index, id: part.id.or(id), name, ..ToolCallParts::default() };
             next.push(&part.arguments);
             told.arguments(count, &next.name, &part.arguments);
             self.calls.push(next);
@@ -95,7 +98,7 @@ impl Accumulator {
 
     /// The call that a part belongs to: the last of its index; without an index the last call, unless
     /// an id or a name says that another one begins.
-    fn find(&self, part: &Part) -> Option<usize> {
+    fn find(&self, part: &CallFragment) -> Option<usize> {
         if part.index.is_some() {
             return self.calls.iter().rposition(|call| call.index == part.index);
         }
@@ -108,23 +111,27 @@ impl Accumulator {
     }
 
     /// The whole reply. `done`: the stream said `[DONE]`. Errors: it said nothing, or broke off.
-    pub(super) fn finish(self, done: bool) -> Result<Read, Kind> {
+    pub(super) fn finish(self, done: bool) -> Result<ProviderReply, ErrorKind> {
         if self.is_empty() {
-            return Err(Kind::EmptyStream);
+            return Err(ErrorKind::EmptyStream);
         }
         if self.finish_reason.is_none() && !done {
-            return Err(Kind::CutStream);
+            return Err(ErrorKind::CutStream);
         }
-        let call = |c: Call| ReplyCall { id: c.id.unwrap_or_default(), name: c.name, arguments: c.arguments };
+        let call = |c: ToolCallParts| ReplyCall {
+            id: c.id.unwrap_or_default(),
+            name: c.name,
+            arguments: c.arguments,
+        };
         let mut calls: Vec<ReplyCall> = self.calls.into_iter().map(call).collect();
         make_ids_unique(&mut calls);
         let reply = Reply { text: self.text, calls, finish_reason: self.finish_reason, model: String::new() };
-        Ok(Read { reply, usage: self.usage, first_token: None })
+        Ok(ProviderReply { reply, usage: self.usage, first_token: None })
     }
 }
 
-impl Call {
-    fn extend(&mut self, part: Part) {
+impl ToolCallParts {
+    fn extend(&mut self, part: CallFragment) {
         if self.id.is_none() {
             self.id = part.id;
         }
@@ -181,12 +188,12 @@ mod tests {
     use serde_json::json;
 
     use super::super::super::Sink;
-    use super::super::key::Key;
+    use super::super::key::ProviderKey;
     use super::*;
 
     fn add(so_far: &mut Accumulator, chunk: &Value) {
-        let (sink, key) = (Sink::default(), Key::new(String::new().into()));
-        so_far.add(chunk, &mut Told::new(&sink, &key)).unwrap();
+        let (sink, key) = (Sink::default(), ProviderKey::new(String::new().into()));
+        so_far.add(chunk, &mut RedactingSink::new(&sink, &key)).unwrap();
     }
 
     fn read(deltas: &[Value]) -> Reply {
@@ -273,10 +280,10 @@ mod tests {
         let role = json!({"choices": [{"delta": {"role": "assistant", "content": ""}}]});
         let mut so_far = Accumulator::default();
         add(&mut so_far, &role);
-        assert_eq!(so_far.finish(true).unwrap_err(), Kind::EmptyStream);
+        assert_eq!(so_far.finish(true).unwrap_err(), ErrorKind::EmptyStream);
         let mut so_far = Accumulator::default();
         add(&mut so_far, &json!({"choices": [{"delta": {"content": "half"}}]}));
-        assert_eq!(so_far.finish(false).unwrap_err(), Kind::CutStream);
+        assert_eq!(so_far.finish(false).unwrap_err(), ErrorKind::CutStream);
     }
 
     #[test]
@@ -288,6 +295,6 @@ mod tests {
         ] {
             add(&mut so_far, &chunk);
         }
-        assert_eq!(so_far.finish(true).unwrap().usage, Some(Said { input: 3, cached: 0, output: 1 }));
+        assert_eq!(so_far.finish(true).unwrap().usage, Some(TokenUsage { input: 3, cached: 0, output: 1 }));
     }
 }

@@ -16,9 +16,9 @@ use reqwest::{Body, Response};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::error::Kind;
+use super::super::error::ErrorKind;
 use super::super::options::Options;
-use super::key::Key;
+use super::key::ProviderKey;
 
 /// Most bytes of a reply, after decompression.
 pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
@@ -37,20 +37,20 @@ impl Bounds {
         Self { first_ms: options.first_token_timeout_ms, between_ms: options.between_tokens_timeout_ms }
     }
 
-    pub(super) fn silence_before(&self) -> Kind {
-        Kind::Silence { millis: self.first_ms, option: "llm.first_token_timeout_ms" }
+    pub(super) fn silence_before(&self) -> ErrorKind {
+        ErrorKind::Silence { millis: self.first_ms, option: "llm.first_token_timeout_ms" }
     }
 
-    pub(super) fn silence_between(&self) -> Kind {
-        Kind::Silence { millis: self.between_ms, option: "llm.between_tokens_timeout_ms" }
+    pub(super) fn silence_between(&self) -> ErrorKind {
+        ErrorKind::Silence { millis: self.between_ms, option: "llm.between_tokens_timeout_ms" }
     }
 }
 
 /// Whether a stream said `[DONE]`, which the client crate swallows.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watch(Arc<AtomicBool>);
+pub(super) struct DoneWatch(Arc<AtomicBool>);
 
-impl Watch {
+impl DoneWatch {
     pub(super) fn is_done(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -61,17 +61,17 @@ impl Watch {
 pub(super) struct Once {
     pub(super) http: reqwest::Client,
     /// What must not be told again, however a server says it back.
-    pub(super) key: Key,
+    pub(super) key: ProviderKey,
     pub(super) bounds: Bounds,
     /// When the head of the reply must be here.
     pub(super) first: Instant,
     /// Whether a stream was asked for.
     pub(super) stream: bool,
-    pub(super) watch: Watch,
+    pub(super) watch: DoneWatch,
     /// Where a whole reply goes, since the client would read its text once more; it gets a `null`.
     pub(super) whole: Arc<Mutex<Option<Value>>>,
     /// Where the reason goes, since the client would turn it into text.
-    pub(super) failed: Arc<Mutex<Option<Kind>>>,
+    pub(super) failed: Arc<Mutex<Option<ErrorKind>>>,
 }
 
 impl tower::Service<HttpRequestFactory> for Once {
@@ -96,7 +96,7 @@ impl tower::Service<HttpRequestFactory> for Once {
 }
 
 impl Once {
-    async fn send(&self, request: reqwest::Request) -> Result<Response, Kind> {
+    async fn send(&self, request: reqwest::Request) -> Result<Response, ErrorKind> {
         let response = tokio::time::timeout_at(self.first, self.http.execute(request))
             .await
             .map_err(|_| self.bounds.silence_before())?
@@ -116,11 +116,11 @@ impl Once {
         }
         let body = self.read(response, MAX_REPLY_BYTES, false).await?;
         if self.stream && body.trim_ascii_start().starts_with(b"data:") {
-            Done { watch: self.watch.clone(), line: Vec::new() }.see(&body);
+            DoneMarkerScanner { watch: self.watch.clone(), line: Vec::new() }.see(&body);
             return Ok(Response::from(http::Response::new(body)));
         }
         // Some servers stream nothing though asked to: their whole reply becomes the only event.
-        let value: Value = serde_json::from_slice(&body).map_err(|error| Kind::Malformed {
+        let value: Value = serde_json::from_slice(&body).map_err(|error| ErrorKind::Malformed {
             detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),
         })?;
         if self.stream {
@@ -133,7 +133,7 @@ impl Once {
     }
 
     /// A body of at most `limit` bytes, without the key; a longer one is an error, or cut if `partly`.
-    async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
+    async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, ErrorKind> {
         let body = self.read_all(response, limit, partly).await?;
         // Here and not where it is told: a text is cut by then, and half a key would not be known again.
         let other = match self.key.struck(&String::from_utf8_lossy(&body)) {
@@ -143,7 +143,12 @@ impl Once {
         Ok(other.unwrap_or(body))
     }
 
-    async fn read_all(&self, mut response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
+    async fn read_all(
+        &self,
+        mut response: Response,
+        limit: usize,
+        partly: bool,
+    ) -> Result<Vec<u8>, ErrorKind> {
         let mut body = Vec::new();
         let between = Duration::from_millis(self.bounds.between_ms);
         loop {
@@ -153,8 +158,8 @@ impl Once {
                     body.extend_from_slice(&more);
                     continue;
                 }
-                Ok(Ok(Some(_))) => Kind::TooLarge { limit },
-                Ok(Err(_)) => Kind::CutStream,
+                Ok(Ok(Some(_))) => ErrorKind::TooLarge { limit },
+                Ok(Err(_)) => ErrorKind::CutStream,
                 Err(_) => self.bounds.silence_between(),
             };
             return if partly { Ok(body) } else { Err(failure) };
@@ -163,7 +168,7 @@ impl Once {
 
     /// The same response with its stream watched for `[DONE]` and ended with an error at the bound.
     fn bounded(&self, response: Response) -> Response {
-        let mut watch = Done { watch: self.watch.clone(), line: Vec::new() };
+        let mut watch = DoneMarkerScanner { watch: self.watch.clone(), line: Vec::new() };
         let failed = self.failed.clone();
         let mut read = 0_usize;
         let body = response.bytes_stream().map(move |piece| {
@@ -173,8 +178,8 @@ impl Once {
                     watch.see(&piece);
                     return Ok(piece);
                 }
-                Ok(_) => Kind::TooLarge { limit: MAX_REPLY_BYTES },
-                Err(_) => Kind::CutStream,
+                Ok(_) => ErrorKind::TooLarge { limit: MAX_REPLY_BYTES },
+                Err(_) => ErrorKind::CutStream,
             };
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind.clone());
             Err(kind)
@@ -186,8 +191,8 @@ impl Once {
 /// Ends at the first error.
 struct Fused<S>(Pin<Box<S>>, bool);
 
-impl<S: Stream<Item = Result<T, Kind>>, T> Stream for Fused<S> {
-    type Item = Result<T, Kind>;
+impl<S: Stream<Item = Result<T, ErrorKind>>, T> Stream for Fused<S> {
+    type Item = Result<T, ErrorKind>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.1 {
@@ -200,12 +205,12 @@ impl<S: Stream<Item = Result<T, Kind>>, T> Stream for Fused<S> {
 }
 
 /// Looks for a line that is `data: [DONE]`; JSON on a line cannot contain one.
-struct Done {
-    watch: Watch,
+struct DoneMarkerScanner {
+    watch: DoneWatch,
     line: Vec<u8>,
 }
 
-impl Done {
+impl DoneMarkerScanner {
     fn see(&mut self, piece: &[u8]) {
         for &byte in piece {
             match byte {
@@ -222,11 +227,11 @@ impl Done {
 }
 
 /// The reason behind an error of the network.
-fn network(error: reqwest::Error) -> Kind {
+fn network(error: reqwest::Error) -> ErrorKind {
     if error.is_connect() || error.is_builder() {
-        Kind::Connect { detail: root(&error) }
+        ErrorKind::Connect { detail: root(&error) }
     } else {
-        Kind::CutStream
+        ErrorKind::CutStream
     }
 }
 
@@ -240,12 +245,12 @@ pub(super) fn root(error: &dyn std::error::Error) -> String {
 }
 
 /// The reason behind an error of the client crate, where the service left none.
-pub(super) fn kind(error: &OpenAIError) -> Kind {
+pub(super) fn kind(error: &OpenAIError) -> ErrorKind {
     match error {
-        OpenAIError::Reqwest(_) | OpenAIError::StreamError(_) => Kind::CutStream,
-        OpenAIError::JSONDeserialize(error, _) => Kind::Malformed { detail: error.to_string() },
-        other => Kind::Internal {
-            detail: crate::setting::without_passwords(&other.to_string())
+        OpenAIError::Reqwest(_) | OpenAIError::StreamError(_) => ErrorKind::CutStream,
+        OpenAIError::JSONDeserialize(error, _) => ErrorKind::Malformed { detail: error.to_string() },
+        other => ErrorKind::Internal {
+            detail: crate::setting::redact_passwords(&other.to_string())
                 .chars()
                 .take(MAX_DETAIL_CHARS)
                 .collect(),
@@ -254,7 +259,7 @@ pub(super) fn kind(error: &OpenAIError) -> Kind {
 }
 
 /// The reason behind an error status.
-fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Kind {
+fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> ErrorKind {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let said = match &value {
         Value::Null => shown(body, MAX_DETAIL_CHARS),
@@ -264,14 +269,14 @@ fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Kind {
 }
 
 /// The reason behind an error object that came with status 200.
-pub(super) fn error_object(value: &Value) -> Kind {
+pub(super) fn error_object(value: &Value) -> ErrorKind {
     let error = value.get("error").unwrap_or(value);
     let status = error.get("code").or_else(|| value.get("code")).and_then(Value::as_u64);
     let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (400..600).contains(s));
     classify(status.unwrap_or(500), value, message(value), None)
 }
 
-fn classify(status: u16, value: &Value, detail: String, retry_after: Option<Duration>) -> Kind {
+fn classify(status: u16, value: &Value, detail: String, retry_after: Option<Duration>) -> ErrorKind {
     let error = value.get("error").unwrap_or(value);
     let says = |what: &str| {
         [error.get("code"), error.get("type")].into_iter().flatten().any(|v| v.as_str() == Some(what))
@@ -281,12 +286,12 @@ fn classify(status: u16, value: &Value, detail: String, retry_after: Option<Dura
         || says("exceed_context_size_error")
         || ["context length", "context size", "context window"].iter().any(|words| lower.contains(words));
     match status {
-        400 | 413 | 422 | 500 if too_long => Kind::ContextOverflow { detail },
-        401 | 403 => Kind::Unauthorized { status, detail },
-        402 => Kind::Quota { detail },
-        429 if says("insufficient_quota") => Kind::Quota { detail },
-        429 => Kind::RateLimited { retry_after, detail },
-        _ => Kind::Status { status, retry_after, detail },
+        400 | 413 | 422 | 500 if too_long => ErrorKind::ContextOverflow { detail },
+        401 | 403 => ErrorKind::Unauthorized { status, detail },
+        402 => ErrorKind::Quota { detail },
+        429 if says("insufficient_quota") => ErrorKind::Quota { detail },
+        429 => ErrorKind::RateLimited { retry_after, detail },
+        _ => ErrorKind::Status { status, retry_after, detail },
     }
 }
 
@@ -347,8 +352,8 @@ mod tests {
     #[test]
     fn done_is_seen_across_pieces_and_not_inside_of_words() {
         let seen = |pieces: &[&str]| {
-            let watch = Watch::default();
-            let mut done = Done { watch: watch.clone(), line: Vec::new() };
+            let watch = DoneWatch::default();
+            let mut done = DoneMarkerScanner { watch: watch.clone(), line: Vec::new() };
             pieces.iter().for_each(|piece| done.see(piece.as_bytes()));
             watch.is_done()
         };

@@ -10,9 +10,9 @@ mod scan;
 
 use serde_json::{Map, Value};
 
-use crate::nested;
-use crate::plan::Problem;
-use crate::run::{Reader, Reply, ReplyCall};
+use crate::nesting;
+use crate::plan::PlanProblem;
+use crate::run::{ReaderMode, Reply, ReplyCall};
 
 pub use partial::Partial;
 
@@ -25,12 +25,12 @@ pub use partial::Partial;
 ///
 /// Problems have the codes `reply.no_json`, `reply.truncated`, `reply.ambiguous`, `reply.invalid_json`,
 /// `reply.not_an_object`, `reply.too_deep` and, strict only, `reply.wrong_tool`.
-pub fn read(reply: &Reply, tool: &str, mode: Reader) -> Result<Value, Vec<Problem>> {
+pub fn read(reply: &Reply, tool: &str, mode: ReaderMode) -> Result<Value, Vec<PlanProblem>> {
     match mode {
-        Reader::Strict => strict(reply, tool),
-        Reader::Tolerant => tolerant(reply, tool),
+        ReaderMode::Strict => strict(reply, tool),
+        ReaderMode::Tolerant => tolerant(reply, tool),
     }
-    .and_then(|value| match nested::is_too_deep([&value]) {
+    .and_then(|value| match nesting::is_too_deep([&value]) {
         true => Err(too_deep(tool)),
         false => Ok(value),
     })
@@ -84,20 +84,20 @@ pub fn object(arguments: &str) -> Option<Value> {
         Value::String(inner) => parse::parse(&inner).ok()?,
         value => value,
     };
-    (value.is_object() && !nested::is_too_deep([&value])).then_some(value)
+    (value.is_object() && !nesting::is_too_deep([&value])).then_some(value)
 }
 
-fn too_deep(tool: &str) -> Problem {
-    let most = nested::MAX_DEPTH;
+fn too_deep(tool: &str) -> PlanProblem {
+    let most = nesting::MAX_DEPTH;
     let what = format!("the JSON for {tool} is nested deeper than {most} levels: say the same with fewer");
-    Problem::new("reply.too_deep", what)
+    PlanProblem::new("reply.too_deep", what)
 }
 
-fn strict(reply: &Reply, tool: &str) -> Result<Value, Problem> {
+fn strict(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     let call = reply.calls.first().ok_or_else(|| no_json(tool))?;
     if call.name != tool {
         let what = format!("you called {:?}: call {tool}", call.name);
-        return Err(Problem::new("reply.wrong_tool", what));
+        return Err(PlanProblem::new("reply.wrong_tool", what));
     }
     match serde_json::from_str(&call.arguments) {
         Ok(value @ Value::Object(_)) => Ok(value),
@@ -106,7 +106,7 @@ fn strict(reply: &Reply, tool: &str) -> Result<Value, Problem> {
     }
 }
 
-fn tolerant(reply: &Reply, tool: &str) -> Result<Value, Problem> {
+fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     let mut calls: Vec<&ReplyCall> = reply.calls.iter().filter(|call| same(tool, &call.name)).collect();
     if calls.is_empty() {
         calls = reply.calls.iter().collect();
@@ -127,7 +127,7 @@ fn tolerant(reply: &Reply, tool: &str) -> Result<Value, Problem> {
 }
 
 /// The object that a call's arguments are.
-fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, Problem> {
+fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => match as_call(&object) {
             Some((name, arguments)) if same(tool, &name) => Ok(Value::Object(arguments)),
@@ -140,7 +140,7 @@ fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, Problem> {
 }
 
 /// An object that a text says, with the function's name where it says that too.
-struct Said {
+struct ParsedCall {
     name: Option<String>,
     arguments: Map<String, Value>,
 }
@@ -153,7 +153,7 @@ enum Unread {
 }
 
 impl Unread {
-    fn problem(self, reply: &Reply, tool: &str) -> Problem {
+    fn problem(self, reply: &Reply, tool: &str) -> PlanProblem {
         match self {
             Unread::Truncated => {
                 let by_limit = reply.finish_reason.as_deref() == Some("length");
@@ -161,7 +161,7 @@ impl Unread {
                 let what = format!(
                     "the JSON for {tool} was cut off{why}: write the whole object again, with shorter texts"
                 );
-                Problem::new("reply.truncated", what)
+                PlanProblem::new("reply.truncated", what)
             }
             Unread::Invalid(error) => invalid(tool, &error),
             Unread::Mixed => ambiguous(tool),
@@ -170,7 +170,7 @@ impl Unread {
 }
 
 /// Every object that `text` says at its outermost level.
-fn said(text: &str) -> Result<Vec<Said>, Unread> {
+fn said(text: &str) -> Result<Vec<ParsedCall>, Unread> {
     let mut out = Vec::new();
     match serde_json::from_str(text.trim()) {
         // The whole text is JSON in a string again. One level: what is wrapped twice is not meant.
@@ -181,7 +181,7 @@ fn said(text: &str) -> Result<Vec<Said>, Unread> {
     Ok(out)
 }
 
-fn collect(text: &str, out: &mut Vec<Said>) -> Result<(), Unread> {
+fn collect(text: &str, out: &mut Vec<ParsedCall>) -> Result<(), Unread> {
     let found = scan::scan(text);
     if found.cut {
         return Err(Unread::Truncated);
@@ -201,7 +201,7 @@ fn collect(text: &str, out: &mut Vec<Said>) -> Result<(), Unread> {
 }
 
 /// Takes an object, the objects of an array, or the calls of `{"tool_calls": […]}`.
-fn understand(value: Value, out: &mut Vec<Said>) {
+fn understand(value: Value, out: &mut Vec<ParsedCall>) {
     match value {
         Value::Array(items) => {
             for item in items.into_iter().filter(Value::is_object) {
@@ -210,11 +210,11 @@ fn understand(value: Value, out: &mut Vec<Said>) {
         }
         Value::Object(mut object) => {
             if let Some(call) = as_call(&object) {
-                out.push(Said { name: Some(call.0), arguments: call.1 });
+                out.push(ParsedCall { name: Some(call.0), arguments: call.1 });
             } else if object.len() == 1 && object.get("tool_calls").is_some_and(Value::is_array) {
                 understand(object.remove("tool_calls").unwrap_or_default(), out);
             } else {
-                out.push(Said { name: None, arguments: object });
+                out.push(ParsedCall { name: None, arguments: object });
             }
         }
         _ => {}
@@ -243,8 +243,8 @@ fn as_call(object: &Map<String, Value>) -> Option<(String, Map<String, Value>)> 
 }
 
 /// The one object that is meant: the only one that names `tool`, or else the only one there is.
-fn choose(said: Vec<Said>, tool: &str) -> Result<Value, Problem> {
-    let is_named = |said: &Said| said.name.as_ref().is_some_and(|name| same(tool, name));
+fn choose(said: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
+    let is_named = |said: &ParsedCall| said.name.as_ref().is_some_and(|name| same(tool, name));
     let any_named = said.iter().any(is_named);
     let mut values: Vec<Value> = Vec::new();
     for said in said {
@@ -266,7 +266,7 @@ fn choose(said: Vec<Said>, tool: &str) -> Result<Value, Problem> {
     only(values, tool)
 }
 
-fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, Problem> {
+fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, PlanProblem> {
     match (values.pop(), values.is_empty()) {
         (None, _) => Err(no_json(tool)),
         (Some(value), true) => Ok(value),
@@ -291,28 +291,28 @@ fn without_thoughts(text: &str) -> &str {
     }
 }
 
-fn no_json(tool: &str) -> Problem {
+fn no_json(tool: &str) -> PlanProblem {
     let what = format!(
         "there is no call of {tool}: reply only with a call of {tool}, its arguments one JSON object"
     );
-    Problem::new("reply.no_json", what)
+    PlanProblem::new("reply.no_json", what)
 }
 
-fn ambiguous(tool: &str) -> Problem {
+fn ambiguous(tool: &str) -> PlanProblem {
     let what = format!("there are several different JSON objects: reply with exactly one call of {tool}");
-    Problem::new("reply.ambiguous", what)
+    PlanProblem::new("reply.ambiguous", what)
 }
 
-fn invalid(tool: &str, error: &str) -> Problem {
+fn invalid(tool: &str, error: &str) -> PlanProblem {
     let what =
         format!("the arguments of {tool} are no valid JSON ({error}): write the object again, all of it");
-    Problem::new("reply.invalid_json", what)
+    PlanProblem::new("reply.invalid_json", what)
 }
 
-fn not_an_object(tool: &str) -> Problem {
+fn not_an_object(tool: &str) -> PlanProblem {
     let what =
         format!("the arguments of {tool} are no JSON object: write one object with the fields of the schema");
-    Problem::new("reply.not_an_object", what)
+    PlanProblem::new("reply.not_an_object", what)
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ const MAX_KEY: usize = 32;
 /// nothing at all where it is true. Nothing is guessed: what is no JSON ends the reading.
 #[derive(Debug, Default)]
 pub struct Partial {
-    at: At,
+    at: ReadPosition,
     key: String,
     /// What the value of `key` is for.
-    field: Field,
+    field: PartialField,
     string: Unescape,
     /// What `should_continue` said.
     goes_on: Option<bool>,
@@ -23,7 +23,7 @@ pub struct Partial {
 
 /// Where in the object the reading is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum ReadPosition {
     /// Before it.
     #[default]
     Before,
@@ -50,7 +50,7 @@ enum At {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum PartialField {
     Answer,
     ShouldContinue,
     #[default]
@@ -74,74 +74,84 @@ impl Partial {
 
     /// Whether the object has ended, and nothing came behind it.
     pub fn is_whole(&self) -> bool {
-        self.at == At::Behind
+        self.at == ReadPosition::Behind
     }
 
     fn read(&mut self, c: char, out: &mut String) {
         let blank = matches!(c, ' ' | '\t' | '\n' | '\r');
         self.at = match (self.at, c) {
-            (At::Before | At::Key { .. } | At::Colon | At::Value | At::Comma | At::Behind, _) if blank => {
+            (
+                ReadPosition::Before
+                | ReadPosition::Key { .. }
+                | ReadPosition::Colon
+                | ReadPosition::Value
+                | ReadPosition::Comma
+                | ReadPosition::Behind,
+                _,
+            ) if blank => {
                 return;
             }
-            (At::Before, '{') => At::Key { first: true },
-            (At::Key { first: true }, '}') => At::Behind,
-            (At::Key { .. }, '"') => {
+            (ReadPosition::Before, '{') => ReadPosition::Key { first: true },
+            (ReadPosition::Key { first: true }, '}') => ReadPosition::Behind,
+            (ReadPosition::Key { .. }, '"') => {
                 self.key.clear();
                 self.string = Unescape::default();
-                At::InKey
+                ReadPosition::InKey
             }
-            (At::InKey, _) => match self.string.read(c) {
-                Read::End => At::Colon,
-                Read::Broken => At::Broken,
-                Read::Char(c) => {
+            (ReadPosition::InKey, _) => match self.string.read(c) {
+                PartialRead::End => ReadPosition::Colon,
+                PartialRead::Broken => ReadPosition::Broken,
+                PartialRead::Char(c) => {
                     if self.key.len() < MAX_KEY {
                         self.key.push(c);
                     }
-                    At::InKey
+                    ReadPosition::InKey
                 }
-                Read::More => At::InKey,
+                PartialRead::More => ReadPosition::InKey,
             },
-            (At::Colon, ':') => {
+            (ReadPosition::Colon, ':') => {
                 self.begin_value();
-                At::Value
+                ReadPosition::Value
             }
-            (At::Value, '"') => {
+            (ReadPosition::Value, '"') => {
                 self.string = Unescape::default();
-                At::InString
+                ReadPosition::InString
             }
-            (At::InString, _) => match self.string.read(c) {
-                Read::End => At::Comma,
-                Read::Broken => At::Broken,
-                Read::Char(c) => {
+            (ReadPosition::InString, _) => match self.string.read(c) {
+                PartialRead::End => ReadPosition::Comma,
+                PartialRead::Broken => ReadPosition::Broken,
+                PartialRead::Char(c) => {
                     self.say(c, out);
-                    At::InString
+                    ReadPosition::InString
                 }
-                Read::More => At::InString,
+                PartialRead::More => ReadPosition::InString,
             },
-            (At::Value, '{' | '[') => At::Nested { depth: 1, in_string: false, escaped: false },
-            (At::Nested { depth, in_string, escaped }, _) => nested(depth, in_string, escaped, c),
-            (At::Value, _) if c.is_ascii_alphanumeric() || c == '-' => {
+            (ReadPosition::Value, '{' | '[') => {
+                ReadPosition::Nested { depth: 1, in_string: false, escaped: false }
+            }
+            (ReadPosition::Nested { depth, in_string, escaped }, _) => nested(depth, in_string, escaped, c),
+            (ReadPosition::Value, _) if c.is_ascii_alphanumeric() || c == '-' => {
                 self.key.clear();
                 self.key.push(c);
-                At::InWord
+                ReadPosition::InWord
             }
-            (At::InWord, _) if c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.') => {
+            (ReadPosition::InWord, _) if c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.') => {
                 if self.key.len() < MAX_KEY {
                     self.key.push(c);
                 }
-                At::InWord
+                ReadPosition::InWord
             }
-            (At::InWord, ',' | '}' | ' ' | '\t' | '\n' | '\r') => {
+            (ReadPosition::InWord, ',' | '}' | ' ' | '\t' | '\n' | '\r') => {
                 self.end_word(out);
                 match c {
-                    ',' => At::Key { first: false },
-                    '}' => At::Behind,
-                    _ => At::Comma,
+                    ',' => ReadPosition::Key { first: false },
+                    '}' => ReadPosition::Behind,
+                    _ => ReadPosition::Comma,
                 }
             }
-            (At::Comma, ',') => At::Key { first: false },
-            (At::Comma, '}') => At::Behind,
-            _ => At::Broken,
+            (ReadPosition::Comma, ',') => ReadPosition::Key { first: false },
+            (ReadPosition::Comma, '}') => ReadPosition::Behind,
+            _ => ReadPosition::Broken,
         };
     }
 
@@ -149,16 +159,16 @@ impl Partial {
         self.field = match self.key.as_str() {
             "answer" => {
                 self.answers += 1;
-                Field::Answer
+                PartialField::Answer
             }
-            "should_continue" => Field::ShouldContinue,
-            _ => Field::Other,
+            "should_continue" => PartialField::ShouldContinue,
+            _ => PartialField::Other,
         };
     }
 
     /// A word has ended: the value of `should_continue`, if it is that field's.
     fn end_word(&mut self, out: &mut String) {
-        if self.field != Field::ShouldContinue {
+        if self.field != PartialField::ShouldContinue {
             return;
         }
         let said = match (self.key.as_str(), self.goes_on) {
@@ -174,7 +184,7 @@ impl Partial {
     }
 
     fn say(&mut self, c: char, out: &mut String) {
-        if self.field != Field::Answer || self.answers > 1 {
+        if self.field != PartialField::Answer || self.answers > 1 {
             return;
         }
         match self.goes_on {
@@ -186,15 +196,15 @@ impl Partial {
 }
 
 /// One character of an object or array that is passed over.
-fn nested(depth: usize, in_string: bool, escaped: bool, c: char) -> At {
-    let deep = |depth, in_string, escaped| At::Nested { depth, in_string, escaped };
+fn nested(depth: usize, in_string: bool, escaped: bool, c: char) -> ReadPosition {
+    let deep = |depth, in_string, escaped| ReadPosition::Nested { depth, in_string, escaped };
     match c {
         _ if escaped => deep(depth, in_string, false),
         '\\' if in_string => deep(depth, true, true),
         '"' => deep(depth, !in_string, false),
         _ if in_string => deep(depth, true, false),
         '{' | '[' => deep(depth + 1, false, false),
-        '}' | ']' if depth == 1 => At::Comma,
+        '}' | ']' if depth == 1 => ReadPosition::Comma,
         '}' | ']' => deep(depth - 1, false, false),
         _ => deep(depth, false, false),
     }
@@ -218,7 +228,7 @@ enum Escape {
     Hex { digits: u32, value: u32 },
 }
 
-enum Read {
+enum PartialRead {
     Char(char),
     More,
     End,
@@ -226,53 +236,53 @@ enum Read {
 }
 
 impl Unescape {
-    fn read(&mut self, c: char) -> Read {
+    fn read(&mut self, c: char) -> PartialRead {
         let escape = std::mem::take(&mut self.escape);
         // Only its second half may follow the first.
         let halved = self.high.is_some();
         match (escape, c) {
             (Escape::None, '\\') => {
                 self.escape = Escape::Begun;
-                Read::More
+                PartialRead::More
             }
             (Escape::Begun, 'u') => {
                 self.escape = Escape::Hex { digits: 0, value: 0 };
-                Read::More
+                PartialRead::More
             }
             (Escape::Hex { digits, value }, _) => match c.to_digit(16) {
                 Some(digit) if digits < 3 => {
                     self.escape = Escape::Hex { digits: digits + 1, value: value * 16 + digit };
-                    Read::More
+                    PartialRead::More
                 }
                 Some(digit) => self.unit(value * 16 + digit),
-                None => Read::Broken,
+                None => PartialRead::Broken,
             },
-            _ if halved => Read::Broken,
-            (Escape::None, '"') => Read::End,
-            (Escape::None, _) => Read::Char(c),
-            (Escape::Begun, '"' | '\\' | '/') => Read::Char(c),
-            (Escape::Begun, 'b') => Read::Char('\u{8}'),
-            (Escape::Begun, 'f') => Read::Char('\u{c}'),
-            (Escape::Begun, 'n') => Read::Char('\n'),
-            (Escape::Begun, 'r') => Read::Char('\r'),
-            (Escape::Begun, 't') => Read::Char('\t'),
-            (Escape::Begun, _) => Read::Broken,
+            _ if halved => PartialRead::Broken,
+            (Escape::None, '"') => PartialRead::End,
+            (Escape::None, _) => PartialRead::Char(c),
+            (Escape::Begun, '"' | '\\' | '/') => PartialRead::Char(c),
+            (Escape::Begun, 'b') => PartialRead::Char('\u{8}'),
+            (Escape::Begun, 'f') => PartialRead::Char('\u{c}'),
+            (Escape::Begun, 'n') => PartialRead::Char('\n'),
+            (Escape::Begun, 'r') => PartialRead::Char('\r'),
+            (Escape::Begun, 't') => PartialRead::Char('\t'),
+            (Escape::Begun, _) => PartialRead::Broken,
         }
     }
 
     /// A whole `\u` escape.
-    fn unit(&mut self, unit: u32) -> Read {
+    fn unit(&mut self, unit: u32) -> PartialRead {
         match (self.high.take(), unit) {
             (None, 0xD800..=0xDBFF) => {
                 self.high = Some(unit);
-                Read::More
+                PartialRead::More
             }
             (Some(high), 0xDC00..=0xDFFF) => {
                 let code = 0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
-                char::from_u32(code).map_or(Read::Broken, Read::Char)
+                char::from_u32(code).map_or(PartialRead::Broken, PartialRead::Char)
             }
-            (None, _) => char::from_u32(unit).map_or(Read::Broken, Read::Char),
-            (Some(_), _) => Read::Broken,
+            (None, _) => char::from_u32(unit).map_or(PartialRead::Broken, PartialRead::Char),
+            (Some(_), _) => PartialRead::Broken,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// The JSON that a text holds at its outermost level.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found<'t> {
+pub(super) struct JsonCandidate<'t> {
     /// Objects, and arrays of objects, in order; each with balanced brackets.
     pub(super) pieces: Vec<&'t str>,
     /// Whether the text ends inside a piece, or begins inside one.
@@ -13,9 +13,9 @@ pub(super) struct Found<'t> {
 pub(super) const MAX_DEPTH: usize = 64;
 
 /// Everything in `text` that looks like JSON. Braces in prose are passed over.
-pub(super) fn scan(text: &str) -> Found<'_> {
+pub(super) fn scan(text: &str) -> JsonCandidate<'_> {
     let bytes = text.as_bytes();
-    let mut found = Found::default();
+    let mut found = JsonCandidate::default();
     let mut i = 0;
     while i < bytes.len() {
         if !begins(bytes, i) {

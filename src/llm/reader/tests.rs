@@ -19,7 +19,7 @@ fn calls(calls: &[(&str, &str)]) -> Reply {
 }
 
 fn tolerantly(reply: &Reply) -> Result<Value, String> {
-    read(reply, TOOL, Reader::Tolerant).map_err(|problems| problems[0].code.clone())
+    read(reply, TOOL, ReaderMode::Tolerant).map_err(|problems| problems[0].code.clone())
 }
 
 fn assert_means(reply: &Reply, meant: &Value) {
@@ -96,7 +96,7 @@ fn what_was_cut_off_is_never_completed_nor_a_part_of_it_taken() {
         assert_problem(&reply, "reply.truncated");
     }
     let limited = Reply { finish_reason: Some("length".into()), ..text(cut) };
-    let problems = read(&limited, TOOL, Reader::Tolerant).unwrap_err();
+    let problems = read(&limited, TOOL, ReaderMode::Tolerant).unwrap_err();
     assert!(problems[0].message.contains("limit of tokens"), "{problems:?}");
 }
 
@@ -142,7 +142,7 @@ fn a_call_without_arguments_yields_to_json_in_the_text() {
 
 #[test]
 fn strict_reading_takes_only_the_named_first_call() {
-    let strictly = |reply: &Reply| read(reply, TOOL, Reader::Strict).map_err(|p| p[0].code.clone());
+    let strictly = |reply: &Reply| read(reply, TOOL, ReaderMode::Strict).map_err(|p| p[0].code.clone());
     assert_eq!(strictly(&calls(&[(TOOL, r#"{"a": 1}"#)])), Ok(json!({"a": 1})));
     assert_eq!(strictly(&calls(&[("x", r#"{"a": 1}"#)])), Err("reply.wrong_tool".into()));
     assert_eq!(strictly(&calls(&[(TOOL, "{\"a\": 1,}")])), Err("reply.invalid_json".into()));

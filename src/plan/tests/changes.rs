@@ -1,4 +1,4 @@
-//! What one version of a plan changes in another, as people read it.
+//! The difference between two versions of a plan, as shown to people.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::super::{Plan, PreparedCall, Step, diff};
 use super::{any_plan, plan, step, valid};
 
-/// All that people are told of a step, which is what makes two steps different: number, scene, purpose,
-/// tools, dependencies and prepared calls.
-type Told = (u32, String, String, BTreeSet<String>, Vec<u32>, Vec<(String, String)>);
+/// Everything that people see of a step, and by which steps differ: number, scene, purpose, tools,
+/// dependencies and prepared calls.
+type StepSummary = (u32, String, String, BTreeSet<String>, Vec<u32>, Vec<(String, String)>);
 
-fn told(step: &Step) -> Told {
+fn summarise(step: &Step) -> StepSummary {
     let tools = step.expected_tools.iter().cloned().collect();
     let purpose = step.purpose.trim().to_owned();
     let calls = step.prepared_calls.iter();
@@ -21,15 +21,15 @@ fn told(step: &Step) -> Told {
     (step.step_number, step.scene_name.clone(), purpose, tools, step.depends_on_step.iter().collect(), calls)
 }
 
-fn set(plan: &Plan) -> BTreeSet<Told> {
-    plan.steps.iter().map(told).collect()
+fn set(plan: &Plan) -> BTreeSet<StepSummary> {
+    plan.steps.iter().map(summarise).collect()
 }
 
 fn prepared(arguments: Value) -> PreparedCall {
     PreparedCall { tool: "AddCity".to_owned(), arguments: arguments.as_object().unwrap().clone() }
 }
 
-/// A change of one step of a valid plan, or of their number.
+/// Changes one step of a valid plan, or the number of steps.
 fn changed(plan: &Plan, at: usize, how: u8) -> Plan {
     let mut other = plan.clone();
     let last = other.steps.iter().map(|s| s.step_number).max().unwrap_or(0);
@@ -51,7 +51,7 @@ fn changed(plan: &Plan, at: usize, how: u8) -> Plan {
         8 => other.reasoning.push_str("other words"),
         9 => step.prepared_calls.push(prepared(json!({"city": "Milan"}))),
         10 => {
-            // Nothing but the numbers, all of them.
+            // Only the numbers, all of them.
             for step in &mut other.steps {
                 step.step_number += 7;
                 step.depends_on_step = step.depends_on_step.iter().map(|number| number + 7).collect();
@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plan_differs_from_another_exactly_where_a_step_does(
+    fn plans_differ_exactly_where_their_steps_differ(
         (plan, ..) in valid(), at in any::<prop::sample::Index>(), how in 0..12u8
     ) {
         prop_assert_eq!(diff(&plan, &plan), Vec::<String>::new());
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn a_change_is_told_in_a_line_whatever_words_a_model_put_into_it(
+    fn each_change_is_one_line_for_any_model_text(
         old in any_plan(), new in any_plan(), purpose in any::<String>(), name in any::<String>()
     ) {
         let mut new = new;
@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn changes_are_told_line_by_line() {
+fn changes_are_listed_line_by_line() {
     let before = plan(vec![
         step(1, &[]),
         Step { scene_name: "Identity".to_owned(), expected_tools: Vec::new(), ..step(2, &[]) },
@@ -112,7 +112,7 @@ fn changes_are_told_line_by_line() {
 }
 
 #[test]
-fn a_step_that_only_moved_is_the_same_step() {
+fn moved_step_is_not_a_change() {
     let before = plan(vec![
         step(1, &[]),
         Step { scene_name: "Identity".to_owned(), expected_tools: Vec::new(), ..step(2, &[1]) },
@@ -135,7 +135,7 @@ fn a_step_that_only_moved_is_the_same_step() {
 }
 
 #[test]
-fn what_is_known_of_calls_is_told_with_its_arguments() {
+fn known_calls_are_shown_with_their_arguments() {
     let with = |calls: Vec<Value>| {
         plan(vec![Step {
             expected_tools: vec!["AddCity".to_owned()],

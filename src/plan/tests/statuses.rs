@@ -1,9 +1,9 @@
-//! The table of a plan's statuses, pair by pair, and the picture that the documentation shows of it.
+//! The transition table of plan statuses, pair by pair, and its diagram in the documentation.
 
 use super::super::PlanStatus;
 
-/// The table once more, written by hand: a row a status, in the order of a plan's life.
-const MAY: [(&str, &[&str]); 7] = [
+/// The expected table, written by hand: one row per status, in the order of a plan's life cycle.
+const EXPECTED_TRANSITIONS: [(&str, &[&str]); 7] = [
     ("draft", &["pending_approval", "approved", "failed", "cancelled"]),
     ("pending_approval", &["draft", "approved", "failed", "cancelled"]),
     ("approved", &["draft", "executing", "completed", "failed", "cancelled"]),
@@ -14,13 +14,13 @@ const MAY: [(&str, &[&str]); 7] = [
 ];
 
 #[test]
-fn every_pair_of_statuses_is_legal_as_the_table_says_or_refused_with_both_named() {
-    assert_eq!(PlanStatus::ALL.map(PlanStatus::name), MAY.map(|(name, _)| name));
-    for (from, (_, may)) in PlanStatus::ALL.into_iter().zip(MAY) {
+fn transitions_follow_the_table_and_errors_name_both_statuses() {
+    assert_eq!(PlanStatus::ALL.map(PlanStatus::name), EXPECTED_TRANSITIONS.map(|(name, _)| name));
+    for (from, (_, may)) in PlanStatus::ALL.into_iter().zip(EXPECTED_TRANSITIONS) {
         for to in PlanStatus::ALL {
             let legal = from == to || may.contains(&to.name());
-            assert_eq!(from.may_become(to), legal, "{from:?} -> {to:?}");
-            match from.become_status(to) {
+            assert_eq!(from.can_become(to), legal, "{from:?} -> {to:?}");
+            match from.transition_to(to) {
                 Ok(now) => assert!(legal && now == to),
                 Err(illegal) => {
                     assert!(!legal);
@@ -33,28 +33,28 @@ fn every_pair_of_statuses_is_legal_as_the_table_says_or_refused_with_both_named(
 }
 
 #[test]
-fn a_name_is_one_statuss_and_the_one_on_the_wire() {
+fn each_status_has_one_name_equal_to_its_wire_name() {
     for status in PlanStatus::ALL {
-        assert_eq!(PlanStatus::named(status.name()), Some(status));
+        assert_eq!(PlanStatus::from_name(status.name()), Some(status));
         assert_eq!(serde_json::to_value(status).unwrap(), status.name());
     }
-    assert_eq!(PlanStatus::named("Draft"), None);
+    assert_eq!(PlanStatus::from_name("Draft"), None);
 }
 
 #[test]
-fn an_end_stays_except_that_what_failed_can_be_carried_on() {
+fn terminal_statuses_stay_except_failed_which_can_resume() {
     for status in PlanStatus::ALL.into_iter().filter(|status| status.is_terminal()) {
         let next = if status == PlanStatus::Failed { &[PlanStatus::Executing][..] } else { &[] };
-        assert_eq!(status.followed_by(), next);
+        assert_eq!(status.successors(), next);
     }
-    // Whatever has not ended can fail and be cancelled.
+    // Every status that is not terminal can fail and be cancelled.
     for status in PlanStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
-        assert!(status.may_become(PlanStatus::Failed) && status.may_become(PlanStatus::Cancelled));
+        assert!(status.can_become(PlanStatus::Failed) && status.can_become(PlanStatus::Cancelled));
     }
 }
 
 #[test]
-fn the_documentation_shows_the_table_as_it_is() {
+fn documentation_shows_the_current_transition_table() {
     let text = include_str!("../../../ARCHITECTURE.md");
     let section = text.split("\n## ").find(|section| section.starts_with("Statuses of a plan\n")).unwrap();
     let drawn = section.split("```mermaid\n").nth(1).unwrap().split("```").next().unwrap();

@@ -1,39 +1,39 @@
-//! The days that texts speak of, read as leniently as people write: several readings of one passage
-//! all count, since whoever proposes a day had to choose one of them.
+//! The days mentioned in texts, parsed leniently: all readings of an ambiguous passage count, since the
+//! model had to choose one of them.
 
 use std::collections::BTreeSet;
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::mentions::{Item, Reader, What, near_year, recent};
+use super::mentions::{DateMention, MentionKind, MentionReader, near_year, recent};
 use super::quantity;
 use super::terms::{AFTER, BEFORE, LAST, NEXT, PAST, THIS, WEEK};
-use super::words::Word;
+use super::words::SourceWord;
 
 /// Most days that are kept.
 const MAX_DATES: usize = 2000;
 
-/// The days of some texts.
+/// The days mentioned in texts.
 #[derive(Debug)]
-pub(super) struct Calendar {
+pub(super) struct MentionedDates {
     today: Date,
     dates: BTreeSet<Date>,
-    /// First and last day; any between is meant as well.
+    /// First and last day of a range, which includes the days between.
     spans: Vec<(Date, Date)>,
-    /// Days of a month that were said without one.
+    /// Days of the month that were mentioned without a month.
     open: BTreeSet<i8>,
-    /// Months that were said, with their year where it was.
+    /// Months that were mentioned, with their year if given.
     months: BTreeSet<(i8, Option<i16>)>,
     years: BTreeSet<i16>,
     /// Lengths in days, and in months.
     days: BTreeSet<i64>,
     shifts: BTreeSet<i64>,
-    /// Weekdays of which every one was meant.
+    /// Recurring weekdays.
     every: BTreeSet<i8>,
 }
 
-impl Calendar {
+impl MentionedDates {
     /// No texts yet.
     pub fn new(today: Date) -> Self {
         Self {
@@ -49,26 +49,26 @@ impl Calendar {
         }
     }
 
-    /// Reads a text; returns which of its words are part of a whole date and count nothing.
-    pub fn read(&mut self, words: &[Word]) -> Vec<bool> {
-        let reader = Reader { words, today: self.today, past: words.iter().any(|w| w.is(PAST)) };
+    /// Reads a text; returns which of its words are part of a complete date and therefore not quantities.
+    pub fn read(&mut self, words: &[SourceWord]) -> Vec<bool> {
+        let reader = MentionReader { words, today: self.today, past: words.iter().any(|w| w.is(PAST)) };
         let items = reader.items();
         let mut dated = vec![false; words.len()];
         let mut resolved: Vec<(usize, usize, Vec<Date>)> = Vec::new();
         let mut excluded: BTreeSet<Date> = BTreeSet::new();
         for (k, item) in items.iter().enumerate() {
             match &item.what {
-                What::Month(month, year) => {
+                MentionKind::Month(month, year) => {
                     self.months.insert((*month, *year));
                     self.whole_month(&reader, &items, k);
                 }
-                What::Year(year) => {
+                MentionKind::Year(year) => {
                     self.years.insert(*year);
                 }
                 _ => {}
             }
             let (dates, whole) = reader.dates_of(&items, k);
-            if let What::Day(day) = item.what
+            if let MentionKind::Day(day) = item.what
                 && !item.negated
                 && !whole
                 && reader.cued(item)
@@ -82,12 +82,12 @@ impl Calendar {
                 excluded.extend(dates);
             } else if !dates.is_empty() {
                 let mut dates = dates;
-                if let (What::Weekday(day), Some((_, _, before))) = (&item.what, resolved.last()) {
+                if let (MentionKind::Weekday(day), Some((_, _, before))) = (&item.what, resolved.last()) {
                     dates.extend(before.iter().take(4).map(|from| following(*from, *day)));
                 }
                 resolved.push((item.first, item.next, dates));
             }
-            if let What::Weekday(day) = item.what
+            if let MentionKind::Weekday(day) = item.what
                 && reader.near(
                     item,
                     2,
@@ -106,7 +106,7 @@ impl Calendar {
         dated
     }
 
-    /// Every day that was said.
+    /// All mentioned days.
     pub fn all(&self) -> impl Iterator<Item = Date> {
         self.dates.iter().copied()
     }
@@ -119,11 +119,13 @@ impl Calendar {
         }
     }
 
-    /// "in June": from its first day to its last, where no day of it was said.
-    fn whole_month(&mut self, reader: &Reader, items: &[Item], k: usize) {
-        let What::Month(month, year) = items[k].what else { return };
+    /// "in June": from its first day to its last, if no day of it was mentioned.
+    fn whole_month(&mut self, reader: &MentionReader, items: &[DateMention], k: usize) {
+        let MentionKind::Month(month, year) = items[k].what else { return };
         let dayed = items.iter().enumerate().any(|(n, item)| {
-            matches!(item.what, What::Day(_)) && n.abs_diff(k) < 4 && reader.linked(items, n.min(k), n.max(k))
+            matches!(item.what, MentionKind::Day(_))
+                && n.abs_diff(k) < 4
+                && reader.linked(items, n.min(k), n.max(k))
         });
         let middle = reader.near(&items[k], 3, &["mid", "middle", "meta", "mitte", "milieu", "mediados"]);
         for first in reader.complete(1, month, year) {
@@ -136,11 +138,11 @@ impl Calendar {
         }
     }
 
-    /// "from 15 to 17 June": the days between, without those that were left out.
+    /// "from 15 to 17 June": the days between, without excluded ones.
     fn ranges(
         &mut self,
-        reader: &Reader,
-        items: &[Item],
+        reader: &MentionReader,
+        items: &[DateMention],
         resolved: &[(usize, usize, Vec<Date>)],
         excluded: &BTreeSet<Date>,
     ) {
@@ -171,7 +173,7 @@ impl Calendar {
     }
 
     /// "next week", "the week after 15 June", "the weekend".
-    fn weeks(&mut self, reader: &Reader, said: &[Date]) {
+    fn weeks(&mut self, reader: &MentionReader, said: &[Date]) {
         let has = |list: &[&str]| reader.words.iter().any(|w| w.is(list));
         let monday =
             |date: Date| date.saturating_sub(i64::from(date.weekday().to_monday_zero_offset()).days());
@@ -221,11 +223,11 @@ impl Calendar {
     }
 
     /// "the Monday after 15 June".
-    fn weekdays_beside(&mut self, items: &[Item], reader: &Reader, said: &[Date]) {
+    fn weekdays_beside(&mut self, items: &[DateMention], reader: &MentionReader, said: &[Date]) {
         let after = reader.words.iter().any(|w| w.is(AFTER));
         let before = reader.words.iter().any(|w| w.is(BEFORE));
         for item in items {
-            let What::Weekday(day) = item.what else { continue };
+            let MentionKind::Weekday(day) = item.what else { continue };
             for date in said.iter().take(16) {
                 let ahead = i64::from(
                     (day.to_monday_zero_offset() - date.weekday().to_monday_zero_offset()).rem_euclid(7),
@@ -241,8 +243,8 @@ impl Calendar {
         }
     }
 
-    /// "3 days", "a week", "two months": from today where the words say so, and from every day there is.
-    fn lengths(&mut self, reader: &Reader) {
+    /// "3 days", "a week", "two months": from today if the text says so, and from every mentioned day.
+    fn lengths(&mut self, reader: &MentionReader) {
         let words = reader.words;
         let one = |i: usize| words[i].is(&["a", "an", "un", "una", "ein", "eine", "einer", "une", "one"]);
         let mut i = 0;
@@ -280,7 +282,7 @@ impl Calendar {
         }
     }
 
-    fn length(&mut self, reader: &Reader, i: usize, unit_at: usize, value: f64, unit: &str) {
+    fn length(&mut self, reader: &MentionReader, i: usize, unit_at: usize, value: f64, unit: &str) {
         let before = i.checked_sub(1).and_then(|k| reader.words.get(k));
         let ahead = before.is_some_and(|w| {
             w.is(&["in", "within", "tra", "fra", "entro", "dans", "en", "dentro", "for", "per"])
@@ -309,7 +311,7 @@ impl Calendar {
     }
 
     /// "the next day", "il giorno dopo", "a month later".
-    fn neighbours(&mut self, words: &[Word], i: usize) {
+    fn neighbours(&mut self, words: &[SourceWord], i: usize) {
         let beside = |list: &[&str]| {
             (i.saturating_sub(2)..=i + 2).any(|k| k != i && words.get(k).is_some_and(|w| w.is(list)))
         };
@@ -322,7 +324,7 @@ impl Calendar {
         }
     }
 
-    /// Whether the day was said, or follows from what was.
+    /// Whether the day was mentioned, or can be derived from a mention.
     pub fn derives(&self, date: Date) -> bool {
         self.said(date) || self.by_length(date)
     }
@@ -338,8 +340,8 @@ impl Calendar {
         self.open.contains(&date.day()) && self.open_month(date)
     }
 
-    /// Whether a day without a month may be in the month of `date`: one that was said, or the next that
-    /// has such a day.
+    /// Whether a day without a month may be in the month of `date`: a mentioned month, or the next one with
+    /// such a day.
     fn open_month(&self, date: Date) -> bool {
         let told = self.months.iter().any(|(month, year)| {
             *month == date.month()
@@ -372,7 +374,7 @@ impl Calendar {
         })
     }
 
-    /// Whether `days` working days lead from a day that was said to this one.
+    /// Whether `days` working days lead from a mentioned day to this one.
     fn working(&self, date: Date, days: i64) -> bool {
         if !(1..=60).contains(&days) {
             return false;
@@ -383,7 +385,7 @@ impl Calendar {
             if !matches!(at.weekday(), Weekday::Saturday | Weekday::Sunday) {
                 left -= 1;
             }
-            // The first day counts for a stay, and does not for a delay.
+            // The first day counts for a stay, but not for a delay.
             if (left == 0 || left == -1) && self.said(at) {
                 return true;
             }
@@ -395,7 +397,7 @@ impl Calendar {
         false
     }
 
-    /// Whether the month, of that year, was said or is the one of a day that was.
+    /// Whether the month of that year was mentioned, or contains a mentioned day.
     pub fn derives_month(&self, year: i16, month: i8) -> bool {
         let named = self.months.iter().any(|(m, y)| {
             *m == month
@@ -405,7 +407,7 @@ impl Calendar {
         named || self.dates.iter().any(|d| d.year() == year && d.month() == month)
     }
 
-    /// Whether the number is the day, month or year of a day that was said.
+    /// Whether the number is the day, month or year of a mentioned day.
     pub fn derives_part(&self, part: &str, value: i64) -> bool {
         let fits = |date: &Date| match part {
             "day" => i64::from(date.day()) == value,

@@ -1,23 +1,23 @@
-//! The times of day that texts speak of, in minutes since midnight, and how long things last.
+//! The times of day mentioned in texts, in minutes since midnight, and durations.
 
 use std::collections::BTreeSet;
 
 use super::numerals;
 use super::quantity;
-use super::words::Word;
+use super::words::SourceWord;
 
 const DAY: i32 = 1440;
 
-/// The times of some texts.
+/// The times mentioned in texts.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct MentionedTimes {
     times: BTreeSet<i32>,
     lengths: BTreeSet<i32>,
-    /// "now", or so long before and after it.
+    /// Whether "now", or a duration before or after it, was mentioned.
     moments: BTreeSet<i32>,
 }
 
-/// What makes a number behind it an hour.
+/// Words that make the following number an hour.
 const LEADS: &[&str] = &[
     "at", "alle", "all", "alla", "dalle", "dall", "le", "ore", "ora", "um", "gegen", "ab", "las", "la",
     "les", "from", "to", "until", "till", "by", "around", "about", "between", "and", "e", "o", "or", "verso",
@@ -45,10 +45,11 @@ const QUARTER: &[&str] = &["quarter", "quarto", "quart", "viertel", "cuarto"];
 const MINUTES: &[&str] = &["minutes", "minuti", "minute", "minuten"];
 const HALF: &[&str] = &["half", "mezza", "mezzo", "demie", "demi", "halb", "media"];
 
-impl Clock {
-    /// Reads a text; marks in `dated` the words that are part of a time in figures and count nothing.
-    pub fn read(&mut self, words: &[Word], dated: &mut [bool]) {
-        let reader = Reader { words };
+impl MentionedTimes {
+    /// Reads a text; marks in `dated` the words that are part of a time in figures and therefore not
+    /// quantities.
+    pub fn read(&mut self, words: &[SourceWord], dated: &mut [bool]) {
+        let reader = ClockReader { words };
         let date = dated.to_vec();
         let free = |i: usize| !date.get(i).copied().unwrap_or(false);
         for i in 0..words.len() {
@@ -83,7 +84,7 @@ impl Clock {
         }
     }
 
-    fn length(&mut self, reader: &Reader, i: usize) {
+    fn length(&mut self, reader: &ClockReader, i: usize) {
         let words = reader.words;
         let article = words[i].is(&["a", "an", "un", "una", "ein", "eine", "une", "one"]);
         let (values, next) = match quantity::at(words, i) {
@@ -118,7 +119,7 @@ impl Clock {
         self.times.insert(minute);
     }
 
-    /// Whether the time was said, or is as long before or after one that was as something lasts.
+    /// Whether the time was mentioned, or is a mentioned duration before or after a mentioned time.
     pub fn derives(&self, minute: i32, now: i32) -> bool {
         let said = |minute: i32| self.times.contains(&minute.rem_euclid(DAY));
         said(minute)
@@ -129,17 +130,17 @@ impl Clock {
             })
     }
 
-    /// Whether something was said to last so long.
+    /// Whether the duration was mentioned.
     pub fn lasts(&self, minutes: f64) -> bool {
         self.lengths.iter().any(|n| (f64::from(*n) - minutes).abs() < 0.01)
     }
 }
 
-struct Reader<'a> {
-    words: &'a [Word],
+struct ClockReader<'a> {
+    words: &'a [SourceWord],
 }
 
-impl Reader<'_> {
+impl ClockReader<'_> {
     fn is(&self, i: usize, list: &[&str]) -> bool {
         self.words.get(i).is_some_and(|w| w.is(list))
     }
@@ -159,7 +160,7 @@ impl Reader<'_> {
         i32::try_from(value).ok().filter(|hour| (0..=24).contains(hour))
     }
 
-    /// The hour as said, and in the other half of the day where that may be meant.
+    /// The hour as written, and in the other half of the day if that may be meant.
     fn both(&self, hour: i32, next: usize) -> Vec<i32> {
         // "am", "a.m.", "in the morning", "di sera"
         let dots = |a: &str| self.is(next, &[a]) && self.is(next + 1, &["."]) && self.is(next + 2, &["m"]);
@@ -174,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `18:30`, `18.30`, `18h30`, `6pm`, `1830` behind "at".
+    /// `18:30`, `18.30`, `18h30`, `6pm`, `1830` after "at".
     fn figures(&self, i: usize) -> Option<(Vec<i32>, usize)> {
         let word = self.words.get(i)?;
         if let (Some(hour), Some(mark), Some(more)) =

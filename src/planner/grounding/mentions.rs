@@ -1,4 +1,4 @@
-//! Passages that name days, months, years and weekdays, and the days that each may be.
+//! Mentions of days, months, years and weekdays in a text, and the days that each may mean.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
@@ -6,17 +6,17 @@ use jiff::civil::{Date, Weekday};
 use super::numerals;
 use super::quantity;
 use super::terms::{self, BETWEEN, CUES, LAST, LINKS, NEXT, NOT, THIS, TO};
-use super::words::Word;
+use super::words::SourceWord;
 
 /// Most days, months and years of one text.
 const MAX_ITEMS: usize = 1000;
-/// How many days back a date without a year may be where nothing speaks of the past.
+/// How many days back a date without a year may be, if nothing in the text refers to the past.
 const RECENT: i64 = 92;
 
-/// What one passage names.
+/// What a mention refers to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
-    /// The readings of a date that is whole, or needs no month.
+pub(super) enum MentionKind {
+    /// The readings of a date that is complete, or needs no month.
     Dates(Vec<Date>),
     Day(i8),
     Month(i8, Option<i16>),
@@ -24,30 +24,30 @@ pub(super) enum What {
     Weekday(Weekday),
 }
 
-/// A passage that names something of the calendar.
+/// A mention of a date or a part of one.
 #[derive(Debug, Clone)]
-pub(super) struct Item {
+pub(super) struct DateMention {
     /// What it names.
-    pub what: What,
+    pub what: MentionKind,
     /// Index of its first word.
     pub first: usize,
-    /// Index behind its last word.
+    /// Index after its last word.
     pub next: usize,
-    /// It was left out in so many words.
+    /// Whether it was explicitly excluded.
     pub negated: bool,
 }
 
-/// Finds what a text names, and which days it may be.
-pub(super) struct Reader<'a> {
+/// Finds the mentions in a text, and the days that they may mean.
+pub(super) struct MentionReader<'a> {
     /// The text.
-    pub words: &'a [Word],
+    pub words: &'a [SourceWord],
     /// The frozen local day.
     pub today: Date,
-    /// Whether the text speaks of the past.
+    /// Whether the text refers to the past.
     pub past: bool,
 }
 
-impl Reader<'_> {
+impl MentionReader<'_> {
     fn is(&self, i: usize, list: &[&str]) -> bool {
         self.words.get(i).is_some_and(|w| w.is(list))
     }
@@ -56,17 +56,17 @@ impl Reader<'_> {
         i.checked_sub(back).is_some_and(|k| self.is(k, list))
     }
 
-    pub fn items(&self) -> Vec<Item> {
+    pub fn items(&self) -> Vec<DateMention> {
         let mut out = Vec::new();
         let mut i = 0;
         while i < self.words.len() && out.len() < MAX_ITEMS {
             let found = self
                 .numeric(i)
                 .or_else(|| self.named(i))
-                .or_else(|| self.day(i).map(|(day, next)| (What::Day(day), next)));
+                .or_else(|| self.day(i).map(|(day, next)| (MentionKind::Day(day), next)));
             match found {
                 Some((what, next)) => {
-                    out.push(Item { what, first: i, next, negated: self.negated(i) });
+                    out.push(DateMention { what, first: i, next, negated: self.negated(i) });
                     i = next.max(i + 1);
                 }
                 None => i += 1,
@@ -84,8 +84,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Digits joined by marks without blanks.
-    fn figures(&self, i: usize) -> (Vec<&Word>, String, usize) {
+    /// Digits joined by punctuation without spaces.
+    fn figures(&self, i: usize) -> (Vec<&SourceWord>, String, usize) {
         let mut parts = Vec::new();
         let mut marks = String::new();
         let mut next = i;
@@ -106,29 +106,29 @@ impl Reader<'_> {
     }
 
     /// `2026-06-15`, `20260615`, `15/06/2026`, `09/10, 2026`, `11-15`.
-    fn numeric(&self, i: usize) -> Option<(What, usize)> {
+    fn numeric(&self, i: usize) -> Option<(MentionKind, usize)> {
         let (parts, marks, next) = self.figures(i);
-        let value = |word: &Word| word.figure().and_then(|v| i16::try_from(v).ok());
-        let small = |word: &Word| word.figure().filter(|v| *v < 32).and_then(|v| i8::try_from(v).ok());
+        let value = |word: &SourceWord| word.figure().and_then(|v| i16::try_from(v).ok());
+        let small = |word: &SourceWord| word.figure().filter(|v| *v < 32).and_then(|v| i8::try_from(v).ok());
         let exact = |y: Option<i16>, m: Option<i8>, d: Option<i8>| Date::new(y?, m?, d?).ok();
         match parts.as_slice() {
             [one] if one.norm.len() == 8 => {
                 let part = |range: std::ops::Range<usize>| one.norm.get(range).and_then(|p| p.parse().ok());
                 let year = one.norm.get(..4).and_then(|p| p.parse::<i16>().ok());
                 let date = exact(year.filter(|y| (1900..2200).contains(y)), part(4..6), part(6..8))?;
-                Some((What::Dates(vec![date]), next))
+                Some((MentionKind::Dates(vec![date]), next))
             }
             [y, m, d] if y.norm.len() == 4 => {
                 let all = [exact(value(y), small(m), small(d)), exact(value(y), small(d), small(m))];
                 let swapped = marks.contains('/');
                 let all: Vec<Date> = all.into_iter().take(1 + usize::from(swapped)).flatten().collect();
-                (!all.is_empty()).then_some((What::Dates(all), next))
+                (!all.is_empty()).then_some((MentionKind::Dates(all), next))
             }
             [a, b, y] if matches!(y.norm.len(), 2 | 4) => {
                 let year = value(y).map(|y| if y < 100 { 2000 + y } else { y });
                 let all = [exact(year, small(b), small(a)), exact(year, small(a), small(b))];
                 let all: Vec<Date> = all.into_iter().flatten().collect();
-                (!all.is_empty()).then_some((What::Dates(all), next))
+                (!all.is_empty()).then_some((MentionKind::Dates(all), next))
             }
             [a, b] if a.norm.len() <= 2 && b.norm.len() <= 2 => {
                 self.two_figures(i, small(a)?, small(b)?, &marks, next)
@@ -137,7 +137,7 @@ impl Reader<'_> {
         }
     }
 
-    fn two_figures(&self, i: usize, a: i8, b: i8, mark: &str, next: usize) -> Option<(What, usize)> {
+    fn two_figures(&self, i: usize, a: i8, b: i8, mark: &str, next: usize) -> Option<(MentionKind, usize)> {
         let month = |k: usize| self.words.get(k).is_some_and(|w| terms::month(&w.norm).is_some());
         let clock = self.is(next, &[":", "am", "pm"]) || self.before(i, 1, &[":", "at", "alle", "ore", "um"]);
         // "15-17 June", "June 15-17", "10-12:30"
@@ -149,7 +149,7 @@ impl Reader<'_> {
         if mark != "." {
             all.extend(self.complete(b, a, year));
         }
-        (!all.is_empty()).then_some((What::Dates(all), if year.is_some() { end } else { next }))
+        (!all.is_empty()).then_some((MentionKind::Dates(all), if year.is_some() { end } else { next }))
     }
 
     /// ", 2026", "of the year 2026".
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 
     /// Months, weekdays, years, "tomorrow", holidays.
-    fn named(&self, i: usize) -> Option<(What, usize)> {
+    fn named(&self, i: usize) -> Option<(MentionKind, usize)> {
         let word = self.words.get(i)?;
         if let Some((what, next)) = self.relative_month(i) {
             return Some((what, next));
@@ -181,49 +181,49 @@ impl Reader<'_> {
                         || numerals::ordinal(&w.norm).is_some()
                 })
             };
-            // "mai 5 cose" is no fifth of May.
+            // "mai 5 cose" is not the fifth of May.
             let counts = self.words.get(i + 2).is_some_and(|w| w.alphabetic() && !stands_alone(w));
             let beside = (number(i + 1) && !counts)
                 || (self.is(i + 1, &["the", "."]) && number(i + 2))
                 || (1..=2).any(|back| i.checked_sub(back).is_some_and(number))
                 || self.before(i, 1, &["in", "of", "di", "a", "en", "im"])
                 || self.before(i, 1, NEXT);
-            return (!other || beside).then_some((What::Month(month, None), i + 1));
+            return (!other || beside).then_some((MentionKind::Month(month, None), i + 1));
         }
         if let Some(day) = terms::weekday(&word.norm) {
             let short = word.norm.len() <= 4;
-            return (!short || word.capital).then_some((What::Weekday(day), i + 1));
+            return (!short || word.capital).then_some((MentionKind::Weekday(day), i + 1));
         }
         if let Some(year) = year(word) {
-            return Some((What::Year(year), i + 1));
+            return Some((MentionKind::Year(year), i + 1));
         }
         if let Some(days) = terms::offset(&word.norm) {
             let after =
                 word.is(&["tomorrow"]) && self.before(i, 1, &["after"]) && self.before(i, 2, &["day"]);
             let date = self.today.saturating_add((days + i64::from(after)).days());
-            return Some((What::Dates(vec![date]), i + 1));
+            return Some((MentionKind::Dates(vec![date]), i + 1));
         }
         let before = i.checked_sub(1).and_then(|k| self.words.get(k)).map(|w| w.norm.as_str());
         let next = self.words.get(i + 1).map(|w| w.norm.as_str());
         let all = terms::holiday(&word.norm, before, next, self.today);
-        (!all.is_empty()).then_some((What::Dates(all), i + 1))
+        (!all.is_empty()).then_some((MentionKind::Dates(all), i + 1))
     }
 
     /// "next month", "il mese prossimo", "the eleventh month", "month 11", "end of the year".
-    fn relative_month(&self, i: usize) -> Option<(What, usize)> {
+    fn relative_month(&self, i: usize) -> Option<(MentionKind, usize)> {
         let month = ["month", "mese", "monat", "mois", "mes"];
         let word = self.words.get(i)?;
         let ranked = numerals::ordinal(&word.norm).filter(|_| self.is(i + 1, &month));
-        let named = self.words.get(i + 1).and_then(Word::figure).filter(|_| word.is(&month));
+        let named = self.words.get(i + 1).and_then(SourceWord::figure).filter(|_| word.is(&month));
         if let Some(month) =
             ranked.or(named).and_then(|m| i8::try_from(m).ok()).filter(|m| (1..=12).contains(m))
         {
-            return Some((What::Month(month, None), i + 2));
+            return Some((MentionKind::Month(month, None), i + 2));
         }
         if word.is(&["year", "anno", "jahr", "annee"])
             && (1..=3).any(|n| self.before(i, n, &["end", "fine", "ende"]))
         {
-            return Some((What::Dates(vec![Date::new(self.today.year(), 12, 31).ok()?]), i + 1));
+            return Some((MentionKind::Dates(vec![Date::new(self.today.year(), 12, 31).ok()?]), i + 1));
         }
         let at = if word.is(&month) { i } else { return None };
         let around = |list: &[&str]| self.before(at, 1, list) || self.is(at + 1, list);
@@ -237,10 +237,10 @@ impl Reader<'_> {
             return None;
         };
         let first = self.today.first_of_month().saturating_add(ahead.months());
-        Some((What::Month(first.month(), Some(first.year())), at + 1))
+        Some((MentionKind::Month(first.month(), Some(first.year())), at + 1))
     }
 
-    /// A number that may be a day of a month.
+    /// A number that may be a day of the month.
     fn day(&self, i: usize) -> Option<(i8, usize)> {
         let word = self.words.get(i)?;
         let clock = (self.is(i + 1, &[":"]) && self.words.get(i + 2).is_some_and(|w| w.glued))
@@ -273,8 +273,8 @@ impl Reader<'_> {
         i8::try_from(value).ok().filter(|day| (1..=31).contains(day)).map(|day| (day, next))
     }
 
-    /// Whether a day's number reads as one without a month beside it: "the 15th", "il 15".
-    pub fn cued(&self, item: &Item) -> bool {
+    /// Whether a number reads as a day without an adjacent month: "the 15th", "il 15".
+    pub fn cued(&self, item: &DateMention) -> bool {
         let ranked = self.words.get(item.first).is_some_and(|w| numerals::ordinal(&w.norm).is_some());
         let led = self.before(item.first, 1, CUES)
             || (self.before(item.first, 1, &["'"]) && self.before(item.first, 2, CUES))
@@ -288,27 +288,29 @@ impl Reader<'_> {
         (ranked || led) && free
     }
 
-    pub fn near(&self, item: &Item, reach: usize, list: &[&str]) -> bool {
+    pub fn near(&self, item: &DateMention, reach: usize, list: &[&str]) -> bool {
         (item.first.saturating_sub(reach)..item.first).any(|k| self.is(k, list))
     }
 
-    /// Whether only links and other days stand between two items.
-    pub fn linked(&self, items: &[Item], a: usize, b: usize) -> bool {
+    /// Whether there are only links and other days between two mentions.
+    pub fn linked(&self, items: &[DateMention], a: usize, b: usize) -> bool {
         let (Some(from), Some(to)) = (items.get(a), items.get(b)) else { return false };
         let inside = |k: usize| items.iter().take(b).skip(a + 1).any(|i| (i.first..i.next).contains(&k));
         to.first.saturating_sub(from.next) <= 24
             && (from.next..to.first).all(|k| inside(k) || self.is(k, LINKS))
     }
 
-    fn adjacent(&self, a: &Item, b: &Item) -> bool {
+    fn adjacent(&self, a: &DateMention, b: &DateMention) -> bool {
         let fillers = ["of", "di", "de", "del", "dell", "d", "'", "the", ".", ",", "l"];
         a.next <= b.first && (a.next..b.first).all(|k| self.is(k, &fillers)) && b.first - a.next <= 3
     }
 
     /// Whether a word between two days makes them the ends of a range.
-    pub fn joined(&self, items: &[Item], start: usize, end: usize, first: usize) -> bool {
+    pub fn joined(&self, items: &[DateMention], start: usize, end: usize, first: usize) -> bool {
         let month = |k: usize| {
-            let of = |i: &Item| matches!(i.what, What::Month(..) | What::Year(_) | What::Weekday(_));
+            let of = |i: &DateMention| {
+                matches!(i.what, MentionKind::Month(..) | MentionKind::Year(_) | MentionKind::Weekday(_))
+            };
             items.iter().any(|i| of(i) && (i.first..i.next).contains(&k))
         };
         let between: Vec<usize> = (end..first).filter(|k| !month(*k)).collect();
@@ -320,25 +322,27 @@ impl Reader<'_> {
                 .any(|k| self.is(*k, TO) || (opens && self.is(*k, &["and", "e", "ed", "et", "und", "y"])))
     }
 
-    /// What a day is, and whether it stands beside its month.
-    pub fn dates_of(&self, items: &[Item], k: usize) -> (Vec<Date>, bool) {
+    /// The dates of a day, and whether it is adjacent to its month.
+    pub fn dates_of(&self, items: &[DateMention], k: usize) -> (Vec<Date>, bool) {
         let item = &items[k];
         match &item.what {
-            What::Dates(dates) => (dates.clone(), true),
-            What::Weekday(day) => (self.weekday(items, k, *day), false),
-            What::Day(day) => self.day_of(items, k, *day),
-            What::Month(..) | What::Year(_) => (Vec::new(), matches!(item.what, What::Year(_))),
+            MentionKind::Dates(dates) => (dates.clone(), true),
+            MentionKind::Weekday(day) => (self.weekday(items, k, *day), false),
+            MentionKind::Day(day) => self.day_of(items, k, *day),
+            MentionKind::Month(..) | MentionKind::Year(_) => {
+                (Vec::new(), matches!(item.what, MentionKind::Year(_)))
+            }
         }
     }
 
-    fn day_of(&self, items: &[Item], k: usize, day: i8) -> (Vec<Date>, bool) {
-        let month = |n: usize| items.get(n).filter(|i| matches!(i.what, What::Month(..)));
+    fn day_of(&self, items: &[DateMention], k: usize, day: i8) -> (Vec<Date>, bool) {
+        let month = |n: usize| items.get(n).filter(|i| matches!(i.what, MentionKind::Month(..)));
         let beside: Vec<usize> = [k.checked_sub(1), Some(k + 1)]
             .into_iter()
             .flatten()
             .filter(|n| month(*n).is_some_and(|m| self.adjacent(m, &items[k]) || self.adjacent(&items[k], m)))
             .collect();
-        // What follows a day at once is its month, whatever stood before: "12 July, 19 August".
+        // A month directly after a day belongs to it, whatever precedes it: "12 July, 19 August".
         let tight = |n: usize| n > k && items[n].first - items[k].next <= 1;
         let (all, whole): (Vec<usize>, bool) = if let Some(n) = beside.iter().find(|n| tight(**n)) {
             (vec![*n], true)
@@ -365,7 +369,7 @@ impl Reader<'_> {
         };
         let mut out = Vec::new();
         for n in all {
-            let What::Month(month, own) = items[n].what else { continue };
+            let MentionKind::Month(month, own) = items[n].what else { continue };
             for year in self.years_of(items, n, own) {
                 out.extend(self.complete(day, month, year));
             }
@@ -373,13 +377,14 @@ impl Reader<'_> {
         (out, whole)
     }
 
-    /// The year beside a month; otherwise any that was said, and none.
-    fn years_of(&self, items: &[Item], n: usize, own: Option<i16>) -> Vec<Option<i16>> {
+    /// The year adjacent to a month; otherwise any mentioned year, or none.
+    fn years_of(&self, items: &[DateMention], n: usize, own: Option<i16>) -> Vec<Option<i16>> {
         if own.is_some() {
             return vec![own];
         }
-        let said = |item: &Item| if let What::Year(year) = item.what { Some(year) } else { None };
-        let close = |k: usize, item: &Item| {
+        let said =
+            |item: &DateMention| if let MentionKind::Year(year) = item.what { Some(year) } else { None };
+        let close = |k: usize, item: &DateMention| {
             let gap = if k > n { item.first - items[n].next } else { items[n].first - item.next };
             gap <= 3 || (k.abs_diff(n) == 2 && gap <= 5)
         };
@@ -393,7 +398,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The dates that a day and a month may be.
+    /// The dates that a day and a month may mean.
     pub fn complete(&self, day: i8, month: i8, year: Option<i16>) -> Vec<Date> {
         if let Some(year) = year {
             return Date::new(year, month, day).into_iter().collect();
@@ -408,10 +413,10 @@ impl Reader<'_> {
         next.into_iter().chain(last).collect()
     }
 
-    fn weekday(&self, items: &[Item], k: usize, day: Weekday) -> Vec<Date> {
+    fn weekday(&self, items: &[DateMention], k: usize, day: Weekday) -> Vec<Date> {
         let item = &items[k];
         let dated = items.get(k + 1).is_some_and(|next| {
-            matches!(next.what, What::Day(_) | What::Dates(_))
+            matches!(next.what, MentionKind::Day(_) | MentionKind::Dates(_))
                 && next.first - item.next <= 2
                 && (item.next..next.first).all(|i| self.is(i, &[",", "the", "il", "den", "el", "le"]))
         });
@@ -433,7 +438,7 @@ impl Reader<'_> {
     }
 
     /// "the first Monday of March", "l'ultimo venerdì del mese".
-    fn nth(&self, items: &[Item], k: usize, day: Weekday) -> Vec<Date> {
+    fn nth(&self, items: &[DateMention], k: usize, day: Weekday) -> Vec<Date> {
         let item = &items[k];
         let rank = item.first.checked_sub(1).and_then(|i| self.words.get(i)).and_then(|w| {
             if w.is(&["last", "ultimo", "ultima", "letzter", "letzten", "dernier"]) {
@@ -443,7 +448,7 @@ impl Reader<'_> {
             }
         });
         let month = items.get(k + 1).filter(|next| next.first - item.next <= 2);
-        let (Some(rank), Some(What::Month(month, year))) = (rank, month.map(|m| &m.what)) else {
+        let (Some(rank), Some(MentionKind::Month(month, year))) = (rank, month.map(|m| &m.what)) else {
             return Vec::new();
         };
         let firsts = self.years_of(items, k + 1, *year).into_iter().flat_map(|year| {
@@ -455,7 +460,7 @@ impl Reader<'_> {
     }
 }
 
-/// Words before which a day's number still stands alone.
+/// Words that may follow a day's number without being counted by it.
 const FREE: &[&str] = &[
     "at",
     "alle",
@@ -507,12 +512,12 @@ const FREE: &[&str] = &[
     "vorrei",
 ];
 
-/// Whether a word counts nothing of the number before it.
-fn stands_alone(word: &Word) -> bool {
+/// Whether a word is not counted by the number before it.
+fn stands_alone(word: &SourceWord) -> bool {
     LINKS.contains(&word.norm.as_str()) || FREE.contains(&word.norm.as_str())
 }
 
-/// What is counted and never follows a day of a month.
+/// Things that are counted and never follow a day of the month.
 fn counted(norm: &str) -> bool {
     const THINGS: &[&str] = &[
         "people",
@@ -537,24 +542,24 @@ fn counted(norm: &str) -> bool {
         "percent",
         "units",
     ];
-    // "il 15 h 10", "on the 15th at 3 h": an hour may follow a day, and is none of these.
+    // "il 15 h 10", "on the 15th at 3 h": an hour may follow a day, so it is not one of these.
     quantity::days(norm).is_some()
         || quantity::months(norm).is_some()
         || (quantity::minutes(norm).is_some() && norm.len() > 3 && norm != "hora")
         || THINGS.contains(&norm)
 }
 
-fn year(word: &Word) -> Option<i16> {
+fn year(word: &SourceWord) -> Option<i16> {
     let value = word.figure().filter(|_| word.norm.len() == 4)?;
     i16::try_from(value).ok().filter(|year| (1900..2200).contains(year))
 }
 
-/// Whether the date is of the last months.
+/// Whether the date is in the last months.
 pub(super) fn recent(today: Date, date: Date) -> bool {
     date <= today && date >= today.saturating_sub(RECENT.days())
 }
 
-/// Whether the date is the next of its kind, or the last one where that is not long ago.
+/// Whether the date is the next occurrence, or a recent last one.
 pub(super) fn near_year(today: Date, date: Date) -> bool {
     recent(today, date) || (date >= today && date < today.saturating_add(366.days()))
 }

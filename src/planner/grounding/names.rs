@@ -1,19 +1,20 @@
-//! Names and identifiers: whether their words stand in a text.
+//! Names and identifiers: whether their words occur in the sources.
 
 use std::collections::HashSet;
 
-use super::words::{Word, fold, words};
+use super::words::{SourceWord, fold, words};
 
-/// Most different words that typing errors are looked for among.
+/// Most distinct words that are searched for typing errors.
 const MAX_VOCABULARY: usize = 50_000;
-/// Longest text that identifiers are looked for in, in bytes.
+/// Longest text that is searched for identifiers, in bytes.
 const MAX_RUN: usize = 1024 * 1024;
 
-/// The words of some texts.
+/// The words of the sources.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
     known: HashSet<String>,
-    /// Letters and digits without marks and blanks; a NUL where a run of letters or digits begins.
+    /// Letters and digits without punctuation and whitespace; a NUL marks the beginning of a run of letters
+    /// or digits.
     run: String,
 }
 
@@ -54,7 +55,7 @@ const TITLES: &[&str] = &[
     "ssa",
     "ra",
 ];
-/// The speaker, in a name's place.
+/// Words for the speaker in place of a name.
 const SELF: &[&str] = &[
     "me",
     "myself",
@@ -73,7 +74,7 @@ const SELF: &[&str] = &[
 
 impl Vocabulary {
     /// Adds a text.
-    pub fn read(&mut self, words: &[Word]) {
+    pub fn read(&mut self, words: &[SourceWord]) {
         if self.run.len() > MAX_RUN {
             return;
         }
@@ -89,7 +90,8 @@ impl Vocabulary {
         self.run.push_str("\0\u{1}");
     }
 
-    /// Whether it stands in a text, whatever marks and blanks are in it, and no longer word does.
+    /// Whether the value occurs in a source, ignoring punctuation and whitespace, and not as part of a
+    /// longer word.
     pub fn has(&self, value: &str) -> bool {
         let mut wanted = String::new();
         for word in words(value).iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)) {
@@ -105,12 +107,12 @@ impl Vocabulary {
         if self.run.contains(&wanted) {
             return true;
         }
-        // Written apart in other places: "AB123 CD" and "AB 123CD", "mariorossi".
+        // Split at other positions: "AB123 CD" and "AB 123CD", "mariorossi".
         let bare: String = wanted.chars().filter(|c| *c != '\0').collect();
         bare.len() >= 4 && self.apart(&bare)
     }
 
-    /// Whether whole words one behind the other make up `bare`.
+    /// Whether consecutive whole words make up `bare`.
     fn apart(&self, bare: &str) -> bool {
         let parts: Vec<&str> = self.run.split('\0').filter(|part| !part.is_empty()).collect();
         (0..parts.len()).any(|start| {
@@ -126,7 +128,7 @@ impl Vocabulary {
         })
     }
 
-    /// Whether a word is known, or is one letter away from one that is.
+    /// Whether a word is known, or one letter away from a known one.
     pub fn knows(&self, norm: &str) -> bool {
         let stem = norm.strip_suffix('s').filter(|stem| stem.len() > 2);
         self.known.contains(norm)
@@ -137,7 +139,7 @@ impl Vocabulary {
 
     /// Whether every word of a person's name is known, or the name is `user`'s.
     pub fn person(&self, name: &str, user: &str) -> bool {
-        let parts: Vec<Word> =
+        let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
         let own: Vec<String> = words(user).into_iter().map(|w| w.norm).collect();
         let whole: String = parts.iter().map(|w| w.norm.as_str()).collect();
@@ -154,9 +156,9 @@ impl Vocabulary {
         }) || self.has(name)
     }
 
-    /// Whether one word of a place is known by the name, or as it is called in another language.
+    /// Whether one word of a place is known, by its name or by its name in another language.
     pub fn place(&self, name: &str) -> bool {
-        let parts: Vec<Word> =
+        let parts: Vec<SourceWord> =
             words(name).into_iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).collect();
         let code = name.len() <= 4 && name.chars().all(|c| c.is_ascii_uppercase());
         code || parts.iter().any(|w| w.norm.len() > 2 && (self.knows(&w.norm) || self.akin(&w.norm)))
@@ -243,8 +245,8 @@ fn runs(norm: &str) -> Vec<&str> {
     out
 }
 
-/// One letter more, one less or two in the other order; another letter only inside long words, since
-/// "Mario" and "Maria" are two people.
+/// One letter added, removed, or two swapped; a replaced letter only inside long words, since "Mario" and
+/// "Maria" are two people.
 fn one_slip(a: &str, b: &str) -> bool {
     if a.len() < 3 || a.len().abs_diff(b.len()) > 2 {
         return false;
@@ -268,7 +270,7 @@ fn one_slip(a: &str, b: &str) -> bool {
     short.len() >= 6 && head + 1 < short.len() && short[head + 1..] == long[head + 1..]
 }
 
-/// Folded, with "mario dot rossi at acme dot it" as it is written.
+/// Folded, with spelled-out addresses such as "mario dot rossi at acme dot it" in written form.
 pub(super) fn spelled(text: &str) -> String {
     let folded = fold(text);
     let mut out = String::new();
@@ -288,7 +290,7 @@ pub(super) fn spelled(text: &str) -> String {
     out
 }
 
-/// Whether `part` stands in `text` and is no part of a longer word.
+/// Whether `part` occurs in `text`, not as part of a longer word.
 pub(super) fn stands_in(text: &str, part: &str) -> bool {
     let edge = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     !part.is_empty()

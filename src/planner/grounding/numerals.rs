@@ -1,4 +1,4 @@
-//! Words that are numbers, in English, Italian, French, German and Spanish.
+//! Number words in English, Italian, French, German and Spanish.
 
 const SMALL: &[(&str, u32)] = &[
     ("zero", 0),
@@ -208,7 +208,7 @@ const ORDINALS: &[(&str, u32)] = &[
     ("cuarto", 4),
 ];
 
-/// The value of one word that names a whole number: "three", "ventuno", "duecentocinquanta".
+/// The value of one word that is a whole number: "three", "ventuno", "duecentocinquanta".
 pub(super) fn spoken(norm: &str) -> Option<u32> {
     if norm.len() > 40 {
         return None;
@@ -263,7 +263,7 @@ pub(super) fn ordinal(norm: &str) -> Option<u32> {
     if marked && (1..=3).contains(&digits.len()) {
         return digits.parse().ok();
     }
-    // "trentesimo", and "twenty-first" is two words.
+    // "trentesimo"; "twenty-first" is two words.
     let head = norm.strip_suffix("esimo").or_else(|| norm.strip_suffix("esima"))?;
     ["", "i", "a", "o", "e"].iter().find_map(|end| spoken(&format!("{head}{end}")))
 }

@@ -1,12 +1,12 @@
-//! What a property of a tool's arguments holds, by its schema, its name and its description.
+//! The kind of value of an argument, by the property's schema, name and description.
 
 use serde_json::Value;
 
 use super::words::{self, name_words, singular};
 
-/// What a text is.
+/// The kind of a text value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PropertyKind {
     /// A calendar day.
     Date,
     /// A day and a time.
@@ -15,11 +15,11 @@ pub(super) enum Kind {
     Time,
     /// An e-mail address.
     Email,
-    /// Somebody's name.
+    /// A person's name.
     Person,
     /// A city, a country, an address.
     Place,
-    /// Words that may be composed.
+    /// Free text, which a model may compose.
     Free,
     /// Anything else.
     Other,
@@ -28,9 +28,9 @@ pub(super) enum Kind {
 /// A property of a JSON Schema.
 #[derive(Debug)]
 pub(super) struct Property<'a> {
-    /// Its schema; null where there is none.
+    /// Its schema; null if there is none.
     pub schema: &'a Value,
-    /// Whether a call without it is refused.
+    /// Whether it is required.
     pub required: bool,
     names: Vec<String>,
     described: Vec<String>,
@@ -221,7 +221,7 @@ const COUNTED: &[&str] = &[
 ];
 
 impl<'a> Property<'a> {
-    /// The property `name` of an object's schema; `root` is where references lead.
+    /// The property `name` of an object's schema; references resolve in `root`.
     pub fn of(schema: &'a Value, root: &'a Value, name: &str) -> Self {
         let schema = plain(schema, root);
         let own = schema.get("properties").and_then(|p| p.get(name)).unwrap_or(&Value::Null);
@@ -234,18 +234,18 @@ impl<'a> Property<'a> {
         Self { schema: own, required, names: name_words(name), described }
     }
 
-    /// One without a schema.
+    /// A property without a schema.
     pub fn unknown(name: &str) -> Self {
         Self { schema: &Value::Null, required: true, names: name_words(name), described: Vec::new() }
     }
 
-    /// What a list of it has.
+    /// The items of the property, if it is a list.
     pub fn item(&self, root: &'a Value) -> Self {
         let schema = self.schema.get("items").map_or(&Value::Null, |items| plain(items, root));
         Self { schema, required: self.required, names: self.names.clone(), described: self.described.clone() }
     }
 
-    /// Whether the schema itself has the value: a choice, a constant, a default.
+    /// Whether the schema itself contains the value, as an enum value, a constant or a default.
     pub fn allows(&self, value: &Value) -> bool {
         let schema = self.schema;
         if schema.get("default") == Some(value) || schema.get("const") == Some(value) {
@@ -261,7 +261,7 @@ impl<'a> Property<'a> {
         })
     }
 
-    /// Whether its name has one of these words.
+    /// Whether its name contains one of these words.
     pub fn named(&self, words: &[&str]) -> bool {
         self.names.iter().any(|name| words.contains(&name.as_str()))
     }
@@ -270,7 +270,7 @@ impl<'a> Property<'a> {
         self.names.iter().any(|name| words.contains(&name.as_str()) || words.contains(&singular(name)))
     }
 
-    /// Whether it says which one of several.
+    /// Whether it identifies one of several things.
     pub fn is_code(&self) -> bool {
         let counts = self
             .described
@@ -294,12 +294,12 @@ impl<'a> Property<'a> {
         self.says(COUNTED) || self.described.iter().take(6).any(|w| COUNTED.contains(&singular(w)))
     }
 
-    /// Whether the value is the least that it may have.
+    /// Whether the value is its minimum.
     pub fn is_least(&self, value: f64) -> bool {
         self.schema.get("minimum").and_then(Value::as_f64) == Some(value)
     }
 
-    /// Whether name, description, examples or pattern have the letters of a code.
+    /// Whether name, description, examples or pattern contain the letters of a code.
     pub fn speaks_of(&self, letters: &str) -> bool {
         let examples = self.schema.get("examples").map(Value::to_string).unwrap_or_default();
         let pattern = self.schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
@@ -310,41 +310,42 @@ impl<'a> Property<'a> {
             || words::fold(pattern).contains(letters)
     }
 
-    /// What a text in it is.
-    pub fn kind(&self) -> Kind {
+    /// The kind of a text in this property.
+    pub fn kind(&self) -> PropertyKind {
         match self.schema.get("format").and_then(Value::as_str) {
-            Some("date") => return Kind::Date,
-            Some("date-time") => return Kind::Moment,
-            Some("time") => return Kind::Time,
-            Some("email") => return Kind::Email,
+            Some("date") => return PropertyKind::Date,
+            Some("date-time") => return PropertyKind::Moment,
+            Some("time") => return PropertyKind::Time,
+            Some("email") => return PropertyKind::Email,
             _ => {}
         }
         let last = self.names.last().map(String::as_str).unwrap_or_default();
         let of = self.names.len().checked_sub(2).and_then(|i| self.names.get(i)).map(String::as_str);
         let is = |list: &[&str], word: &str| list.contains(&word) || list.contains(&singular(word));
         if matches!(last, "email" | "mail" | "emails") {
-            return Kind::Email;
+            return PropertyKind::Email;
         }
         if is(PEOPLE, last) {
-            return Kind::Person;
+            return PropertyKind::Person;
         }
         if is(&["name", "nome"], last) {
             return match of {
-                Some(of) if is(PEOPLE, of) || OF_PEOPLE.contains(&of) => Kind::Person,
-                None if self.describes_somebody() => Kind::Person,
-                _ => Kind::Other,
+                Some(of) if is(PEOPLE, of) || OF_PEOPLE.contains(&of) => PropertyKind::Person,
+                None if self.describes_somebody() => PropertyKind::Person,
+                _ => PropertyKind::Other,
             };
         }
         if is(PLACES, last) {
-            return Kind::Place;
+            return PropertyKind::Place;
         }
         if is(FREE, last) && !(last == "code" || last == "data") {
-            return Kind::Free;
+            return PropertyKind::Free;
         }
-        if self.names_of_person() { Kind::Person } else { Kind::Other }
+        if self.names_of_person() { PropertyKind::Person } else { PropertyKind::Other }
     }
 
-    /// Whether a bare name is somebody's: nothing is said of it, or people are.
+    /// Whether a property called just `name` holds a person's name: its description is empty or mentions
+    /// people.
     fn describes_somebody(&self) -> bool {
         let words = &self.described;
         let plain = words.iter().filter(|w| w.chars().all(char::is_alphabetic) && w.len() > 3).count() < 2;
@@ -376,7 +377,7 @@ impl<'a> Property<'a> {
     }
 }
 
-/// The schema behind a reference, and the one choice that is not null.
+/// The schema after resolving a reference, or the only alternative that is not null.
 fn plain<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let mut at = schema;
     for _ in 0..4 {

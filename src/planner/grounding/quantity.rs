@@ -1,42 +1,42 @@
-//! Numbers as people write and say them, with their units.
+//! Numbers as people write them, with their units.
 
 use std::collections::BTreeSet;
 
 use super::numerals::{ordinal, spoken};
-use super::words::Word;
+use super::words::SourceWord;
 
-/// Numbers that a text has, in thousandths, so that they can be compared.
+/// The numbers in a text, in thousandths, so that they can be compared exactly.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct MentionedNumbers {
     values: BTreeSet<i64>,
     /// Ordinals: "the first", "al terzo".
     ranks: BTreeSet<i64>,
-    /// A thing was said in the singular, with an article.
+    /// Whether a thing was mentioned in the singular, with an article.
     singular: bool,
-    /// The speaker alone: "for me", "per me", "just myself".
+    /// Whether the speaker alone was mentioned: "for me", "per me", "just myself".
     alone: bool,
-    /// Nothing or none was said.
+    /// Whether "nothing" or "none" was mentioned.
     none: bool,
 }
 
-/// A number with its place and what it counts.
+/// A number with its position and unit.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ParsedNumber {
     /// Index of its first word.
     pub first: usize,
-    /// Index behind its last word, the unit not included.
+    /// Index after its last word, without the unit.
     pub next: usize,
-    /// What it may be: `2,500` is one of two.
+    /// Its possible values: `2,500` has two.
     pub values: Vec<f64>,
 }
 
 /// The number that begins at `i`.
-pub(super) fn at(words: &[Word], i: usize) -> Option<Found> {
+pub(super) fn at(words: &[SourceWord], i: usize) -> Option<ParsedNumber> {
     figures(words, i).or_else(|| in_words(words, i))
 }
 
 /// `12`, `2,500`, `3.5`, `1.5k`, `90min`.
-fn figures(words: &[Word], i: usize) -> Option<Found> {
+fn figures(words: &[SourceWord], i: usize) -> Option<ParsedNumber> {
     let first = words.get(i)?;
     let split = |norm: &str| {
         let at = norm.find(|c: char| !c.is_ascii_digit()).unwrap_or(norm.len());
@@ -86,10 +86,10 @@ fn figures(words: &[Word], i: usize) -> Option<Found> {
         }
         _ => {}
     }
-    Some(Found { first: i, next, values })
+    Some(ParsedNumber { first: i, next, values })
 }
 
-/// `2,500` is 2500 in one language and 2.5 in another.
+/// `2,500` is 2500 in some languages and 2.5 in others.
 fn readings(parts: &[String]) -> Vec<f64> {
     let mut out: Vec<f64> = Vec::new();
     let mut add = |text: String| out.extend(text.parse::<f64>().ok());
@@ -112,10 +112,10 @@ fn readings(parts: &[String]) -> Vec<f64> {
 }
 
 /// "twenty-five", "one hundred and twenty", "duecento", "half".
-fn in_words(words: &[Word], i: usize) -> Option<Found> {
+fn in_words(words: &[SourceWord], i: usize) -> Option<ParsedNumber> {
     let first = words.get(i)?;
     if first.is(&["half", "mezzo", "mezza", "mezz", "halb", "halbe", "demi", "demie", "media", "medio"]) {
-        return Some(Found { first: i, next: i + 1, values: vec![0.5] });
+        return Some(ParsedNumber { first: i, next: i + 1, values: vec![0.5] });
     }
     let mut total = 0.0;
     let mut group = f64::from(spoken(&first.norm)?);
@@ -147,7 +147,7 @@ fn in_words(words: &[Word], i: usize) -> Option<Found> {
             values.push(total + group + 0.5);
         }
     }
-    Some(Found { first: i, next, values })
+    Some(ParsedNumber { first: i, next, values })
 }
 
 /// Minutes in a unit of time.
@@ -161,7 +161,7 @@ pub(super) fn minutes(norm: &str) -> Option<f64> {
     })
 }
 
-/// Days in a unit of the calendar that is always as long.
+/// Days in a calendar unit of fixed length.
 pub(super) fn days(norm: &str) -> Option<f64> {
     Some(match norm {
         "day" | "days" | "night" | "nights" | "giorno" | "giorni" | "notte" | "notti" | "giornata"
@@ -187,7 +187,7 @@ pub(super) fn months(norm: &str) -> Option<f64> {
     })
 }
 
-/// What a number with this unit may be in other units.
+/// The number converted to other units.
 fn converted(value: f64, unit: &str) -> Vec<f64> {
     if let Some(length) = minutes(unit) {
         let all = value * length;
@@ -214,9 +214,9 @@ fn converted(value: f64, unit: &str) -> Vec<f64> {
 
 const ARTICLES: &[&str] = &["a", "an", "un", "una", "uno", "ein", "eine", "einen", "une"];
 
-impl Numbers {
+impl MentionedNumbers {
     /// Adds the numbers of a text; `dated` are its words that are part of a day or a time.
-    pub fn read(&mut self, words: &[Word], dated: &[bool]) {
+    pub fn read(&mut self, words: &[SourceWord], dated: &[bool]) {
         let mut i = 0;
         while i < words.len() {
             let word = &words[i];
@@ -232,7 +232,7 @@ impl Numbers {
                 self.ranks.insert(i64::from(rank) * 1000);
             }
             let next = words.get(i + 1);
-            if word.is(ARTICLES) && next.is_some_and(Word::alphabetic) {
+            if word.is(ARTICLES) && next.is_some_and(SourceWord::alphabetic) {
                 self.singular = true;
                 if let Some(unit) = next.filter(|w| minutes(&w.norm).is_some() || months(&w.norm).is_some()) {
                     self.add(1.0, Some(&unit.norm));
@@ -250,7 +250,7 @@ impl Numbers {
         self.lists(words);
     }
 
-    fn found(&mut self, words: &[Word], found: &Found) {
+    fn found(&mut self, words: &[SourceWord], found: &ParsedNumber) {
         let own = words[found.first].norm.trim_start_matches(|c: char| c.is_ascii_digit());
         let glued = Some(own).filter(|unit| !unit.is_empty() && words[found.first].norm.len() > unit.len());
         let mut unit = glued.map(str::to_owned);
@@ -278,7 +278,7 @@ impl Numbers {
     }
 
     /// "1h30", "an hour and 30 minutes", "2 ore e mezza".
-    fn hours_and_more(&mut self, words: &[Word], hours: f64, unit: &str, from: usize) {
+    fn hours_and_more(&mut self, words: &[SourceWord], hours: f64, unit: &str, from: usize) {
         if minutes(unit) != Some(60.0) {
             return;
         }
@@ -298,12 +298,12 @@ impl Numbers {
         }
     }
 
-    /// How many there are in a list that was said: "for me and Anna", "Emma, Anna e Luca".
-    fn lists(&mut self, words: &[Word]) {
-        let joins = |w: &Word| w.is(&[",", "and", "e", "ed", "et", "und", "y", "&", "+"]);
-        let ends = |w: &Word| w.is(&[".", ";", "?", "!", ":"]);
+    /// Adds the lengths of lists in the text: "for me and Anna", "Emma, Anna e Luca".
+    fn lists(&mut self, words: &[SourceWord]) {
+        let joins = |w: &SourceWord| w.is(&[",", "and", "e", "ed", "et", "und", "y", "&", "+"]);
+        let ends = |w: &SourceWord| w.is(&[".", ";", "?", "!", ":"]);
         let (mut items, mut length) = (1, 0);
-        for word in words.iter().chain([&Word { norm: ".".to_owned(), glued: true, capital: false }]) {
+        for word in words.iter().chain([&SourceWord { norm: ".".to_owned(), glued: true, capital: false }]) {
             if joins(word) {
                 if length > 0 {
                     items += 1;
@@ -324,34 +324,34 @@ impl Numbers {
         }
     }
 
-    /// Whether the number was said, or follows from what was.
+    /// Whether the number was mentioned, or can be derived from a mention.
     pub fn derives(&self, value: f64) -> bool {
         key(value.abs()).is_some_and(|key| self.values.contains(&key))
     }
 
-    /// Whether "the third" stands for it.
+    /// Whether it was mentioned as an ordinal ("the third").
     pub fn ranks(&self, value: f64) -> bool {
         key(value).is_some_and(|key| self.ranks.contains(&key))
     }
 
-    /// Whether one thing was said in the singular.
+    /// Whether one thing was mentioned in the singular.
     pub fn singular(&self) -> bool {
         self.singular
     }
 
-    /// Whether the speaker was meant and nobody else.
+    /// Whether only the speaker was mentioned.
     pub fn alone(&self) -> bool {
         self.alone
     }
 
-    /// Whether nothing was said in so many words.
+    /// Whether "nothing" was mentioned explicitly.
     pub fn none(&self) -> bool {
         self.none
     }
 }
 
-/// "the one with the dentist", "that one": it counts nothing. `sei` is "you are" as well.
-fn pronoun(words: &[Word], found: &Found) -> bool {
+/// "the one with the dentist", "that one": a pronoun, not a number. `sei` also means "you are".
+fn pronoun(words: &[SourceWord], found: &ParsedNumber) -> bool {
     let word = &words[found.first];
     if found.next != found.first + 1 || !word.is(&["one", "uno", "sei", "una"]) {
         return false;

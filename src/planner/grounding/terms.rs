@@ -1,4 +1,4 @@
-//! Words of the calendar in English, Italian, French, German, Spanish and Portuguese, without accents.
+//! Calendar words in English, Italian, French, German, Spanish and Portuguese, without accents.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
@@ -18,7 +18,7 @@ const MONTHS: [&str; 12] = [
     "december dec dicembre dic decembre dezember diciembre dezembro dez",
 ];
 
-/// Months whose names are other words as well: they need a day beside them.
+/// Months whose names have other meanings: they need an adjacent day.
 const OTHER_WORDS: &[&str] =
     &["may", "mai", "mars", "ago", "jan", "mag", "march", "sep", "dec", "jun", "dic", "august", "marco"];
 
@@ -49,7 +49,7 @@ fn has(list: &str, norm: &str) -> bool {
     list.split(' ').any(|word| word == norm)
 }
 
-/// The month that a word names, from 1, and whether it is another word as well.
+/// The month that a word names, from 1, and whether the word has another meaning.
 pub(super) fn month(norm: &str) -> Option<(i8, bool)> {
     let at = MONTHS.iter().position(|names| has(names, norm))?;
     Some((i8::try_from(at + 1).ok()?, OTHER_WORDS.contains(&norm)))
@@ -79,7 +79,7 @@ pub(super) fn holiday(norm: &str, before: Option<&str>, next: Option<&str>, toda
     all.map(|date| if eve { date.saturating_sub(1.days()) } else { date }).collect()
 }
 
-/// Easter Sunday, by the Gregorian reckoning.
+/// Easter Sunday in the Gregorian calendar.
 fn easter(year: i16) -> Option<Date> {
     let y = i32::from(year);
     let (a, b, c) = (y % 19, y / 100, y % 100);
@@ -90,7 +90,7 @@ fn easter(year: i16) -> Option<Date> {
     Date::new(year, i8::try_from(sum / 31).ok()?, i8::try_from(sum % 31 + 1).ok()?).ok()
 }
 
-/// How many days from today a word is.
+/// The offset in days from today that a word means.
 pub(super) fn offset(norm: &str) -> Option<i64> {
     Some(match norm {
         "today" | "tonight" | "oggi" | "stasera" | "stanotte" | "stamattina" | "stamani" | "heute"
@@ -103,7 +103,7 @@ pub(super) fn offset(norm: &str) -> Option<i64> {
     })
 }
 
-/// What stands between the days of one list or range.
+/// Words between the days of a list or range.
 pub(super) const LINKS: &[&str] = &[
     "and", "e", "ed", "et", "und", "y", "o", "or", "od", "oder", "ou", "to", "until", "till", "til",
     "through", "thru", "up", "al", "all", "alla", "a", "ad", "fino", "au", "bis", "hasta", "-", "/", ",",
@@ -113,16 +113,16 @@ pub(super) const LINKS: &[&str] = &[
     "but", "ma", "except", "tranne",
 ];
 
-/// What joins the ends of a range.
+/// Words that join the ends of a range.
 pub(super) const TO: &[&str] = &[
     "to", "until", "till", "til", "through", "thru", "al", "all", "alla", "a", "ad", "fino", "au", "bis",
     "hasta", "-", "zum",
 ];
 
-/// What opens a range whose ends "and" joins.
+/// Words that open a range whose ends are joined by "and".
 pub(super) const BETWEEN: &[&str] = &["between", "tra", "fra", "entre", "zwischen"];
 
-/// What makes a number behind it a day.
+/// Words that make the following number a day.
 pub(super) const CUES: &[&str] = &[
     "the", "il", "l", "lo", "giorno", "day", "on", "dal", "dall", "al", "all", "del", "dell", "nel", "from",
     "to", "until", "till", "through", "by", "el", "le", "am", "den", "dem", "vom", "zum", "bis", "du", "au",
@@ -130,7 +130,7 @@ pub(super) const CUES: &[&str] = &[
     "fino", "date", "i", "gli", "un",
 ];
 
-/// What leaves out the day behind it.
+/// Words that exclude the following day.
 pub(super) const NOT: &[&str] = &[
     "not",
     "non",
@@ -153,7 +153,7 @@ pub(super) const NOT: &[&str] = &[
     "skipping",
 ];
 
-/// What speaks of the past.
+/// Words that refer to the past.
 pub(super) const PAST: &[&str] = &[
     "last",
     "ago",
@@ -193,7 +193,7 @@ pub(super) const PAST: &[&str] = &[
     "gia",
 ];
 
-/// Next in time.
+/// Words for the next in time.
 pub(super) const NEXT: &[&str] = &[
     "next",
     "coming",
@@ -215,23 +215,23 @@ pub(super) const NEXT: &[&str] = &[
     "entrante",
 ];
 
-/// Last in time.
+/// Words for the last in time.
 pub(super) const LAST: &[&str] = &[
     "last", "previous", "past", "scorso", "scorsa", "passato", "passata", "letzte", "letzten", "dernier",
     "derniere", "pasado", "pasada",
 ];
 
-/// The one of now.
+/// Words for the current one.
 pub(super) const THIS: &[&str] = &[
     "this", "current", "questo", "questa", "corrente", "diese", "dieser", "diesen", "diesem", "ce", "cette",
     "este", "esta",
 ];
 
-/// A week's name.
+/// Words for a week.
 pub(super) const WEEK: &[&str] =
     &["week", "weeks", "settimana", "settimane", "woche", "semaine", "semana", "workweek"];
 
-/// Behind something in time.
+/// Words for after something in time.
 pub(super) const AFTER: &[&str] = &[
     "after",
     "following",
@@ -246,6 +246,6 @@ pub(super) const AFTER: &[&str] = &[
     "prossima",
 ];
 
-/// Ahead of something in time.
+/// Words for before something in time.
 pub(super) const BEFORE: &[&str] =
     &["before", "prior", "preceding", "prima", "precedente", "earlier", "vor", "avant", "antes"];

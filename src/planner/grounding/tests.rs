@@ -5,7 +5,7 @@ use jiff::civil::date;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Sources, untraced};
+use super::{GroundingSources, untraced};
 
 /// Sunday.
 fn now() -> Zoned {
@@ -14,7 +14,7 @@ fn now() -> Zoned {
 
 fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value) -> Vec<String> {
     let now = now();
-    let sources = Sources {
+    let sources = GroundingSources {
         said: said.iter().map(|s| Cow::Borrowed(*s)).collect(),
         found: found.iter().collect(),
         user: "keysersoze",
@@ -28,7 +28,7 @@ fn text(format: &str) -> Value {
     json!({"type": "string", "format": format})
 }
 
-/// Whether a value of one property traces to one sentence.
+/// Whether a value of one property is traced to one sentence.
 fn traces(said: &str, name: &str, schema: &Value, value: &Value) -> bool {
     let parameters = json!({"type": "object", "properties": {name: schema}, "required": [name]});
     doubts(&[said], &[], &parameters, &json!({name: value})).is_empty()
@@ -49,7 +49,7 @@ fn strings<'a>(cases: &[(&'a str, &str)]) -> Vec<(&'a str, Value)> {
 }
 
 #[test]
-fn days_trace_to_what_was_said_and_to_the_calendar() {
+fn days_are_traced_to_text_and_calendar() {
     let good = strings(&[
         ("vacation from 15 to 17 June", "2027-06-15"),
         ("vacation from 15 to 17 June", "2027-06-17"),
@@ -145,7 +145,7 @@ fn days_trace_to_what_was_said_and_to_the_calendar() {
 }
 
 #[test]
-fn moments_and_times_trace() {
+fn moments_and_times_are_traced() {
     let good = strings(&[
         ("tomorrow at 10", "2026-11-23T10:00:00+01:00"),
         ("tomorrow at 10", "2026-11-23T09:00:00Z"),
@@ -201,7 +201,7 @@ fn moments_and_times_trace() {
 }
 
 #[test]
-fn numbers_trace() {
+fn numbers_are_traced() {
     let good = [
         ("for three people", json!(3)),
         ("per tre persone", json!(3)),
@@ -260,7 +260,7 @@ fn numbers_trace() {
 }
 
 #[test]
-fn names_of_persons_trace() {
+fn person_names_are_traced() {
     let good = strings(&[
         ("send 50 euros to Mario Rossi", "Mario Rossi"),
         ("Anna's appointment", "Anna"),
@@ -296,7 +296,7 @@ fn names_of_persons_trace() {
 }
 
 #[test]
-fn identifiers_trace_whatever_their_marks() {
+fn identifiers_are_traced_with_any_punctuation() {
     let good = strings(&[
         ("car AB123CD", "AB 123 CD"),
         ("car ab 123 cd", "AB123CD"),
@@ -343,7 +343,7 @@ fn places_need_one_word() {
 }
 
 #[test]
-fn what_may_be_composed_is_not_doubted() {
+fn free_text_is_not_checked() {
     for (name, schema, value) in [
         ("message", json!({"type": "string"}), json!("Hello, we meet at 10")),
         ("kind", json!({"enum": ["paid", "sick"]}), json!("sick")),
@@ -398,7 +398,7 @@ fn nested_values_are_named_by_pointer() {
         doubts(&["Anna, who is 30, on 15 June"], &[], &parameters, &arguments),
         ["/days/1", "/guests/1/age", "/guests/1/name"]
     );
-    // Without a schema values are judged by their look.
+    // Without a schema, values are checked by their format.
     assert_eq!(
         doubts(&["on 15 June"], &[], &Value::Null, &json!({"x": "2027-06-16", "n": 7, "t": "hi"})),
         ["n", "x"]
@@ -416,13 +416,13 @@ fn huge_arguments_and_sources_are_bounded() {
 
 proptest! {
     #[test]
-    fn any_text_and_arguments_are_judged(said in "\\PC{0,200}", name in "[a-z_]{0,12}", value in "\\PC{0,40}", n in any::<f64>()) {
+    fn any_text_and_arguments_never_panic(said in "\\PC{0,200}", name in "[a-z_]{0,12}", value in "\\PC{0,40}", n in any::<f64>()) {
         doubts(&[&said], &[json!({"x": said})], &json!({"properties": {&name: {"type": "string"}}}), &json!({&name: value, "n": n}));
         doubts(&[&value], &[], &json!(said), &json!([value, {"date": said}]));
     }
 
     #[test]
-    fn any_words_of_the_calendar_are_judged(parts in prop::collection::vec(prop::sample::select(vec![
+    fn any_calendar_words_never_panic(parts in prop::collection::vec(prop::sample::select(vec![
         "15", "June", "from", "to", "the", "week", "after", "not", "31", "february", "2026", "/", "-", "next", "Monday", "mese", "fra", "tre", "giorni",
         "half", "past", "quarter", "9", ":", "30", ".", ",", "first", "of", "e", "meno", "un", "quarto", "month", "99999999", "ago", "every"
     ]), 0..30), glue in prop::bool::ANY) {
@@ -431,7 +431,7 @@ proptest! {
     }
 
     #[test]
-    fn a_copied_value_traces(day in 0..700_i64, n in 0..1_000_000_i64, name in "[A-Z][a-z]{2,9} [A-Z][a-z]{2,9}", id in "[A-Z]{2}[0-9]{3,6}[A-Z]{1,2}") {
+    fn copied_value_is_traced(day in 0..700_i64, n in 0..1_000_000_i64, name in "[A-Z][a-z]{2,9} [A-Z][a-z]{2,9}", id in "[A-Z]{2}[0-9]{3,6}[A-Z]{1,2}") {
         let date = date(2026, 1, 1).checked_add(jiff::Span::new().days(day)).unwrap();
         let parameters = json!({"properties": {"date": {"format": "date"}, "number": {"type": "integer"}, "recipient": {"type": "string"}, "id": {"type": "string"}},
             "required": ["date", "number", "recipient", "id"]});
@@ -441,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn a_day_that_was_not_said_does_not_trace(day in 1..=28_i8, month in 1..=12_i8, year in 2027..=2029_i16, other_day in 1..=28_i8, other_month in 1..=12_i8) {
+    fn unsaid_day_is_not_traced(day in 1..=28_i8, month in 1..=12_i8, year in 2027..=2029_i16, other_day in 1..=28_i8, other_month in 1..=12_i8) {
         let said = date(year, month, day);
         let other = date(year, other_month, other_day);
         let swapped = (day, month) == (other_month, other_day);

@@ -1,32 +1,32 @@
-//! Words and figures of a text, without case and accents.
+//! Splits a text into words and figures, without case and accents.
 
-/// Longest text that is looked at, in bytes.
+/// Longest text that is read, in bytes.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
-/// A run of letters and digits, or a mark.
+/// A run of letters and digits, or a punctuation mark.
 #[derive(Debug, Clone)]
-pub(super) struct Word {
+pub(super) struct SourceWord {
     /// Lower case, without accents.
     pub norm: String,
-    /// Whether nothing stands between it and the one before.
+    /// Whether it directly follows the previous one.
     pub glued: bool,
-    /// Whether it was written with a capital.
+    /// Whether it was capitalised.
     pub capital: bool,
 }
 
-impl Word {
+impl SourceWord {
     /// Whether it is one of these.
     pub fn is(&self, words: &[&str]) -> bool {
         words.contains(&self.norm.as_str())
     }
 
-    /// Its value where it is all digits, at most eight of them.
+    /// Its value, if it consists of at most eight digits.
     pub fn figure(&self) -> Option<u32> {
         let digits = (1..=8).contains(&self.norm.len()) && self.norm.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| self.norm.parse().ok()).flatten()
     }
 
-    /// Whether it is letters.
+    /// Whether it consists of letters.
     pub fn alphabetic(&self) -> bool {
         self.norm.chars().all(char::is_alphabetic)
     }
@@ -47,8 +47,8 @@ pub(super) fn cut(text: &str) -> &str {
 }
 
 /// The words of a text.
-pub(super) fn words(text: &str) -> Vec<Word> {
-    let mut out: Vec<Word> = Vec::new();
+pub(super) fn words(text: &str) -> Vec<SourceWord> {
+    let mut out: Vec<SourceWord> = Vec::new();
     let mut run = String::new();
     let mut glued = false;
     let mut gap = true;
@@ -73,31 +73,31 @@ pub(super) fn words(text: &str) -> Vec<Word> {
                 '’' => '\'',
                 other => other,
             };
-            out.push(Word { norm: mark.to_string(), glued: !gap, capital: false });
+            out.push(SourceWord { norm: mark.to_string(), glued: !gap, capital: false });
             gap = false;
         }
     }
     out
 }
 
-fn push(out: &mut Vec<Word>, run: &str, glued: bool) {
+fn push(out: &mut Vec<SourceWord>, run: &str, glued: bool) {
     let capital = run.chars().next().is_some_and(char::is_uppercase);
-    // The marks of ordinals are letters to nobody else.
+    // Ordinal indicators count as letters.
     let norm: String =
         fold(&run.replace(['°', 'º', 'ª'], "o")).chars().filter(|c| c.is_alphanumeric()).collect();
     // "15T08" of a date and time.
     if let Some((day, hour)) = norm.split_once('t')
         && [day, hour].iter().all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()))
     {
-        out.push(Word { norm: day.to_owned(), glued, capital: false });
-        out.push(Word { norm: "t".to_owned(), glued: true, capital: false });
-        out.push(Word { norm: hour.to_owned(), glued: true, capital: false });
+        out.push(SourceWord { norm: day.to_owned(), glued, capital: false });
+        out.push(SourceWord { norm: "t".to_owned(), glued: true, capital: false });
+        out.push(SourceWord { norm: hour.to_owned(), glued: true, capital: false });
         return;
     }
-    out.push(Word { norm, glued, capital });
+    out.push(SourceWord { norm, glued, capital });
 }
 
-/// The words of a property's name: `guestName` and `guest_name` are "guest", "name".
+/// The words of a property's name: `guestName` and `guest_name` yield "guest", "name".
 pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut lower = false;
@@ -111,7 +111,7 @@ pub(super) fn name_words(name: &str) -> Vec<String> {
     spaced.split_whitespace().map(fold).collect()
 }
 
-/// Without a plural's ending, as far as names of properties have one.
+/// The word without a plural ending, as common in property names.
 pub(super) fn singular(word: &str) -> &str {
     word.strip_suffix('s').filter(|stem| stem.len() > 2 && !stem.ends_with('s')).unwrap_or(word)
 }

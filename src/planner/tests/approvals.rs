@@ -1,18 +1,18 @@
-//! Who is asked for what, by which policy, and what exactly a yes covers.
+//! Which plans and writes need approval under which policy, and what exactly an approval covers.
 
 use serde_json::{Value, json};
 
-use super::super::approval::call_needs;
-use super::super::{consent, given, lapsed, plan_needs, preflight};
+use super::super::approval::required_call_approval;
+use super::super::{consent, lapsed_approval, preflight, required_plan_approval, supplied_plan};
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
-    ApprovalPolicy, AskFor, Cause, Context, Decision, Effect, Event, Maker, Matter, PlanMade, RunId,
-    RunQueued, RunStarted, RunState, Settings,
+    ApprovalPolicy, ApprovalScope, ApprovalSubject, Context, Decision, Effect, Event, PlanCause, PlanMade,
+    PlanMaker, RunId, RunQueued, RunStarted, RunState, Settings,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, ToolApproval, ToolBuilder};
 use crate::tools::{ToolContext, native};
 
-pub const EVERY: [AskFor; 3] = [AskFor::Declared, AskFor::Writes, AskFor::Never];
+pub const EVERY: [ApprovalScope; 3] = [ApprovalScope::Declared, ApprovalScope::Writes, ApprovalScope::Never];
 
 fn tool(name: &str, what: &str, effect: Effect) -> ToolBuilder {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
@@ -20,7 +20,7 @@ fn tool(name: &str, what: &str, effect: Effect) -> ToolBuilder {
     SceneTool::dynamic(name, what, effect, schema, does)
 }
 
-/// One scene that looks and books; `scene` and `own` say for what somebody is asked.
+/// One scene that looks and books; `scene` and `own` declare what needs approval.
 pub fn catalogue(scene: ToolApproval, own: Option<ToolApproval>, what: &str) -> Catalogue {
     let book = tool("book", what, Effect::Write).identity(&["n"]);
     let book = match own {
@@ -33,7 +33,7 @@ pub fn catalogue(scene: ToolApproval, own: Option<ToolApproval>, what: &str) -> 
     Catalogue::new([scene.tool(tool("cancel", "Cancels.", Effect::Write)).build().unwrap()])
 }
 
-pub fn policy(plans: AskFor, calls: AskFor) -> Settings {
+pub fn policy(plans: ApprovalScope, calls: ApprovalScope) -> Settings {
     Settings { approval: ApprovalPolicy { plans, calls, by_oneself: true }, ..Settings::default() }
 }
 
@@ -58,7 +58,7 @@ pub fn apply(state: &mut RunState, event: Event) {
     state.apply(&event).unwrap();
 }
 
-/// A run whose first plan is to be made.
+/// A run whose first plan is being made.
 pub fn planning(queued: RunQueued, settings: Settings) -> RunState {
     let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
     apply(&mut state, Event::RunQueued(queued));
@@ -71,66 +71,66 @@ pub fn planning(queued: RunQueued, settings: Settings) -> RunState {
         confirmed: Vec::new(),
     };
     apply(&mut state, Event::RunStarted(started));
-    apply(&mut state, Event::Planning { version: 1, cause: Cause::Request });
+    apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });
     state
 }
 
-/// A run whose plan is in force, as far as it goes without anybody's words.
+/// A run whose plan is in force, advanced as far as possible without input.
 pub fn in_force(settings: Settings, catalogue: &Catalogue, plan: Plan) -> RunState {
     let mut state = planning(RunQueued { plan: Some(plan), ..request() }, settings);
-    let made = given(&state, catalogue, 1);
+    let made = supplied_plan(&state, catalogue, 1);
     apply(&mut state, made);
     settle(&mut state);
     state
 }
 
-/// What the machine records by itself.
+/// Applies what the state machine records by itself.
 pub fn settle(state: &mut RunState) {
     while let Some(crate::run::Action::Record { event }) = state.next().into_iter().next() {
         apply(state, event);
     }
 }
 
-fn why(settings: Settings, catalogue: &Catalogue, maker: Maker, tools: &[&str]) -> Option<Vec<String>> {
+fn why(settings: Settings, catalogue: &Catalogue, maker: PlanMaker, tools: &[&str]) -> Option<Vec<String>> {
     let state = planning(request(), settings);
-    let made = PlanMade::new(1, Cause::Request, maker, plan("book it", tools));
-    plan_needs(&state, catalogue, &made).map(|needed| needed.why)
+    let made = PlanMade::new(1, PlanCause::Request, maker, plan("book it", tools));
+    required_plan_approval(&state, catalogue, &made).map(|needed| needed.why)
 }
 
 #[test]
-fn a_plan_needs_a_yes_as_scene_tool_and_policy_say() {
+fn plan_approval_follows_scene_tool_and_policy() {
     use ToolApproval::{Call, None as Nothing, Plan, Required};
     for scene in [Nothing, Plan, Call, Required] {
         for own in [None, Some(Nothing), Some(Plan), Some(Call), Some(Required)] {
             let catalogue = catalogue(scene, own, "Books.");
             for policy_plans in EVERY {
-                let settings = policy(policy_plans, AskFor::Declared);
+                let settings = policy(policy_plans, ApprovalScope::Declared);
                 let declared = matches!(own.unwrap_or(scene), Plan | Required);
                 let asked = match policy_plans {
-                    AskFor::Declared => declared,
-                    AskFor::Writes => true,
-                    AskFor::Never => false,
+                    ApprovalScope::Declared => declared,
+                    ApprovalScope::Writes => true,
+                    ApprovalScope::Never => false,
                 };
-                let told = why(settings.clone(), &catalogue, Maker::Deterministic, &["look", "book"]);
+                let told = why(settings.clone(), &catalogue, PlanMaker::Deterministic, &["look", "book"]);
                 let expected = asked.then(|| vec!["step 1: book of A writes".to_owned()]);
                 assert_eq!(told, expected, "{scene:?} {own:?} {policy_plans:?}");
-                assert_eq!(why(settings, &catalogue, Maker::Deterministic, &["look"]), None);
+                assert_eq!(why(settings, &catalogue, PlanMaker::Deterministic, &["look"]), None);
             }
         }
     }
 }
 
 #[test]
-fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
+fn write_approval_follows_scene_tool_and_policy() {
     use ToolApproval::{Call, None as Nothing, Plan, Required};
     for scene in [Nothing, Plan, Call, Required] {
         for own in [None, Some(Nothing), Some(Plan), Some(Call), Some(Required)] {
             let catalogue = catalogue(scene, own, "Books.");
             let tool = |name: &str| catalogue.get("A").unwrap().tool(name).unwrap().clone();
             for (calls, by_rules) in EVERY.into_iter().flat_map(|calls| [(calls, false), (calls, true)]) {
-                let state = planning(request(), policy(AskFor::Declared, calls));
+                let state = planning(request(), policy(ApprovalScope::Declared, calls));
                 let needs = |tool| {
-                    call_needs(
+                    required_call_approval(
                         &state,
                         &plan("book it", &["book"]).steps[0],
                         &tool,
@@ -140,9 +140,9 @@ fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
                     )
                 };
                 let asked = match calls {
-                    AskFor::Declared => by_rules || matches!(own.unwrap_or(scene), Call | Required),
-                    AskFor::Writes => true,
-                    AskFor::Never => false,
+                    ApprovalScope::Declared => by_rules || matches!(own.unwrap_or(scene), Call | Required),
+                    ApprovalScope::Writes => true,
+                    ApprovalScope::Never => false,
                 };
                 assert_eq!(needs(tool("book")).is_some(), asked, "{scene:?} {own:?} {calls:?} {by_rules}");
                 assert_eq!(needs(tool("look")), None);
@@ -152,36 +152,36 @@ fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
 }
 
 #[test]
-fn a_request_that_asks_and_a_change_need_a_yes_too_and_a_plan_of_the_rules_by_itself_does_not() {
+fn requested_and_changed_plans_need_approval_but_fallback_plans_do_not() {
     let catalogue = catalogue(ToolApproval::None, None, "Books.");
-    // Its reads need nobody's yes, and each of its writes is asked about by itself.
-    assert_eq!(why(Settings::default(), &catalogue, Maker::Fallback, &["look", "book"]), None);
-    let writes = policy(AskFor::Writes, AskFor::Declared);
-    assert_eq!(why(writes, &catalogue, Maker::Fallback, &["book"]).unwrap().len(), 1);
+    // Its reads need no approval, and each of its writes needs a separate one.
+    assert_eq!(why(Settings::default(), &catalogue, PlanMaker::Fallback, &["look", "book"]), None);
+    let writes = policy(ApprovalScope::Writes, ApprovalScope::Declared);
+    assert_eq!(why(writes, &catalogue, PlanMaker::Fallback, &["book"]).unwrap().len(), 1);
 
     let needs = |queued: RunQueued, cause| {
-        let state = planning(queued, policy(AskFor::Never, AskFor::Never));
-        let made = PlanMade::new(1, cause, Maker::Person, plan("look", &["look"]));
-        plan_needs(&state, &catalogue, &made).map(|needed| needed.why)
+        let state = planning(queued, policy(ApprovalScope::Never, ApprovalScope::Never));
+        let made = PlanMade::new(1, cause, PlanMaker::Person, plan("look", &["look"]));
+        required_plan_approval(&state, &catalogue, &made).map(|needed| needed.why)
     };
     let asks = || RunQueued { require_approval: true, ..request() };
-    assert_eq!(needs(asks(), Cause::Request).unwrap(), ["the request asks for it"]);
-    assert_eq!(needs(request(), Cause::Request), None);
-    for change in [Cause::Edit, Cause::Feedback] {
+    assert_eq!(needs(asks(), PlanCause::Request).unwrap(), ["the request asks for it"]);
+    assert_eq!(needs(request(), PlanCause::Request), None);
+    for change in [PlanCause::Edit, PlanCause::Feedback] {
         assert_eq!(needs(request(), change).unwrap(), ["the plan was changed"]);
     }
-    assert_eq!(needs(RunQueued { dry_run: true, ..asks() }, Cause::Request), None);
-    assert_eq!(needs(RunQueued { plan_only: true, ..asks() }, Cause::Request), None);
+    assert_eq!(needs(RunQueued { dry_run: true, ..asks() }, PlanCause::Request), None);
+    assert_eq!(needs(RunQueued { plan_only: true, ..asks() }, PlanCause::Request), None);
 }
 
 #[test]
-fn a_yes_covers_the_version_each_step_and_the_definition_of_each_tool() {
+fn approval_covers_version_steps_and_tool_definitions() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let other = catalogue(ToolApproval::Required, None, "Books at once.");
     let state = planning(request(), Settings::default());
     let hash = |catalogue: &Catalogue, version, plan: Plan| {
-        let made = PlanMade::new(version, Cause::Request, Maker::Deterministic, plan);
-        plan_needs(&state, catalogue, &made).unwrap().hash
+        let made = PlanMade::new(version, PlanCause::Request, PlanMaker::Deterministic, plan);
+        required_plan_approval(&state, catalogue, &made).unwrap().hash
     };
     let one = hash(&scenes, 1, plan("book it", &["book"]));
     assert_eq!((one.len(), &one), (64, &hash(&scenes, 1, plan("book it", &["book"]))));
@@ -201,7 +201,7 @@ fn a_yes_covers_the_version_each_step_and_the_definition_of_each_tool() {
     }
     let call = |catalogue: &Catalogue, n: f64| {
         let tool = catalogue.get("A").unwrap().tool("book").unwrap();
-        call_needs(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), 0, false)
+        required_call_approval(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), 0, false)
             .unwrap()
             .hash
     };
@@ -211,48 +211,50 @@ fn a_yes_covers_the_version_each_step_and_the_definition_of_each_tool() {
 }
 
 #[test]
-fn an_approval_lapses_when_a_tool_that_it_covers_is_another_or_gone() {
+fn approval_lapses_when_a_covered_tool_changes_or_disappears() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let other = catalogue(ToolApproval::Required, None, "Books at once.");
     let mut state = in_force(Settings::default(), &scenes, plan("book it", &["look", "book"]));
     assert_eq!(state.plan_status, PlanStatus::PendingApproval);
-    assert_eq!(lapsed(&state, &scenes), None);
+    assert_eq!(lapsed_approval(&state, &scenes), None);
     let before = state.approvals[&1].needed.hash.clone();
     for (now, told) in [
         (&other, vec!["~ A.book has another definition now"]),
         (&Catalogue::default(), vec!["- A.book is not there any more", "- A.look is not there any more"]),
     ] {
-        let Some(event @ Event::ApprovalLapsed { approval: 1, .. }) = lapsed(&state, now) else { panic!() };
+        let Some(event @ Event::ApprovalLapsed { approval: 1, .. }) = lapsed_approval(&state, now) else {
+            panic!()
+        };
         let Event::ApprovalLapsed { why, needed, .. } = &event else { panic!() };
         assert_eq!(why, &told);
         assert_ne!(needed.hash, before);
         assert_eq!(state.check(&event), Ok(()));
     }
-    // A yes lapses as well, and what is asked then is asked with what there is now.
-    let (matter, decision) = (Matter::Plan { version: 1 }, Decision::Yes { hold: true });
+    // A granted approval lapses as well, and the new one covers the current definitions.
+    let (matter, decision) = (ApprovalSubject::Plan { version: 1 }, Decision::Yes { hold: true });
     apply(
         &mut state,
         Event::Decided { approval: 1, matter, decision, by: "b".to_owned(), note: None, word: None },
     );
-    let event = lapsed(&state, &other).unwrap();
+    let event = lapsed_approval(&state, &other).unwrap();
     apply(&mut state, event);
     settle(&mut state);
     assert!(state.approvals[&1].lapsed && state.approvals[&2].is_open());
-    assert_eq!(lapsed(&state, &other), None);
-    // A no stays, whatever its tools become.
+    assert_eq!(lapsed_approval(&state, &other), None);
+    // A refusal stays, even if its tools change.
     let decision = Decision::No;
     apply(
         &mut state,
         Event::Decided { approval: 2, matter, decision, by: "b".to_owned(), note: None, word: None },
     );
-    assert_eq!(lapsed(&state, &scenes), None);
+    assert_eq!(lapsed_approval(&state, &scenes), None);
 }
 
 #[test]
-fn a_plan_that_nobody_can_carry_out_is_seen_before_its_first_step() {
+fn preflight_detects_a_plan_that_cannot_be_executed() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
-    let mut state = planning(request(), policy(AskFor::Never, AskFor::Never));
-    let made = PlanMade::new(1, Cause::Request, Maker::Fallback, plan("book it", &["look", "book"]));
+    let mut state = planning(request(), policy(ApprovalScope::Never, ApprovalScope::Never));
+    let made = PlanMade::new(1, PlanCause::Request, PlanMaker::Fallback, plan("book it", &["look", "book"]));
     apply(
         &mut state,
         Event::ModelAsked {
@@ -286,7 +288,7 @@ fn a_plan_that_nobody_can_carry_out_is_seen_before_its_first_step() {
 }
 
 #[test]
-fn only_words_that_say_nothing_else_are_a_yes_or_a_no() {
+fn only_unambiguous_words_are_consent() {
     for (message, said) in [
         ("YES!", Some(true)),
         ("ok, go ahead; thanks", Some(true)),
@@ -305,6 +307,6 @@ fn only_words_that_say_nothing_else_are_a_yes_or_a_no() {
         ("approve plan 2", None),
         ("…", None),
     ] {
-        assert_eq!(consent::said(message), said, "{message:?}");
+        assert_eq!(consent::parse_consent(message), said, "{message:?}");
     }
 }

@@ -1,17 +1,19 @@
-//! Calls that a plan shows before it begins: what a yes to it covers, how they are checked, and who is
-//! asked for them.
+//! Prepared calls of a plan: what its approval covers, how they are validated, and when they are requested.
 
 use serde_json::{Value, json};
 
-use super::super::approval::call_needs;
-use super::super::{CREATE_PLAN, Choice, Command, Wish, command, given, lapsed, preflight, read, request};
+use super::super::approval::required_call_approval;
+use super::super::{
+    ApproverChoice, CREATE_PLAN, Command, CommandAction, events_for_command, lapsed_approval, preflight,
+    read, request, supplied_plan,
+};
 use super::approvals::{apply, catalogue, in_force, plan, planning, policy, settle};
 use super::replied;
 use crate::llm::Message;
 use crate::plan::{Plan, PreparedCall};
 use crate::run::{
-    Action, AskFor, Event, Matter, NOT_PUT, Needed, Outcome, PlanMade, Reply, ReplyCall, RunQueued, RunState,
-    RunStatus, Settings, Subject,
+    Action, ApprovalScope, ApprovalSubject, Event, NO_APPROVAL, Outcome, PlanMade, Reply, ReplyCall,
+    RequiredApproval, RunQueued, RunState, RunStatus, Settings, Subject,
 };
 use crate::scene::{Catalogue, ToolApproval};
 
@@ -25,15 +27,21 @@ fn booking(arguments: &[Value]) -> Plan {
     plan
 }
 
-/// A run whose plan somebody approved, so that its step is at work.
+/// A run whose plan was approved, so that its step is running.
 fn approved(settings: Settings, scenes: &Catalogue, plan: Plan) -> RunState {
     let mut state = in_force(settings, scenes, plan);
     assert_eq!(state.status, RunStatus::Waiting);
-    let wish = Wish::Approve { version: None, hash: None, hold: false };
-    let events = command(
+    let wish = CommandAction::Approve { version: None, hash: None, hold: false };
+    let events = events_for_command(
         &state,
         scenes,
-        &Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false, keyed: false },
+        &Command {
+            by: "hockney".to_owned(),
+            note: None,
+            action: wish,
+            no_own_approval: false,
+            is_authenticated: false,
+        },
     )
     .unwrap();
     events.into_iter().for_each(|event| apply(&mut state, event));
@@ -42,25 +50,30 @@ fn approved(settings: Settings, scenes: &Catalogue, plan: Plan) -> RunState {
 }
 
 #[test]
-fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_no_others() {
+fn plan_approval_covers_only_the_writes_it_showed() {
     use ToolApproval::{None as Nothing, Plan as PlanOnly, Required};
     let shown = [json!({"n": 1.0}), json!({"n": 2})];
     for (declared, calls, by_rules) in [Nothing, PlanOnly, Required]
         .into_iter()
-        .flat_map(|declared| [AskFor::Declared, AskFor::Writes, AskFor::Never].map(|calls| (declared, calls)))
+        .flat_map(|declared| {
+            [ApprovalScope::Declared, ApprovalScope::Writes, ApprovalScope::Never]
+                .map(|calls| (declared, calls))
+        })
         .flat_map(|(declared, calls)| [false, true].map(|rules| (declared, calls, rules)))
     {
         let scenes = catalogue(declared, None, "Books.");
-        let state = approved(policy(AskFor::Writes, calls), &scenes, booking(&shown));
+        let state = approved(policy(ApprovalScope::Writes, calls), &scenes, booking(&shown));
         let tool = scenes.get("A").unwrap().tool("book").unwrap();
-        let needs = |n: Value| call_needs(&state, &state.steps[&1].step, tool, &json!({"n": n}), 0, by_rules);
+        let needs = |n: Value| {
+            required_call_approval(&state, &state.steps[&1].step, tool, &json!({"n": n}), 0, by_rules)
+        };
         let what = format!("{declared:?} {calls:?} {by_rules}");
         assert_eq!(needs(json!(1)), None, "{what}: it was shown, whatever else asks");
         assert_eq!(needs(json!(2)), None, "{what}: so was the other");
         let asked = match calls {
-            AskFor::Never => false,
-            AskFor::Writes => true,
-            AskFor::Declared => declared != PlanOnly || by_rules,
+            ApprovalScope::Never => false,
+            ApprovalScope::Writes => true,
+            ApprovalScope::Declared => declared != PlanOnly || by_rules,
         };
         let why = needs(json!(3)).map(|needed| needed.why[1].clone());
         let told = "the plan was approved without these arguments".to_owned();
@@ -69,33 +82,35 @@ fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_no_others() {
 }
 
 #[test]
-fn what_was_shown_is_covered_only_as_long_as_its_tool_is_the_same() {
+fn plan_approval_covers_a_write_only_while_its_tool_is_unchanged() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let other = catalogue(ToolApproval::Required, None, "Books at once.");
     let state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     let needs = |scenes: &Catalogue| {
         let tool = scenes.get("A").unwrap().tool("book").unwrap();
-        call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false)
+        required_call_approval(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false)
     };
     assert_eq!(needs(&scenes), None);
     assert!(needs(&other).unwrap().why[1].contains("another definition"));
 }
 
 #[test]
-fn a_plan_that_nobody_was_asked_about_covers_nothing() {
+fn plan_without_approval_covers_nothing() {
     let scenes = catalogue(ToolApproval::Call, None, "Books.");
     let state = in_force(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     let tool = scenes.get("A").unwrap().tool("book").unwrap();
-    assert!(call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false).is_some());
+    assert!(
+        required_call_approval(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false).is_some()
+    );
 }
 
-/// The codes with which a plan of a person is refused.
+/// The codes with which a person's plan is refused.
 fn refused(scenes: &Catalogue, plan: Plan) -> Option<String> {
     let state = planning(
         RunQueued { plan: Some(plan), ..super::approvals::request() },
-        policy(AskFor::Never, AskFor::Never),
+        policy(ApprovalScope::Never, ApprovalScope::Never),
     );
-    match given(&state, scenes, 1) {
+    match supplied_plan(&state, scenes, 1) {
         Event::PlanCreated(_) => None,
         Event::PlanningFailed { error, .. } => Some(error.message),
         other => panic!("{other:?}"),
@@ -103,7 +118,7 @@ fn refused(scenes: &Catalogue, plan: Plan) -> Option<String> {
 }
 
 #[test]
-fn known_arguments_have_to_fit_and_missing_ones_need_not_be_there() {
+fn prepared_arguments_must_be_valid_but_may_be_incomplete() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
     for fits in [json!({}), json!({"n": 3}), json!({"n": 3, "note": "x"}), json!({"n": null})] {
         assert_eq!(refused(&scenes, booking(std::slice::from_ref(&fits))), None, "{fits}");
@@ -117,11 +132,12 @@ fn known_arguments_have_to_fit_and_missing_ones_need_not_be_there() {
 }
 
 #[test]
-fn before_the_first_step_known_arguments_are_checked_against_the_tools_as_they_are_then() {
+fn preflight_checks_prepared_arguments_against_current_tools() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
-    let state = in_force(policy(AskFor::Never, AskFor::Never), &scenes, plan("book it", &["book"]));
+    let state =
+        in_force(policy(ApprovalScope::Never, ApprovalScope::Never), &scenes, plan("book it", &["book"]));
     assert_eq!(preflight(&state, &scenes), []);
-    // The tool took anything when the plan was made.
+    // The tool accepted any arguments when the plan was made.
     let mut planned = state.clone();
     let mut made: PlanMade = planned.plans[0].clone();
     made.plan = booking(&[json!({"n": "three"})]);
@@ -139,7 +155,7 @@ fn reply_with(plan: &Plan) -> Reply {
 }
 
 #[test]
-fn a_planner_is_told_which_arguments_do_not_fit_and_at_its_last_try_the_plan_stands_without_them() {
+fn invalid_prepared_arguments_are_reported_then_dropped_at_the_last_attempt() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let settings = Settings { max_retries: 1, ..Settings::default() };
     let mut state = planning(super::approvals::request(), settings);
@@ -167,7 +183,7 @@ fn a_planner_is_told_which_arguments_do_not_fit_and_at_its_last_try_the_plan_sta
 }
 
 #[test]
-fn a_planner_is_asked_for_them_only_where_somebody_may_have_to_approve() {
+fn prepared_arguments_are_requested_only_when_approval_is_possible() {
     let asks = |queued: RunQueued, settings: Settings, scenes: &Catalogue| {
         let state = planning(queued, settings);
         let asked = request(&state, scenes, Subject::Plan { version: 1 });
@@ -180,7 +196,7 @@ fn a_planner_is_asked_for_them_only_where_somebody_may_have_to_approve() {
     let plain = super::approvals::request;
     let [none, required, call] = [ToolApproval::None, ToolApproval::Required, ToolApproval::Call]
         .map(|declared| catalogue(declared, None, "Books."));
-    let never = || policy(AskFor::Never, AskFor::Never);
+    let never = || policy(ApprovalScope::Never, ApprovalScope::Never);
     let (wants, dry) = (
         RunQueued { require_approval: true, ..plain() },
         RunQueued { require_approval: true, dry_run: true, ..plain() },
@@ -189,13 +205,13 @@ fn a_planner_is_asked_for_them_only_where_somebody_may_have_to_approve() {
     assert!(!asks(plain(), Settings::default(), &call));
     assert!(asks(plain(), Settings::default(), &required));
     assert!(!asks(plain(), never(), &required));
-    assert!(asks(plain(), policy(AskFor::Writes, AskFor::Never), &none));
+    assert!(asks(plain(), policy(ApprovalScope::Writes, ApprovalScope::Never), &none));
     assert!(asks(wants, never(), &none));
     assert!(!asks(dry, Settings::default(), &required));
 }
 
 #[test]
-fn a_scene_is_told_what_was_approved() {
+fn scene_prompt_includes_approved_calls() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let told = |plan: Plan| {
         let state = approved(Settings::default(), &scenes, plan);
@@ -208,7 +224,7 @@ fn a_scene_is_told_what_was_approved() {
 }
 
 #[test]
-fn the_check_and_the_answer_are_told_what_a_person_changed() {
+fn check_and_answer_prompts_include_changes_by_people() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
     let mut state = in_force(Settings::default(), &scenes, plan("book it", &["look"]));
     let told = |state: &RunState, subject| {
@@ -219,13 +235,23 @@ fn the_check_and_the_answer_are_told_what_a_person_changed() {
     for subject in [check, answer] {
         assert!(!told(&state, subject).contains("changed"), "{subject:?}");
     }
-    state = in_force(policy(AskFor::Writes, AskFor::Declared), &scenes, booking(&[json!({"n": 1})]));
-    let wish = Wish::Edit { plan: plan("look only", &["look"]), version: None };
+    state = in_force(
+        policy(ApprovalScope::Writes, ApprovalScope::Declared),
+        &scenes,
+        booking(&[json!({"n": 1})]),
+    );
+    let wish = CommandAction::Edit { plan: plan("look only", &["look"]), version: None };
     let note = Some("no booking".to_owned());
-    for event in command(
+    for event in events_for_command(
         &state,
         &scenes,
-        &Command { by: "hockney".to_owned(), note, wish, no_own_approval: false, keyed: false },
+        &Command {
+            by: "hockney".to_owned(),
+            note,
+            action: wish,
+            no_own_approval: false,
+            is_authenticated: false,
+        },
     )
     .unwrap()
     {
@@ -239,7 +265,7 @@ fn the_check_and_the_answer_are_told_what_a_person_changed() {
     }
 }
 
-/// What a scene's model asks for in one reply.
+/// One reply of a scene's model with these calls.
 fn asks_for(state: &mut RunState, scenes: &Catalogue, calls: &[Value]) {
     let subject = Subject::Scene { step: 1 };
     let calls = calls.iter().map(|arguments| ReplyCall {
@@ -255,56 +281,63 @@ fn asks_for(state: &mut RunState, scenes: &Catalogue, calls: &[Value]) {
 }
 
 #[test]
-fn a_shown_write_that_waits_for_another_is_asked_about_when_its_tool_changes_meanwhile() {
+fn waiting_write_needs_approval_after_its_tool_changes() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let other = catalogue(ToolApproval::Required, None, "Books at once.");
     let mut state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     asks_for(&mut state, &scenes, &[json!({"n": 2}), json!({"n": 1})]);
-    let asked = |state: &RunState| -> Vec<Matter> {
+    let asked = |state: &RunState| -> Vec<ApprovalSubject> {
         state.approvals.values().filter(|put| put.is_open()).map(|put| put.matter).collect()
     };
-    assert_eq!(asked(&state), [Matter::Call { call: 1 }]);
-    assert_eq!(lapsed(&state, &scenes), None);
-    while let Some(event) = lapsed(&state, &other) {
+    assert_eq!(asked(&state), [ApprovalSubject::Call { call: 1 }]);
+    assert_eq!(lapsed_approval(&state, &scenes), None);
+    while let Some(event) = lapsed_approval(&state, &other) {
         assert_eq!(state.check(&event), Ok(()));
         apply(&mut state, event);
     }
     settle(&mut state);
-    // Writes of one reply go one after the other.
-    let wish = Wish::Decide { approval: 3, choice: Choice::Yes, hash: None };
-    let yes = Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false, keyed: false };
-    command(&state, &other, &yes).unwrap().into_iter().for_each(|event| apply(&mut state, event));
+    // Writes of one reply are executed one by one.
+    let wish = CommandAction::Decide { approval: 3, choice: ApproverChoice::Yes, hash: None };
+    let yes = Command {
+        by: "hockney".to_owned(),
+        note: None,
+        action: wish,
+        no_own_approval: false,
+        is_authenticated: false,
+    };
+    events_for_command(&state, &other, &yes).unwrap().into_iter().for_each(|event| apply(&mut state, event));
     settle(&mut state);
     assert!(matches!(state.next()[..], [Action::Call { call: 1, .. }]), "{:?}", state.next());
     apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
     let outcome = Outcome::Ok { result: json!(null), say: None };
     apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1 });
     settle(&mut state);
-    assert_eq!(asked(&state), [Matter::Call { call: 2 }]);
+    assert_eq!(asked(&state), [ApprovalSubject::Call { call: 2 }]);
     assert!(state.calls[&2].requested.approval.as_ref().unwrap().why[1].contains("another definition"));
-    // What nothing covers does not lapse.
+    // Without coverage, nothing lapses.
     let none = Event::ApprovalLapsed {
-        approval: NOT_PUT,
-        matter: Matter::Call { call: 1 },
+        approval: NO_APPROVAL,
+        matter: ApprovalSubject::Call { call: 1 },
         why: Vec::new(),
-        needed: Needed::default(),
+        needed: RequiredApproval::default(),
         edited: None,
     };
     assert!(state.check(&none).is_err());
 }
 
 #[test]
-fn a_null_that_was_not_shown_is_not_covered() {
+fn unshown_null_is_not_covered() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     let tool = scenes.get("A").unwrap().tool("book").unwrap();
-    let needs = |arguments: Value| call_needs(&state, &state.steps[&1].step, tool, &arguments, 0, false);
+    let needs =
+        |arguments: Value| required_call_approval(&state, &state.steps[&1].step, tool, &arguments, 0, false);
     assert_eq!(needs(json!({"n": 1})), None);
     assert!(needs(json!({"n": 1, "manager": null})).is_some());
 }
 
 #[test]
-fn what_a_planner_guesses_binds_no_scene_unless_somebody_was_asked() {
+fn prepared_calls_bind_a_scene_only_after_approval() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
     let mut state = planning(super::approvals::request(), Settings::default());
     let call = replied(&mut state, Subject::Plan { version: 1 }, reply_with(&booking(&[json!({"n": 7})])));

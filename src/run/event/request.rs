@@ -1,62 +1,61 @@
-//! What the first events of a run carry: the request, what its decisions depend on, and its plans.
+//! Payloads of a run's first events: the request, the inputs that decisions depend on, and the plans.
 
 use serde::{Deserialize, Serialize};
 
-use super::super::approval::Needed;
-use super::super::context::{ConfirmedCall, Context, Pending, Turn};
+use super::super::approval::RequiredApproval;
+use super::super::context::{ConfirmedCall, Context, PendingQuestion, Turn};
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
 use crate::plan::{Plan, TaskId};
 
-/// The request as it was accepted: everything that carrying it out needs, so that whoever takes it over
-/// has it, too.
+/// The request as accepted: everything that its execution needs, also after a takeover by another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunQueued {
-    /// The user's words.
+    /// The user's text.
     pub request: String,
-    /// Who asks: known from the key or the configuration, never from the words.
+    /// The requester: taken from the API key or the configuration, never from the text.
     pub user: String,
     /// The public id of the plan.
     pub task: TaskId,
-    /// Only a plan is wanted: the run ends when there is one, and the plan stays a draft.
+    /// Plan only: the run ends when there is a plan, and the plan stays a draft.
     #[serde(default)]
     pub plan_only: bool,
-    /// Its client's name for it, so that it can be sent again without being carried out again.
+    /// The client's idempotency key: the request can be sent again without being executed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
-    /// What was asked, by whom and from where, as a hash in hex, where clients send again without a name: by
-    /// it a further try is known after a restart.
+    /// Hash in hex over the request, its requester and its origin, for clients that retry without an
+    /// idempotency key: it identifies a retry after a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
-    /// The conversation as the client tells it, where it is not kept here.
+    /// The conversation as the client sent it, where it is not stored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// How its questions use the cache, where not as configured.
+    /// The cache mode of its questions, where it differs from the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
-    /// Its plan is to be approved by a person, whatever the settings say.
+    /// A person has to approve the plan, whatever the settings say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_approval: bool,
-    /// Nothing is written: writes are told and not done.
+    /// Dry run: writes are reported and not executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// The plan, made by a person; none is asked for then.
+    /// A plan supplied by the client; no model is then asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// The question that the client's own conversation ended with, found by that conversation where it is
-    /// not kept here.
+    /// The question that the client's conversation ended with, found by that conversation's content where
+    /// it is not stored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<Pending>,
-    /// The run whose question the user had heard last when this request was accepted.
+    pub pending: Option<PendingQuestion>,
+    /// The run whose question the user had seen last when this request was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<RunId>,
 }
 
 impl RunQueued {
-    /// What `user` asks for in these words, to be carried out as it is configured.
+    /// A request of `user` with this text and the configured behaviour.
     pub fn new(request: impl Into<String>, user: impl Into<String>, task: TaskId) -> Self {
         Self {
             request: request.into(),
@@ -77,40 +76,41 @@ impl RunQueued {
     }
 }
 
-/// What tells a request again that decided about a run, as [`RunQueued`] has it of one that began a run.
+/// Identifies a request that decided about a run, for deduplication; [`RunQueued`] has the same for a
+/// request that began one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
-    /// Its client's name for it.
+pub struct RequestIdentity {
+    /// The client's idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
-    /// What was asked, by whom and from where, as a hash in hex, where it has no name.
+    /// Hash in hex over the request, its requester and its origin, where it has no idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
 }
 
-/// A client's name for a request, and what was asked under it.
+/// An idempotency key and the request sent under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idempotency {
-    /// The name: 1 to 255 printable ASCII characters. Within a tenant it is one request's.
+    /// 1 to 255 printable ASCII characters. Unique to one request within a tenant.
     pub key: String,
-    /// SHA-256 of the canonical request, in hex: another request under the same name is an error.
+    /// SHA-256 of the canonical request, in hex. Another request under the same key is an error.
     pub hash: String,
 }
 
-/// Everything that the run's decisions depend on, frozen.
+/// Everything that the run's decisions depend on, frozen when it starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
     /// The local time that "today" refers to, RFC 9557 (with the time zone's name).
     pub now: jiff::Zoned,
-    /// The user's language, ISO 639-1 (`it`), where it could be told.
+    /// The user's language, ISO 639-1 (`it`), where it could be detected.
     pub language: Option<String>,
-    /// Bounds and choices.
+    /// The settings.
     pub settings: Settings,
     /// SHA-256 of the catalogue of scenes, in hex.
     pub catalogue: String,
-    /// What is remembered of the conversation.
+    /// The conversation so far.
     pub context: Context,
-    /// The calls that the user confirms with this request: it does these and nothing else.
+    /// The calls that the user confirms with this request: the run executes these and nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<ConfirmedCall>,
 }
@@ -118,12 +118,12 @@ pub struct RunStarted {
 /// Why a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum PlanCause {
     /// The request itself.
     Request,
     /// The continuation check asked for more.
     Continuation,
-    /// A person wanted it changed, in words.
+    /// A person asked for a change in free text.
     Feedback,
     /// A person changed it.
     Edit,
@@ -138,7 +138,7 @@ pub enum Subject {
         /// From 1.
         version: u32,
     },
-    /// A step's next move.
+    /// A step's next calls, question or result.
     Scene {
         /// The step's number.
         step: u32,
@@ -148,47 +148,47 @@ pub enum Subject {
         /// From 1.
         round: u32,
     },
-    /// The words of the answer.
+    /// The text of the answer.
     Answer,
 }
 
-/// Which maker wrote a plan.
+/// Who made a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Maker {
-    /// The DeterministicPlanner, with a configured model.
+pub enum PlanMaker {
+    /// The planner, with a configured model.
     Deterministic,
-    /// The embedded rules in place of models that failed: never writes without a person's yes.
+    /// The embedded rules, after the models failed: never writes without a person's approval.
     Fallback,
     /// A person.
     Person,
 }
 
-/// A plan and where it comes from.
+/// A plan and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanMade {
-    /// From 1; a re-plan raises it.
+    /// From 1; each replan raises it.
     pub version: u32,
     /// Why it was made.
-    pub cause: Cause,
+    pub cause: PlanCause,
     /// Who made it.
-    pub maker: Maker,
+    pub maker: PlanMaker,
     /// The plan, valid.
     pub plan: Plan,
     /// Why a person has to approve it, where one has to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Needed>,
-    /// Who made or wanted it, where a person did.
+    pub approval: Option<RequiredApproval>,
+    /// The person who made or requested it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why, in that person's words.
+    /// That person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl PlanMade {
-    /// A plan that needs nobody's approval.
-    pub fn new(version: u32, cause: Cause, maker: Maker, plan: Plan) -> Self {
+    /// A plan that needs no approval.
+    pub fn new(version: u32, cause: PlanCause, maker: PlanMaker, plan: Plan) -> Self {
         Self { version, cause, maker, plan, approval: None, by: None, why: None }
     }
 }

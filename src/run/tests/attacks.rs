@@ -1,13 +1,14 @@
-//! Runs in which people, crashes and late outcomes meet at the worst moment.
+//! Runs in which decisions, crashes and late outcomes collide at the worst moment.
 
 use serde_json::json;
 
+use super::generators;
 use super::script::{Script, undo};
 use super::sim::queued;
-use super::words;
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
-    Action, Decision, Effect, Event, Fault, Maker, Matter, Needed, Outcome, Repeat, RunStatus, Settings,
+    Action, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanMaker, Repeat, RequiredApproval,
+    RunStatus, Settings,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -32,21 +33,21 @@ fn undoing() -> Script {
     Script::new(Settings { compensate: true, ..Settings::default() })
 }
 
-/// The questions that are open, by what they are about.
-fn open(run: &Script) -> Vec<Matter> {
+/// The subjects of open approvals.
+fn open(run: &Script) -> Vec<ApprovalSubject> {
     run.state.approvals.values().filter(|a| a.is_open()).map(|a| a.matter).collect()
 }
 
 #[test]
-fn a_plan_that_was_refused_stays_refused_when_its_run_is_carried_on() {
+fn refused_plan_stays_refused_when_its_run_is_resumed() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny.", false);
+    run.reply_with_end(1, "Sunny.", false);
     run.check(Some("the booking"), false, None);
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("B", &[1])]);
+    run.plan(PlanMaker::Deterministic, &[("B", &[1])]);
     assert_eq!(run.state.status, RunStatus::Waiting);
     run.decide(1, Decision::No, "fenster");
     run.answer("Sunny.");
@@ -58,41 +59,41 @@ fn a_plan_that_was_refused_stays_refused_when_its_run_is_carried_on() {
 }
 
 #[test]
-fn a_later_version_that_is_only_approved_does_not_begin_because_an_earlier_one_was_told_to() {
+fn release_of_an_earlier_version_does_not_begin_a_held_later_one() {
     let mut run = script();
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.decide(1, Decision::Yes { hold: true }, "hockney");
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Waiting, PlanStatus::Approved));
-    run.tell(Event::Released { by: "hockney".to_owned() });
+    run.record(Event::Released { by: "hockney".to_owned() });
     run.settle();
-    run.calls(1, &[LOOK]);
+    run.reply_with_calls(1, &[LOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny.", false);
+    run.reply_with_end(1, "Sunny.", false);
     run.check(Some("the booking"), false, None);
-    run.plan(Maker::Deterministic, &[("B", &[1])]);
+    run.plan(PlanMaker::Deterministic, &[("B", &[1])]);
     run.decide(2, Decision::Yes { hold: true }, "hockney");
     assert!(run.state.is_held());
     assert_eq!((run.state.status, run.state.steps[&2].status), (RunStatus::Waiting, StepStatus::Pending));
 }
 
 #[test]
-fn two_writes_of_steps_side_by_side_are_put_one_after_the_other() {
+fn writes_of_parallel_steps_are_sent_for_approval_one_by_one() {
     let mut run = script();
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
-    run.calls(1, &[BOOK]);
-    run.calls(2, &[BOOK]);
-    assert_eq!(open(&run), [Matter::Call { call: 1 }, Matter::Call { call: 2 }]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
+    run.reply_with_calls(2, &[BOOK]);
+    assert_eq!(open(&run), [ApprovalSubject::Call { call: 1 }, ApprovalSubject::Call { call: 2 }]);
     assert_eq!(run.state.status, RunStatus::Waiting);
     let mut run = script();
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
     // Both are due at once.
-    run.calls(1, &[LOOK, BOOK]);
-    run.calls(2, &[("look", Effect::Read, Repeat::Never, 2), BOOK]);
+    run.reply_with_calls(1, &[LOOK, BOOK]);
+    run.reply_with_calls(2, &[("look", Effect::Read, Repeat::Never, 2), BOOK]);
     for call in [1, 3] {
-        run.tell(Event::ToolCompleted {
+        run.record(Event::ToolCompleted {
             call,
             outcome: Outcome::Ok { result: json!(1), say: None },
             millis: 0,
@@ -105,104 +106,104 @@ fn two_writes_of_steps_side_by_side_are_put_one_after_the_other() {
         .filter(|action| matches!(action, Action::Record { event: Event::ApprovalRequired { .. } }));
     assert_eq!(puts.count(), 1);
     run.settle();
-    assert_eq!(open(&run), [Matter::Call { call: 2 }, Matter::Call { call: 4 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Call { call: 2 }, ApprovalSubject::Call { call: 4 }]);
 }
 
 #[test]
-fn a_yes_to_one_definition_of_a_tool_is_none_to_another() {
+fn approval_does_not_cover_a_changed_tool_definition() {
     let mut run = script();
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.decide(1, YES, "hockney");
     run.outcome(1, refused());
-    run.calls(1, &[BOOK]);
+    run.reply_with_calls(1, &[BOOK]);
     assert_eq!(run.begun().len(), 2, "the very same write, which nothing came of: nobody is asked again");
     run.outcome(2, refused());
-    run.calls(1, &[BOOK]);
-    // As if the third had been asked for after the tool got another definition.
+    run.reply_with_calls(1, &[BOOK]);
+    // As if the third had been requested after the tool's definition changed.
     let mut other = run.state.clone();
     let tools = [("A.book".to_owned(), "another".to_owned())].into();
     let call = other.calls.get_mut(&3).unwrap();
-    call.requested.approval = Some(Needed { tools, ..words::needed("call 3") });
+    call.requested.approval = Some(RequiredApproval { tools, ..generators::needed("call 3") });
     call.status = crate::run::CallStatus::Requested;
     let put = |a: &Action| matches!(a, Action::Record { event: Event::ApprovalRequired { .. } });
     assert!(other.next().iter().any(put), "{:?}", other.next());
 }
 
 #[test]
-fn what_a_person_was_asked_stays_theirs_though_its_tool_is_held_meanwhile() {
+fn pending_approval_stays_open_while_its_tool_is_held() {
     let mut run = script();
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("A", &[])]);
-    run.calls(1, &[BOOK]);
-    run.calls(2, &[OTHER]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
+    run.reply_with_calls(2, &[OTHER]);
     run.decide(1, YES, "hockney");
     run.outcome(1, unknown());
-    assert_eq!(open(&run), [Matter::Call { call: 2 }, Matter::Outcome { call: 1 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Call { call: 2 }, ApprovalSubject::Outcome { call: 1 }]);
     run.decide(3, Decision::Done, "hockney");
     run.decide(2, YES, "hockney");
     assert_eq!(run.begun(), [r#"book {"n":1}"#, r#"book {"n":2}"#]);
 }
 
 #[test]
-fn a_write_tried_again_leaves_the_other_calls_of_its_round_their_turn() {
+fn retried_write_does_not_displace_other_calls_of_its_round() {
     let mut run = script();
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK, PAY]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK, PAY]);
     run.decide(1, YES, "hockney");
     run.outcome(1, unknown());
-    assert_eq!(open(&run), [Matter::Outcome { call: 1 }, Matter::Call { call: 2 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }, ApprovalSubject::Call { call: 2 }]);
     run.decide(2, Decision::Again, "hockney");
     run.done(1, json!({ "id": 7 }));
     run.decide(3, YES, "hockney");
     run.done(2, json!({ "id": 8 }));
-    run.ends(1, "Booked and paid.", false);
+    run.reply_with_end(1, "Booked and paid.", false);
     run.check(None, true, Some("Booked and paid."));
     assert_eq!(run.state.status, RunStatus::Completed);
 }
 
 #[test]
-fn a_write_that_is_unknown_once_more_is_put_once_more() {
+fn write_with_unknown_outcome_again_is_sent_for_approval_again() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.outcome(1, unknown());
     run.decide(1, Decision::Again, "hockney");
     run.outcome(1, unknown());
-    assert_eq!(open(&run), [Matter::Outcome { call: 1 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }]);
     assert_eq!(run.state.calls[&1].attempts, 2);
     run.decide(2, Decision::Done, "hockney");
-    run.ends(1, "Booked.", false);
+    run.reply_with_end(1, "Booked.", false);
     run.check(None, true, Some("Booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
 }
 
 #[test]
-fn an_answer_under_way_does_not_outlive_a_write_that_is_tried_again() {
+fn answer_in_progress_is_discarded_when_a_write_is_retried() {
     let mut run = Script::new(Settings { answer_with_check: false, ..Settings::default() });
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.outcome(1, unknown());
-    run.ends(1, "Nobody knows.", false);
+    run.reply_with_end(1, "Nobody knows.", false);
     run.check(None, true, None);
     run.decide(1, Decision::Again, "hockney");
     run.done(1, json!({ "id": 7 }));
-    run.ends(1, "Booked.", false);
+    run.reply_with_end(1, "Booked.", false);
     assert_eq!(run.state.verdicts, []);
     run.check(None, true, Some("Booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
 }
 
 #[test]
-fn a_write_cannot_be_tried_again_by_a_run_that_is_about_to_end() {
+fn ending_run_cannot_retry_a_write() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK, LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK, LOOK]);
     run.outcome(1, unknown());
     let again = |run: &Script| {
-        let (matter, decision) = (Matter::Outcome { call: 1 }, Decision::Again);
+        let (matter, decision) = (ApprovalSubject::Outcome { call: 1 }, Decision::Again);
         run.state.check(&Event::Decided {
             approval: 1,
             matter,
@@ -213,74 +214,74 @@ fn a_write_cannot_be_tried_again_by_a_run_that_is_about_to_end() {
         })
     };
     assert_eq!(again(&run), Ok(()));
-    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
+    run.record(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     assert!(again(&run).unwrap_err().why.contains("being cancelled"));
 }
 
 #[test]
-fn a_run_that_ended_at_its_deadline_is_carried_on_though_reads_and_questions_were_under_way() {
+fn run_past_its_deadline_resumes_despite_work_in_flight() {
     let mut run = script();
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
-    run.calls(1, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
     run.cancel(true);
     assert_eq!(run.state.status, RunStatus::Failed);
     run.reopen();
-    run.calls(1, &[LOOK]);
+    run.reply_with_calls(1, &[LOOK]);
     assert_eq!(run.state.calls[&2].attempts, 1, "it does not wait for the one that is heard of no more");
     run.done(2, json!("sunny"));
-    run.ends(1, "Sunny.", false);
-    run.calls(2, &[BOOK]);
+    run.reply_with_end(1, "Sunny.", false);
+    run.reply_with_calls(2, &[BOOK]);
     assert_eq!(run.state.status, RunStatus::Waiting, "nothing of before is under way");
     run.decide(1, YES, "hockney");
     run.done(3, json!({ "id": 7 }));
-    run.ends(2, "Booked.", false);
+    run.reply_with_end(2, "Booked.", false);
     run.check(None, true, Some("Sunny, and booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
 }
 
 #[test]
-fn what_was_undone_is_done_again_when_the_run_is_carried_on() {
+fn undone_writes_are_redone_when_the_run_is_resumed() {
     let mut run = undoing();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[1])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.done(1, json!({ "id": 7 }));
-    run.ends(1, "Booked.", false);
-    run.calls(2, &[PAY]);
+    run.reply_with_end(1, "Booked.", false);
+    run.reply_with_calls(2, &[PAY]);
     run.outcome(2, refused());
-    run.ends(2, "It could not be paid.", false);
+    run.reply_with_end(2, "It could not be paid.", false);
     run.check(None, true, Some("Booked, not paid."));
     run.done(3, json!({}));
     assert_eq!((run.state.status, run.begun()[2].as_str()), (RunStatus::Partial, r#"unbook {"id":7}"#));
     run.reopen();
-    run.calls(1, &[BOOK]);
+    run.reply_with_calls(1, &[BOOK]);
     assert_eq!(run.state.calls[&4].attempts, 1, "the booking that was undone is no booking to be shared");
     run.done(4, json!({ "id": 8 }));
-    run.ends(1, "Booked.", false);
-    run.calls(2, &[PAY]);
+    run.reply_with_end(1, "Booked.", false);
+    run.reply_with_calls(2, &[PAY]);
     run.done(5, json!({}));
-    run.ends(2, "Paid.", false);
+    run.reply_with_end(2, "Paid.", false);
     run.check(None, true, Some("Booked and paid."));
     assert_eq!(run.state.status, RunStatus::Completed);
     assert_eq!(run.state.answer.unwrap().text, "Booked and paid.");
 }
 
 #[test]
-fn a_step_whose_write_was_undone_did_not_do_what_it_was_for() {
+fn step_with_an_undone_write_is_not_completed() {
     let mut run = undoing();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.done(1, json!({ "id": 7 }));
-    run.ends(1, "Booked.", false);
-    run.calls(2, &[PAY]);
+    run.reply_with_end(1, "Booked.", false);
+    run.reply_with_calls(2, &[PAY]);
     run.outcome(2, unknown());
     run.outcome(2, unknown());
-    run.ends(2, "Nobody knows whether it was paid.", false);
+    run.reply_with_end(2, "Nobody knows whether it was paid.", false);
     run.check(None, true, Some("Booked."));
-    // While the booking is undone, somebody finds that it was paid after all.
-    run.tell(Event::Decided {
+    // While the booking is being undone, a person finds that it was paid after all.
+    run.record(Event::Decided {
         approval: 1,
-        matter: Matter::Outcome { call: 2 },
+        matter: ApprovalSubject::Outcome { call: 2 },
         decision: Decision::Done,
         by: "hockney".to_owned(),
         note: None,
@@ -292,10 +293,10 @@ fn a_step_whose_write_was_undone_did_not_do_what_it_was_for() {
 }
 
 #[test]
-fn nothing_is_undone_of_which_it_is_not_known_what() {
+fn write_with_unknown_outcome_is_never_undone() {
     let mut run = undoing();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK, OTHER, LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK, OTHER, LOOK]);
     run.done(1, json!({ "reference": 7 }));
     run.done(2, json!({ "id": 9 }));
     run.cancel(false);
@@ -306,24 +307,24 @@ fn nothing_is_undone_of_which_it_is_not_known_what() {
 }
 
 #[test]
-fn a_write_that_was_to_be_repeated_when_its_run_ends_is_put_to_a_person() {
+fn write_due_for_retry_at_run_end_is_sent_for_approval() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[PAY]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[PAY]);
     // Its second attempt would be due now.
-    run.tell(Event::ToolCompleted { call: 1, outcome: unknown(), millis: 0 });
+    run.record(Event::ToolCompleted { call: 1, outcome: unknown(), millis: 0 });
     run.cancel(false);
     assert_eq!(run.state.status, RunStatus::Cancelled);
-    assert_eq!(open(&run), [Matter::Outcome { call: 1 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }]);
     run.decide(1, Decision::NotDone, "hockney");
     assert!(matches!(run.state.outcome(1), Some(Outcome::Refused { .. })));
 }
 
 #[test]
-fn a_run_that_waits_outlives_any_number_of_processes() {
+fn waiting_run_survives_any_number_of_restarts() {
     let mut run = script();
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     for _ in 0..5 {
         run.crash();
     }
@@ -331,52 +332,52 @@ fn a_run_that_waits_outlives_any_number_of_processes() {
 }
 
 #[test]
-fn a_no_does_not_lapse_and_neither_does_what_is_not_in_force() {
+fn refusals_and_superseded_approvals_do_not_lapse() {
     let mut run = script();
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     let lapsed = |approval, matter| Event::ApprovalLapsed {
         approval,
         matter,
         why: Vec::new(),
-        needed: words::needed("another"),
+        needed: generators::needed("another"),
         edited: None,
     };
     run.modify("two days");
-    run.plan(Maker::Deterministic, &[("B", &[])]);
-    assert!(run.state.check(&lapsed(1, Matter::Plan { version: 1 })).is_err());
-    assert_eq!(run.state.check(&lapsed(2, Matter::Plan { version: 2 })), Ok(()));
-    run.tell(Event::Decided {
+    run.plan(PlanMaker::Deterministic, &[("B", &[])]);
+    assert!(run.state.check(&lapsed(1, ApprovalSubject::Plan { version: 1 })).is_err());
+    assert_eq!(run.state.check(&lapsed(2, ApprovalSubject::Plan { version: 2 })), Ok(()));
+    run.record(Event::Decided {
         approval: 2,
-        matter: Matter::Plan { version: 2 },
+        matter: ApprovalSubject::Plan { version: 2 },
         decision: Decision::No,
         by: "fenster".to_owned(),
         note: None,
         word: None,
     });
-    assert!(run.state.check(&lapsed(2, Matter::Plan { version: 2 })).is_err());
+    assert!(run.state.check(&lapsed(2, ApprovalSubject::Plan { version: 2 })).is_err());
     run.settle();
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Cancelled, PlanStatus::Cancelled));
 }
 
 #[test]
-fn a_plan_that_is_only_wanted_stays_a_draft() {
+fn plan_only_run_leaves_a_draft() {
     let mut run = Script::of(queued(true), Settings::default());
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Completed, PlanStatus::Draft));
 }
 
 #[test]
-fn a_plan_that_was_told_to_begin_goes_on_though_a_yes_to_one_of_its_writes_lapses() {
+fn released_plan_continues_when_approval_of_one_write_lapses() {
     let mut run = script();
     (run.asks_plans, run.asks_calls) = (true, true);
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.decide(1, Decision::Yes { hold: true }, "hockney");
-    run.tell(Event::Released { by: "hockney".to_owned() });
+    run.record(Event::Released { by: "hockney".to_owned() });
     run.settle();
-    run.calls(1, &[BOOK]);
-    let (matter, needed) = (Matter::Call { call: 1 }, words::needed("another"));
-    run.tell(Event::ApprovalLapsed { approval: 2, matter, why: Vec::new(), needed, edited: None });
+    run.reply_with_calls(1, &[BOOK]);
+    let (matter, needed) = (ApprovalSubject::Call { call: 1 }, generators::needed("another"));
+    run.record(Event::ApprovalLapsed { approval: 2, matter, why: Vec::new(), needed, edited: None });
     run.settle();
     assert!(!run.state.is_held());
     assert_eq!((run.state.status, open(&run)), (RunStatus::Waiting, vec![matter]));
@@ -385,10 +386,10 @@ fn a_plan_that_was_told_to_begin_goes_on_though_a_yes_to_one_of_its_writes_lapse
 }
 
 #[test]
-fn a_write_tried_again_waits_for_what_its_round_has_under_way() {
+fn retried_write_waits_for_calls_in_flight_of_its_round() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK, LOOK, PAY]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK, LOOK, PAY]);
     run.outcome(1, unknown());
     assert_eq!(run.state.calls[&2].attempts, 1);
     run.decide(1, Decision::Again, "hockney");
@@ -400,9 +401,9 @@ fn a_write_tried_again_waits_for_what_its_round_has_under_way() {
 }
 
 #[test]
-fn a_run_that_nobody_can_carry_on_puts_the_writes_that_are_under_way_to_people_with_its_end() {
+fn unrecoverable_run_asks_people_about_writes_in_flight() {
     let lost = || Fault::new("run.too_many_events", "it goes in circles");
-    let matters = |events: &[Event]| -> Vec<Matter> {
+    let matters = |events: &[Event]| -> Vec<ApprovalSubject> {
         let put = |event: &Event| match event {
             Event::ApprovalRequired { matter, .. } => Some(*matter),
             _ => None,
@@ -410,30 +411,30 @@ fn a_run_that_nobody_can_carry_on_puts_the_writes_that_are_under_way_to_people_w
         events.iter().filter_map(put).collect()
     };
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[]), ("C", &[])]);
-    run.calls(1, &[BOOK]);
-    run.calls(2, &[LOOK]);
-    run.calls(3, &[PAY]);
-    // It is to be tried again with its key, and never will be.
-    run.tell(Event::ToolCompleted { call: 3, outcome: unknown(), millis: 1 });
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[]), ("C", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
+    run.reply_with_calls(2, &[LOOK]);
+    run.reply_with_calls(3, &[PAY]);
+    // It is due for a retry with its key, which will never happen.
+    run.record(Event::ToolCompleted { call: 3, outcome: unknown(), millis: 1 });
     let end = run.state.forced_end(lost());
-    assert_eq!(matters(&end), [Matter::Outcome { call: 1 }, Matter::Outcome { call: 3 }]);
+    assert_eq!(matters(&end), [ApprovalSubject::Outcome { call: 1 }, ApprovalSubject::Outcome { call: 3 }]);
     assert_eq!(end.last(), Some(&Event::RunFailed { error: lost() }));
-    end.into_iter().for_each(|event| run.tell(event));
+    end.into_iter().for_each(|event| run.record(event));
     assert_eq!((run.state.status, run.state.next()), (RunStatus::Failed, Vec::<Action>::new()));
-    assert_eq!(open(&run), [Matter::Outcome { call: 1 }, Matter::Outcome { call: 3 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }, ApprovalSubject::Outcome { call: 3 }]);
     run.decide(1, Decision::Done, "hockney");
     run.decide(2, Decision::NotDone, "hockney");
     assert!(matches!(run.state.outcome(1), Some(Outcome::Ok { .. })));
     assert!(matches!(run.state.outcome(3), Some(Outcome::Refused { .. })));
 
-    // What is known, or put already, is not put with the end.
+    // Known outcomes and open approvals are not requested again at the end.
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.outcome(1, unknown());
-    run.calls(2, &[OTHER]);
+    run.reply_with_calls(2, &[OTHER]);
     run.done(2, json!({}));
-    assert_eq!(open(&run), [Matter::Outcome { call: 1 }]);
+    assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }]);
     assert_eq!(run.state.forced_end(lost()), [Event::RunFailed { error: lost() }]);
 }

@@ -1,5 +1,5 @@
-//! Events that nobody asked for: each is refused and changes nothing, or it is possible and then all
-//! rules hold all the same. And: the invented worlds reach every corner.
+//! Unexpected events: each is refused without changes, or it is legal and all rules still hold. Also: the
+//! generated worlds cover every case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use super::generators;
 use super::sim::{Sim, queued, started};
-use super::words;
 use super::world::{Dice, World, worlds};
-use crate::plan::{Problem, StepStatus};
+use crate::plan::{PlanProblem, StepStatus};
 use crate::run::{
-    CallStatus, Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Reply, RunStatus,
-    Subject, Usage, Verdict,
+    ApprovalSubject, CallStatus, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
+    Reply, RunStatus, Subject, Usage, Verdict,
 };
 
-/// Any event at all, about small numbers, so that many nearly fit.
+/// Any event, with small numbers, so that many are almost legal.
 fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     let state = &sim.state;
     let number = if dice.pick(12) == 11 { u32::MAX } else { dice.pick(8) as u32 };
@@ -28,18 +28,18 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         2 => Subject::Continuation { round: other },
         _ => Subject::Answer,
     };
-    let maker = if dice.pick(2) == 0 { Maker::Deterministic } else { Maker::Fallback };
+    let maker = if dice.pick(2) == 0 { PlanMaker::Deterministic } else { PlanMaker::Fallback };
     let approval = if dice.pick(3) == 0 { state.next_approval() } else { number };
     let matter = match dice.pick(3) {
-        0 => Matter::Plan { version: other },
-        1 => Matter::Call { call: other },
-        _ => Matter::Outcome { call: other },
+        0 => ApprovalSubject::Plan { version: other },
+        1 => ApprovalSubject::Call { call: other },
+        _ => ApprovalSubject::Outcome { call: other },
     };
     match dice.pick(34) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
-        3 => Event::Planning { version: number, cause: crate::run::Cause::Continuation },
+        3 => Event::Planning { version: number, cause: crate::run::PlanCause::Continuation },
         4 | 5 => Event::ModelAsked {
             call: if dice.pick(2) == 0 { state.next_ask() } else { number },
             subject,
@@ -55,14 +55,18 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             millis: 0,
             attempts: vec![],
         },
-        7 => {
-            Event::ModelFailed { call: number, error, usage: words::usage(dice), millis: 0, attempts: vec![] }
-        }
+        7 => Event::ModelFailed {
+            call: number,
+            error,
+            usage: generators::usage(dice),
+            millis: 0,
+            attempts: vec![],
+        },
         8 => Event::PlanningFailed { version: number, error },
-        9 => Event::ReplyRejected { call: number, problems: vec![Problem::new("chaos", "no")] },
+        9 => Event::ReplyRejected { call: number, problems: vec![PlanProblem::new("chaos", "no")] },
         10 | 11 => {
-            let plan = words::plan(dice, state, 7, false);
-            let mut made = words::made(state, plan, maker);
+            let plan = generators::plan(dice, state, 7, false);
+            let mut made = generators::made(state, plan, maker);
             if dice.pick(3) == 2 {
                 made.version = number;
             }
@@ -73,12 +77,12 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             step: other,
             call: number,
             text: String::new(),
-            calls: words::calls(dice, state, sim.catalogue(), (other, number), 2),
+            calls: generators::calls(dice, state, sim.catalogue(), (other, number), 2),
             question: None,
             next: (dice.pick(4) == 0).then(|| "write".to_owned()),
         },
         14 | 15 => Event::ToolStarted { call: number, attempt: 1 + dice.pick(2) as u32 },
-        16 => Event::ToolCompleted { call: number, outcome: words::outcome(dice, 8), millis: 0 },
+        16 => Event::ToolCompleted { call: number, outcome: generators::outcome(dice, 8), millis: 0 },
         17 => Event::ToolSkipped { call: number, first: other },
         18 => Event::StepCompleted { step: number, result: String::new() },
         19 => Event::StepFailed {
@@ -107,9 +111,9 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         23 if dice.pick(16) == 15 => {
             Event::CancelRequested { by: String::new(), deadline: dice.pick(2) == 0, note: None }
         }
-        24 => Event::ApprovalRequired { approval, matter, needed: words::needed("chaos") },
+        24 => Event::ApprovalRequired { approval, matter, needed: generators::needed("chaos") },
         25 | 26 => {
-            let arguments = words::arguments(dice);
+            let arguments = generators::arguments(dice);
             let decision = match dice.pick(7) {
                 0 => Decision::Yes { hold: false },
                 1 => Decision::Yes { hold: true },
@@ -125,7 +129,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             approval,
             matter,
             why: Vec::new(),
-            needed: words::needed("chaos"),
+            needed: generators::needed("chaos"),
             edited: None,
         },
         28 => Event::Released { by: "nobody".to_owned() },
@@ -134,21 +138,21 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             Event::ModificationAsked { version: number, by: "nobody".to_owned(), words: "more".to_owned() }
         }
         31 if dice.pick(4) == 3 => {
-            let plan = words::plan(dice, state, 7, true);
+            let plan = generators::plan(dice, state, 7, true);
             let version = state.plans.len() as u32 + 1;
-            Event::PlanEdited(PlanMade::new(version, Cause::Edit, Maker::Person, plan))
+            Event::PlanEdited(PlanMade::new(version, PlanCause::Edit, PlanMaker::Person, plan))
         }
-        32 => Event::PlanRefused { version: number, problems: vec![Problem::new("chaos", "no")] },
+        32 => Event::PlanRefused { version: number, problems: vec![PlanProblem::new("chaos", "no")] },
         33 if dice.pick(2) == 0 => Event::RunReopened { by: "nobody".to_owned() },
         33 => {
-            let requested = words::calls(dice, state, sim.catalogue(), (other, number), 0).remove(0);
+            let requested = generators::calls(dice, state, sim.catalogue(), (other, number), 0).remove(0);
             Event::Compensating { undoes: other, requested }
         }
         _ => Event::RunCancelled { by: String::new() },
     }
 }
 
-/// Throws events at the state between the moves of a run.
+/// Applies random events between the steps of a run.
 fn attacked(world: World, dice: &mut Dice) -> Sim {
     let mut sim = Sim::new(world);
     let request = sim.queued();
@@ -162,7 +166,7 @@ fn attacked(world: World, dice: &mut Dice) -> Sim {
                 assert!(sim.state.check(&event).is_err());
                 continue;
             }
-            // It was possible: it goes the ordinary way, and the rules must hold of it too.
+            // It was legal: it is recorded normally, and the rules must hold for it too.
             sim.state = before;
             sim.record(event);
             if sim.state.status.is_terminal() {
@@ -178,7 +182,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_event_that_nobody_asked_for_is_refused_and_changes_nothing_or_breaks_no_rule(
+    fn unexpected_event_is_refused_or_breaks_no_rule(
         world in worlds(), attack in worlds()
     ) {
         let mut dice = Dice::new(&attack);
@@ -188,8 +192,8 @@ proptest! {
     }
 }
 
-/// What a run went through, by name.
-fn corners(sim: &Sim) -> BTreeSet<&'static str> {
+/// The cases that a run covered, by name.
+fn covered_cases(sim: &Sim) -> BTreeSet<&'static str> {
     let mut found: BTreeSet<&'static str> = sim.events.iter().map(Event::name).collect();
     let mut writes_begun = 0;
     for event in &sim.events {
@@ -231,7 +235,7 @@ fn corners(sim: &Sim) -> BTreeSet<&'static str> {
             _ => {}
         }
     }
-    found.extend(corners_of_people(sim));
+    found.extend(covered_approval_cases(sim));
     if sim.state.calls.values().any(|c| {
         c.stale
             && sim
@@ -250,8 +254,8 @@ fn corners(sim: &Sim) -> BTreeSet<&'static str> {
     found
 }
 
-/// What people had to do with it.
-fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
+/// The cases that involve people.
+fn covered_approval_cases(sim: &Sim) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     let mut waiting = false;
     for (at, event) in sim.events.iter().enumerate() {
@@ -259,14 +263,14 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
         match event {
             Event::Decided { matter, decision, .. } => {
                 found.insert(match (matter, decision) {
-                    (Matter::Plan { .. }, Decision::Yes { hold: true }) => "a plan held",
-                    (Matter::Plan { version: 1 }, Decision::No) => "a plan refused",
-                    (Matter::Plan { .. }, Decision::No) => "a later plan refused",
-                    (Matter::Call { .. }, Decision::No) => "a call refused",
-                    (Matter::Outcome { .. }, Decision::Again) if reopened => {
+                    (ApprovalSubject::Plan { .. }, Decision::Yes { hold: true }) => "a plan held",
+                    (ApprovalSubject::Plan { version: 1 }, Decision::No) => "a plan refused",
+                    (ApprovalSubject::Plan { .. }, Decision::No) => "a later plan refused",
+                    (ApprovalSubject::Call { .. }, Decision::No) => "a call refused",
+                    (ApprovalSubject::Outcome { .. }, Decision::Again) if reopened => {
                         "a write tried again after the end"
                     }
-                    (Matter::Outcome { .. }, Decision::Done | Decision::NotDone) => {
+                    (ApprovalSubject::Outcome { .. }, Decision::Done | Decision::NotDone) => {
                         "somebody's last word on a write"
                     }
                     _ => "another decision",
@@ -280,14 +284,14 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
         waiting =
             matches!(event, Event::RunWaiting {}) || (waiting && matches!(event, Event::RunResumed { .. }));
     }
-    let asked = |call: u32| sim.state.approvals.values().any(|a| a.matter == Matter::Call { call });
+    let asked = |call: u32| sim.state.approvals.values().any(|a| a.matter == ApprovalSubject::Call { call });
     for (number, call) in &sim.state.calls {
         let began = call.attempts > 0;
         if began && call.requested.approval.is_some() && !asked(*number) {
             found.insert("a call that shares a yes");
         }
         let edited = sim.state.approvals.values().any(|a| {
-            a.matter == (Matter::Call { call: *number })
+            a.matter == (ApprovalSubject::Call { call: *number })
                 && matches!(a.decided, Some((Decision::Edited { .. }, _)))
         });
         if began && edited {
@@ -308,12 +312,12 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn the_invented_worlds_reach_every_corner() {
+fn generated_worlds_cover_every_case() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&'static str, u32> = BTreeMap::new();
     for _ in 0..4_000 {
         let world = worlds().new_tree(&mut runner).unwrap().current();
-        for corner in corners(&Sim::run(world)) {
+        for corner in covered_cases(&Sim::run(world)) {
             *seen.entry(corner).or_default() += 1;
         }
     }

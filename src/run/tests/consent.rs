@@ -1,5 +1,6 @@
-//! A second account of what people were asked and what they said, kept from a run's events alone: nothing
-//! is done that needs a yes and has none, nobody is asked twice, and what waits waits for somebody.
+//! A second model of approvals and decisions, built from a run's events alone. It checks that nothing is
+//! executed without a required approval, that nothing is requested twice, and that a waiting run waits for
+//! a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::plan::{PlanStatus, PreparedCall};
 use crate::run::{
-    AskFor, CallStatus, Cause, Decision, Effect, Event, Matter, NOT_PUT, Needed, Outcome, PlanMade,
-    RequestedCall, RunState, RunStatus, Settings, canonical_json,
+    ApprovalScope, ApprovalSubject, CallStatus, Decision, Effect, Event, NO_APPROVAL, Outcome, PlanCause,
+    PlanMade, RequestedCall, RequiredApproval, RunState, RunStatus, Settings, canonical_json,
 };
 
 #[derive(Debug, Clone, PartialEq)]
-enum Said {
+enum DecisionState {
     /// Nobody has decided.
     Open,
     Decided(Decision),
@@ -20,30 +21,30 @@ enum Said {
 }
 
 #[derive(Debug)]
-struct Asked {
-    matter: Matter,
-    needed: Needed,
-    said: Said,
+struct ApprovalRecord {
+    matter: ApprovalSubject,
+    needed: RequiredApproval,
+    said: DecisionState,
 }
 
 #[derive(Debug)]
-struct Write {
+struct WriteRecord {
     scene: String,
     requested: RequestedCall,
     starts: u32,
-    /// What it found, once it was done.
+    /// Its result, once it was done.
     done: Option<Value>,
     undone_by: Option<u32>,
 }
 
-/// What the events have told so far of people, and of what needs them.
+/// The model so far.
 #[derive(Debug, Default)]
-pub struct Consent {
+pub struct ConsentChecker {
     settings: Settings,
     dry_run: bool,
     plan_only: bool,
     status: Option<PlanStatus>,
-    /// By version: whether it needs a yes.
+    /// By version: whether it needs approval.
     plans: Vec<bool>,
     /// By step: its scene and version.
     steps: BTreeMap<u32, (String, usize)>,
@@ -53,8 +54,8 @@ pub struct Consent {
     /// Steps that did something, or were completed.
     touched: BTreeSet<u32>,
     released: bool,
-    asked: BTreeMap<u32, Asked>,
-    writes: BTreeMap<u32, Write>,
+    asked: BTreeMap<u32, ApprovalRecord>,
+    writes: BTreeMap<u32, WriteRecord>,
     stopped: bool,
     answered: bool,
     ended: bool,
@@ -62,8 +63,8 @@ pub struct Consent {
     waiting: bool,
 }
 
-impl Consent {
-    /// Takes note of an event that is about to happen; `state` is only compared with.
+impl ConsentChecker {
+    /// Records an event before it is applied; `state` is only used for comparison.
     pub fn before(&mut self, state: &RunState, event: &Event) {
         self.about_the_end(event);
         self.about_waiting(event);
@@ -101,7 +102,7 @@ impl Consent {
             Event::StepCompleted { step, .. } => {
                 self.touched.insert(*step);
             }
-            // A step that ended in words alone, where something was to be done, begins anew untouched.
+            // A step that ended with text only, although it had calls to make, begins again untouched.
             Event::RunReopened { .. } => self.begun.retain(|step, _| {
                 let evaded = |s: &crate::run::StepState| s.calls.is_empty() && state.is_unserved(s);
                 self.touched.contains(step) && !state.steps.get(step).is_some_and(evaded)
@@ -111,21 +112,21 @@ impl Consent {
         self.plan_moves(event);
     }
 
-    /// What must hold of the state after any event.
+    /// Invariants of the state after any event.
     pub fn after(&self, state: &RunState) {
         assert_eq!(Some(state.plan_status), self.status.or(Some(PlanStatus::Draft)));
         assert_eq!(state.status == RunStatus::Waiting, self.waiting);
-        let open = |a: &Asked| a.said == Said::Open;
+        let open = |a: &ApprovalRecord| a.said == DecisionState::Open;
         for (number, asked) in &self.asked {
             assert_eq!(open(asked), state.approvals[number].is_open(), "approval {number}");
-            if let (true, Matter::Call { call }) = (open(asked), asked.matter) {
+            if let (true, ApprovalSubject::Call { call }) = (open(asked), asked.matter) {
                 let status = &state.calls[&call].status;
                 assert_eq!(*status, CallStatus::Requested, "call {call} went on without waiting");
             }
         }
     }
 
-    /// What must hold when the run has ended.
+    /// Invariants after the run has ended.
     pub fn at_end(&self, state: &RunState) {
         if self.cancelled && self.settings.compensate && !self.dry_run {
             let left = self.undoable().next_back();
@@ -133,11 +134,10 @@ impl Consent {
         }
         for (number, call) in &state.calls {
             let unknown = matches!(call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
-            let put = self
-                .asked
-                .values()
-                .any(|a| a.matter == (Matter::Outcome { call: *number }) && a.said == Said::Open);
-            // What the run's failure itself cut off is put when it is carried on.
+            let put = self.asked.values().any(|a| {
+                a.matter == (ApprovalSubject::Outcome { call: *number }) && a.said == DecisionState::Open
+            });
+            // Writes interrupted by the run's own failure are sent for approval when it is resumed.
             if unknown && call.requested.effect == Effect::Write && state.status != RunStatus::Failed {
                 assert!(put, "nobody is asked what became of write {number}");
             }
@@ -148,7 +148,7 @@ impl Consent {
         if self.ended {
             let may = matches!(
                 event,
-                Event::RunReopened { .. } | Event::Decided { matter: Matter::Outcome { .. }, .. }
+                Event::RunReopened { .. } | Event::Decided { matter: ApprovalSubject::Outcome { .. }, .. }
             );
             assert!(may, "{event:?} after the end");
         }
@@ -160,16 +160,18 @@ impl Consent {
             _ if event.is_terminal() => {
                 self.ended = true;
                 self.cancelled = matches!(event, Event::RunCancelled { .. });
-                let about_outcome = |a: &Asked| matches!(a.matter, Matter::Outcome { .. });
-                for asked in self.asked.values_mut().filter(|a| a.said == Said::Open && !about_outcome(a)) {
-                    asked.said = Said::Lapsed;
+                let about_outcome = |a: &ApprovalRecord| matches!(a.matter, ApprovalSubject::Outcome { .. });
+                for asked in
+                    self.asked.values_mut().filter(|a| a.said == DecisionState::Open && !about_outcome(a))
+                {
+                    asked.said = DecisionState::Lapsed;
                 }
             }
             _ => {}
         }
     }
 
-    /// While a run waits, people act, and nothing else happens.
+    /// While a run waits, only people act.
     fn about_waiting(&mut self, event: &Event) {
         if self.waiting {
             let somebody = matches!(
@@ -187,14 +189,16 @@ impl Consent {
             self.waiting = matches!(event, Event::RunResumed { .. });
         }
         if let Event::RunWaiting {} = event {
-            let open = |a: &Asked| a.said == Said::Open && !matches!(a.matter, Matter::Outcome { .. });
-            assert!(self.is_held() || self.asked.values().any(open), "it waits for nobody");
+            let open = |a: &ApprovalRecord| {
+                a.said == DecisionState::Open && !matches!(a.matter, ApprovalSubject::Outcome { .. })
+            };
+            assert!(self.is_held() || self.asked.values().any(open), "the run waits, but not for a person");
             self.waiting = true;
         }
     }
 
     fn planned(&mut self, made: &PlanMade) {
-        if matches!(made.cause, Cause::Edit | Cause::Feedback) {
+        if matches!(made.cause, PlanCause::Edit | PlanCause::Feedback) {
             let version = self.plans.len();
             assert!(!self.begun.values().any(|v| *v == version), "a plan that has begun was changed");
             self.withdrawn();
@@ -209,25 +213,25 @@ impl Consent {
         self.released = false;
     }
 
-    /// The plan in force is to be another: what was said of it counts no more.
+    /// The plan in force is being replaced: decisions about it are void.
     fn withdrawn(&mut self) {
         let version = self.plans.len() as u32;
-        for asked in self.asked.values_mut().filter(|a| a.matter == Matter::Plan { version }) {
-            asked.said = Said::Lapsed;
+        for asked in self.asked.values_mut().filter(|a| a.matter == ApprovalSubject::Plan { version }) {
+            asked.said = DecisionState::Lapsed;
         }
         self.released = false;
     }
 
-    fn put(&mut self, number: u32, matter: Matter, needed: &Needed) {
+    fn put(&mut self, number: u32, matter: ApprovalSubject, needed: &RequiredApproval) {
         assert_eq!(number as usize, self.asked.len() + 1, "approvals count up by one");
         for asked in self.asked.values().filter(|a| a.matter == matter) {
             let again = match (matter, &asked.said) {
-                (Matter::Outcome { .. }, Said::Decided(said)) => *said == Decision::Again,
-                (_, said) => *said == Said::Lapsed,
+                (ApprovalSubject::Outcome { .. }, DecisionState::Decided(said)) => *said == Decision::Again,
+                (_, said) => *said == DecisionState::Lapsed,
             };
             assert!(again, "{matter:?} is asked twice: {asked:?}");
         }
-        if let Matter::Call { call } = matter {
+        if let ApprovalSubject::Call { call } = matter {
             let this = &self.writes[&call];
             for (other, said) in self.said_of_calls() {
                 let equal = other.scene == this.scene && other.requested.key == this.requested.key;
@@ -241,64 +245,71 @@ impl Consent {
                 assert!(!decided, "asked about call {call} though {other:?} was decided");
             }
         }
-        if !matches!(matter, Matter::Outcome { .. }) {
+        if !matches!(matter, ApprovalSubject::Outcome { .. }) {
             assert!(!self.dry_run && !self.stopped, "{matter:?} is asked for nothing");
         }
-        self.asked.insert(number, Asked { matter, needed: needed.clone(), said: Said::Open });
+        self.asked
+            .insert(number, ApprovalRecord { matter, needed: needed.clone(), said: DecisionState::Open });
     }
 
-    fn decided(&mut self, number: u32, matter: Matter, decision: &Decision) {
+    fn decided(&mut self, number: u32, matter: ApprovalSubject, decision: &Decision) {
         let asked = self.asked.get_mut(&number).unwrap();
-        assert_eq!((asked.matter, &asked.said), (matter, &Said::Open), "decided twice");
-        asked.said = Said::Decided(decision.clone());
+        assert_eq!((asked.matter, &asked.said), (matter, &DecisionState::Open), "decided twice");
+        asked.said = DecisionState::Decided(decision.clone());
         match (matter, decision) {
-            (Matter::Plan { .. }, Decision::No) if self.begun.is_empty() => self.stopped = true,
-            (Matter::Call { call }, Decision::Edited { arguments, key }) => {
+            (ApprovalSubject::Plan { .. }, Decision::No) if self.begun.is_empty() => self.stopped = true,
+            (ApprovalSubject::Call { call }, Decision::Edited { arguments, key }) => {
                 let requested = &mut self.writes.get_mut(&call).unwrap().requested;
                 requested.arguments = arguments.clone();
                 requested.key.clone_from(key);
             }
-            (Matter::Outcome { call }, Decision::Done) => {
+            (ApprovalSubject::Outcome { call }, Decision::Done) => {
                 self.writes.get_mut(&call).unwrap().done = Some(json!("by a person's word"));
             }
             _ => {}
         }
     }
 
-    fn lapsed(&mut self, number: u32, matter: Matter, needed: &Needed) {
-        if number == NOT_PUT {
-            let Matter::Call { call } = matter else { panic!("{matter:?} is nobody's to approve unasked") };
-            let own = |a: &Asked| a.matter == matter && a.said != Said::Lapsed;
+    fn lapsed(&mut self, number: u32, matter: ApprovalSubject, needed: &RequiredApproval) {
+        if number == NO_APPROVAL {
+            let ApprovalSubject::Call { call } = matter else {
+                panic!("{matter:?} is nobody's to approve unasked")
+            };
+            let own = |a: &ApprovalRecord| a.matter == matter && a.said != DecisionState::Lapsed;
             assert!(!self.asked.values().any(own), "somebody was asked about call {call}");
             self.writes.get_mut(&call).unwrap().requested.approval = Some(needed.clone());
             return;
         }
         let asked = self.asked.get_mut(&number).unwrap();
-        assert_ne!(asked.said, Said::Decided(Decision::No), "a no is forgotten");
-        asked.said = Said::Lapsed;
+        assert_ne!(asked.said, DecisionState::Decided(Decision::No), "a no is forgotten");
+        asked.said = DecisionState::Lapsed;
         match matter {
-            Matter::Plan { version } => {
+            ApprovalSubject::Plan { version } => {
                 assert_eq!(version as usize, self.plans.len());
                 self.plans[version as usize - 1] = true;
                 self.released = false;
             }
-            Matter::Call { call } => {
+            ApprovalSubject::Call { call } => {
                 let requested = &mut self.writes.get_mut(&call).unwrap().requested;
                 requested.approval = Some(needed.clone());
             }
-            Matter::Outcome { .. } => panic!("what became of a write does not lapse"),
+            ApprovalSubject::Outcome { .. } => {
+                panic!("an approval about the outcome of a write does not lapse")
+            }
         }
     }
 
-    /// A yes to a plan covers what was shown in it: any other write is asked about by itself.
+    /// A plan's approval covers the writes that it showed; any other write needs a separate approval.
     fn covered(&self, step: u32, call: &RequestedCall) {
         let (scene, version) = &self.steps[&step];
-        let matter = Matter::Plan { version: *version as u32 };
-        let yes = |a: &Asked| a.matter == matter && matches!(a.said, Said::Decided(Decision::Yes { .. }));
+        let matter = ApprovalSubject::Plan { version: *version as u32 };
+        let yes = |a: &ApprovalRecord| {
+            a.matter == matter && matches!(a.said, DecisionState::Decided(Decision::Yes { .. }))
+        };
         let Some(asked) = self.asked.values().find(|a| yes(a)) else { return };
-        // The only tool of this world that says of itself that a plan's yes is enough.
+        // The only tool of this world that declares that a plan's approval suffices.
         let enough = (scene.as_str(), call.tool.as_str()) == ("B", "book");
-        let never = self.settings.approval.calls == AskFor::Never;
+        let never = self.settings.approval.calls == ApprovalScope::Never;
         let covers = asked.needed.tools.contains_key(&format!("{scene}.{}", call.tool));
         if call.approval.is_some() || call.problem.is_some() || enough || never || !covers {
             return;
@@ -314,22 +325,25 @@ impl Consent {
 
     fn step_started(&mut self, step: u32) {
         let version = self.steps[&step].1;
-        let asked = self.asked.values().filter(|a| a.matter == Matter::Plan { version: version as u32 });
-        let said: Vec<&Said> = asked.map(|a| &a.said).filter(|said| **said != Said::Lapsed).collect();
+        let asked =
+            self.asked.values().filter(|a| a.matter == ApprovalSubject::Plan { version: version as u32 });
+        let said: Vec<&DecisionState> =
+            asked.map(|a| &a.said).filter(|said| **said != DecisionState::Lapsed).collect();
         if self.plans[version - 1] {
-            let yes = matches!(said.as_slice(), [Said::Decided(Decision::Yes { .. })]);
+            let yes = matches!(said.as_slice(), [DecisionState::Decided(Decision::Yes { .. })]);
             assert!(yes, "step {step} of version {version} begins though people said {said:?}");
             assert!(version < self.plans.len() || !self.is_held(), "step {step} of a held plan begins");
         }
-        assert!(!said.contains(&&Said::Decided(Decision::No)), "step {step} begins after a no");
+        assert!(!said.contains(&&DecisionState::Decided(Decision::No)), "step {step} begins after a no");
         self.begun.insert(step, version);
     }
 
-    /// Whether the plan in force was only approved.
+    /// Whether the plan in force was approved and held.
     fn is_held(&self) -> bool {
         let version = self.plans.len() as u32;
-        let held = Said::Decided(Decision::Yes { hold: true });
-        !self.released && self.asked.values().any(|a| a.matter == Matter::Plan { version } && a.said == held)
+        let held = DecisionState::Decided(Decision::Yes { hold: true });
+        !self.released
+            && self.asked.values().any(|a| a.matter == ApprovalSubject::Plan { version } && a.said == held)
     }
 
     fn tool_started(&mut self, state: &RunState, number: u32) {
@@ -337,19 +351,19 @@ impl Consent {
         assert!(!self.dry_run, "a dry run writes");
         assert_eq!(state.calls[&number].requested.arguments, this.requested.arguments);
         if let Some(needed) = &this.requested.approval {
-            let own = self
-                .asked
-                .values()
-                .find(|a| a.matter == Matter::Call { call: number } && a.said != Said::Lapsed);
+            let own = self.asked.values().find(|a| {
+                a.matter == ApprovalSubject::Call { call: number } && a.said != DecisionState::Lapsed
+            });
             match own.map(|a| &a.said) {
-                Some(Said::Decided(Decision::Yes { .. })) => {}
-                Some(Said::Decided(Decision::Edited { arguments, .. })) => {
+                Some(DecisionState::Decided(Decision::Yes { .. })) => {}
+                Some(DecisionState::Decided(Decision::Edited { arguments, .. })) => {
                     assert_eq!(*arguments, this.requested.arguments, "it was not that which was approved");
                 }
                 Some(said) => panic!("write {number} starts though people said {said:?}"),
                 None => {
                     let mut yes = false;
-                    let equal = |w: &Write| w.scene == this.scene && w.requested.key == this.requested.key;
+                    let equal =
+                        |w: &WriteRecord| w.scene == this.scene && w.requested.key == this.requested.key;
                     for (other, (said, shown)) in self.said_of_calls().filter(|(w, _)| equal(w)) {
                         assert_ne!(*said, Decision::No, "write {number} starts after a no to {other:?}");
                         yes |= other.requested.occurrence == this.requested.occurrence
@@ -363,19 +377,19 @@ impl Consent {
         self.writes.get_mut(&number).unwrap().starts += 1;
     }
 
-    /// What was said of writes, and what was shown.
-    fn said_of_calls(&self) -> impl Iterator<Item = (&Write, (&Decision, &Needed))> {
+    /// Decisions about writes, and what was shown.
+    fn said_of_calls(&self) -> impl Iterator<Item = (&WriteRecord, (&Decision, &RequiredApproval))> {
         self.asked.values().filter_map(|asked| match (&asked.said, asked.matter) {
-            (Said::Decided(decision), Matter::Call { call }) => {
+            (DecisionState::Decided(decision), ApprovalSubject::Call { call }) => {
                 Some((&self.writes[&call], (decision, &asked.needed)))
             }
             _ => None,
         })
     }
 
-    /// The writes that were done, say how they are undone, and were not tried to be undone.
+    /// The writes that were done, can be undone, and whose undo was not attempted.
     fn undoable(&self) -> impl DoubleEndedIterator<Item = u32> {
-        let undoable = |write: &Write| match (&write.requested.undo, &write.done) {
+        let undoable = |write: &WriteRecord| match (&write.requested.undo, &write.done) {
             (Some(undo), Some(result)) => {
                 undo.arguments_for(&write.requested.arguments, result).is_some() && write.undone_by.is_none()
             }
@@ -398,7 +412,7 @@ impl Consent {
         self.writes.insert(requested.call, write(&scene, requested));
     }
 
-    /// The plan's status by the events alone, as the store keeps it.
+    /// The plan's status from the events alone, as stored.
     fn plan_moves(&mut self, event: &Event) {
         let now = self.status.unwrap_or(PlanStatus::Draft);
         let to = match event.plan_status() {
@@ -407,7 +421,7 @@ impl Consent {
             Some(to) if now == PlanStatus::Executing && !to.is_terminal() => now,
             Some(to) => to,
         };
-        assert!(now == to || now.followed_by().contains(&to), "{now:?} -> {to:?} by {event:?}");
+        assert!(now == to || now.successors().contains(&to), "{now:?} -> {to:?} by {event:?}");
         if matches!(now, PlanStatus::Completed | PlanStatus::Cancelled) {
             assert_eq!(now, to, "an end that did not last");
         }
@@ -415,11 +429,11 @@ impl Consent {
     }
 }
 
-fn write(scene: &str, requested: &RequestedCall) -> Write {
+fn write(scene: &str, requested: &RequestedCall) -> WriteRecord {
     let (scene, requested) = (scene.to_owned(), requested.clone());
-    Write { scene, requested, starts: 0, done: None, undone_by: None }
+    WriteRecord { scene, requested, starts: 0, done: None, undone_by: None }
 }
 
-fn same_arguments(a: &Write, b: &Write) -> bool {
+fn same_arguments(a: &WriteRecord, b: &WriteRecord) -> bool {
     canonical_json(&a.requested.arguments) == canonical_json(&b.requested.arguments)
 }

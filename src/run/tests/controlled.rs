@@ -1,4 +1,4 @@
-//! Runs by name that people have a say in, each a snapshot of its events and of where it stood.
+//! Named runs with decisions by people, each with a snapshot of its events and statuses.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::script::Script;
 use super::sim::queued;
 use crate::plan::{Plan, PlanStatus, Step, StepStatus};
 use crate::run::{
-    Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Repeat, RunStatus, Settings,
-    Subject, Usage, call_key,
+    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
+    RunStatus, Settings, Subject, Usage, call_key,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -15,76 +15,76 @@ const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never,
 const PAY: (&str, Effect, Repeat, u32) = ("pay", Effect::Write, Repeat::Key, 1);
 const YES: Decision = Decision::Yes { hold: false };
 
-/// A run whose plan waits for a yes.
+/// A run whose plan waits for approval.
 fn waits() -> Script {
     let mut run = Script::new(Settings::default());
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Waiting, PlanStatus::PendingApproval));
     run
 }
 
 fn books_and_ends(run: &mut Script, step: u32) {
-    run.calls(step, &[BOOK]);
+    run.reply_with_calls(step, &[BOOK]);
     let call = run.state.next_call() - 1;
     run.done(call, json!({ "id": 7 }));
-    run.ends(step, "Booked.", false);
+    run.reply_with_end(step, "Booked.", false);
     run.check(None, true, Some("It is booked."));
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Completed, PlanStatus::Completed));
 }
 
 #[test]
-fn a_plan_that_is_approved_is_carried_out() {
+fn approved_plan_is_executed() {
     let mut run = waits();
     run.decide(1, YES, "hockney");
     books_and_ends(&mut run, 1);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_plan_that_is_refused_ends_with_nothing_done() {
+fn refused_plan_ends_with_nothing_done() {
     let mut run = waits();
     run.decide(1, Decision::No, "fenster");
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Cancelled, PlanStatus::Cancelled));
     assert_eq!((run.begun().len(), run.state.steps[&1].status), (0, StepStatus::Cancelled));
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_plan_changed_in_words_is_asked_again_and_then_carried_out() {
+fn plan_changed_by_feedback_is_approved_again_and_executed() {
     let mut run = waits();
     run.modify("two days only");
     assert_eq!(run.state.plan_status, PlanStatus::Draft);
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     let made = &run.state.plans[1];
     assert_eq!(
         (made.cause, made.by.as_deref(), made.why.as_deref()),
-        (Cause::Feedback, Some("hockney"), Some("two days only"))
+        (PlanCause::Feedback, Some("hockney"), Some("two days only"))
     );
     run.decide(2, YES, "hockney");
     books_and_ends(&mut run, 1);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_change_that_nobody_can_make_leaves_the_plan_as_it_was() {
+fn failed_plan_change_leaves_the_plan_unchanged() {
     let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.modify("go to the moon");
     let call = run.question(Subject::Plan { version: 2 });
     let error = Fault::new("llm.unreachable", "nobody is there");
-    run.tell(Event::ModelFailed { call, error, usage: Usage::default(), millis: 9, attempts: vec![] });
+    run.record(Event::ModelFailed { call, error, usage: Usage::default(), millis: 9, attempts: vec![] });
     run.settle();
     assert_eq!((run.state.status, run.state.plans.len()), (RunStatus::Waiting, 1));
     assert_eq!(run.state.unmodified.as_ref().unwrap().code, "llm.unreachable");
     run.decide(2, YES, "hockney");
     books_and_ends(&mut run, 1);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn an_edited_plan_that_is_only_approved_begins_when_it_is_told_to() {
+fn held_edited_plan_begins_when_released() {
     let mut run = waits();
     let step = Step {
         step_number: 1,
@@ -97,144 +97,145 @@ fn an_edited_plan_that_is_only_approved_begins_when_it_is_told_to() {
     };
     let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     let by = Some("hockney".to_owned());
-    let approval = Some(super::words::needed("plan 2"));
-    let made = PlanMade::new(2, Cause::Edit, Maker::Person, plan);
-    run.tell(Event::PlanEdited(PlanMade { by, approval, ..made }));
+    let approval = Some(super::generators::needed("plan 2"));
+    let made = PlanMade::new(2, PlanCause::Edit, PlanMaker::Person, plan);
+    run.record(Event::PlanEdited(PlanMade { by, approval, ..made }));
     run.settle();
     run.decide(2, Decision::Yes { hold: true }, "hockney");
     assert!(run.state.is_held() && run.state.status == RunStatus::Waiting);
     run.crash();
     assert_eq!(run.state.plan_status, PlanStatus::Approved);
-    run.tell(Event::Released { by: "hockney".to_owned() });
+    run.record(Event::Released { by: "hockney".to_owned() });
     run.settle();
     books_and_ends(&mut run, 1);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_write_waits_for_its_yes_with_other_arguments_while_another_step_goes_on() {
+fn write_waits_for_edited_approval_while_another_step_continues() {
     let mut run = Script::new(Settings::default());
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     assert_eq!(run.state.status, RunStatus::Running, "the other step goes on");
-    run.calls(2, &[LOOK]);
+    run.reply_with_calls(2, &[LOOK]);
     run.done(2, json!("sunny"));
-    run.ends(2, "Sunny.", false);
+    run.reply_with_end(2, "Sunny.", false);
     assert_eq!(run.state.status, RunStatus::Waiting);
     let arguments = json!({ "n": 3 });
     let key = call_key("A", "book", &arguments, &[]);
     run.decide(1, Decision::Edited { arguments, key }, "hockney");
     assert_eq!(run.begun(), [r#"book {"n":3}"#, r#"look {"n":1}"#]);
     run.done(1, json!({ "id": 7 }));
-    run.ends(1, "Booked.", false);
+    run.reply_with_end(1, "Booked.", false);
     run.check(None, true, Some("Sunny, and booked."));
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_write_that_is_refused_is_refused_for_every_equal_one() {
+fn refusing_a_write_refuses_every_equal_write() {
     let mut run = Script::new(Settings::default());
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("A", &[])]);
-    run.calls(1, &[BOOK]);
-    run.calls(2, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
+    run.reply_with_calls(2, &[BOOK]);
     run.decide(1, Decision::No, "fenster");
     let refused = |call| match run.state.outcome(call) {
         Some(Outcome::Refused { error }) => error.code.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!([refused(1), refused(2)], ["approval.refused", "approval.refused"]);
-    run.ends(1, "It was not approved.", false);
-    run.ends(2, "It was not approved.", false);
+    run.reply_with_end(1, "It was not approved.", false);
+    run.reply_with_end(2, "It was not approved.", false);
     run.check(None, true, Some("Nothing was booked."));
     assert_eq!(run.state.status, RunStatus::Partial);
     assert_eq!((run.begun().len(), run.state.approvals.len()), (0, 1));
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_write_of_unknown_outcome_is_tried_again_after_the_end() {
+fn write_with_unknown_outcome_is_retried_after_the_end() {
     let mut run = Script::new(Settings::default());
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.outcome(1, Outcome::Unknown { error: Fault::new("tool.timeout", "no reply") });
-    run.ends(1, "Nobody knows.", false);
+    run.reply_with_end(1, "Nobody knows.", false);
     run.check(None, true, Some("Nobody knows whether it was booked."));
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Partial, PlanStatus::Failed));
     assert!(
-        run.state.approvals[&1].is_open() && run.state.approvals[&1].matter == Matter::Outcome { call: 1 }
+        run.state.approvals[&1].is_open()
+            && run.state.approvals[&1].matter == ApprovalSubject::Outcome { call: 1 }
     );
-    run.tell(Event::RunReopened { by: "hockney".to_owned() });
+    run.record(Event::RunReopened { by: "hockney".to_owned() });
     run.decide(1, Decision::Again, "hockney");
     run.done(1, json!({ "id": 7 }));
-    run.ends(1, "Booked.", false);
+    run.reply_with_end(1, "Booked.", false);
     run.check(None, true, Some("It is booked."));
     assert_eq!((run.state.status, run.begun().len()), (RunStatus::Completed, 1));
     assert_eq!(run.state.calls[&1].attempts, 2);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_cancelled_run_undoes_what_it_did_the_last_first() {
+fn cancelled_run_undoes_its_writes_in_reverse_order() {
     let mut run = Script::new(Settings { compensate: true, ..Settings::default() });
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[1])]);
-    run.calls(1, &[BOOK, PAY]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
+    run.reply_with_calls(1, &[BOOK, PAY]);
     run.done(1, json!({ "id": 7 }));
     run.done(2, json!({ "id": 8 }));
-    run.ends(1, "Booked and paid.", false);
-    run.calls(2, &[BOOK]);
+    run.reply_with_end(1, "Booked and paid.", false);
+    run.reply_with_calls(2, &[BOOK]);
     run.cancel(false);
     assert_eq!(run.begun().len(), 3, "a write under way is awaited");
     run.done(3, json!({ "id": 9 }));
     run.done(4, json!({}));
     run.crash();
-    // The process that undid the payment is gone: nobody knows whether it was undone.
+    // The process crashed while undoing the payment: the outcome is unknown.
     run.done(6, json!({}));
     let begun = run.begun();
     assert_eq!(begun[3..], [r#"unbook {"id":9}"#, r#"unbook {"id":8}"#, r#"unbook {"id":7}"#]);
     assert_eq!(run.state.status, RunStatus::Cancelled);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_dry_run_tells_what_it_would_write() {
+fn dry_run_reports_what_it_would_write() {
     let Event::RunQueued(request) = queued(false) else { panic!("no request") };
     let request = crate::run::RunQueued { dry_run: true, ..request };
     let mut run = Script::of(Event::RunQueued(request), Settings { compensate: true, ..Settings::default() });
     run.asks_calls = true;
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[LOOK, BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[LOOK, BOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "It would be booked.", false);
+    run.reply_with_end(1, "It would be booked.", false);
     run.check(None, true, Some("It would be booked."));
     assert_eq!((run.begun(), run.state.status), (vec![r#"look {"n":1}"#.to_owned()], RunStatus::Completed));
     assert_eq!(run.state.approvals.len(), 0);
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }
 
 #[test]
-fn a_failed_run_is_carried_on_from_the_step_that_failed() {
+fn failed_run_resumes_from_the_failed_step() {
     let mut run = Script::new(Settings::default());
     run.asks_plans = true;
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[1])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
     run.decide(1, YES, "hockney");
-    run.calls(1, &[BOOK]);
+    run.reply_with_calls(1, &[BOOK]);
     run.done(1, json!({ "id": 7 }));
-    run.ends(1, "Booked.", false);
-    run.calls(2, &[PAY]);
+    run.reply_with_end(1, "Booked.", false);
+    run.reply_with_calls(2, &[PAY]);
     run.outcome(2, Outcome::Failed { error: Fault::new("tool.down", "nobody is there") });
-    run.ends(2, "", false);
+    run.reply_with_end(2, "", false);
     run.check(None, true, Some("Booked, not paid."));
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Partial, PlanStatus::Failed));
     run.reopen();
     assert_eq!(run.state.plan_status, PlanStatus::Executing);
-    run.calls(2, &[BOOK, PAY]);
+    run.reply_with_calls(2, &[BOOK, PAY]);
     run.done(3, json!({ "id": 8 }));
     run.done(4, json!({}));
-    run.ends(2, "Paid.", false);
+    run.reply_with_end(2, "Paid.", false);
     run.check(None, true, Some("Booked and paid."));
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Completed, PlanStatus::Completed));
     assert_eq!(run.state.approvals.len(), 1, "nobody is asked again");
-    insta::assert_snapshot!(run.brief());
+    insta::assert_snapshot!(run.summary());
 }

@@ -1,16 +1,16 @@
-//! The laws of a run, held against invented worlds: models that say anything, tools that end in any
-//! way, processes that die, people who change their minds.
+//! Properties of runs, tested in generated worlds: models that reply anything, tools with any outcome,
+//! crashing processes, people who change their minds.
 
+mod approvers;
 mod attacks;
 mod chaos;
+mod checker;
 mod consent;
 mod controlled;
-mod laws;
+mod generators;
 mod named;
-mod page;
-mod people;
+mod properties;
 mod script;
 mod sim;
-mod watch;
-mod words;
+mod state_view;
 mod world;

@@ -1,10 +1,10 @@
-//! A handful of runs by name, each a snapshot of the whole state after every event.
+//! Named runs, each with a snapshot of the whole state after every event.
 
 use serde_json::json;
 
 use super::script::Script;
 use crate::plan::StepStatus;
-use crate::run::{Effect, Event, Fault, Maker, Outcome, Repeat, RunStatus, Settings, Subject, Usage};
+use crate::run::{Effect, Event, Fault, Outcome, PlanMaker, Repeat, RunStatus, Settings, Subject, Usage};
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
 const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
@@ -17,42 +17,42 @@ fn script() -> Script {
 #[test]
 fn two_scenes_in_order() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[1])]);
-    run.calls(1, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
+    run.reply_with_calls(1, &[LOOK]);
     run.done(1, json!({ "weather": "sunny" }));
-    run.ends(1, "It is sunny.", false);
-    run.calls(2, &[BOOK]);
+    run.reply_with_end(1, "It is sunny.", false);
+    run.reply_with_calls(2, &[BOOK]);
     run.done(2, json!({ "id": 7 }));
-    run.ends(2, "Booked.", false);
+    run.reply_with_end(2, "Booked.", false);
     run.check(None, true, Some("It is sunny, and it is booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
     insta::assert_snapshot!(run.story());
 }
 
 #[test]
-fn a_duplicate_call_across_parallel_steps_runs_once() {
+fn duplicate_call_across_parallel_steps_runs_once() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("A", &[])]);
-    run.calls(1, &[LOOK]);
-    run.calls(2, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("A", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
+    run.reply_with_calls(2, &[LOOK]);
     assert!(run.state.next().is_empty(), "the second waits for the first");
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny.", false);
-    run.ends(2, "Sunny too.", false);
+    run.reply_with_end(1, "Sunny.", false);
+    run.reply_with_end(2, "Sunny too.", false);
     run.check(None, true, Some("Sunny."));
     insta::assert_snapshot!(run.story());
 }
 
 #[test]
-fn a_write_that_a_crash_cut_off_is_unknown_and_holds_its_tool() {
+fn write_cut_off_by_a_crash_is_unknown_and_holds_its_tool() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK]);
-    run.tell(Event::RunResumed { epoch: 1, restart: false });
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
+    run.record(Event::RunResumed { epoch: 1, restart: false });
     run.settle();
-    run.calls(1, &[BOOK, ("book", Effect::Write, Repeat::Never, 2), LOOK]);
+    run.reply_with_calls(1, &[BOOK, ("book", Effect::Write, Repeat::Never, 2), LOOK]);
     run.done(4, json!("nothing there"));
-    run.ends(1, "It is not known whether it was booked.", false);
+    run.reply_with_end(1, "It is not known whether it was booked.", false);
     run.check(None, true, Some("Nobody knows."));
     assert_eq!(run.state.status, RunStatus::Partial);
     assert_eq!(run.state.calls.values().filter(|c| c.attempts > 0).count(), 2, "one write and one read ran");
@@ -60,55 +60,55 @@ fn a_write_that_a_crash_cut_off_is_unknown_and_holds_its_tool() {
 }
 
 #[test]
-fn a_write_with_a_key_is_repeated_once_with_that_key() {
+fn keyed_write_is_repeated_once_with_the_same_key() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[PAY]);
-    run.tell(Event::RunResumed { epoch: 1, restart: false });
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[PAY]);
+    run.record(Event::RunResumed { epoch: 1, restart: false });
     run.settle();
     run.outcome(1, Outcome::Unknown { error: Fault::new("tool.timeout", "no reply") });
     assert_eq!(run.state.calls[&1].attempts, 2);
-    run.ends(1, "It is not known whether it was paid.", false);
+    run.reply_with_end(1, "It is not known whether it was paid.", false);
     run.check(None, true, Some("Nobody knows."));
     assert_eq!(run.state.status, RunStatus::Partial);
 }
 
 #[test]
-fn a_replan_asked_by_the_check_leans_on_what_was_done() {
+fn replan_after_the_check_depends_on_completed_steps() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny.", false);
+    run.reply_with_end(1, "Sunny.", false);
     run.check(Some("the booking"), false, None);
-    run.plan(Maker::Deterministic, &[("B", &[1])]);
-    run.calls(2, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("B", &[1])]);
+    run.reply_with_calls(2, &[BOOK]);
     run.done(2, json!({ "id": 7 }));
-    run.ends(2, "Booked.", false);
+    run.reply_with_end(2, "Booked.", false);
     run.check(None, true, Some("Sunny and booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
     insta::assert_snapshot!(run.story());
 }
 
 #[test]
-fn what_only_the_user_can_say_is_asked_for() {
+fn missing_user_input_is_asked_for() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
-    run.calls(1, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny.", false);
-    run.ends(2, "", true);
+    run.reply_with_end(1, "Sunny.", false);
+    run.reply_with_end(2, "", true);
     run.check(None, false, Some("Sunny. When do you want to go?"));
     assert_eq!(run.state.status, RunStatus::NeedsInput);
     insta::assert_snapshot!(run.story());
 }
 
 #[test]
-fn a_cancel_during_a_write_waits_for_the_write_and_starts_nothing_more() {
+fn cancellation_waits_for_the_write_in_flight_and_starts_nothing() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[1])]);
-    run.calls(1, &[BOOK, LOOK]);
-    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[1])]);
+    run.reply_with_calls(1, &[BOOK, LOOK]);
+    run.record(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     assert!(run.state.next().is_empty());
     run.done(1, json!({ "id": 7 }));
     assert_eq!(run.state.status, RunStatus::Cancelled);
@@ -117,16 +117,16 @@ fn a_cancel_during_a_write_waits_for_the_write_and_starts_nothing_more() {
 }
 
 #[test]
-fn the_fallback_plans_when_the_models_cannot_and_is_refused_its_write() {
+fn fallback_plans_when_models_fail_and_its_write_is_refused() {
     let mut run = script();
     let call = run.question(Subject::Plan { version: 1 });
     let error = Fault::new("llm.unreachable", "nobody is there");
-    run.tell(Event::ModelFailed { call, error, usage: Usage::default(), millis: 9, attempts: vec![] });
+    run.record(Event::ModelFailed { call, error, usage: Usage::default(), millis: 9, attempts: vec![] });
     run.settle();
-    run.plan(Maker::Fallback, &[("A", &[])]);
-    run.calls(1, &[LOOK, BOOK]);
+    run.plan(PlanMaker::Fallback, &[("A", &[])]);
+    run.reply_with_calls(1, &[LOOK, BOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny, and nothing was booked.", false);
+    run.reply_with_end(1, "Sunny, and nothing was booked.", false);
     run.check(None, true, Some("Sunny. Nothing was booked."));
     assert_eq!(run.state.status, RunStatus::Partial);
     assert_eq!(run.state.calls[&2].attempts, 0);
@@ -134,12 +134,12 @@ fn the_fallback_plans_when_the_models_cannot_and_is_refused_its_write() {
 }
 
 #[test]
-fn a_write_that_ended_before_the_deadline_is_told_though_its_step_did_not_end() {
+fn write_before_the_deadline_is_reported_despite_an_unfinished_step() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[BOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[BOOK]);
     run.done(1, json!("booked as 7"));
-    run.tell(Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None });
+    run.record(Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None });
     run.settle();
     assert_eq!(run.state.status, RunStatus::Partial);
     let answer = run.state.answer.unwrap().text;
@@ -147,15 +147,15 @@ fn a_write_that_ended_before_the_deadline_is_told_though_its_step_did_not_end() 
 }
 
 #[test]
-fn a_cancel_that_comes_after_the_answer_comes_too_late() {
+fn cancellation_after_the_answer_has_no_effect() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.calls(1, &[LOOK]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
     run.done(1, json!("sunny"));
-    run.ends(1, "Sunny.", false);
+    run.reply_with_end(1, "Sunny.", false);
     let round = 1;
     let call = run.question(Subject::Continuation { round });
-    run.tell(Event::ModelReplied {
+    run.record(Event::ModelReplied {
         call,
         reply: Default::default(),
         usage: Usage::default(),
@@ -164,20 +164,23 @@ fn a_cancel_that_comes_after_the_answer_comes_too_late() {
     });
     let verdict =
         crate::run::Verdict { can_answer_now: true, answer: Some("Sunny.".to_owned()), ..Default::default() };
-    run.tell(Event::Continuation { round, verdict, degraded: false });
-    run.tell(Event::Answered { text: "Sunny.".to_owned(), degraded: false });
-    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
+    run.record(Event::Continuation { round, verdict, degraded: false });
+    run.record(Event::Answered { text: "Sunny.".to_owned(), degraded: false });
+    run.record(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     run.settle();
     assert_eq!(run.state.status, RunStatus::Completed);
 }
 
 #[test]
-fn a_call_that_waits_keeps_its_place_among_the_calls_allowed() {
+fn waiting_call_keeps_its_place_in_the_call_limit() {
     let mut run = Script::new(Settings { max_calls: 2, ..Settings::default() });
-    run.plan(Maker::Deterministic, &[("A", &[]), ("A", &[])]);
-    run.calls(1, &[LOOK]);
-    // The first waits for the equal call of the other step; one more may run beside it, not two.
-    run.calls(2, &[LOOK, ("look", Effect::Read, Repeat::Never, 2), ("look", Effect::Read, Repeat::Never, 3)]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("A", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
+    // The first waits for the equal call of the other step; one more may run in parallel, not two.
+    run.reply_with_calls(
+        2,
+        &[LOOK, ("look", Effect::Read, Repeat::Never, 2), ("look", Effect::Read, Repeat::Never, 3)],
+    );
     assert_eq!(run.state.calls[&3].attempts, 1);
     assert_eq!(run.state.outcome(4), None, "whether there is a place for it is not known yet");
     run.done(1, json!("sunny"));
@@ -185,19 +188,19 @@ fn a_call_that_waits_keeps_its_place_among_the_calls_allowed() {
 }
 
 #[test]
-fn a_step_that_ends_without_a_word_or_a_result_has_failed() {
+fn step_without_text_or_result_fails() {
     let mut run = script();
-    run.plan(Maker::Deterministic, &[("A", &[])]);
-    run.ends(1, " ", false);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_end(1, " ", false);
     assert_eq!(run.state.steps[&1].status, StepStatus::Failed);
 }
 
 #[test]
-fn a_run_that_ends_every_process_is_put_aside() {
+fn run_that_crashes_every_driver_is_ended() {
     let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
     for epoch in 1..6 {
         if !run.state.status.is_terminal() {
-            run.tell(Event::RunResumed { epoch, restart: false });
+            run.record(Event::RunResumed { epoch, restart: false });
             run.settle();
         }
     }
@@ -207,13 +210,13 @@ fn a_run_that_ends_every_process_is_put_aside() {
 }
 
 #[test]
-fn a_question_that_ends_every_process_counts_as_failed_in_the_end() {
+fn question_that_crashes_every_driver_fails() {
     let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
-    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("B", &[])]);
     for epoch in 1..=4 {
-        // Something comes of the run each time, but never of this question.
-        run.calls(2, &[("look", Effect::Read, Repeat::Never, epoch)]);
-        run.tell(Event::RunResumed { epoch, restart: false });
+        // The run makes progress each time, but this question never does.
+        run.reply_with_calls(2, &[("look", Effect::Read, Repeat::Never, epoch)]);
+        run.record(Event::RunResumed { epoch, restart: false });
         run.settle();
         let number = *run.state.calls.keys().next_back().unwrap();
         run.done(number, json!("sunny"));

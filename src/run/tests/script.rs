@@ -1,28 +1,27 @@
-//! Named runs, told event by event: after each one what it changed, the whole state, and what was to be
-//! done then.
+//! Scripted runs, event by event: after each event its changes, the whole state, and the due actions.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::page;
+use super::generators;
 use super::sim::{asked, new_run, queued, started};
-use super::words;
+use super::state_view;
 use crate::plan::{Plan, Step};
 use crate::run::{
-    Action, Decision, Effect, Event, Maker, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunState,
+    Action, Decision, Effect, Event, Outcome, PlanMade, PlanMaker, Repeat, Reply, RequestedCall, RunState,
     Settings, Subject, Undo, Usage, Verdict, call_key,
 };
 
-/// Parts of the state that are frozen once they are there. The story shows each once, and every event
-/// is held to leave it as it was.
+/// Parts of the state that never change once set. The story shows each of them once, and asserts that no
+/// event changes them.
 const FROZEN: [&str; 2] = ["queued", "started"];
 
 pub struct Script {
     pub state: RunState,
-    /// Plans that come need a person's yes.
+    /// Whether new plans need approval.
     pub asks_plans: bool,
-    /// So do writes.
+    /// Whether writes need approval.
     pub asks_calls: bool,
     events: usize,
     story: String,
@@ -30,12 +29,12 @@ pub struct Script {
 }
 
 impl Script {
-    /// A run that has started, with its first plan asked for.
+    /// A started run whose first plan is being requested.
     pub fn new(settings: Settings) -> Self {
         Self::of(queued(false), settings)
     }
 
-    /// The same for a request of another kind.
+    /// The same for another kind of request.
     pub fn of(queued: Event, settings: Settings) -> Self {
         let state = new_run();
         let mut script = Self {
@@ -46,14 +45,14 @@ impl Script {
             story: String::new(),
             brief: String::new(),
         };
-        script.tell(queued);
-        script.tell(started(&settings));
+        script.record(queued);
+        script.record(started(&settings));
         script.settle();
         script
     }
 
-    /// Folds `event` and writes down the state it led to.
-    pub fn tell(&mut self, event: Event) {
+    /// Folds `event` and records the resulting state.
+    pub fn record(&mut self, event: Event) {
         let before = serde_json::to_value(&self.state).unwrap();
         self.state.apply(&event).unwrap();
         let mut after = serde_json::to_value(&self.state).unwrap();
@@ -66,28 +65,33 @@ impl Script {
             self.story.push('\n');
         }
         self.story.push_str(&format!("=== event {:02} {}\n", self.events, name.as_str().unwrap()));
-        page::part("told", &event, 0, &mut self.story);
-        page::part("changed", &json!(changed), 0, &mut self.story);
+        state_view::part("told", &event, 0, &mut self.story);
+        state_view::part("changed", &json!(changed), 0, &mut self.story);
         for part in FROZEN.iter().filter(|part| !before[**part].is_null()) {
             assert_eq!(before[*part], after[*part], "event {} changed what was frozen", self.events);
             after[*part] = json!("as it was frozen");
         }
         self.story.push_str("state:\n");
-        page::parts(&after, 2, &mut self.story);
+        state_view::parts(&after, 2, &mut self.story);
         let mut next: Vec<Value> = Vec::new();
         for action in self.state.next() {
             let mut shown = serde_json::to_value(&action).unwrap();
             shown["id"] = action.id().into();
             next.push(shown);
         }
-        page::part("next", &json!(next), 0, &mut self.story);
-        page::part(&format!("{:02} {}", self.events, name.as_str().unwrap()), &event, 0, &mut self.brief);
+        state_view::part("next", &json!(next), 0, &mut self.story);
+        state_view::part(
+            &format!("{:02} {}", self.events, name.as_str().unwrap()),
+            &event,
+            0,
+            &mut self.brief,
+        );
         let ids: Vec<String> = self.state.next().iter().map(Action::id).collect();
         let stands = format!("run {}, plan {}", word(&after["status"]), word(&after["plan_status"]));
         self.brief.push_str(&format!("   {stands}; next: [{}]\n", ids.join(", ")));
     }
 
-    /// Performs all that needs nobody's words: what the machine records, questions, calls.
+    /// Performs everything that needs no external input: records, questions, calls.
     pub fn settle(&mut self) {
         loop {
             let event = match self.state.next().into_iter().find(|a| !matches!(a, Action::Read { .. })) {
@@ -96,28 +100,34 @@ impl Script {
                 Some(ask @ Action::Ask { .. }) => asked(&ask),
                 _ => return,
             };
-            self.tell(event);
+            self.record(event);
         }
     }
 
-    /// The question about `subject` that is under way.
+    /// The question about `subject` that is in flight.
     pub fn question(&self, subject: Subject) -> u32 {
         let flying =
             |a: &crate::run::Ask| a.subject == subject && a.status == crate::run::AskStatus::InFlight;
         *self.state.asks.iter().rev().find(|(_, a)| flying(a)).unwrap().0
     }
 
-    /// A reply to the question about `subject` comes in.
+    /// A reply to the question about `subject` arrives.
     fn reply(&mut self, subject: Subject) -> u32 {
         let call = self.question(subject);
         let usage =
             Usage { calls: 1, input_tokens: 100, output_tokens: 10, cost_nano_usd: 5, ..Usage::default() };
-        self.tell(Event::ModelReplied { call, reply: Reply::default(), usage, millis: 20, attempts: vec![] });
+        self.record(Event::ModelReplied {
+            call,
+            reply: Reply::default(),
+            usage,
+            millis: 20,
+            attempts: vec![],
+        });
         call
     }
 
-    /// The plan comes: steps as (scene, depends on).
-    pub fn plan(&mut self, maker: Maker, steps: &[(&str, &[u32])]) {
+    /// The plan arrives: steps as (scene, dependencies).
+    pub fn plan(&mut self, maker: PlanMaker, steps: &[(&str, &[u32])]) {
         self.reply(Subject::Plan { version: self.state.plans.len() as u32 + 1 });
         let version = self.state.plans.len() as u32 + 1;
         let changes = self.state.planning.as_ref().is_some_and(|p| p.feedback.is_some());
@@ -137,14 +147,14 @@ impl Script {
             steps: steps.collect(),
             ..Plan::default()
         };
-        let approval = self.asks_plans.then(|| words::needed(&format!("plan {version}")));
-        let made = PlanMade { approval, ..words::made(&self.state, plan, maker) };
-        self.tell(if made.version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) });
+        let approval = self.asks_plans.then(|| generators::needed(&format!("plan {version}")));
+        let made = PlanMade { approval, ..generators::made(&self.state, plan, maker) };
+        self.record(if made.version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) });
         self.settle();
     }
 
-    /// A scene's model asks for calls of tools, each with one argument.
-    pub fn calls(&mut self, step: u32, tools: &[(&str, Effect, Repeat, u32)]) {
+    /// A scene's model requests tool calls, each with one argument.
+    pub fn reply_with_calls(&mut self, step: u32, tools: &[(&str, Effect, Repeat, u32)]) {
         let call = self.reply(Subject::Scene { step });
         let scene = self.state.steps[&step].step.scene_name.clone();
         let first = self.state.next_call();
@@ -159,7 +169,7 @@ impl Script {
                 effect: *effect,
                 repeat: *repeat,
                 problem: None,
-                approval: self.needs_yes(*effect).then(|| words::needed(&format!("call {call}"))),
+                approval: self.needs_yes(*effect).then(|| generators::needed(&format!("call {call}"))),
                 undo: self.is_undoable(*effect).then(undo),
                 confirm: None,
                 occurrence: 0,
@@ -167,15 +177,15 @@ impl Script {
             }
         });
         let (text, calls) = (String::new(), calls.collect());
-        self.tell(Event::SceneReplied { step, call, text, calls, question: None, next: None });
+        self.record(Event::SceneReplied { step, call, text, calls, question: None, next: None });
         self.settle();
     }
 
-    /// A scene's model says its last word, or asks the user.
-    pub fn ends(&mut self, step: u32, text: &str, asks: bool) {
+    /// A scene's model ends the step, or asks the user.
+    pub fn reply_with_end(&mut self, step: u32, text: &str, asks: bool) {
         let call = self.reply(Subject::Scene { step });
-        let question = asks.then(words::question);
-        self.tell(Event::SceneReplied {
+        let question = asks.then(generators::question);
+        self.record(Event::SceneReplied {
             step,
             call,
             text: text.to_owned(),
@@ -191,7 +201,7 @@ impl Script {
     }
 
     pub fn outcome(&mut self, call: u32, outcome: Outcome) {
-        self.tell(Event::ToolCompleted { call, outcome, millis: 3 });
+        self.record(Event::ToolCompleted { call, outcome, millis: 3 });
         self.settle();
     }
 
@@ -205,7 +215,7 @@ impl Script {
             missing_information: more.map(str::to_owned),
             answer: answer.map(str::to_owned),
         };
-        self.tell(Event::Continuation { round, verdict, degraded: false });
+        self.record(Event::Continuation { round, verdict, degraded: false });
         self.settle();
     }
 
@@ -217,46 +227,46 @@ impl Script {
         self.state.settings().compensate && effect == Effect::Write
     }
 
-    /// The words of the answer come.
+    /// The answer's text arrives.
     pub fn answer(&mut self, text: &str) {
         self.reply(Subject::Answer);
-        self.tell(Event::Answered { text: text.to_owned(), degraded: false });
+        self.record(Event::Answered { text: text.to_owned(), degraded: false });
         self.settle();
     }
 
-    /// A person decides, and what follows by itself.
+    /// A person decides, and everything that follows automatically.
     pub fn decide(&mut self, approval: u32, decision: Decision, by: &str) {
         let matter = self.state.approvals[&approval].matter;
         let by = by.to_owned();
-        self.tell(Event::Decided { approval, matter, decision, by, note: None, word: None });
+        self.record(Event::Decided { approval, matter, decision, by, note: None, word: None });
         self.settle();
     }
 
-    /// A person wants the plan changed, in words.
+    /// A person asks for a change of the plan.
     pub fn modify(&mut self, words: &str) {
         let version = self.state.plans.len() as u32 + 1;
-        self.tell(Event::ModificationAsked { version, by: "hockney".to_owned(), words: words.to_owned() });
+        self.record(Event::ModificationAsked { version, by: "hockney".to_owned(), words: words.to_owned() });
         self.settle();
     }
 
-    /// A person has the run carried on that has ended.
+    /// A person resumes the ended run.
     pub fn reopen(&mut self) {
-        self.tell(Event::RunReopened { by: "hockney".to_owned() });
+        self.record(Event::RunReopened { by: "hockney".to_owned() });
         self.settle();
     }
 
     pub fn cancel(&mut self, deadline: bool) {
-        self.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline, note: None });
+        self.record(Event::CancelRequested { by: "keysersoze".to_owned(), deadline, note: None });
         self.settle();
     }
 
-    /// The process dies, and another takes the run over.
+    /// The process crashes, and another takes the run over.
     pub fn crash(&mut self) {
-        self.tell(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });
+        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });
         self.settle();
     }
 
-    /// The tools that were begun, in order.
+    /// The tools that were started, in order.
     pub fn begun(&self) -> Vec<String> {
         let begun = self.state.calls.values().filter(|call| call.attempts > 0);
         begun.map(|call| format!("{} {}", call.requested.tool, call.requested.arguments)).collect()
@@ -267,8 +277,8 @@ impl Script {
         self.story
     }
 
-    /// The events, and where run and plan stand after each.
-    pub fn brief(self) -> String {
+    /// The events, and the statuses of run and plan after each.
+    pub fn summary(self) -> String {
         self.brief
     }
 }
@@ -277,7 +287,7 @@ fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// How the writes of these stories are undone.
+/// The undo of the writes in these stories.
 pub fn undo() -> Undo {
     Undo {
         tool: "unbook".to_owned(),
@@ -288,7 +298,7 @@ pub fn undo() -> Undo {
     }
 }
 
-/// What differs, by JSON pointer.
+/// The differences, by JSON pointer.
 fn differences(at: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {

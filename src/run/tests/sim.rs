@@ -1,15 +1,15 @@
-//! A driver for invented worlds: performs what `next` asks for, completes what is under way in any
-//! order, dies and comes back, and writes a journal that a second state is folded from.
+//! A driver for generated worlds: performs the actions of `next`, completes work in flight in any order,
+//! crashes and restarts, and writes a journal that a second state is folded from.
 
-use super::consent::Consent;
-use super::people::{self, Left};
-use super::watch::Watch;
-use super::words;
+use super::approvers::{self, RemainingFaults};
+use super::checker::RunChecker;
+use super::consent::ConsentChecker;
+use super::generators;
 use super::world::{Dice, Style, World};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command};
 use crate::run::{
-    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, Outcome, Reply, RunId, RunQueued,
+    Action, AskStatus, CallStatus, Context, Event, Fault, Outcome, PlanMaker, Reply, RunId, RunQueued,
     RunStarted, RunState, RunStatus, Settings, Subject,
 };
 use crate::scene::Catalogue;
@@ -17,8 +17,8 @@ use crate::scene::Catalogue;
 /// More events than any run within the bounds of [`super::world::settings`] can need.
 const LIMIT: usize = 6000;
 
-/// How often people want something of a run, fitting or not; then they only say what it waits for.
-const WISHES: u32 = 24;
+/// Most commands of people per run, legal or not; after these they only unblock it.
+const MAX_COMMANDS: u32 = 24;
 
 pub fn queued(plan_only: bool) -> Event {
     let task = TaskId(uuid::Uuid::from_u128(7));
@@ -40,7 +40,7 @@ pub fn new_run() -> RunState {
     RunState::new(RunId(uuid::Uuid::from_u128(1)))
 }
 
-/// What a process remembers of the things it has set going.
+/// Work in flight, as the process remembers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flight {
     Ask(u32),
@@ -53,13 +53,13 @@ pub struct Sim {
     pub state: RunState,
     /// The fold of the journal as it was written, event by event.
     pub shadow: RunState,
-    pub watch: Watch,
-    pub consent: Consent,
+    pub watch: RunChecker,
+    pub consent: ConsentChecker,
     pub flights: Vec<Flight>,
     pub events: Vec<Event>,
     stale: Vec<Action>,
     crashes: u32,
-    /// The scenes were changed since the run began.
+    /// Whether the scenes were changed since the run began.
     reloaded: bool,
     wishes: u32,
     reopened: u32,
@@ -68,7 +68,7 @@ pub struct Sim {
 impl Sim {
     pub fn new(world: World) -> Self {
         let dice = Dice::new(&world);
-        let watch = Watch::new(&world.settings);
+        let watch = RunChecker::new(&world.settings);
         let (state, shadow) = (new_run(), new_run());
         Self {
             world,
@@ -76,7 +76,7 @@ impl Sim {
             state,
             shadow,
             watch,
-            consent: Consent::default(),
+            consent: ConsentChecker::default(),
             flights: Vec::new(),
             events: Vec::new(),
             stale: Vec::new(),
@@ -94,13 +94,13 @@ impl Sim {
         queued.require_approval = self.world.require_approval;
         if self.world.given {
             let most = self.world.settings.max_steps;
-            queued.plan = Some(words::plan(&mut self.dice, &self.state, most, false));
+            queued.plan = Some(generators::plan(&mut self.dice, &self.state, most, false));
         }
         Event::RunQueued(queued)
     }
 
     pub fn catalogue(&self) -> &'static Catalogue {
-        people::catalogue(self.reloaded)
+        approvers::catalogue(self.reloaded)
     }
 
     /// A whole run, from the request to its end.
@@ -112,7 +112,7 @@ impl Sim {
         sim
     }
 
-    /// Carries the run on until it has ended for good.
+    /// Continues the run until it has finally ended.
     pub fn finish(&mut self) {
         loop {
             while !self.state.status.is_terminal() {
@@ -124,7 +124,7 @@ impl Sim {
             self.consent.at_end(&self.state);
             for _ in 0..self.dice.pick(4) {
                 if self.state.status.is_terminal() {
-                    self.wish();
+                    self.person_command();
                 }
             }
             if self.state.status.is_terminal() {
@@ -145,7 +145,7 @@ impl Sim {
         assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
         self.watch.after(&self.state);
         self.consent.after(&self.state);
-        // A driver leaves with the end of a run: whoever carries it on knows nothing of what was due then.
+        // A driver stops at the end of a run: its successor does not know what was due then.
         if matches!(event, Event::RunReopened { .. }) {
             self.stale.clear();
         }
@@ -154,7 +154,7 @@ impl Sim {
             Flight::Call(call) => matches!(self.state.calls[call].status, CallStatus::InFlight { .. }),
         });
         match &event {
-            // Who carried it out has left.
+            // Its driver has stopped.
             _ if event.is_terminal() => self.flights.clear(),
             Event::RunReopened { .. } => self.reopened += 1,
             Event::RunWaiting {} => {
@@ -169,7 +169,7 @@ impl Sim {
         self.events.push(event);
     }
 
-    /// One move of the world.
+    /// One step of the world.
     pub fn turn(&mut self) {
         let actions = self.asked();
         let waits = self.state.status == RunStatus::Waiting;
@@ -185,8 +185,8 @@ impl Sim {
         if self.crashes < self.world.crashes && self.dice.chance(1, 24) {
             return self.crash();
         }
-        if self.wishes < WISHES && self.dice.chance(self.world.people, 24) {
-            return self.wish();
+        if self.wishes < MAX_COMMANDS && self.dice.chance(self.world.people, 24) {
+            return self.person_command();
         }
         if waits {
             return self.is_decided();
@@ -201,7 +201,7 @@ impl Sim {
                 let mut left = actions;
                 while !left.is_empty() {
                     let action = left.remove(self.dice.pick(left.len()));
-                    // Only so many steps are at work at once: one that another's end made ready may come first.
+                    // Parallel steps are limited: a step that became ready by another's end may come first.
                     let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
                     if is_step && !self.still_possible(&action) {
                         continue;
@@ -224,51 +224,50 @@ impl Sim {
         }
     }
 
-    /// Somebody wants something.
-    fn wish(&mut self) {
-        if self.wishes >= WISHES {
+    /// A person sends a command.
+    fn person_command(&mut self) {
+        if self.wishes >= MAX_COMMANDS {
             return;
         }
         self.wishes += 1;
-        let left = Left {
-            changes: self.wishes < WISHES / 2,
+        let left = RemainingFaults {
+            changes: self.wishes < MAX_COMMANDS / 2,
             reopens: self.reopened < self.world.reopens,
             stops: self.world.stops > 0,
         };
         let most = self.world.settings.max_steps;
-        let command = people::wish(&mut self.dice, &self.state, most, left);
+        let command = approvers::any_command(&mut self.dice, &self.state, most, left);
         self.order(&command);
     }
 
-    /// Somebody comes to a run that waits, after a while in which its scenes may have changed.
+    /// A person unblocks a waiting run, whose scenes may have changed in between.
     fn is_decided(&mut self) {
-        if self.wishes < WISHES && self.dice.pick(4) == 3 {
+        if self.wishes < MAX_COMMANDS && self.dice.pick(4) == 3 {
             self.reload();
         }
-        if self.wishes < WISHES && self.dice.pick(3) == 2 {
-            return self.wish();
+        if self.wishes < MAX_COMMANDS && self.dice.pick(3) == 2 {
+            return self.person_command();
         }
         if self.state.status == RunStatus::Waiting {
-            let command = people::decisive(&mut self.dice, &self.state);
+            let command = approvers::unblocking_command(&mut self.dice, &self.state);
             let before = self.events.len();
             self.order(&command);
             assert!(self.events.len() > before, "{command:?} does not get it on: {:#?}", self.state);
         }
     }
 
-    /// The scenes change, and whoever takes the run up sees what does not hold any more.
+    /// The scenes change, and the driver that resumes the run records what lapsed.
     fn reload(&mut self) {
         self.wishes += 1;
         self.reloaded = !self.reloaded;
-        while let Some(event) = planner::lapsed(&self.state, self.catalogue()) {
+        while let Some(event) = planner::lapsed_approval(&self.state, self.catalogue()) {
             self.record(event);
         }
     }
 
-    /// What a command brings about, or a refusal that says why. `record` holds each event to what the
-    /// machine admits.
+    /// Executes a command, or checks its refusal. `record` checks that each event is legal.
     fn order(&mut self, command: &Command) {
-        match planner::command(&self.state, self.catalogue(), command) {
+        match planner::events_for_command(&self.state, self.catalogue(), command) {
             Ok(events) => {
                 assert!(!events.is_empty(), "{command:?} does nothing");
                 events.into_iter().for_each(|event| self.record(event));
@@ -282,7 +281,7 @@ impl Sim {
         }
     }
 
-    /// Whatever a run waits for, a wish to stop ends it: by its own records, and by undoing.
+    /// Whatever a run waits for, a cancellation ends it, with only its own records and compensations.
     fn can_be_ended(&self) {
         let mut state = self.state.clone();
         state
@@ -307,7 +306,7 @@ impl Sim {
         panic!("a run that waited cannot be ended");
     }
 
-    /// `next`, held to what must always hold of it.
+    /// `next`, with its invariants checked.
     pub fn asked(&self) -> Vec<Action> {
         let actions = self.state.next();
         assert_eq!(actions, self.state.next(), "next is not a function of the state");
@@ -348,7 +347,8 @@ impl Sim {
                     && !self.state.has_begun()
                     && self.dice.chance(self.world.trouble, 96) =>
             {
-                let problems = vec![crate::plan::Problem::new("preflight.scene", "a scene is not loaded")];
+                let problems =
+                    vec![crate::plan::PlanProblem::new("preflight.scene", "a scene is not loaded")];
                 self.record(Event::PlanRefused { version: self.state.plans.len() as u32, problems });
             }
             Action::Record { event } => self.record(event.clone()),
@@ -357,7 +357,7 @@ impl Sim {
                 self.record(Event::ToolStarted { call: *call, attempt: *attempt })
             }
             Action::Take { version } => {
-                let event = planner::given(&self.state, self.catalogue(), *version);
+                let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
                 self.record(event);
             }
             Action::Prepare { step } => {
@@ -371,26 +371,28 @@ impl Sim {
         }
     }
 
-    /// What a reply turns out to mean.
+    /// The event that a reply yields.
     fn read(&mut self, call: u32, subject: Subject) -> Event {
         let (trouble, stubborn) = (self.world.trouble, self.world.stubborn);
         if self.dice.chance(self.world.faults, 16) {
             return Event::ReplyRejected {
                 call,
-                problems: vec![crate::plan::Problem::new("plan.odd", "odd")],
+                problems: vec![crate::plan::PlanProblem::new("plan.odd", "odd")],
             };
         }
         match subject {
             Subject::Plan { version } => {
                 let fallback = self.state.asks[&call].fallback;
-                let maker = if fallback { Maker::Fallback } else { Maker::Deterministic };
+                let maker = if fallback { PlanMaker::Fallback } else { PlanMaker::Deterministic };
                 let changes = self.state.planning.as_ref().is_some_and(|p| p.feedback.is_some());
-                let plan = words::plan(&mut self.dice, &self.state, self.world.settings.max_steps, changes);
+                let plan =
+                    generators::plan(&mut self.dice, &self.state, self.world.settings.max_steps, changes);
                 if changes && !plan.needs_execution {
-                    let problems = vec![crate::plan::Problem::new("plan.nothing_left", "nothing is left")];
+                    let problems =
+                        vec![crate::plan::PlanProblem::new("plan.nothing_left", "nothing is left")];
                     return Event::ReplyRejected { call, problems };
                 }
-                let made = words::made(&self.state, plan, maker);
+                let made = generators::made(&self.state, plan, maker);
                 let made = planner::with_approval(&self.state, self.catalogue(), made);
                 if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) }
             }
@@ -410,49 +412,51 @@ impl Sim {
                         0 => Vec::new(),
                         1 if trouble > 0 => Vec::new(),
                         _ => {
-                            let catalogue = people::catalogue(self.reloaded);
-                            words::calls(&mut self.dice, &self.state, catalogue, (step, call), trouble)
+                            let catalogue = approvers::catalogue(self.reloaded);
+                            generators::calls(&mut self.dice, &self.state, catalogue, (step, call), trouble)
                         }
                     },
-                    question: asks.then(words::question),
+                    question: asks.then(generators::question),
                     next: None,
                 }
             }
             Subject::Continuation { round } => Event::Continuation {
                 round,
-                verdict: words::verdict(&mut self.dice, stubborn),
+                verdict: generators::verdict(&mut self.dice, stubborn),
                 degraded: false,
             },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
         }
     }
 
-    /// One of the things under way ends.
+    /// One item of work in flight ends.
     fn complete(&mut self, flight: usize) {
         let trouble = self.world.trouble;
         let event = match self.flights.swap_remove(flight) {
             Flight::Ask(call) if self.dice.chance(self.world.faults, 24) => Event::ModelFailed {
                 call,
                 error: Fault::new("llm.down", "nobody is there"),
-                usage: words::usage(&mut self.dice),
+                usage: generators::usage(&mut self.dice),
                 millis: 1,
                 attempts: vec![],
             },
             Flight::Ask(call) => Event::ModelReplied {
                 call,
                 reply: Reply { text: format!("reply {call}"), ..Reply::default() },
-                usage: words::usage(&mut self.dice),
+                usage: generators::usage(&mut self.dice),
                 millis: 1,
                 attempts: vec![],
             },
-            Flight::Call(call) => {
-                Event::ToolCompleted { call, outcome: words::outcome(&mut self.dice, trouble), millis: 1 }
-            }
+            Flight::Call(call) => Event::ToolCompleted {
+                call,
+                outcome: generators::outcome(&mut self.dice, trouble),
+                millis: 1,
+            },
         };
         self.record(event);
     }
 
-    /// The process dies: what was under way is lost, and only the journal is left.
+    /// The process crashes: work in flight is lost, and only the journal remains.
     pub fn crash(&mut self) {
         self.crashes += 1;
         self.flights.clear();
@@ -470,7 +474,7 @@ impl Sim {
         assert!(self.state.calls.values().all(|c| !matches!(c.status, CallStatus::InFlight { .. })));
     }
 
-    /// The numbers of the steps by how they ended.
+    /// The numbers of the steps with this status.
     pub fn steps(&self, status: StepStatus) -> Vec<u32> {
         self.state.steps.iter().filter(|(_, s)| s.status == status).map(|(n, _)| *n).collect()
     }

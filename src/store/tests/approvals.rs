@@ -1,14 +1,14 @@
-//! The list of what is put to people.
+//! The list of approvals.
 
 use super::plans::{about_plan, at, decided, queued, task};
 use super::*;
-use crate::run::{ApprovalId, Cause, Decision, Maker, Matter, Needed, PlanMade};
+use crate::run::{ApprovalId, ApprovalSubject, Decision, PlanCause, PlanMade, PlanMaker, RequiredApproval};
 
-const CALL: Matter = Matter::Call { call: 7 };
-const OUTCOME: Matter = Matter::Outcome { call: 8 };
+const CALL: ApprovalSubject = ApprovalSubject::Call { call: 7 };
+const OUTCOME: ApprovalSubject = ApprovalSubject::Outcome { call: 8 };
 
-fn put(approval: u32, matter: Matter) -> Event {
-    Event::ApprovalRequired { approval, matter, needed: Needed::default() }
+fn put(approval: u32, matter: ApprovalSubject) -> Event {
+    Event::ApprovalRequired { approval, matter, needed: RequiredApproval::default() }
 }
 
 async fn append(store: &Store, n: u128, session: &str, events: Vec<Event>) {
@@ -20,7 +20,7 @@ fn id(n: u128, approval: u32) -> ApprovalId {
     ApprovalId { run: run_id(n), approval }
 }
 
-/// Where the approvals of run `n` stand.
+/// The states of the approvals of run `n`.
 async fn states(store: &Store, n: u128) -> Vec<(u32, ApprovalState, bool)> {
     let all = store.approvals(&tenant(), &ApprovalFilter::default(), &Page::default()).await.unwrap();
     let own = all.iter().filter(|row| row.id.run == run_id(n));
@@ -30,8 +30,8 @@ async fn states(store: &Store, n: u128) -> Vec<(u32, ApprovalState, bool)> {
 fn edited(version: u32) -> Event {
     Event::PlanEdited(PlanMade::new(
         version,
-        Cause::Edit,
-        Maker::Person,
+        PlanCause::Edit,
+        PlanMaker::Person,
         crate::plan::Plan {
             needs_execution: false,
             reasoning: String::new(),
@@ -52,7 +52,7 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
         approval,
         matter: CALL,
         why: Vec::new(),
-        needed: Needed::default(),
+        needed: RequiredApproval::default(),
         edited: None,
     };
     let yes = |approval, matter| decided(approval, matter, Decision::Yes { hold: false });
@@ -60,7 +60,7 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
         (1, vec![put(1, CALL), put(2, OUTCOME)], vec![(1, Open, false), (2, Open, false)]),
         (2, vec![put(1, CALL), yes(1, CALL)], vec![(1, Decided, true)]),
         (3, vec![put(1, CALL), lapsed(1), put(2, CALL)], vec![(1, Lapsed, false), (2, Open, false)]),
-        // The end takes back what waits for leave, and not what became of a write.
+        // The end lapses approvals of plans and calls, but not of outcomes.
         (
             4,
             vec![put(1, CALL), about_plan(2, 1), put(3, OUTCOME), cancelled()],
@@ -71,13 +71,13 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
             vec![put(1, OUTCOME), cancelled(), decided(1, OUTCOME, Decision::Done)],
             vec![(1, Decided, true)],
         ),
-        // Another plan takes back what was put and said about the one before it, and nothing else.
+        // A new plan lapses the approvals of the previous one, open or decided, and nothing else.
         (6, vec![about_plan(1, 1), asked(2)], vec![(1, Lapsed, false)]),
         (
             7,
             vec![
                 about_plan(1, 1),
-                yes(1, Matter::Plan { version: 1 }),
+                yes(1, ApprovalSubject::Plan { version: 1 }),
                 put(2, OUTCOME),
                 edited(2),
                 about_plan(3, 2),
@@ -106,11 +106,11 @@ async fn all_of_one_commit_counts_in_its_order() {
         about_plan(1, 1),
         edited(2),
         about_plan(2, 2),
-        decided(2, Matter::Plan { version: 2 }, Decision::No),
+        decided(2, ApprovalSubject::Plan { version: 2 }, Decision::No),
         Event::RunCancelled { by: "boss".to_owned() },
     ];
     let group = (1..).zip(events).map(|(seq, e)| Record::Run(at(1, "s1", seq, e).into()).row().unwrap());
-    // A stream beside it that fails changes nothing.
+    // Another stream that fails changes nothing.
     let alien = Record::Run(at(2, "s1", 9, about_plan(1, 1)).into()).row().unwrap();
     let outcomes = store.write(&[group.collect(), vec![alien]]).await.unwrap();
     assert_eq!(outcomes.iter().map(|o| o.failures.len()).collect::<Vec<_>>(), [0, 1]);
@@ -138,8 +138,13 @@ async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own
     let store = open(tmp.path()).await;
     append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME)]).await;
     append(&store, 2, "b", vec![about_plan(1, 1)]).await;
-    append(&store, 3, "a", vec![about_plan(1, 1), decided(1, Matter::Plan { version: 1 }, Decision::No)])
-        .await;
+    append(
+        &store,
+        3,
+        "a",
+        vec![about_plan(1, 1), decided(1, ApprovalSubject::Plan { version: 1 }, Decision::No)],
+    )
+    .await;
     let other = TenantId::new("other").unwrap();
     for (seq, event) in [(1, Event::RunQueued(queued(4))), (2, put(1, CALL))] {
         let theirs = Envelope { tenant: other.clone(), ..at(4, "a", seq, event) };
@@ -169,7 +174,7 @@ async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own
     }
     assert_eq!(list(&other, all(), first()).await, [(4, 1)]);
     assert_eq!(store.approval(&other, id(1, 1)).await.unwrap(), None);
-    // What has waited for long is found for everybody at once; what became of a write waits for ever.
+    // Overdue approvals are found across tenants; outcome approvals never expire.
     let all = store.overdue_approvals(Timestamp::now(), 10).await.unwrap();
     assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), [id(1, 1), id(2, 1), id(4, 1)]);
     assert_eq!(store.overdue_approvals(all[1].created, 10).await.unwrap(), all[..1]);
@@ -195,7 +200,7 @@ async fn what_was_told_or_given_up_is_not_told_again_and_what_is_put_off_comes_l
     store.put_off(id(1, 3), None).await.unwrap();
     assert_eq!(untold(now).await, [(id(2, 1), 0)]);
     assert_eq!(untold(later(5)).await, [(id(1, 2), 1), (id(2, 1), 0)]);
-    // What was decided is nothing to tell of.
+    // A decided approval needs no notification.
     let end = Event::RunCancelled { by: "boss".to_owned() };
     write(&store, [Record::Run(at(2, "a", 3, end).into())]).await.unwrap();
     store.close().await;

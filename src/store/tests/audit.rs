@@ -1,18 +1,18 @@
-//! The record of decisions is written with them, or neither is.
+//! The audit log: a decision and its audit row are written atomically.
 
 use super::*;
-use crate::run::{Decision, Matter, Needed};
+use crate::run::{ApprovalSubject, Decision, RequiredApproval};
 
 fn asked(n: u128) -> Record {
-    let needed = Needed { hash: "h".to_owned(), why: Vec::new(), tools: Default::default() };
-    let body = Event::ApprovalRequired { approval: 1, matter: Matter::Call { call: 1 }, needed };
+    let needed = RequiredApproval { hash: "h".to_owned(), why: Vec::new(), tools: Default::default() };
+    let body = Event::ApprovalRequired { approval: 1, matter: ApprovalSubject::Call { call: 1 }, needed };
     Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into())
 }
 
 fn decided(n: u128) -> Record {
     let body = Event::Decided {
         approval: 1,
-        matter: Matter::Call { call: 1 },
+        matter: ApprovalSubject::Call { call: 1 },
         decision: Decision::No,
         by: "lucia".to_owned(),
         note: Some("not this week".to_owned()),
@@ -36,7 +36,7 @@ async fn decisions_of_one_transaction_are_recorded_in_order_with_what_was_asked(
     assert_eq!(asked, [2, 2]);
     let audit = store.audit(None).await.unwrap();
     assert_eq!((audit.rows, audit.broken), (2, None));
-    // Equal decisions of two runs are not seen to be equal.
+    // Equal decisions of two runs have different HMACs.
     let what: Vec<Vec<u8>> =
         sqlx::query_scalar("SELECT DISTINCT what FROM audit_chain").fetch_all(store.pool()).await.unwrap();
     assert_eq!(what.len(), 2);

@@ -5,16 +5,19 @@ use sqlx::Row as _;
 
 use super::*;
 use crate::plan::{Plan, PlanStatus};
-use crate::run::{Attempt, Cause, Decision, Idempotency, Maker, Matter, Needed, PlanMade, RunStarted};
+use crate::run::{
+    ApprovalSubject, Attempt, Decision, Idempotency, PlanCause, PlanMade, PlanMaker, RequiredApproval,
+    RunStarted,
+};
 
-/// Event `seq` of run `n` in a session of its own name, at its own time: runs are one second apart.
+/// Event `seq` of run `n` in the named session. Runs are one second apart.
 pub(super) fn at(n: u128, session_name: &str, seq: u64, body: Event) -> Envelope<Event> {
     let later = jiff::SignedDuration::from_secs(i64::try_from(n).unwrap());
     let envelope = envelope(Some(run_id(n)), session_name, seq, body);
     Envelope { at: envelope.at + later, ..envelope }
 }
 
-/// A run's first event; its plan's id is not its own.
+/// A run's first event; the id of its plan differs from its own.
 pub(super) fn queued(n: u128) -> RunQueued {
     RunQueued::new(format!("request {n}\n of somebody"), format!("user{n}"), task(n))
 }
@@ -28,16 +31,21 @@ fn made(version: u32, approval: bool) -> PlanMade {
         json!({"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "S"}]}),
     )
     .unwrap();
-    let mut made = PlanMade::new(version, Cause::Request, Maker::Deterministic, plan);
-    made.approval = approval.then(|| Needed { hash: "h".to_owned(), ..Needed::default() });
+    let mut made = PlanMade::new(version, PlanCause::Request, PlanMaker::Deterministic, plan);
+    made.approval =
+        approval.then(|| RequiredApproval { hash: "h".to_owned(), ..RequiredApproval::default() });
     made
 }
 
 pub(super) fn about_plan(approval: u32, version: u32) -> Event {
-    Event::ApprovalRequired { approval, matter: Matter::Plan { version }, needed: Needed::default() }
+    Event::ApprovalRequired {
+        approval,
+        matter: ApprovalSubject::Plan { version },
+        needed: RequiredApproval::default(),
+    }
 }
 
-pub(super) fn decided(approval: u32, matter: Matter, decision: Decision) -> Event {
+pub(super) fn decided(approval: u32, matter: ApprovalSubject, decision: Decision) -> Event {
     Event::Decided { approval, matter, decision, by: "boss".to_owned(), note: None, word: None }
 }
 
@@ -47,7 +55,7 @@ fn started() -> Event {
     Event::RunStarted(serde_json::from_value::<RunStarted>(started).unwrap())
 }
 
-/// Appends one event after the other to run `n`, and reads after each where run and plan stand.
+/// Appends events to run `n` one by one, and reads the status of run and plan after each.
 pub(super) async fn story(store: &Store, n: u128, events: Vec<Event>) -> Vec<(RunStatus, PlanStatus, u32)> {
     let mut told = Vec::new();
     for (seq, event) in (1..).zip(events) {
@@ -69,13 +77,13 @@ async fn statuses_follow_the_events() {
     use RunStatus as R;
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let plan = Matter::Plan { version: 1 };
+    let plan = ApprovalSubject::Plan { version: 1 };
     let words = "other steps".to_owned();
     let lapsed = Event::ApprovalLapsed {
         approval: 2,
-        matter: Matter::Plan { version: 2 },
+        matter: ApprovalSubject::Plan { version: 2 },
         why: vec![],
-        needed: Needed::default(),
+        needed: RequiredApproval::default(),
         edited: None,
     };
     let boss = || "boss".to_owned();
@@ -95,11 +103,11 @@ async fn statuses_follow_the_events() {
             lapsed,
             about_plan(3, 2),
             Event::RunWaiting {},
-            decided(3, Matter::Plan { version: 2 }, Decision::Yes { hold: true }),
+            decided(3, ApprovalSubject::Plan { version: 2 }, Decision::Yes { hold: true }),
             Event::RunWaiting {},
             Event::Released { by: boss() },
             Event::StepStarted { step: 1 },
-            // What comes in the middle of carrying out changes nothing of the plan's status.
+            // Events in the middle of execution do not change the plan's status.
             Event::Replanned(made(3, true)),
             about_plan(4, 3),
             Event::RunWaiting {},
@@ -142,7 +150,7 @@ async fn statuses_follow_the_events() {
     let first = at(1, "s1", 1, Event::RunWaiting {}).at;
     let last = at(1, "s1", 23, Event::RunWaiting {}).at;
     assert_eq!((row.created, row.updated), (first, last));
-    // A wish to stop leaves a run in the queue where it is; an edit takes a yes back.
+    // A cancel request leaves a queued run queued; an edit revokes an approval.
     let told = story(
         &store,
         2,
@@ -183,7 +191,7 @@ async fn what_the_lists_say_is_what_the_machine_says() {
         vec![
             Event::RunQueued(queued),
             started(),
-            Event::Planning { version: 1, cause: Cause::Request },
+            Event::Planning { version: 1, cause: PlanCause::Request },
             Event::PlanCreated(made(1, false)),
             Event::StepStarted { step: 1 },
             Event::Replanned(made(2, false)),
@@ -225,7 +233,7 @@ async fn a_plan_goes_on_from_what_is_stored_of_it() {
     write(&store, [Record::Run(at(1, "s1", 4, end(RunStatus::Completed)).into())]).await.unwrap();
     let row = store.plan(&tenant(), task(1)).await.unwrap().unwrap();
     assert_eq!((row.status, row.version), (PlanStatus::Draft, 1));
-    // Nothing of it has changed since it was made.
+    // Nothing has changed since it was created.
     assert_eq!(row.updated, at(1, "s1", 3, Event::RunWaiting {}).at);
 }
 
@@ -260,7 +268,7 @@ async fn plans_are_listed_newest_first_by_page_and_by_filter_and_each_tenants_ow
     assert_eq!(list(all(), 2, None).await, [6, 5]);
     assert_eq!(list(all(), 2, Some(5)).await, [4, 3]);
     assert_eq!(list(all(), 50, Some(1)).await, []);
-    // Neither a stranger's plan nor none is a place in the list.
+    // Neither another tenant's plan nor an unknown one is a valid cursor.
     assert_eq!(list(all(), 50, Some(7)).await, []);
     for (status, expected) in [
         (PlanStatus::Draft, vec![]),
@@ -311,7 +319,7 @@ async fn lists_of_plans_are_read_through_an_index() {
     }
 }
 
-/// What an old program's journal tells, and where its plans then stand.
+/// Events of an old program's journal, and the resulting plan statuses.
 fn old() -> Vec<(u128, Vec<Event>, PlanStatus, u32)> {
     let queued = |n| Event::RunQueued(queued(n));
     let only = |n: u128| Event::RunQueued(RunQueued { plan_only: true, ..super::plans::queued(n) });
@@ -334,7 +342,7 @@ fn old() -> Vec<(u128, Vec<Event>, PlanStatus, u32)> {
     ]
 }
 
-/// Appends as a program did that knew three versions of the schema.
+/// Creates a store as a program with the first three schema versions did.
 async fn old_store(path: &Path) {
     let store = Store::open_with(DataDir::open(path).unwrap(), &schema::MIGRATIONS[..3]).await.unwrap();
     for (n, events, ..) in old() {
@@ -377,13 +385,13 @@ async fn an_older_file_gets_its_list_of_plans_from_its_journal() {
         assert_eq!((row.run, row.status, row.version), (run_id(n), status, version), "run {n}");
         assert_eq!((row.user, row.objective), (format!("user{n}"), format!("request {n} of somebody")));
         assert_eq!(row.created, at(n, "s1", 1, Event::RunWaiting {}).at);
-        let state = crate::run::RunState::of(run_id(n), &events);
+        let state = crate::run::RunState::from_events(run_id(n), &events);
         assert_eq!((row.status, row.version), (state.plan_status, state.plans.len() as u32), "run {n}");
     }
     assert!(
         store.approvals(&tenant(), &ApprovalFilter::default(), &Page::default()).await.unwrap().is_empty()
     );
-    // What was under way goes on, and its plan with it.
+    // An unfinished run continues, and its plan with it.
     let more = [(4, 6, end(RunStatus::Completed)), (10, 3, Event::PlanCreated(made(1, false)))];
     write(&store, more.map(|(n, seq, event)| Record::Run(at(n, "s1", seq, event).into()))).await.unwrap();
     let stands = async |n| store.plan(&tenant(), task(n)).await.unwrap().unwrap().status;
@@ -455,7 +463,7 @@ async fn an_erased_run_leaves_nothing_but_what_it_has_cost() {
     assert!(!store.erase_run(&tenant(), run_id(1)).await.unwrap());
     let left = store.approvals(&tenant(), &ApprovalFilter::default(), &Page::default()).await.unwrap();
     assert_eq!(left.iter().map(|row| row.id.run).collect::<Vec<_>>(), [run_id(2)]);
-    // The rest goes with its conversation.
+    // The rest is erased with the conversation.
     write(&store, [Record::Run(at(2, "s1", 6, cancelled).into())]).await.unwrap();
     assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
     for table in ["plans", "approvals", "journal", "runs", "idempotency"] {

@@ -1,4 +1,4 @@
-//! From what is written to a request that can be made, with every problem found on the way.
+//! Compiles a written HTTP request into a tool and reports all problems.
 
 use std::time::Duration;
 
@@ -6,27 +6,30 @@ use reqwest::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue,
 use reqwest::{Method, Url};
 use serde_json::Value;
 
-use super::template::{Body, Flaw, Secret, Template};
-use super::{Http, IDEMPOTENCY_HEADER, Literal, Network, Problem, Spec, Terms};
-use crate::nearest::{did_you_mean, listed};
+use super::template::{BodyTemplate, Template, TemplateFlaw, TemplateSecret};
+use super::{
+    HttpNetwork, HttpSpec, HttpSpecProblem, HttpTool, HttpToolTerms, IDEMPOTENCY_HEADER, QueryEncoding,
+};
+use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Repeat};
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 pub(super) fn compile(
-    spec: &Spec,
-    terms: Terms<'_>,
-    network: &Network,
+    spec: &HttpSpec,
+    terms: HttpToolTerms<'_>,
+    network: &HttpNetwork,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Http, Vec<Problem>> {
-    let mut reader = Reader { terms, environment, problems: Vec::new() };
+) -> Result<HttpTool, Vec<HttpSpecProblem>> {
+    let mut reader = SpecCompiler { terms, environment, problems: Vec::new() };
     let method = reader.method(spec);
     let (origin, path, mut query) = reader.url(&spec.url, network);
     for (name, text) in &spec.query {
-        query.push((name.clone(), reader.template(&format!("query.{name}"), text), Literal::Plain));
+        query.push((name.clone(), reader.template(&format!("query.{name}"), text), QueryEncoding::Plain));
     }
     let headers = reader.headers(spec);
-    let body = spec.body.as_ref().map(|body| Body::read(body, &mut |text| reader.template("body", text)));
+    let body =
+        spec.body.as_ref().map(|body| BodyTemplate::parse(body, &mut |text| reader.template("body", text)));
     if let Some(pointer) = &spec.result
         && !pointer.is_empty()
         && !pointer.starts_with('/')
@@ -34,24 +37,24 @@ pub(super) fn compile(
         reader.problem(
             "result",
             "http_result",
-            format!("{pointer:?} is no JSON pointer"),
-            "write it as /field/0/field, or leave it out for the whole response",
+            format!("{pointer:?} is not a JSON pointer"),
+            "write it as /field/0/field, or omit it for the whole response",
         );
     }
     if !reader.problems.is_empty() {
         return Err(reader.problems);
     }
-    let secrets: Vec<Secret> = path
+    let secrets: Vec<TemplateSecret> = path
         .iter()
         .chain(query.iter().map(|(_, template, _)| template))
         .chain(headers.iter().map(|(_, template)| template))
-        .chain(body.iter().flat_map(Body::templates))
+        .chain(body.iter().flat_map(BodyTemplate::templates))
         .flat_map(Template::secrets)
         .cloned()
         .collect();
-    // Its own deadline comes just before that of whoever calls it, so that its words are the ones told.
+    // Its deadline is slightly before the caller's, so that its more specific error is reported.
     let spare = (terms.timeout_ms / 20).min(250);
-    Ok(Http {
+    Ok(HttpTool {
         method,
         origin,
         path,
@@ -68,24 +71,24 @@ pub(super) fn compile(
     })
 }
 
-struct Reader<'a> {
-    terms: Terms<'a>,
+struct SpecCompiler<'a> {
+    terms: HttpToolTerms<'a>,
     environment: &'a dyn Fn(&str) -> Option<String>,
-    problems: Vec<Problem>,
+    problems: Vec<HttpSpecProblem>,
 }
 
-type QueryTemplates = Vec<(String, Template, Literal)>;
+type QueryTemplates = Vec<(String, Template, QueryEncoding)>;
 
-impl Reader<'_> {
+impl SpecCompiler<'_> {
     fn problem(&mut self, at: &str, code: &'static str, message: String, remedy: impl Into<String>) {
-        let message = crate::setting::without_passwords(&message);
-        let problem = Problem { at: at.to_owned(), code, message, remedy: remedy.into() };
+        let message = crate::setting::redact_passwords(&message);
+        let problem = HttpSpecProblem { at: at.to_owned(), code, message, remedy: remedy.into() };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
 
-    fn method(&mut self, spec: &Spec) -> Method {
+    fn method(&mut self, spec: &HttpSpec) -> Method {
         if !METHODS.contains(&spec.method.as_str()) {
             let upper = spec.method.to_uppercase();
             let hint = if METHODS.contains(&upper.as_str()) {
@@ -93,7 +96,12 @@ impl Reader<'_> {
             } else {
                 format!("use one of {}", METHODS.join(", "))
             };
-            self.problem("method", "http_method", format!("{:?} is no method for a tool", spec.method), hint);
+            self.problem(
+                "method",
+                "http_method",
+                format!("{:?} is not a supported method", spec.method),
+                hint,
+            );
         }
         if spec.method == "GET" && spec.body.is_some() {
             self.problem(
@@ -106,7 +114,7 @@ impl Reader<'_> {
         Method::from_bytes(spec.method.as_bytes()).unwrap_or(Method::GET)
     }
 
-    /// A template whose references all exist; the problems are noted, and it is empty then.
+    /// Parses a template and checks its references. Returns an empty template if problems were reported.
     fn template(&mut self, at: &str, text: &str) -> Template {
         let template = match Template::parse(text, self.environment) {
             Ok(template) => template,
@@ -125,7 +133,7 @@ impl Reader<'_> {
             let message = format!("{{{name}}} is not among the tool's parameters");
             let hint = did_you_mean(name, known.iter().copied());
             let remedy = if hint.is_empty() {
-                format!("declare it in `parameters`, or use one of: {}", listed(known))
+                format!("declare it in `parameters`, or use one of: {}", name_list(known))
             } else {
                 hint
             };
@@ -134,30 +142,30 @@ impl Reader<'_> {
         template
     }
 
-    fn flaw(&mut self, at: &str, text: &str, flaw: Flaw) {
+    fn flaw(&mut self, at: &str, text: &str, flaw: TemplateFlaw) {
         match flaw {
-            Flaw::Brace => self.problem(
+            TemplateFlaw::Brace => self.problem(
                 at,
                 "http_placeholder",
-                format!("{text:?} has a brace that belongs to no {{argument}}"),
-                "write {{ and }} for braces that are meant as such",
+                format!("{text:?} has a brace that is not part of an {{argument}}"),
+                "write {{ and }} for literal braces",
             ),
-            Flaw::Reference(name) => self.problem(
+            TemplateFlaw::Reference(name) => self.problem(
                 at,
                 "http_placeholder",
-                format!("${{{name}}} is no reference"),
-                "use ${env:NAME} for a secret, ${user} or ${tenant} for who asks",
+                format!("${{{name}}} is not a reference"),
+                "use ${env:NAME} for a secret, ${user} or ${tenant} for the requester",
             ),
-            Flaw::Unset(name) => self.problem(
+            TemplateFlaw::Unset(name) => self.problem(
                 at,
                 "http_secret",
                 format!("the environment variable {name} is not set"),
-                format!("set {name} before starting, or take the reference out"),
+                format!("set {name} before starting, or remove the reference"),
             ),
         }
     }
 
-    fn headers(&mut self, spec: &Spec) -> Vec<(HeaderName, Template)> {
+    fn headers(&mut self, spec: &HttpSpec) -> Vec<(HeaderName, Template)> {
         let mut headers = Vec::new();
         for (name, text) in &spec.headers {
             let at = format!("headers.{name}");
@@ -174,19 +182,14 @@ impl Reader<'_> {
                 self.problem(
                     &at,
                     "http_header",
-                    format!("{name:?} is no header name"),
+                    format!("{name:?} is not a header name"),
                     "use letters, digits and -",
                 );
                 continue;
             };
             let own = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION];
             if own.contains(&header) || (self.terms.repeat == Repeat::Key && header == IDEMPOTENCY_HEADER) {
-                self.problem(
-                    &at,
-                    "http_header",
-                    format!("{name} is set by the program itself"),
-                    "take it out",
-                );
+                self.problem(&at, "http_header", format!("{name} is set by the server itself"), "remove it");
                 continue;
             }
             headers.push((header, template));
@@ -194,26 +197,26 @@ impl Reader<'_> {
         headers
     }
 
-    /// The origin, the path's segments and the query, each with its references.
-    fn url(&mut self, url: &str, network: &Network) -> (String, Vec<Template>, QueryTemplates) {
-        let (origin, path, query) = parts(url);
+    /// The origin, and the templates of the path's segments and of the query.
+    fn url(&mut self, url: &str, network: &HttpNetwork) -> (String, Vec<Template>, QueryTemplates) {
+        let (origin, path, query) = split_url(url);
         if origin.contains(['{', '}', '$']) {
             let message = "the scheme, host and port of a URL are fixed".to_owned();
             self.problem(
                 "url",
                 "http_url",
                 message,
-                "write the host out; arguments go into the path and the query",
+                "write the host literally; arguments go into the path and the query",
             );
             return Default::default();
         }
         let allowed = match Url::parse(origin) {
-            Err(error) => Err(format!("{url:?} is no URL: {error}")),
+            Err(error) => Err(format!("{url:?} is not a URL: {error}")),
             Ok(parsed) if !matches!(parsed.scheme(), "http" | "https") => {
                 Err(format!("{:?} URLs are not supported", parsed.scheme()))
             }
             Ok(parsed) if !parsed.username().is_empty() || parsed.password().is_some() => {
-                Err("credentials in a URL are seen by everyone".to_owned())
+                Err("credentials in a URL are visible to everyone".to_owned())
             }
             Ok(_) if url.contains('#') => Err("a fragment (#…) is never sent".to_owned()),
             Ok(parsed) => Ok(network.policy().check(&parsed)),
@@ -238,15 +241,15 @@ impl Reader<'_> {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
                 if name.contains(['{', '}', '$']) {
                     let message = format!("the query parameter {name:?} has a reference in its name");
-                    self.problem("url", "http_url", message, "references stand for values");
+                    self.problem("url", "http_url", message, "use references in values only");
                 }
-                (name.to_owned(), self.template("url", value), Literal::Encoded)
+                (name.to_owned(), self.template("url", value), QueryEncoding::Encoded)
             })
             .collect();
         (origin.to_owned(), path, query)
     }
 
-    /// A path cannot do without one of its segments, so its arguments are required ones.
+    /// Parses a path segment. Its arguments must be required, because no segment can be omitted.
     fn segment(&mut self, text: &str) -> Template {
         let template = self.template("url", text);
         let required: Vec<&str> = match self.terms.parameters.get("required").and_then(Value::as_array) {
@@ -258,7 +261,7 @@ impl Reader<'_> {
                 self.problem(
                     "url",
                     "http_placeholder",
-                    format!("{{{name}}} stands in the path, and {name} may be left out"),
+                    format!("{{{name}}} is part of the path, but {name} is optional"),
                     format!("add {name:?} to `required`, or put it in `query`"),
                 );
             }
@@ -275,7 +278,7 @@ impl Reader<'_> {
 }
 
 /// `scheme://authority`, the path without its first `/`, and the query without `?`.
-fn parts(url: &str) -> (&str, &str, &str) {
+fn split_url(url: &str) -> (&str, &str, &str) {
     let authority = url.find("://").map_or(0, |at| at + 3);
     let end = url[authority..].find(['/', '?', '#']).map_or(url.len(), |at| authority + at);
     let (origin, rest) = url.split_at(end);

@@ -1,4 +1,4 @@
-//! One request, its redirects and what a failure on the way means.
+//! Sends one request, follows its redirects and classifies failures.
 
 use std::error::Error as _;
 
@@ -8,47 +8,53 @@ use reqwest::header::{
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::{Map, Value};
 
-use super::template::{Values, percent_encode, text};
-use super::{Http, IDEMPOTENCY_HEADER, Literal};
+use super::template::{TemplateValues, percent_encode, value_text};
+use super::{HttpTool, IDEMPOTENCY_HEADER, QueryEncoding};
 use crate::tools::guard::{MAX_REDIRECTS, refusal, too_many_redirects};
 use crate::tools::{ToolContext, ToolError};
 
 /// A request ready to be sent.
-pub(super) struct Outgoing {
+pub(super) struct OutgoingRequest {
     method: Method,
     url: Url,
-    headers: Vec<Header>,
+    headers: Vec<OutgoingHeader>,
     body: Option<Vec<u8>>,
 }
 
-struct Header {
+struct OutgoingHeader {
     name: HeaderName,
     value: HeaderValue,
     /// Whether it must not reach another origin.
     secret: bool,
 }
 
-impl Outgoing {
-    /// Method, host and path, for errors. The query may hold secrets.
-    pub(super) fn place(&self) -> String {
+impl OutgoingRequest {
+    /// Method, host and path, for errors. The query is omitted because it may contain secrets.
+    pub(super) fn endpoint(&self) -> String {
         let origin = self.url.origin().ascii_serialization();
         format!("{} {origin}{}", self.method, self.url.path())
     }
 
-    fn sets(&self, name: &HeaderName) -> bool {
+    fn has_header(&self, name: &HeaderName) -> bool {
         self.headers.iter().any(|header| header.name == *name)
     }
 }
 
-impl Http {
-    /// The request for these arguments, or why they do not make one.
-    pub(super) fn outgoing(&self, context: &ToolContext, arguments: &Value) -> Result<Outgoing, ToolError> {
+impl HttpTool {
+    /// Builds the request for these arguments.
+    pub(super) fn build_request(
+        &self,
+        context: &ToolContext,
+        arguments: &Value,
+    ) -> Result<OutgoingRequest, ToolError> {
         let none = Map::new();
-        let values =
-            Values { arguments: arguments.as_object().unwrap_or(&none), principal: &context.principal };
-        let mut outgoing = Outgoing {
+        let values = TemplateValues {
+            arguments: arguments.as_object().unwrap_or(&none),
+            principal: &context.principal,
+        };
+        let mut outgoing = OutgoingRequest {
             method: self.method.clone(),
-            url: self.target(values)?,
+            url: self.build_url(values)?,
             headers: Vec::new(),
             body: self
                 .body
@@ -58,18 +64,18 @@ impl Http {
         for (name, template) in &self.headers {
             let Some(value) = template.expand(values, str::to_owned, str::to_owned) else { continue };
             let mut value = HeaderValue::from_str(&value).map_err(|_| {
-                refused(format!("the value for the header {name} cannot be sent: use visible ASCII"))
+                invalid_argument(format!("the value for the header {name} cannot be sent: use visible ASCII"))
             })?;
             let secret = template.secrets().next().is_some()
                 || [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
             value.set_sensitive(secret);
-            outgoing.headers.push(Header { name: name.clone(), value, secret });
+            outgoing.headers.push(OutgoingHeader { name: name.clone(), value, secret });
         }
         let mut default = |name: HeaderName, value: &str| {
-            if !outgoing.sets(&name)
+            if !outgoing.has_header(&name)
                 && let Ok(value) = HeaderValue::from_str(value)
             {
-                outgoing.headers.push(Header { name, value, secret: false });
+                outgoing.headers.push(OutgoingHeader { name, value, secret: false });
             }
         };
         default(ACCEPT, "application/json");
@@ -79,7 +85,7 @@ impl Http {
         if self.write && self.keyed {
             let key = context.idempotency_key.as_deref().unwrap_or_default();
             if key.is_empty() || HeaderValue::from_str(key).is_err() {
-                // Sent without its key, it could not be repeated safely, as was promised.
+                // Without its key the write could not be repeated safely, as `repeat = "key"` promises.
                 return Err(ToolError::failed(
                     "http.no_key",
                     "there is no idempotency key that can be sent with this write",
@@ -90,19 +96,24 @@ impl Http {
         Ok(outgoing)
     }
 
-    fn target(&self, values: Values<'_>) -> Result<Url, ToolError> {
+    fn build_url(&self, values: TemplateValues<'_>) -> Result<Url, ToolError> {
         let mut target = self.origin.clone();
         for template in &self.path {
             target.push('/');
             let Some(segment) = template.expand(values, str::to_owned, percent_encode) else {
                 let names: Vec<&str> = template.arguments().collect();
-                return Err(refused(format!("{} is needed for the address and is absent", names.join(", "))));
+                return Err(invalid_argument(format!(
+                    "{} is required in the URL and is absent",
+                    names.join(", ")
+                )));
             };
-            // A segment of dots would climb out of the path that the tool is for, an empty one would
-            // name another resource.
+            // A segment of dots would escape the tool's path, and an empty one would name another resource.
             if !template.is_fixed() && (segment.is_empty() || segment == "." || segment == "..") {
                 let names: Vec<&str> = template.arguments().collect();
-                return Err(refused(format!("{} may be neither empty nor only dots", names.join(", "))));
+                return Err(invalid_argument(format!(
+                    "{} may be neither empty nor only dots",
+                    names.join(", ")
+                )));
             }
             target.push_str(&segment);
         }
@@ -115,11 +126,11 @@ impl Http {
             target.push_str(value);
         };
         for (name, template, literal) in &self.query {
-            let plain = *literal == Literal::Plain;
+            let plain = *literal == QueryEncoding::Plain;
             let name = if plain { percent_encode(name) } else { name.clone() };
             let list = template.whole_argument().and_then(|name| values.arguments.get(name)?.as_array());
             if let Some(list) = list {
-                for value in list.iter().filter_map(text) {
+                for value in list.iter().filter_map(value_text) {
                     pair(&name, &percent_encode(&value));
                 }
                 continue;
@@ -129,29 +140,30 @@ impl Http {
                 pair(&name, &value);
             }
         }
-        Url::parse(&target).map_err(|error| refused(format!("the arguments make no address: {error}")))
+        Url::parse(&target)
+            .map_err(|error| invalid_argument(format!("the arguments do not form a valid URL: {error}")))
     }
 
-    /// Sends the request, follows its redirects and reads the answer.
-    pub(super) async fn exchange(&self, mut outgoing: Outgoing) -> Result<Value, ToolError> {
-        // Whether a server has taken the request, and only its answer is still to be fetched.
+    /// Sends the request, follows its redirects and reads the response.
+    pub(super) async fn exchange(&self, mut outgoing: OutgoingRequest) -> Result<Value, ToolError> {
+        // Whether a server has accepted the request, so that only its response is still to be fetched.
         let mut taken = false;
         for _ in 0..=MAX_REDIRECTS {
-            let place = outgoing.place();
+            let place = outgoing.endpoint();
             let response = match self.send(&outgoing).await {
                 Ok(response) => response,
-                Err(error) => return Err(self.not_answered(&place, &error, taken)),
+                Err(error) => return Err(self.send_failure(&place, &error, taken)),
             };
             if !response.status().is_redirection() {
-                return self.answered(&place, response, taken).await;
+                return self.read_response(&place, response, taken).await;
             }
             taken |= self.redirect(&place, &response, &mut outgoing, taken)?;
         }
         let refused = too_many_redirects(outgoing.url.host_str().unwrap_or_default());
-        Err(self.lost(refused.code, refused.message))
+        Err(self.unknown_outcome(refused.code, refused.message))
     }
 
-    async fn send(&self, outgoing: &Outgoing) -> Result<Response, reqwest::Error> {
+    async fn send(&self, outgoing: &OutgoingRequest) -> Result<Response, reqwest::Error> {
         let mut request = self.network.client.request(outgoing.method.clone(), outgoing.url.clone());
         for header in &outgoing.headers {
             request = request.header(header.name.clone(), header.value.clone());
@@ -162,40 +174,44 @@ impl Http {
         request.send().await
     }
 
-    /// What it means that no answer came: nothing was done where no connection was made.
-    fn not_answered(&self, place: &str, error: &reqwest::Error, taken: bool) -> ToolError {
-        let unsent = |error: ToolError| if taken { self.lost(&error.code, error.message) } else { error };
+    /// The error for a request without a response. Without a connection it had no effect.
+    fn send_failure(&self, place: &str, error: &reqwest::Error, taken: bool) -> ToolError {
+        let unsent =
+            |error: ToolError| if taken { self.unknown_outcome(&error.code, error.message) } else { error };
         if let Some(refused) = refusal(error) {
             return unsent(ToolError::refused(refused.code, refused.message.clone()));
         }
-        let cause = self.without_secrets(root_cause(error));
+        let cause = self.redact(root_cause(error));
         if error.is_connect() {
-            let message = self.without_secrets(format!("{place} could not be reached: {cause}"));
+            let message = self.redact(format!("{place} could not be reached: {cause}"));
             return unsent(ToolError::failed("http.unreachable", message));
         }
         if error.is_builder() {
-            return unsent(refused(self.without_secrets(format!("{place} cannot be asked: {cause}"))));
+            return unsent(invalid_argument(self.redact(format!("{place} cannot be sent: {cause}"))));
         }
-        self.lost("http.connection_lost", format!("{place} was asked, and the connection was lost: {cause}"))
+        self.unknown_outcome(
+            "http.connection_lost",
+            format!("{place} was sent, and the connection was lost: {cause}"),
+        )
     }
 
-    /// Turns `outgoing` into the request that the redirect asks for. Tells whether the server has
-    /// taken the request by then, as it has when it refers to another place for the answer.
+    /// Turns `outgoing` into the request that the redirect demands. Returns whether the server has accepted
+    /// the original request, as it has when it redirects to a GET for the response.
     fn redirect(
         &self,
         place: &str,
         response: &Response,
-        outgoing: &mut Outgoing,
+        outgoing: &mut OutgoingRequest,
         taken: bool,
     ) -> Result<bool, ToolError> {
         let status = response.status();
-        // 307 and 308 say: not here. All others may come after the request was carried out.
+        // 307 and 308 mean that the request was not executed. Others may follow its execution.
         let elsewhere = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let refuse = |code: &str, message: String| {
             if elsewhere && !taken {
-                ToolError::failed(code, self.without_secrets(message))
+                ToolError::failed(code, self.redact(message))
             } else {
-                self.lost(code, message)
+                self.unknown_outcome(code, message)
             }
         };
         let next = response
@@ -206,7 +222,7 @@ impl Http {
         let Some(next) = next else {
             return Err(refuse(
                 "http.redirect",
-                format!("{place} answered {status} without saying where to go"),
+                format!("{place} answered {status} without a valid location"),
             ));
         };
         self.network.policy().check_redirect(&outgoing.url, &next).map_err(|r| refuse(r.code, r.message))?;
@@ -222,7 +238,8 @@ impl Http {
                 .retain(|header| header.name != CONTENT_TYPE && header.name != IDEMPOTENCY_HEADER);
         } else if !same_origin && outgoing.method != Method::GET {
             let host = next.host_str().unwrap_or_default();
-            let message = format!("{place} redirects to {host}, and only reads follow to another host");
+            let message =
+                format!("{place} redirects to {host}, and only reads are redirected to another host");
             return Err(refuse("http.redirect", message));
         }
         if !same_origin {
@@ -233,11 +250,11 @@ impl Http {
     }
 }
 
-pub(super) fn refused(message: String) -> ToolError {
+pub(super) fn invalid_argument(message: String) -> ToolError {
     ToolError::refused("http.argument", message)
 }
 
-/// The innermost cause: the outer ones name the URL, and with it what its query holds.
+/// The innermost cause. The outer ones contain the URL with its query.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut text = String::from("no cause was given");

@@ -1,8 +1,8 @@
 //! Tools that are HTTP requests: `[tools.http]` of a `scene.toml`.
 //!
-//! A request is built from templates over the arguments, sent within the network policy of
-//! [`super::guard`], and its answer is read within a bound. What matters most is what a failure says:
-//! a read that fails has failed, but a write whose request may have been carried out is `unknown`.
+//! A request is built from templates over the arguments, sent under the network policy of
+//! [`super::guard`], and its response is read up to a bound. A read that fails has failed, but the outcome
+//! of a write whose request may have taken effect is `unknown`.
 
 mod compile;
 mod exchange;
@@ -23,140 +23,141 @@ use serde_json::Value;
 use super::guard::{NetworkPolicy, http_client_without_redirects};
 use super::{Tool, ToolContext, ToolError};
 use crate::run::{Effect, Repeat};
-use template::{Body, Secret, Template};
+use template::{BodyTemplate, Template, TemplateSecret};
 
-/// The most bytes of a response that are read where the tool does not say otherwise.
+/// The default maximum number of response bytes that are read.
 pub const DEFAULT_MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// The header that carries the idempotency key of a write with `repeat = "key"`.
 pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
-/// An HTTP request as it is written, with its references unresolved: `{argument}` stands for an
-/// argument, `${env:NAME}` for a secret of the environment, `${user}` and `${tenant}` for who asks;
-/// `{{` and `}}` are braces.
+/// An HTTP request as written, with unresolved references: `{argument}` stands for an argument,
+/// `${env:NAME}` for a secret of the environment, `${user}` and `${tenant}` for the requester; `{{` and
+/// `}}` are literal braces.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spec {
+pub struct HttpSpec {
     /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
     pub method: String,
-    /// `https://host/path/{argument}?name={argument}`. Arguments stand for whole or partial path
-    /// segments and query values, percent-encoded; a query parameter whose argument is absent is
-    /// left out.
+    /// `https://host/path/{argument}?name={argument}`. Arguments replace whole or partial path segments and
+    /// query values, percent-encoded; a query parameter whose argument is absent is omitted.
     pub url: String,
     /// Query parameters beside those of `url`.
     pub query: BTreeMap<String, String>,
-    /// Headers. One whose argument is absent is left out.
+    /// Headers. A header whose argument is absent is omitted.
     pub headers: BTreeMap<String, String>,
-    /// The JSON body. A string that is exactly `"{argument}"` becomes the argument with its JSON
-    /// type; a field or element whose argument is absent is left out.
+    /// The JSON body. A string that is exactly `"{argument}"` becomes the argument with its JSON type; a
+    /// field or element whose argument is absent is omitted.
     pub body: Option<Value>,
-    /// JSON pointer to what counts in the response; all of it where absent.
+    /// JSON pointer to the result in the response; the whole response if absent.
     pub result: Option<String>,
-    /// The most bytes of a response that are read.
+    /// The maximum number of response bytes that are read.
     pub max_response_bytes: usize,
 }
 
-/// What the request is for, beside what it looks like.
+/// The properties of the tool that the request implements.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms<'a> {
+pub struct HttpToolTerms<'a> {
     /// The JSON Schema of the arguments.
     pub parameters: &'a Value,
-    /// Whether it changes anything.
+    /// Whether it reads or writes.
     pub effect: Effect,
     /// Whether the server honours idempotency keys.
     pub repeat: Repeat,
-    /// How long the whole exchange may take.
+    /// The timeout of the whole exchange, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// What is wrong with a [`Spec`].
+/// A problem of an [`HttpSpec`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct HttpSpecProblem {
     /// The field, such as `url`, `headers.Authorization` or `body`.
     pub at: String,
-    /// Stable, such as `http_url`.
+    /// A stable code, such as `http_url`.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: String,
 }
 
-/// What HTTP tools share: the policy, the environment and one client.
+/// What HTTP tools share: the network policy and one client.
 #[derive(Clone)]
-pub struct Network {
+pub struct HttpNetwork {
     policy: NetworkPolicy,
     client: reqwest::Client,
 }
 
-impl Network {
-    /// A client for HTTP tools under this policy. Fails where TLS cannot be set up.
+impl HttpNetwork {
+    /// Creates the client for HTTP tools under this policy. Fails if TLS cannot be set up.
     pub fn new(policy: &NetworkPolicy) -> Result<Self, reqwest::Error> {
         Ok(Self { policy: policy.clone(), client: http_client_without_redirects(policy)? })
     }
 
-    /// The policy it keeps.
+    /// The policy it enforces.
     pub fn policy(&self) -> &NetworkPolicy {
         &self.policy
     }
 }
 
-/// A checked HTTP request that can be made.
-pub struct Http {
+/// A tool that sends a checked HTTP request.
+pub struct HttpTool {
     method: Method,
-    /// Scheme, host and port: no argument can change where a request goes.
+    /// Scheme, host and port. Fixed, so that no argument can change the destination.
     origin: String,
     path: Vec<Template>,
-    query: Vec<(String, Template, Literal)>,
+    query: Vec<(String, Template, QueryEncoding)>,
     headers: Vec<(HeaderName, Template)>,
-    body: Option<Body>,
+    body: Option<BodyTemplate>,
     result: Option<String>,
     max_response_bytes: usize,
     write: bool,
     keyed: bool,
     timeout: Duration,
-    secrets: Arc<[Secret]>,
-    network: Network,
+    secrets: Arc<[TemplateSecret]>,
+    network: HttpNetwork,
 }
 
-/// How the written part of a query value is meant.
+/// How the literal part of a query value is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Literal {
-    /// As in a URL: percent-encoded already.
+enum QueryEncoding {
+    /// Already percent-encoded, as in a URL.
     Encoded,
-    /// As plain text.
+    /// Plain text.
     Plain,
 }
 
-impl Http {
-    /// Checks `spec` and resolves its secrets through `environment`; every problem is told.
+impl HttpTool {
+    /// Checks `spec` and resolves its secrets through `environment`.
+    ///
+    /// # Errors
+    /// All problems found.
     pub fn new(
-        spec: &Spec,
-        terms: Terms<'_>,
-        network: &Network,
+        spec: &HttpSpec,
+        terms: HttpToolTerms<'_>,
+        network: &HttpNetwork,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, Vec<Problem>> {
+    ) -> Result<Self, Vec<HttpSpecProblem>> {
         compile::compile(spec, terms, network, environment)
     }
 
-    /// An error for an exchange of which nobody knows whether it took effect: for a read that is
-    /// nothing, for a write it is `unknown`.
-    fn lost(&self, code: &str, message: String) -> ToolError {
-        let message = self.without_secrets(message);
+    /// The error of an exchange whose outcome is unknown: a failure for a read, `unknown` for a write.
+    fn unknown_outcome(&self, code: &str, message: String) -> ToolError {
+        let message = self.redact(message);
         if self.write { ToolError::unknown(code, message) } else { ToolError::failed(code, message) }
     }
 
-    fn without_secrets(&self, text: String) -> String {
+    fn redact(&self, text: String) -> String {
         self.secrets.iter().fold(text, |text, secret| secret.redact(text))
     }
 
-    /// The same for a text that was cut, perhaps in the middle of a secret.
-    fn without_secrets_cut(&self, text: String) -> String {
-        self.secrets.iter().fold(self.without_secrets(text), |text, secret| secret.redact_end(text))
+    /// Like [`redact`](Self::redact), for a truncated text that may end in the middle of a secret.
+    fn redact_truncated(&self, text: String) -> String {
+        self.secrets.iter().fold(self.redact(text), |text, secret| secret.redact_partial_suffix(text))
     }
 }
 
-/// Shows neither secrets nor what is sent.
-impl std::fmt::Debug for Http {
+/// Shows neither secrets nor request content.
+impl std::fmt::Debug for HttpTool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Http")
             .field("method", &self.method)
@@ -166,13 +167,13 @@ impl std::fmt::Debug for Http {
 }
 
 #[async_trait]
-impl Tool for Http {
+impl Tool for HttpTool {
     async fn call(&self, context: ToolContext, arguments: Value) -> Result<Value, ToolError> {
-        let outgoing = self.outgoing(&context, &arguments)?;
-        let place = outgoing.place();
+        let outgoing = self.build_request(&context, &arguments)?;
+        let place = outgoing.endpoint();
         let exchange = tokio::time::timeout(self.timeout, self.exchange(outgoing));
         let cancelled = async {
-            // A write that was begun is ended, so that its outcome is known.
+            // A write that has started runs to completion, so that its outcome is known.
             if self.write { std::future::pending().await } else { context.cancelled.cancelled().await }
         };
         tokio::select! {
@@ -180,7 +181,7 @@ impl Tool for Http {
             () = cancelled => Err(ToolError::failed("tool.cancelled", "the run was cancelled")),
             done = exchange => done.unwrap_or_else(|_| {
                 let message = format!("{place} gave no answer within {} ms", self.timeout.as_millis());
-                Err(self.lost("http.timeout", message))
+                Err(self.unknown_outcome("http.timeout", message))
             }),
         }
     }

@@ -1,29 +1,29 @@
-//! From a response to a result or an error.
+//! Turns a response into a result or an error.
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::Http;
+use super::HttpTool;
 use crate::tools::ToolError;
 
-/// How much of a refusal's body is read, in bytes, and told, in characters.
+/// How much of an error response's body is read, in bytes, and reported, in characters.
 const REFUSAL_BYTES: usize = 4096;
 const REFUSAL_CHARS: usize = 300;
 
-/// What the `Content-Type` says.
+/// The kind of content, from `Content-Type`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ContentKind {
     Json,
     Text,
-    Unsaid,
+    Unspecified,
     Other,
 }
 
-impl Http {
-    /// The result or the error that a response means. `taken`: it is only the answer to a write that
-    /// was carried out before.
-    pub(super) async fn answered(
+impl HttpTool {
+    /// Reads the response's result or error. `taken` means that the write itself was already accepted and
+    /// this is only its response.
+    pub(super) async fn read_response(
         &self,
         place: &str,
         mut response: Response,
@@ -31,8 +31,8 @@ impl Http {
     ) -> Result<Value, ToolError> {
         let status = response.status();
         if !status.is_success() {
-            let (body, _) = read(&mut response, REFUSAL_BYTES).await.unwrap_or_default();
-            return Err(self.refusal(place, status, &String::from_utf8_lossy(&body), taken));
+            let (body, _) = read_bounded(&mut response, REFUSAL_BYTES).await.unwrap_or_default();
+            return Err(self.error_status(place, status, &String::from_utf8_lossy(&body), taken));
         }
         let content_type = response
             .headers()
@@ -40,20 +40,23 @@ impl Http {
             .and_then(|value| value.to_str().ok())
             .map(|value| value.split(';').next().unwrap_or_default().trim().to_lowercase());
         let kind = match content_type.as_deref() {
-            None | Some("") => Kind::Unsaid,
-            Some(t) if t.ends_with("/json") || t.ends_with("+json") => Kind::Json,
-            Some(t) if t.starts_with("text/") => Kind::Text,
-            Some(_) => Kind::Other,
+            None | Some("") => ContentKind::Unspecified,
+            Some(t) if t.ends_with("/json") || t.ends_with("+json") => ContentKind::Json,
+            Some(t) if t.starts_with("text/") => ContentKind::Text,
+            Some(_) => ContentKind::Other,
         };
-        if kind == Kind::Other {
+        if kind == ContentKind::Other {
             let content_type = content_type.unwrap_or_default();
-            return self.odd(
+            return self.unexpected_answer(
                 json!({"status": status.as_u16(), "content_type": content_type}),
-                format!("{place} answered with {content_type}, and JSON or text can be read"),
+                format!("{place} answered with {content_type}, but only JSON and text are supported"),
             );
         }
-        let (bytes, cut) = read(&mut response, self.max_response_bytes).await.map_err(|_| {
-            self.lost("http.connection_lost", format!("{place} answered {status}, and its answer broke off"))
+        let (bytes, cut) = read_bounded(&mut response, self.max_response_bytes).await.map_err(|_| {
+            self.unknown_outcome(
+                "http.connection_lost",
+                format!("{place} answered {status}, and the response was interrupted"),
+            )
         })?;
         self.result(place, status, kind, &bytes, cut.then(|| response.content_length()))
     }
@@ -62,7 +65,7 @@ impl Http {
         &self,
         place: &str,
         status: StatusCode,
-        kind: Kind,
+        kind: ContentKind,
         bytes: &[u8],
         cut: Option<Option<u64>>,
     ) -> Result<Value, ToolError> {
@@ -70,32 +73,39 @@ impl Http {
         if let Some(total) = cut {
             let shown = json!({
                 "truncated": true, "shown_bytes": bytes.len(), "total_bytes": total,
-                "value": self.without_secrets_cut(text.trim_end_matches('\u{fffd}').to_owned()),
+                "value": self.redact_truncated(text.trim_end_matches('\u{fffd}').to_owned()),
             });
-            if kind == Kind::Text && self.result.is_none() {
+            if kind == ContentKind::Text && self.result.is_none() {
                 return Ok(shown);
             }
             let most = self.max_response_bytes;
-            return self.odd(shown, format!("{place} answered with more than {most} bytes: ask for less"));
+            return self.unexpected_answer(
+                shown,
+                format!("{place} answered with more than {most} bytes: ask for less"),
+            );
         }
         if text.trim().is_empty() {
             let nothing = json!({"status": status.as_u16()});
             return match self.result {
                 None => Ok(nothing),
-                Some(_) => self.odd(nothing, format!("{place} answered {status} with nothing")),
+                Some(_) => {
+                    self.unexpected_answer(nothing, format!("{place} answered {status} with an empty body"))
+                }
             };
         }
         let parsed = match kind {
-            Kind::Text => None,
+            ContentKind::Text => None,
             _ => serde_json::from_slice::<Value>(bytes).ok(),
         };
         let value = match parsed {
-            Some(value) => self.redacted(value),
+            Some(value) => self.redact_value(value),
             None => {
-                let value = Value::String(self.without_secrets(text.into_owned()));
-                if kind == Kind::Json || self.result.is_some() {
-                    return self
-                        .odd(value, format!("{place} answered {status} with something that is no JSON"));
+                let value = Value::String(self.redact(text.into_owned()));
+                if kind == ContentKind::Json || self.result.is_some() {
+                    return self.unexpected_answer(
+                        value,
+                        format!("{place} answered {status} with a body that is not JSON"),
+                    );
                 }
                 value
             }
@@ -104,24 +114,27 @@ impl Http {
             None => Ok(value),
             Some(pointer) => match value.pointer(pointer) {
                 Some(found) => Ok(found.clone()),
-                None => self.odd(value.clone(), format!("the answer of {place} has nothing at {pointer}")),
+                None => self.unexpected_answer(
+                    value.clone(),
+                    format!("the answer of {place} has nothing at {pointer}"),
+                ),
             },
         }
     }
 
-    /// A success whose answer is not as expected: of no use to a read, but a write was carried out all
-    /// the same, and what came back is its result.
-    fn odd(&self, shown: Value, message: String) -> Result<Value, ToolError> {
+    /// A success with an unexpected response: a failure for a read, but a completed write, whose result is
+    /// the response.
+    fn unexpected_answer(&self, shown: Value, message: String) -> Result<Value, ToolError> {
         if self.write {
             return Ok(shown);
         }
-        Err(ToolError::failed("http.unexpected_answer", self.without_secrets(message)))
+        Err(ToolError::failed("http.unexpected_answer", self.redact(message)))
     }
 
-    fn refusal(&self, place: &str, status: StatusCode, body: &str, taken: bool) -> ToolError {
-        // Blotted out before it is cut, since half a secret would not be recognised.
-        let words = self.without_secrets(body.split_whitespace().collect::<Vec<_>>().join(" "));
-        let mut message = self.without_secrets(format!("{place} answered {status}"));
+    fn error_status(&self, place: &str, status: StatusCode, body: &str, taken: bool) -> ToolError {
+        // Redacted before it is truncated, because half a secret would not be recognized.
+        let words = self.redact(body.split_whitespace().collect::<Vec<_>>().join(" "));
+        let mut message = self.redact(format!("{place} answered {status}"));
         if !words.is_empty() {
             message.push_str(": ");
             message.extend(words.chars().take(REFUSAL_CHARS));
@@ -138,24 +151,26 @@ impl Http {
         }
     }
 
-    /// A server may send back what it was sent.
-    fn redacted(&self, value: Value) -> Value {
+    /// Redacts a response, because a server may echo the secrets it received.
+    fn redact_value(&self, value: Value) -> Value {
         if self.secrets.is_empty() {
             return value;
         }
         match value {
-            Value::String(text) => Value::String(self.without_secrets(text)),
-            Value::Array(elements) => elements.into_iter().map(|element| self.redacted(element)).collect(),
+            Value::String(text) => Value::String(self.redact(text)),
+            Value::Array(elements) => {
+                elements.into_iter().map(|element| self.redact_value(element)).collect()
+            }
             Value::Object(fields) => Value::Object(
-                fields.into_iter().map(|(name, v)| (self.without_secrets(name), self.redacted(v))).collect(),
+                fields.into_iter().map(|(name, v)| (self.redact(name), self.redact_value(v))).collect(),
             ),
             other => other,
         }
     }
 }
 
-/// At most `most` bytes of the body, and whether there are more.
-async fn read(response: &mut Response, most: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+/// Reads at most `most` bytes of the body. Returns whether there are more.
+async fn read_bounded(response: &mut Response, most: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         let room = most - bytes.len();

@@ -1,20 +1,20 @@
-//! Text and JSON with references to arguments, secrets and who asks.
+//! Templates: text and JSON with references to arguments, secrets and the requester.
 
 use serde_json::{Map, Value};
 
 use crate::tools::Principal;
 
-/// A value of the environment that nobody is shown.
+/// A secret value of the environment, never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Secret(String);
+pub(super) struct TemplateSecret(String);
 
-impl Secret {
+impl TemplateSecret {
     pub(super) fn new(value: String) -> Self {
         Self(value)
     }
 
-    /// The text with the secret blotted out, also as it is written in an address. Three characters or
-    /// fewer are no secret, and would blot out half of every text.
+    /// Redacts the secret in the text, in its percent-encoded form too. Values of three bytes or fewer are
+    /// ignored, because they would redact unrelated text.
     pub(super) fn redact(&self, mut text: String) -> String {
         if self.0.len() <= 3 {
             return text;
@@ -27,8 +27,8 @@ impl Secret {
         text
     }
 
-    /// The text without a beginning of the secret that stands at its end.
-    pub(super) fn redact_end(&self, mut text: String) -> String {
+    /// Removes a prefix of the secret from the end of a truncated text.
+    pub(super) fn redact_partial_suffix(&self, mut text: String) -> String {
         let begun = self
             .0
             .char_indices()
@@ -42,48 +42,51 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for TemplateSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
 }
 
-/// What a template's references stand for in one call.
+/// The values of a template's references in one call.
 #[derive(Clone, Copy)]
-pub(super) struct Values<'a> {
+pub(super) struct TemplateValues<'a> {
     pub(super) arguments: &'a Map<String, Value>,
     pub(super) principal: &'a Principal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Argument(String),
-    Secret(Secret),
+    Secret(TemplateSecret),
     User,
     Tenant,
 }
 
-/// Text with references.
+/// A text with references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
-/// Why a text is no template.
+/// Why a text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Flaw {
-    /// A brace that opens or closes nothing.
+pub(super) enum TemplateFlaw {
+    /// An unmatched brace.
     Brace,
-    /// `${…}` with something else than `env:NAME`, `user` or `tenant`.
+    /// `${…}` with anything other than `env:NAME`, `user` or `tenant`.
     Reference(String),
-    /// The environment has no such variable, or an empty one.
+    /// The environment variable is unset or empty.
     Unset(String),
 }
 
 impl Template {
-    /// Reads a template, resolving secrets at once. The flaws are all there are.
-    pub(super) fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Vec<Flaw>> {
+    /// Parses a template and resolves its secrets. Returns all flaws at once.
+    pub(super) fn parse(
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Vec<TemplateFlaw>> {
         let mut parts = Vec::new();
         let mut flaws = Vec::new();
         let mut literal = String::new();
@@ -101,13 +104,17 @@ impl Template {
                 let (name, after) = after.split_once('}').unwrap_or((after, ""));
                 rest = after;
                 match (name, name.strip_prefix("env:")) {
-                    ("user", _) => push(&mut parts, &mut literal, Part::User),
-                    ("tenant", _) => push(&mut parts, &mut literal, Part::Tenant),
+                    ("user", _) => push_part(&mut parts, &mut literal, TemplatePart::User),
+                    ("tenant", _) => push_part(&mut parts, &mut literal, TemplatePart::Tenant),
                     (_, Some(variable)) => match environment(variable).filter(|value| !value.is_empty()) {
-                        Some(value) => push(&mut parts, &mut literal, Part::Secret(Secret::new(value))),
-                        None => flaws.push(Flaw::Unset(variable.to_owned())),
+                        Some(value) => push_part(
+                            &mut parts,
+                            &mut literal,
+                            TemplatePart::Secret(TemplateSecret::new(value)),
+                        ),
+                        None => flaws.push(TemplateFlaw::Unset(variable.to_owned())),
                     },
-                    _ => flaws.push(Flaw::Reference(name.to_owned())),
+                    _ => flaws.push(TemplateFlaw::Reference(name.to_owned())),
                 }
             } else if let Some(after) = rest.strip_prefix('$') {
                 literal.push('$');
@@ -115,11 +122,11 @@ impl Template {
             } else {
                 match rest[1..].split_once('}') {
                     Some((name, after)) if rest.starts_with('{') && is_name(name) => {
-                        push(&mut parts, &mut literal, Part::Argument(name.to_owned()));
+                        push_part(&mut parts, &mut literal, TemplatePart::Argument(name.to_owned()));
                         rest = after;
                     }
                     _ => {
-                        flaws.push(Flaw::Brace);
+                        flaws.push(TemplateFlaw::Brace);
                         rest = &rest[1..];
                     }
                 }
@@ -127,7 +134,7 @@ impl Template {
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
         if flaws.is_empty() { Ok(Self { parts }) } else { Err(flaws) }
     }
@@ -135,58 +142,60 @@ impl Template {
     /// The names of the arguments it refers to.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Argument(name) => Some(name.as_str()),
+            TemplatePart::Argument(name) => Some(name.as_str()),
             _ => None,
         })
     }
 
-    /// The secrets it carries.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+    /// The secrets it contains.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &TemplateSecret> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Secret(secret) => Some(secret),
+            TemplatePart::Secret(secret) => Some(secret),
             _ => None,
         })
     }
 
-    /// Whether it is the same in every call.
+    /// Whether it has no references.
     pub(super) fn is_fixed(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part, Part::Text(_)))
+        self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
     }
 
-    /// The one argument that it is, with nothing around it.
+    /// The argument's name, if the template is a single argument and nothing else.
     pub(super) fn whole_argument(&self) -> Option<&str> {
         match self.parts.as_slice() {
-            [Part::Argument(name)] => Some(name),
+            [TemplatePart::Argument(name)] => Some(name),
             _ => None,
         }
     }
 
-    /// The text, with what is written passed through `written` and what is put in through `put_in`.
-    /// `None` where an argument is absent or null.
+    /// Expands the template: literal text passes through `written`, substituted values through `put_in`.
+    /// `None` if an argument is absent or null.
     pub(super) fn expand(
         &self,
-        values: Values<'_>,
+        values: TemplateValues<'_>,
         written: impl Fn(&str) -> String,
         put_in: impl Fn(&str) -> String,
     ) -> Option<String> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(&written(text)),
-                Part::Argument(name) => out.push_str(&put_in(&text(values.arguments.get(name)?)?)),
-                Part::Secret(secret) => out.push_str(&put_in(&secret.0)),
-                Part::User => out.push_str(&put_in(&values.principal.user)),
-                Part::Tenant => out.push_str(&put_in(values.principal.tenant.as_str())),
+                TemplatePart::Text(text) => out.push_str(&written(text)),
+                TemplatePart::Argument(name) => {
+                    out.push_str(&put_in(&value_text(values.arguments.get(name)?)?))
+                }
+                TemplatePart::Secret(secret) => out.push_str(&put_in(&secret.0)),
+                TemplatePart::User => out.push_str(&put_in(&values.principal.user)),
+                TemplatePart::Tenant => out.push_str(&put_in(values.principal.tenant.as_str())),
             }
         }
         Some(out)
     }
 }
 
-/// Adds the text gathered so far and then the reference.
-fn push(parts: &mut Vec<Part>, literal: &mut String, part: Part) {
+/// Adds the pending literal text and then the reference.
+fn push_part(parts: &mut Vec<TemplatePart>, literal: &mut String, part: TemplatePart) {
     if !literal.is_empty() {
-        parts.push(Part::Text(std::mem::take(literal)));
+        parts.push(TemplatePart::Text(std::mem::take(literal)));
     }
     parts.push(part);
 }
@@ -196,7 +205,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// An argument as text; `None` for null.
-pub(super) fn text(value: &Value) -> Option<String> {
+pub(super) fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -204,7 +213,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Everything but what RFC 3986 calls unreserved, as `%XX`.
+/// Encodes everything except the unreserved characters of RFC 3986 as `%XX`.
 pub(super) fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -219,28 +228,28 @@ pub(super) fn percent_encode(text: &str) -> String {
 
 /// JSON with references in its strings.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Body {
+pub(super) enum BodyTemplate {
     Fixed(Value),
     Text(Template),
-    Array(Vec<Body>),
-    Object(Vec<(String, Body)>),
+    Array(Vec<BodyTemplate>),
+    Object(Vec<(String, BodyTemplate)>),
 }
 
-impl Body {
-    /// Reads every string of `value` through `read`.
-    pub(super) fn read(value: &Value, read: &mut impl FnMut(&str) -> Template) -> Self {
+impl BodyTemplate {
+    /// Parses every string of `value` with `read`.
+    pub(super) fn parse(value: &Value, read: &mut impl FnMut(&str) -> Template) -> Self {
         match value {
             Value::String(text) => Self::Text(read(text)),
-            Value::Array(elements) => Self::Array(elements.iter().map(|e| Self::read(e, read)).collect()),
+            Value::Array(elements) => Self::Array(elements.iter().map(|e| Self::parse(e, read)).collect()),
             Value::Object(fields) => {
-                Self::Object(fields.iter().map(|(name, v)| (name.clone(), Self::read(v, read))).collect())
+                Self::Object(fields.iter().map(|(name, v)| (name.clone(), Self::parse(v, read))).collect())
             }
             other => Self::Fixed(other.clone()),
         }
     }
 
-    /// The JSON; `None` where it is an argument that is absent.
-    pub(super) fn expand(&self, values: Values<'_>) -> Option<Value> {
+    /// Expands the JSON; `None` if it is an absent argument.
+    pub(super) fn expand(&self, values: TemplateValues<'_>) -> Option<Value> {
         match self {
             Self::Fixed(value) => Some(value.clone()),
             Self::Text(template) => match template.whole_argument() {
@@ -256,7 +265,7 @@ impl Body {
         }
     }
 
-    /// Every template inside.
+    /// All templates in it.
     pub(super) fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Fixed(_) => Vec::new(),

@@ -16,8 +16,8 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
-fn network() -> Network {
-    Network::new(&NetworkPolicy { allow_private: true, ..NetworkPolicy::default() }).unwrap()
+fn network() -> HttpNetwork {
+    HttpNetwork::new(&NetworkPolicy { allow_private: true, ..NetworkPolicy::default() }).unwrap()
 }
 
 fn parameters() -> Value {
@@ -27,8 +27,8 @@ fn parameters() -> Value {
     }})
 }
 
-fn get(url: String) -> Spec {
-    Spec {
+fn get(url: String) -> HttpSpec {
+    HttpSpec {
         method: "GET".into(),
         url,
         query: BTreeMap::new(),
@@ -39,22 +39,22 @@ fn get(url: String) -> Spec {
     }
 }
 
-fn post(url: String) -> Spec {
-    Spec { method: "POST".into(), body: Some(json!({"id": "{id}"})), ..get(url) }
+fn post(url: String) -> HttpSpec {
+    HttpSpec { method: "POST".into(), body: Some(json!({"id": "{id}"})), ..get(url) }
 }
 
-fn build(spec: &Spec, effect: Effect) -> Result<Http, Vec<Problem>> {
+fn build(spec: &HttpSpec, effect: Effect) -> Result<HttpTool, Vec<HttpSpecProblem>> {
     let repeat = if effect == Effect::Write { Repeat::Key } else { Repeat::Never };
     let parameters = parameters();
-    let terms = Terms { parameters: &parameters, effect, repeat, timeout_ms: 1000 };
-    Http::new(spec, terms, &network(), &environment)
+    let terms = HttpToolTerms { parameters: &parameters, effect, repeat, timeout_ms: 1000 };
+    HttpTool::new(spec, terms, &network(), &environment)
 }
 
-async fn read(spec: &Spec, arguments: Value) -> Result<Value, ToolError> {
+async fn read(spec: &HttpSpec, arguments: Value) -> Result<Value, ToolError> {
     build(spec, Effect::Read).unwrap().call(context(), arguments).await
 }
 
-async fn write(spec: &Spec) -> Result<Value, ToolError> {
+async fn write(spec: &HttpSpec) -> Result<Value, ToolError> {
     build(spec, Effect::Write).unwrap().call(context(), json!({"id": "1"})).await
 }
 
@@ -63,7 +63,7 @@ fn first_line(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn arguments_are_encoded_into_path_and_query_and_absent_ones_drop_their_parameter() {
+async fn arguments_are_percent_encoded_and_absent_ones_drop_their_parameter() {
     let server = serve([Reply::json("[1]"), Reply::json("[1]")]).await;
     let mut spec = get(server.url("/v1/{id}/items?q={q}&unit=c%20x&n={note}"));
     spec.query.insert("for days".into(), "{days}".into());
@@ -78,7 +78,7 @@ async fn arguments_are_encoded_into_path_and_query_and_absent_ones_drop_their_pa
 }
 
 #[tokio::test]
-async fn an_argument_cannot_climb_out_of_the_path() {
+async fn argument_cannot_escape_the_path() {
     let server = serve([]).await;
     for id in ["..", ".", ""] {
         let error = read(&get(server.url("/users/{id}/x")), json!({"id": id})).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn an_argument_cannot_climb_out_of_the_path() {
 }
 
 #[tokio::test]
-async fn a_body_keeps_the_types_of_its_arguments_and_drops_what_is_absent() {
+async fn body_keeps_argument_types_and_drops_absent_ones() {
     let server = serve([Reply::json("{}")]).await;
     let mut spec = post(server.url("/"));
     spec.body = Some(json!({
@@ -107,9 +107,9 @@ async fn a_body_keeps_the_types_of_its_arguments_and_drops_what_is_absent() {
 }
 
 #[tokio::test]
-async fn the_result_is_what_the_pointer_names() {
+async fn result_pointer_selects_the_result() {
     let server = serve([Reply::json(r#"{"data":[{"t":21}]}"#), Reply::json(r#"{"data":[]}"#)]).await;
-    let spec = Spec { result: Some("/data/0".into()), ..get(server.url("/")) };
+    let spec = HttpSpec { result: Some("/data/0".into()), ..get(server.url("/")) };
     assert_eq!(read(&spec, json!({})).await, Ok(json!({"t": 21})));
     let error = read(&spec, json!({})).await.unwrap_err();
     assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Failed, "http.unexpected_answer"));
@@ -117,10 +117,10 @@ async fn the_result_is_what_the_pointer_names() {
 }
 
 #[tokio::test]
-async fn a_response_over_its_bound_is_not_read_on() {
+async fn response_over_its_bound_is_truncated() {
     let long = "word ".repeat(100);
     let server = serve([Reply::new(200, "text/plain", &long), Reply::json(&format!("[{long:?}]"))]).await;
-    let spec = Spec { max_response_bytes: 50, ..get(server.url("/")) };
+    let spec = HttpSpec { max_response_bytes: 50, ..get(server.url("/")) };
     let cut = read(&spec, json!({})).await.unwrap();
     assert_eq!(cut["truncated"], true);
     assert_eq!(cut["shown_bytes"], 50);
@@ -134,7 +134,7 @@ async fn content_that_is_neither_json_nor_text_is_refused() {
     let server =
         serve([Reply::new(200, "image/png", "x"), Reply::new(200, "application/json", "<html>")]).await;
     let spec = get(server.url("/"));
-    for expected in ["image/png", "no JSON"] {
+    for expected in ["image/png", "not JSON"] {
         let error = read(&spec, json!({})).await.unwrap_err();
         assert_eq!(error.code, "http.unexpected_answer");
         assert!(error.message.contains(expected), "{}", error.message);
@@ -142,7 +142,7 @@ async fn content_that_is_neither_json_nor_text_is_refused() {
 }
 
 #[tokio::test]
-async fn a_read_that_meets_an_error_has_failed() {
+async fn read_error_is_a_failure() {
     let server = serve([
         Reply::new(404, "text/plain", "no such city"),
         Reply::new(503, "text/plain", ""),
@@ -160,7 +160,7 @@ async fn a_read_that_meets_an_error_has_failed() {
 }
 
 #[tokio::test]
-async fn a_write_is_unknown_wherever_it_may_have_been_carried_out() {
+async fn write_that_may_have_happened_is_unknown() {
     let partial =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{\"a\"".to_vec();
     let cases = [
@@ -188,7 +188,7 @@ async fn a_write_is_unknown_wherever_it_may_have_been_carried_out() {
 }
 
 #[tokio::test]
-async fn a_write_that_never_reached_the_server_has_failed() {
+async fn write_that_never_reached_the_server_failed() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for url in [format!("http://{nobody}/"), "http://nowhere.invalid/".to_owned()] {
         let error = write(&post(url)).await.unwrap_err();
@@ -197,7 +197,7 @@ async fn a_write_that_never_reached_the_server_has_failed() {
 }
 
 #[tokio::test]
-async fn a_write_that_was_carried_out_succeeds_whatever_its_answer_looks_like() {
+async fn completed_write_succeeds_with_any_answer() {
     let server = serve([
         Reply::new(201, "application/json", "not json"),
         Reply::new(204, "text/plain", ""),
@@ -205,7 +205,7 @@ async fn a_write_that_was_carried_out_succeeds_whatever_its_answer_looks_like() 
         Reply::json(r#"{"other":1}"#),
     ])
     .await;
-    let spec = Spec { result: Some("/id".into()), ..post(server.url("/")) };
+    let spec = HttpSpec { result: Some("/id".into()), ..post(server.url("/")) };
     let mut results = Vec::new();
     for _ in 0..4 {
         results.push(write(&spec).await.unwrap());
@@ -222,7 +222,7 @@ async fn a_write_that_was_carried_out_succeeds_whatever_its_answer_looks_like() 
 }
 
 #[tokio::test]
-async fn a_redirect_after_a_write_fetches_its_answer_without_writing_again() {
+async fn redirect_after_write_fetches_answer_without_second_write() {
     let server = serve([Reply::redirect(303, "/done"), Reply::json(r#"{"id":7}"#)]).await;
     assert_eq!(write(&post(server.url("/"))).await, Ok(json!({"id": 7})));
     let requests = server.requests();
@@ -233,7 +233,7 @@ async fn a_redirect_after_a_write_fetches_its_answer_without_writing_again() {
 }
 
 #[tokio::test]
-async fn a_secret_is_sent_to_its_own_origin_only_and_shown_to_nobody() {
+async fn secret_reaches_only_its_origin_and_is_redacted() {
     let other = serve([Reply::json("{}")]).await;
     let echo = format!(r#"{{"you sent {TOKEN}": ["{TOKEN}"]}}"#);
     let server = serve([
@@ -243,7 +243,7 @@ async fn a_secret_is_sent_to_its_own_origin_only_and_shown_to_nobody() {
         Reply::new(200, "text/plain", &format!("{}{TOKEN}", "x".repeat(40))),
     ])
     .await;
-    let mut spec = Spec { max_response_bytes: 48, ..get(server.url("/")) };
+    let mut spec = HttpSpec { max_response_bytes: 48, ..get(server.url("/")) };
     spec.headers.insert("X-Api-Key".into(), "${env:TOKEN}".into());
     spec.headers.insert("X-Lang".into(), "it".into());
     let tool = build(&spec, Effect::Read).unwrap();
@@ -263,27 +263,31 @@ async fn a_secret_is_sent_to_its_own_origin_only_and_shown_to_nobody() {
 }
 
 #[tokio::test]
-async fn the_network_policy_holds_for_tools_at_every_redirect() {
+async fn network_policy_applies_at_every_redirect() {
     let inner = serve([Reply::json("{}")]).await;
     let outer = serve([Reply::redirect(302, &inner.url("/"))]).await;
     let policy = NetworkPolicy { allow_hosts: vec![outer.authority()], ..NetworkPolicy::default() };
-    let network = Network::new(&policy).unwrap();
+    let network = HttpNetwork::new(&policy).unwrap();
     let parameters = parameters();
-    let terms =
-        Terms { parameters: &parameters, effect: Effect::Read, repeat: Repeat::Never, timeout_ms: 1000 };
-    let tool = Http::new(&get(outer.url("/")), terms, &network, &environment).unwrap();
+    let terms = HttpToolTerms {
+        parameters: &parameters,
+        effect: Effect::Read,
+        repeat: Repeat::Never,
+        timeout_ms: 1000,
+    };
+    let tool = HttpTool::new(&get(outer.url("/")), terms, &network, &environment).unwrap();
     let error = tool.call(context(), json!({})).await.unwrap_err();
     assert_eq!(error.code, "http.private_address");
     assert!(inner.requests().is_empty());
-    // A name that is private only in DNS is refused when it is resolved.
+    // A name that resolves to a private address is refused at resolution.
     let spec = get(format!("http://localhost:{}/", inner.port()));
-    let tool = Http::new(&spec, terms, &network, &environment).unwrap();
+    let tool = HttpTool::new(&spec, terms, &network, &environment).unwrap();
     let error = tool.call(context(), json!({})).await.unwrap_err();
     assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Refused, "http.private_address"));
 }
 
 #[tokio::test]
-async fn a_cancelled_read_stops_and_a_cancelled_write_is_ended() {
+async fn cancelled_read_stops_and_cancelled_write_completes() {
     let context = context();
     context.cancelled.cancel();
     let server = serve([Reply::json("{}")]).await;
@@ -294,7 +298,7 @@ async fn a_cancelled_read_stops_and_a_cancelled_write_is_ended() {
 }
 
 #[test]
-fn every_problem_of_a_request_is_told_at_once() {
+fn every_problem_of_a_request_is_reported_at_once() {
     let mut spec = get("http://10.0.0.1/{idd}/{q}".into());
     spec.method = "get".into();
     spec.headers.insert("Authorization".into(), "Bearer ${env:MISSING}".into());
@@ -303,34 +307,38 @@ fn every_problem_of_a_request_is_told_at_once() {
     spec.query.insert("a".into(), "{q".into());
     spec.result = Some("data".into());
     let parameters = parameters();
-    let terms =
-        Terms { parameters: &parameters, effect: Effect::Read, repeat: Repeat::Never, timeout_ms: 1000 };
-    let network = Network::new(&NetworkPolicy::default()).unwrap();
-    let problems = Http::new(&spec, terms, &network, &environment).unwrap_err();
+    let terms = HttpToolTerms {
+        parameters: &parameters,
+        effect: Effect::Read,
+        repeat: Repeat::Never,
+        timeout_ms: 1000,
+    };
+    let network = HttpNetwork::new(&NetworkPolicy::default()).unwrap();
+    let problems = HttpTool::new(&spec, terms, &network, &environment).unwrap_err();
     let told: Vec<String> =
         problems.iter().map(|p| format!("{}: {}: {} | {}", p.at, p.code, p.message, p.remedy)).collect();
     insta::assert_snapshot!(told.join("\n"), @r#"
-    method: http_method: "get" is no method for a tool | write "GET"
+    method: http_method: "get" is not a supported method | write "GET"
     url: http_private_address: 10.0.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts` | write a public host, or allow this one in the configuration
     url: http_placeholder: {idd} is not among the tool's parameters | did you mean "id"?
-    url: http_placeholder: {q} stands in the path, and q may be left out | add "q" to `required`, or put it in `query`
-    query.a: http_placeholder: "{q" has a brace that belongs to no {argument} | write {{ and }} for braces that are meant as such
-    headers.Authorization: http_secret: the environment variable MISSING is not set | set MISSING before starting, or take the reference out
-    headers.Host: http_header: Host is set by the program itself | take it out
-    headers.X: http_secret: the environment variable EMPTY is not set | set EMPTY before starting, or take the reference out
-    headers.X: http_placeholder: ${secret} is no reference | use ${env:NAME} for a secret, ${user} or ${tenant} for who asks
-    result: http_result: "data" is no JSON pointer | write it as /field/0/field, or leave it out for the whole response
+    url: http_placeholder: {q} is part of the path, but q is optional | add "q" to `required`, or put it in `query`
+    query.a: http_placeholder: "{q" has a brace that is not part of an {argument} | write {{ and }} for literal braces
+    headers.Authorization: http_secret: the environment variable MISSING is not set | set MISSING before starting, or remove the reference
+    headers.Host: http_header: Host is set by the server itself | remove it
+    headers.X: http_secret: the environment variable EMPTY is not set | set EMPTY before starting, or remove the reference
+    headers.X: http_placeholder: ${secret} is not a reference | use ${env:NAME} for a secret, ${user} or ${tenant} for the requester
+    result: http_result: "data" is not a JSON pointer | write it as /field/0/field, or omit it for the whole response
     "#);
 }
 
 #[test]
-fn a_url_is_refused_where_an_argument_could_change_its_host() {
+fn url_whose_host_depends_on_arguments_is_refused() {
     for (url, expected) in [
         ("https://{q}.example.com/", "fixed"),
         ("https://example.com{q}/", "fixed"),
         ("ftp://example.com/", "not supported"),
         ("https://u:p@example.com/", "credentials"),
-        ("example.com/x", "no URL"),
+        ("example.com/x", "not a URL"),
         ("https://example.com/#{q}", "fragment"),
     ] {
         let problems = build(&get(url.into()), Effect::Read).unwrap_err();
@@ -339,6 +347,6 @@ fn a_url_is_refused_where_an_argument_could_change_its_host() {
             "{url}: {problems:?}"
         );
     }
-    let with_body = Spec { body: Some(json!({})), ..get("https://example.com/".into()) };
+    let with_body = HttpSpec { body: Some(json!({})), ..get("https://example.com/".into()) };
     assert_eq!(build(&with_body, Effect::Read).unwrap_err()[0].code, "http_body");
 }

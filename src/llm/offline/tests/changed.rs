@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::{NOW, send};
-use crate::llm::{Choice, Message, Purpose, ToolSpec, sections};
+use crate::llm::{Message, Purpose, ToolChoice, ToolSpec, sections};
 
 const REQUEST: &str =
     "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
@@ -38,10 +38,10 @@ fn told(request: &str, executed: &Value, changed: &str) -> (Value, String) {
         strict: true,
     };
     let asked = vec![message(request, executed, changed)];
-    let choice = Choice::Forced("CheckContinuation".into());
+    let choice = ToolChoice::Forced("CheckContinuation".into());
     let checked = send(Purpose::Continuation, asked.clone(), vec![tool], choice);
     let verdict: Value = serde_json::from_str(&checked.calls[0].arguments).unwrap();
-    let answer = send(Purpose::Answer, asked, Vec::new(), Choice::None).text;
+    let answer = send(Purpose::Answer, asked, Vec::new(), ToolChoice::None).text;
     assert_eq!(verdict["answer"], json!(answer), "{request} {changed}");
     (verdict, answer)
 }

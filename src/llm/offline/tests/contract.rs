@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::support::{NOW, send};
-use crate::llm::{Choice, Message, Purpose, ToolSpec, sections};
+use crate::llm::{Message, Purpose, ToolChoice, ToolSpec, sections};
 use crate::run::ReplyCall;
 
 fn make_request() -> ToolSpec {
@@ -45,7 +45,7 @@ fn a_purpose_in_a_planners_words_takes_its_values_from_the_request() {
         ("expected_tools", "GetApprovers\nMakeRequest"),
         ("request", "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno"),
     ]);
-    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], Choice::Auto);
+    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], ToolChoice::Auto);
     assert_eq!(reply.calls[0].name, "MakeRequest");
     let arguments: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(arguments, json!({"from": "2026-06-15", "to": "2026-06-17"}));
@@ -73,7 +73,7 @@ fn a_step_that_a_person_added_takes_nothing_from_the_request_that_need_not_be_sa
             ("request", days),
         ]);
         let tools = vec![make_request(), cancel.clone(), ask_user()];
-        let reply = send(Purpose::Scene, vec![user], tools, Choice::Auto);
+        let reply = send(Purpose::Scene, vec![user], tools, ToolChoice::Auto);
         assert_eq!(reply.calls[0].name, expected);
         serde_json::from_str(&reply.calls[0].arguments).unwrap()
     };
@@ -92,7 +92,7 @@ fn days_that_are_pointed_back_to_come_from_an_earlier_step() {
         ("expected_tools", "MakeRequest"),
         ("request", "Dimmi che tempo fa a Roma dal 15 al 17 giugno, poi chiedi le ferie per quei giorni"),
     ]);
-    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], Choice::Auto);
+    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], ToolChoice::Auto);
     let arguments: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(arguments, json!({"from": "2026-06-15", "to": "2026-06-17"}));
 }
@@ -105,7 +105,7 @@ fn values_of_another_part_of_the_request_are_not_taken_for_a_write() {
         ("expected_tools", "MakeRequest"),
         ("request", "Dimmi che tempo fa a Roma dal 15 al 17 giugno, poi chiedi tre giorni di ferie"),
     ]);
-    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], Choice::Auto);
+    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], ToolChoice::Auto);
     assert_eq!(reply.calls[0].name, "AskUser");
     let arguments: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(arguments["missing"], json!(["from", "to"]));
@@ -125,7 +125,7 @@ fn the_last_round_without_tools_tells_what_was_found() {
         Message::Assistant { text: String::new(), calls: vec![call] },
         Message::Tool { call_id: "a".into(), text: json!({"outcome": "skipped", "reason": "fatto", "result": {"days_left": 23, "approvers": ["Sara", "Ugo"], "items": [{"a": 1, "b": true}]}}).to_string() },
     ];
-    let reply = send(Purpose::Scene, messages, Vec::new(), Choice::None);
+    let reply = send(Purpose::Scene, messages, Vec::new(), ToolChoice::None);
     assert!(reply.calls.is_empty());
     assert_eq!(reply.text, "approvers: Sara, Ugo\ndays left: 23\nitems:\n  - a: 1, b: sì");
 }
@@ -150,7 +150,7 @@ fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
         Purpose::Continuation,
         vec![user.clone()],
         vec![tool],
-        Choice::Forced("CheckContinuation".into()),
+        ToolChoice::Forced("CheckContinuation".into()),
     );
     let verdict: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(verdict["should_continue"], json!(false));
@@ -160,7 +160,7 @@ fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
         assert!(answer.contains(part), "{answer}");
     }
     assert!(answer.ends_with("Quale data?"), "{answer}");
-    let reply = send(Purpose::Answer, vec![user], Vec::new(), Choice::None);
+    let reply = send(Purpose::Answer, vec![user], Vec::new(), ToolChoice::None);
     assert_eq!(reply.text, answer);
 }
 
@@ -184,7 +184,7 @@ fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
         parameters: json!({}).into(),
         strict: true,
     };
-    let reply = send(Purpose::Plan, vec![user], vec![tool], Choice::Forced("CreateExecutionPlan".into()));
+    let reply = send(Purpose::Plan, vec![user], vec![tool], ToolChoice::Forced("CreateExecutionPlan".into()));
     let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(plan["steps"].as_array().unwrap().len(), 1);
     assert_eq!(plan["steps"][0]["step_number"], json!(2));
@@ -202,7 +202,7 @@ fn summaries_keep_places_and_days_within_bounds() {
             })
             .collect();
         let user = prompt(&[("language", "it"), ("summary", &summary), ("turns", &turns.join("\n"))]);
-        summary = send(Purpose::Summary, vec![user], Vec::new(), Choice::None).text;
+        summary = send(Purpose::Summary, vec![user], Vec::new(), ToolChoice::None).text;
         assert!(summary.chars().count() <= 1700, "{}", summary.len());
     }
     assert!(summary.contains("Milano"));
@@ -227,7 +227,7 @@ fn answers_are_framed_in_the_users_language() {
             ("request", "xyz"),
             ("capabilities", &json!({"scene": "Weather", "description": "Forecasts"}).to_string()),
         ]);
-        let text = send(Purpose::Answer, vec![user], Vec::new(), Choice::None).text;
+        let text = send(Purpose::Answer, vec![user], Vec::new(), ToolChoice::None).text;
         assert!(text.contains(sorry) && text.contains("Weather: Forecasts"), "{text}");
     }
 }

@@ -2,11 +2,11 @@
 
 use jiff::civil::date;
 
-use crate::llm::offline::dates::{self, Role};
+use crate::llm::offline::dates::{self, RangeRole};
 use crate::llm::offline::entities::Entities;
 use crate::llm::offline::{numbers, text};
 
-fn days(words: &str) -> Vec<(Role, String)> {
+fn days(words: &str) -> Vec<(RangeRole, String)> {
     let tokens = text::tokens(words);
     Entities::of(&tokens, date(2026, 5, 4)).days.into_iter().map(|d| (d.role, d.date.to_string())).collect()
 }
@@ -35,7 +35,11 @@ fn ranges_of_days_are_read_in_italian_and_english() {
         ("15 giugno - 17 giugno", "2026-06-15", "2026-06-17"),
         ("from the 3rd to the 5th of July", "2026-07-03", "2026-07-05"),
     ] {
-        assert_eq!(days(words), [(Role::From, from.to_owned()), (Role::To, to.to_owned())], "{words}");
+        assert_eq!(
+            days(words),
+            [(RangeRole::From, from.to_owned()), (RangeRole::To, to.to_owned())],
+            "{words}"
+        );
     }
 }
 
@@ -148,7 +152,7 @@ fn times_are_read_with_their_part_of_the_day() {
     let found = Entities::of(&tokens, date(2026, 5, 4));
     assert_eq!(
         found.hours.iter().map(|h| (h.role, h.time.hour())).collect::<Vec<_>>(),
-        [(Role::From, 10), (Role::To, 12)]
+        [(RangeRole::From, 10), (RangeRole::To, 12)]
     );
     assert_eq!(found.days.len(), 1);
 }

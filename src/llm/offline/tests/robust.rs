@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::support::{World, send};
-use crate::llm::{Choice, Message, Purpose, ToolSpec, sections};
+use crate::llm::{Message, Purpose, ToolChoice, ToolSpec, sections};
 
 fn purposes() -> [Purpose; 5] {
     [Purpose::Plan, Purpose::Scene, Purpose::Continuation, Purpose::Answer, Purpose::Summary]
@@ -32,9 +32,9 @@ proptest! {
             sections::push(&mut text, "purpose", &words);
             sections::push(&mut text, "request", &words);
             let messages = vec![Message::User { text }, Message::Tool { call_id: "x".into(), text: junk.clone() }];
-            send(purpose, messages.clone(), vec![tool()], Choice::Auto);
-            send(purpose, messages[..1].to_vec(), vec![tool()], Choice::Auto);
-            send(purpose, vec![Message::User { text: words.clone() }], Vec::new(), Choice::None);
+            send(purpose, messages.clone(), vec![tool()], ToolChoice::Auto);
+            send(purpose, messages[..1].to_vec(), vec![tool()], ToolChoice::Auto);
+            send(purpose, vec![Message::User { text: words.clone() }], Vec::new(), ToolChoice::None);
         }
         World::all().plan(&words);
         World::all().told(&words);
@@ -54,7 +54,7 @@ proptest! {
 #[test]
 fn no_message_at_all_gets_a_reply() {
     for purpose in purposes() {
-        send(purpose, Vec::new(), Vec::new(), Choice::None);
+        send(purpose, Vec::new(), Vec::new(), ToolChoice::None);
     }
 }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::llm::offline::Offline;
 use crate::llm::signature::{self, SceneLine, ToolLine};
-use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
-use crate::plan::{Known, Limits, Plan, validate};
+use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
+use crate::plan::{KnownScenes, Plan, PlanLimits, validate};
 
 pub(super) const NOW: &str = "2026-05-04T09:00:00+02:00[Europe/Rome] Monday";
 
@@ -133,11 +133,11 @@ impl World {
             Purpose::Plan,
             vec![Message::User { text }],
             vec![tool],
-            Choice::Forced("CreateExecutionPlan".into()),
+            ToolChoice::Forced("CreateExecutionPlan".into()),
         );
         let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         let read: Plan = serde_json::from_value(plan.clone()).unwrap();
-        let known = Known {
+        let known = KnownScenes {
             scenes: self
                 .scenes
                 .iter()
@@ -148,7 +148,7 @@ impl World {
                 })
                 .collect(),
         };
-        let problems = validate(&read, &known, Limits { max_steps: 10 }, &Default::default(), 0);
+        let problems = validate(&read, &known, PlanLimits { max_steps: 10 }, &Default::default(), 0);
         assert!(problems.is_empty(), "{request}: {problems:?}");
         let errors: Vec<String> = schema.iter_errors(&plan).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{request}: {plan}: {errors:?}");
@@ -212,7 +212,7 @@ impl World {
         let mut messages = vec![Message::System { text: system }, Message::User { text }];
         let mut calls = Vec::new();
         for _ in 0..6 {
-            let reply = send(Purpose::Scene, messages.clone(), specs.clone(), Choice::Auto);
+            let reply = send(Purpose::Scene, messages.clone(), specs.clone(), ToolChoice::Auto);
             if reply.calls.is_empty() {
                 return (calls, Some(reply.text), Vec::new());
             }
@@ -377,7 +377,7 @@ impl World {
             Purpose::Continuation,
             vec![Message::User { text }],
             vec![tool],
-            Choice::Forced("CheckContinuation".into()),
+            ToolChoice::Forced("CheckContinuation".into()),
         );
         let verdict: crate::run::Verdict = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         assert!(!verdict.should_continue);
@@ -398,7 +398,7 @@ impl World {
             .map(|s| json!({"scene": s["scene"], "description": s["description"]}).to_string())
             .collect();
         sections::push(&mut text, "capabilities", &lines.join("\n"));
-        send(Purpose::Answer, vec![Message::User { text }], Vec::new(), Choice::None).text
+        send(Purpose::Answer, vec![Message::User { text }], Vec::new(), ToolChoice::None).text
     }
 }
 
@@ -452,7 +452,7 @@ pub(super) fn send(
     purpose: Purpose,
     messages: Vec<Message>,
     tools: Vec<ToolSpec>,
-    choice: Choice,
+    choice: ToolChoice,
 ) -> crate::run::Reply {
     Offline
         .complete(&Request { purpose, messages, tools, choice, temperature: None, max_output_tokens: None })

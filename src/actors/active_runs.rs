@@ -1,0 +1,280 @@
+//! The runs that are active in this process, and how to watch and cancel them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::driver::{CancelRequest, EVENT_BUFFER_CAPACITY, PublishedRunEvent};
+use super::feed::Feed;
+use crate::plan::TaskId;
+use crate::planner::{Command, CommandRefusal};
+use crate::run::{RequestIdentity, RunId, SessionId, TenantId};
+
+/// How many commands to one run may wait; more are refused.
+const MAX_PENDING_COMMANDS: usize = 256;
+
+/// A command to a run and the channel that receives its result. The channel closes without a result if the
+/// driver left the run first; the run then has to be resumed for the command.
+pub(crate) struct RunCommand {
+    pub(crate) command: Command,
+    /// The request that gave the command, if it was given in the session.
+    pub(crate) word: Option<RequestIdentity>,
+    pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
+}
+
+/// Why a command was not accepted.
+pub(crate) enum CommandRejected {
+    /// The run is not active, or its driver has just left it.
+    NotActive(Box<RunCommand>),
+    /// Too many commands wait.
+    Full,
+}
+
+/// The table of active runs; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct ActiveRuns {
+    runs: Arc<Mutex<HashMap<RunId, ActiveRunEntry>>>,
+    /// Notified of every run that is registered.
+    registered: Arc<Notify>,
+    /// Fires when the engine shuts down.
+    shutdown: CancellationToken,
+}
+
+struct ActiveRunEntry {
+    tenant: TenantId,
+    session: SessionId,
+    task: TaskId,
+    event_sender: broadcast::Sender<PublishedRunEvent>,
+    feed: Arc<Feed>,
+    cancel: watch::Sender<Option<CancelRequest>>,
+    commands: mpsc::Sender<RunCommand>,
+}
+
+/// The driver's side of a run's entry. Dropping it removes the run from the table.
+pub(crate) struct ActiveRun {
+    run: RunId,
+    runs: Arc<Mutex<HashMap<RunId, ActiveRunEntry>>>,
+    /// Publishes its events.
+    pub(crate) event_sender: broadcast::Sender<PublishedRunEvent>,
+    /// Publishes its answer while it is generated.
+    pub(crate) feed: Arc<Feed>,
+    /// The latest cancel request.
+    pub(crate) cancel_requests: watch::Receiver<Option<CancelRequest>>,
+    /// The receiver of its commands, until its driver takes it.
+    commands: Mutex<Option<mpsc::Receiver<RunCommand>>>,
+}
+
+impl ActiveRun {
+    /// Takes the receiver of commands, for its driver; `None` if it was already taken.
+    pub(crate) fn take_commands(&self) -> Option<mpsc::Receiver<RunCommand>> {
+        lock(&self.commands).take()
+    }
+
+    /// Leaves the run if nothing is pending: later commands are not accepted. No command can arrive in
+    /// between, because commands are sent under the same lock. `wished` tells whether an unhandled cancel
+    /// request is pending.
+    pub(crate) fn leave_if_idle(
+        &self,
+        orders: &mut mpsc::Receiver<RunCommand>,
+        wished: impl Fn() -> bool,
+    ) -> bool {
+        let _runs = lock(&self.runs);
+        let left = orders.is_empty() && !wished();
+        if left {
+            orders.close();
+        }
+        left
+    }
+
+    /// Opens a new command channel, for the driver that takes over from one that panicked.
+    pub(crate) fn reopen_commands(&self) {
+        let (sender, receiver) = mpsc::channel(MAX_PENDING_COMMANDS);
+        *lock(&self.commands) = Some(receiver);
+        if let Some(entry) = lock(&self.runs).get_mut(&self.run) {
+            entry.commands = sender;
+        }
+    }
+}
+
+/// A subscription to an active run: its events from now on. A slow reader delays nothing, and the
+/// subscription does not keep the run alive.
+pub struct RunWatch {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// The public id of its plan.
+    pub task: TaskId,
+    pub(crate) events: broadcast::Receiver<PublishedRunEvent>,
+    pub(crate) feed: Arc<Feed>,
+    cancel: watch::Sender<Option<CancelRequest>>,
+}
+
+impl ActiveRuns {
+    /// Registers a run. Returns the driver's side and a subscription from the beginning.
+    pub(crate) fn register(
+        &self,
+        run: RunId,
+        task: TaskId,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> (ActiveRun, RunWatch) {
+        let (listeners, _) = broadcast::channel(EVENT_BUFFER_CAPACITY);
+        let (cancel, wishes) = watch::channel(None);
+        let (ordered, orders) = mpsc::channel(MAX_PENDING_COMMANDS);
+        let feed = Arc::new(Feed::new());
+        let entry = ActiveRunEntry {
+            tenant: tenant.clone(),
+            session: session.clone(),
+            task,
+            event_sender: listeners.clone(),
+            feed: feed.clone(),
+            cancel,
+            commands: ordered,
+        };
+        let watch = entry.watch(run);
+        lock(&self.runs).insert(run, entry);
+        self.registered.notify_waiters();
+        let orders = Mutex::new(Some(orders));
+        (
+            ActiveRun {
+                run,
+                runs: self.runs.clone(),
+                event_sender: listeners,
+                feed,
+                cancel_requests: wishes,
+                commands: orders,
+            },
+            watch,
+        )
+    }
+
+    /// Subscribes to a tenant's run; `None` if the tenant has no active run with that id.
+    pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<RunWatch> {
+        let runs = lock(&self.runs);
+        runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// Sends a command to the driver of a tenant's run.
+    pub(crate) fn send_command(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        order: RunCommand,
+    ) -> Result<(), CommandRejected> {
+        let runs = lock(&self.runs);
+        let Some(entry) = runs.get(&run).filter(|entry| entry.tenant == *tenant) else {
+            return Err(CommandRejected::NotActive(Box::new(order)));
+        };
+        entry.commands.try_send(order).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Closed(order) => CommandRejected::NotActive(Box::new(order)),
+            mpsc::error::TrySendError::Full(_) => CommandRejected::Full,
+        })
+    }
+
+    /// Whether a tenant's run has no driver, so that nobody would receive a cancel request.
+    pub(crate) fn has_no_driver(&self, tenant: &TenantId, run: RunId) -> bool {
+        let runs = lock(&self.runs);
+        let entry = runs.get(&run).filter(|entry| entry.tenant == *tenant);
+        entry.is_none_or(|entry| entry.commands.is_closed())
+    }
+
+    /// Waits until a tenant's run is active; forever if it never is.
+    pub(crate) async fn wait_until_active(&self, tenant: &TenantId, run: RunId) {
+        loop {
+            // Before the check, so that a run registered in between is noticed.
+            let entered = self.registered.notified();
+            if self.watch(tenant, run).is_some() {
+                return;
+            }
+            entered.await;
+        }
+    }
+
+    /// Waits until a session has no active run.
+    pub(crate) async fn wait_until_session_idle(&self, tenant: &TenantId, session: &SessionId) {
+        loop {
+            let of_it = |(run, entry): (&RunId, &ActiveRunEntry)| {
+                (entry.tenant == *tenant && entry.session == *session).then(|| entry.watch(*run))
+            };
+            let Some(mut watch) = lock(&self.runs).iter().find_map(of_it) else { return };
+            while watch.next().await.is_some() {}
+        }
+    }
+
+    /// Drives a run until it ends; `None` if the engine shuts down first, which leaves the run as it is.
+    pub(crate) fn run_until_shutdown<F: Future>(
+        &self,
+        driven: F,
+    ) -> impl Future<Output = Option<F::Output>> + use<F> {
+        self.shutdown.clone().run_until_cancelled_owned(driven)
+    }
+
+    /// Shuts down: the drivers of active runs stop, and the runs remain as they are.
+    pub(crate) fn shut_down(&self) {
+        self.shutdown.cancel();
+    }
+
+    /// The number of active runs, including those that wait for admission.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.runs).len()
+    }
+}
+
+impl ActiveRunEntry {
+    fn watch(&self, run: RunId) -> RunWatch {
+        RunWatch {
+            run,
+            session: self.session.clone(),
+            task: self.task,
+            events: self.event_sender.subscribe(),
+            feed: self.feed.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+}
+
+impl Drop for ActiveRun {
+    fn drop(&mut self) {
+        lock(&self.runs).remove(&self.run);
+    }
+}
+
+impl RunWatch {
+    /// The next event; `None` when there will be no more. A subscriber that lags more than a few hundred
+    /// events behind loses the oldest ones; the journal has them.
+    pub async fn next(&mut self) -> Option<PublishedRunEvent> {
+        loop {
+            match self.events.recv().await {
+                Ok(told) => return Some(told),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Asks the run to stop at its next safe point. Returns whether it was still active.
+    pub fn cancel(&self, by: &str) -> bool {
+        let wish = CancelRequest { by: by.to_owned() };
+        self.cancel.send(Some(wish)).is_ok()
+    }
+
+    /// Another subscription to the same run, from now on.
+    pub(crate) fn resubscribe(&self) -> Self {
+        Self {
+            run: self.run,
+            session: self.session.clone(),
+            task: self.task,
+            events: self.events.resubscribe(),
+            feed: self.feed.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Single inserts and removals leave a poisoned map consistent.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,83 @@
+//! Commands to a run: active, or resumed to handle the command.
+
+use tokio::sync::mpsc;
+
+use super::Driver;
+use crate::actors::active_runs::RunCommand;
+use crate::planner;
+use crate::run::{Action, Event, Fault};
+
+impl Driver {
+    /// Handles the commands that have arrived.
+    pub(super) async fn handle_pending_commands(&mut self) -> Result<(), Fault> {
+        while let Some(order) = self.commands.as_mut().and_then(|orders| orders.try_recv().ok()) {
+            self.handle_command(order).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the run if no command and no cancel request is pending. A later one resumes the run.
+    pub(super) fn leave_if_idle(&mut self) -> bool {
+        let ended = self.state.status.is_terminal();
+        let Some(orders) = &mut self.commands else { return true };
+        self.live.leave_if_idle(orders, || !ended && self.cancel_requests.has_changed().unwrap_or(false))
+    }
+
+    /// Handles one command. Its events are on disk before it is answered.
+    pub(super) async fn handle_command(&mut self, order: RunCommand) -> Result<(), Fault> {
+        let RunCommand { command, mut word, reply } = order;
+        let mut events = match planner::events_for_command(&self.state, &self.shared.catalogue, &command) {
+            Ok(events) => events,
+            Err(mut refused) => {
+                if let Some(lapse) = refused.record.take() {
+                    self.record(lapse.0).await?;
+                    // The approver then finds the current approval request.
+                    self.record_approval_requests().await?;
+                }
+                self.refused_commands.push((reply, refused));
+                return Ok(());
+            }
+        };
+        self.decided_in_session |= word.is_some();
+        for event in &mut events {
+            // In the same commit as the decision, so that a retry of the request is recognized.
+            if let Event::Decided { word: said, .. } = event {
+                *said = word.take();
+            }
+            self.reopened |= matches!(event, Event::RunReopened { .. });
+        }
+        // The planner returns a legal sequence. It is appended atomically: a run reopened for a decision
+        // always has that decision.
+        self.append_together(events).await?;
+        // The requester may have disconnected.
+        let _ = reply.send(Ok(()));
+        Ok(())
+    }
+
+    /// Records the lapse of approvals whose tools have changed.
+    pub(super) async fn record_lapsed_approvals(&mut self) -> Result<(), Fault> {
+        while let Some(event) = planner::lapsed_approval(&self.state, &self.shared.catalogue) {
+            self.record(event).await?;
+        }
+        Ok(())
+    }
+
+    /// Records the approval requests that are due.
+    async fn record_approval_requests(&mut self) -> Result<(), Fault> {
+        while let Some(Action::Record {
+            event: event @ (Event::ApprovalRequired { .. } | Event::RunWaiting {}),
+        }) = self.state.next().into_iter().next()
+        {
+            self.append(event).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The next command; pending forever if there is no command channel.
+pub(super) async fn next_command(orders: &mut Option<mpsc::Receiver<RunCommand>>) -> Option<RunCommand> {
+    match orders {
+        Some(orders) => orders.recv().await,
+        None => std::future::pending().await,
+    }
+}

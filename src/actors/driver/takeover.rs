@@ -1,0 +1,65 @@
+//! Taking over a run from an earlier process or from a driver that panicked.
+
+use super::Driver;
+use crate::actors::recovery_gate::GateOutcome;
+use crate::run::{Event, Fault, recovery};
+
+impl Driver {
+    /// Records the takeover and the cost of interrupted model calls. Quarantines a run that has crashed its
+    /// server too often.
+    pub(super) async fn take_over(&mut self, turn: GateOutcome) -> Result<(), Fault> {
+        let gate = match turn {
+            GateOutcome::Drive(place) => {
+                self.suspect = place.is_suspect();
+                self.permit = Some(place);
+                None
+            }
+            GateOutcome::Quarantine(gate) => Some(gate),
+        };
+        let mut events = Vec::new();
+        let mut cost = 0;
+        if self.taken_over {
+            let resumed = Event::RunResumed { epoch: self.state.epoch + 1, restart: !self.panicked };
+            self.state.check(&resumed).map_err(|why| Fault::new("run.illegal_event", why.to_string()))?;
+            let mut after = self.state.clone();
+            after.apply_checked(&resumed);
+            events.push(resumed);
+            for (call, reserved) in after.unsettled_reservations() {
+                let spent = reserved.interrupted_attempt();
+                cost += spent.usage.cost_nano_usd;
+                let error = Fault::new("llm.interrupted", "the process ended before the reply arrived");
+                let (usage, attempts) = (spent.usage, vec![spent]);
+                events.push(Event::ModelFailed { call, error, usage, millis: 0, attempts });
+            }
+        }
+        if gate.is_some() {
+            let error = recovery::quarantine_fault();
+            tracing::error!(run = %self.state.run, code = %error.code, "{}", error.message);
+            events.push(Event::RunPutAside { error });
+        }
+        if !events.is_empty() {
+            self.append_together(events).await?;
+        }
+        if cost > 0 {
+            // The budget was restored from the journal before this event, so the cost is added here.
+            self.shared.gateway.guards().budget.charge(&self.caller(), cost);
+        }
+        if let Some(gate) = gate {
+            gate.record_quarantine(self.state.run).await;
+        }
+        Ok(())
+    }
+
+    /// Whether `events` are the first progress of a suspect run.
+    pub(super) fn clears_suspicion(&self, events: &[Event]) -> bool {
+        self.suspect && events.iter().any(|event| self.state.is_progress(event))
+    }
+
+    /// Clears the suspicion, once that progress is on disk.
+    pub(super) fn clear_suspicion(&mut self) {
+        self.suspect = false;
+        if let Some(place) = &self.permit {
+            place.mark_progressed();
+        }
+    }
+}

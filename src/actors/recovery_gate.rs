@@ -1,0 +1,234 @@
+//! Admits runs to their drivers. Normally every run is admitted; while this process recovers from crashes of
+//! earlier ones, the rules of [`recovery`](crate::run::recovery) apply. This module only implements the
+//! waiting and persists the admission state first.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::run::RunId;
+use crate::run::recovery::{AdmissionTicket, CrashHistory, RecoveryAdmission};
+use crate::store::{Error, Store};
+
+/// The delay between attempts to store the admission state while the disk rejects writes.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The gate; clones share it.
+#[derive(Clone)]
+pub(crate) struct RecoveryGate(Arc<GateShared>);
+
+struct GateShared {
+    store: Store,
+    /// `None` in a process that resumes no runs: every run is admitted.
+    state: Mutex<Option<GateState>>,
+    /// The last version on disk. Locked by the task that stores the next one.
+    stored_version: tokio::sync::Mutex<u64>,
+    /// Whether the process is shutting down, so that storing is no longer retried.
+    stopping: AtomicBool,
+}
+
+struct GateState {
+    admission: RecoveryAdmission,
+    waiting: HashMap<AdmissionTicket, oneshot::Sender<RunPermit>>,
+}
+
+/// What a driver has to do with a run.
+pub(crate) enum GateOutcome {
+    /// Drive the run, holding the permit until the driver leaves it.
+    Drive(RunPermit),
+    /// Quarantine the run.
+    Quarantine(RecoveryGate),
+}
+
+/// A permit among the active runs, returned on drop.
+pub(crate) struct RunPermit {
+    gate: RecoveryGate,
+    run: RunId,
+}
+
+impl RecoveryGate {
+    pub(crate) fn new(store: Store) -> Self {
+        let stored = tokio::sync::Mutex::new(0);
+        Self(Arc::new(GateShared {
+            store,
+            state: Mutex::new(None),
+            stored_version: stored,
+            stopping: AtomicBool::new(false),
+        }))
+    }
+
+    /// Applies the bounds that follow from the crashes of earlier processes. No run starts before
+    /// [`open`](Self::open).
+    ///
+    /// # Errors
+    /// The store's, if the stored state cannot be read.
+    pub(crate) async fn close(&self, unfinished: BTreeSet<RunId>) -> Result<(), Error> {
+        let deaths = self.0.store.deaths().await?.at_start(&unfinished);
+        if let Some(limit) = deaths.limit() {
+            tracing::warn!(limit, "earlier processes crashed repeatedly: fewer runs are active at once");
+        }
+        let admission = RecoveryAdmission::new(deaths, unfinished);
+        *self.state() = Some(GateState { admission, waiting: HashMap::new() });
+        Ok(())
+    }
+
+    /// Opens the gate once the admission state is on disk. If the disk is full, waits until it has space.
+    pub(crate) async fn open(&self) {
+        self.store().await;
+        self.change(RecoveryAdmission::open);
+    }
+
+    /// Records that every run left by an earlier process was resumed.
+    pub(crate) async fn finish_recovery(&self) {
+        self.change(RecoveryAdmission::finish_recovery);
+        self.store().await;
+    }
+
+    /// Records a regular shutdown, so that the next process does not count this one as crashed. Does not
+    /// retry if the disk rejects the write.
+    pub(crate) async fn stop(&self) {
+        if self.0.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut stored = self.0.stored_version.lock().await;
+        let Some((mut deaths, _)) = self.snapshot() else { return };
+        deaths.record_shutdown();
+        match self.0.store.set_deaths(&deaths).await {
+            // Later changes are not stored.
+            Ok(()) => *stored = u64::MAX,
+            Err(error) => tracing::warn!(%error, "the next start will treat this shutdown as a crash"),
+        }
+    }
+
+    /// Waits until the run may be driven.
+    pub(crate) async fn admit(&self, run: RunId) -> GateOutcome {
+        let Some(wait) = self.enqueue(run) else { return GateOutcome::Drive(self.permit(run)) };
+        let Some(mut line) = wait else { return GateOutcome::Quarantine(self.clone()) };
+        self.admit_next();
+        let place = match line.permit.take() {
+            // The sender is dropped only after it has sent the permit.
+            Some(place) => place.await.unwrap_or_else(|_| self.permit(run)),
+            None => self.permit(run),
+        };
+        // If the process crashes on this run, the next one has to know that it was active.
+        self.store().await;
+        GateOutcome::Drive(place)
+    }
+
+    /// Queues the run. The outer `None` means that it need not wait, the inner one that it is quarantined.
+    fn enqueue(&self, run: RunId) -> Option<Option<GateWaiter>> {
+        let mut state = self.state();
+        let state = state.as_mut()?;
+        if state.admission.is_quarantined(run) {
+            return Some(None);
+        }
+        let ticket = state.admission.enqueue(run);
+        let (send, place) = oneshot::channel();
+        state.waiting.insert(ticket, send);
+        Some(Some(GateWaiter { gate: self.clone(), ticket, permit: Some(place) }))
+    }
+
+    /// Records that a run's quarantine is on disk.
+    pub(crate) async fn record_quarantine(&self, run: RunId) {
+        self.change(|admission| admission.clear_quarantine(run));
+        self.store().await;
+    }
+
+    fn permit(&self, run: RunId) -> RunPermit {
+        RunPermit { gate: self.clone(), run }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut RecoveryAdmission)) {
+        if let Some(state) = self.state().as_mut() {
+            change(&mut state.admission);
+        }
+        self.admit_next();
+    }
+
+    /// Admits the runs that the current bound allows.
+    fn admit_next(&self) {
+        loop {
+            let next = {
+                let mut state = self.state();
+                let Some(state) = state.as_mut() else { return };
+                let Some((ticket, run)) = state.admission.admit() else { return };
+                (state.waiting.remove(&ticket), run)
+            };
+            let (waiting, run) = next;
+            let place = self.permit(run);
+            match waiting {
+                // If the waiter is gone, dropping the permit admits the next run.
+                Some(waiting) => drop(waiting.send(place)),
+                None => drop(place),
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Option<(CrashHistory, u64)> {
+        self.state().as_ref().map(|state| state.admission.to_store())
+    }
+
+    /// Stores the current admission state unless it is on disk already. Retries while the disk rejects it.
+    async fn store(&self) {
+        let mut stored = self.0.stored_version.lock().await;
+        loop {
+            let Some((deaths, version)) = self.snapshot() else { return };
+            if version <= *stored || self.0.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            match self.0.store.set_deaths(&deaths).await {
+                Ok(()) => {
+                    *stored = version;
+                    return;
+                }
+                Err(error) if error.may_pass() => tokio::time::sleep(RETRY_INTERVAL).await,
+                Err(error) => {
+                    tracing::error!(code = error.code(), %error, "the admission state could not be stored");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<GateState>> {
+        // No critical section panics between two changes, so a poisoned state is consistent.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunPermit {
+    /// Whether the run is suspected of crashing the process, because it has made no progress since.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.gate.state().as_ref().is_some_and(|state| state.admission.is_suspect(self.run))
+    }
+
+    /// Records that the run has made progress and that this is on disk.
+    pub(crate) fn mark_progressed(&self) {
+        self.gate.change(|admission| admission.record_progress(self.run));
+    }
+}
+
+impl Drop for RunPermit {
+    fn drop(&mut self) {
+        self.gate.change(|admission| admission.release(self.run));
+    }
+}
+
+/// A run that waits for its permit.
+struct GateWaiter {
+    gate: RecoveryGate,
+    ticket: AdmissionTicket,
+    permit: Option<oneshot::Receiver<RunPermit>>,
+}
+
+impl Drop for GateWaiter {
+    fn drop(&mut self) {
+        if let Some(state) = self.gate.state().as_mut() {
+            state.waiting.remove(&self.ticket);
+            state.admission.dequeue(self.ticket);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Texts in the user's language: what a waiting run waits for and how to decide it, and what a cancelled run
+//! had done, for clients that get only text.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::open_approvals;
+use crate::invisible::{self, one_line};
+use crate::llm::language;
+use crate::run::{ApprovalId, ApprovalSubject, CallState, CallStatus, Effect, Outcome, RunState, exact_json};
+
+/// Maximum length of a call's arguments in these texts, in characters. The document has them in full.
+const MAX_ARGUMENTS: usize = 4_000;
+
+/// The sentences of one language.
+struct AnswerPhrases {
+    language: &'static str,
+    /// Introduces the steps of a plan.
+    plan: &'static str,
+    /// Introduces the writes.
+    calls: &'static str,
+    /// Introduces a plan that was approved and has not started.
+    held: &'static str,
+    /// Introduces the reason why a plan could not be changed.
+    unmodified: &'static str,
+    /// How to decide one approval; its id follows.
+    decide: &'static str,
+    /// The same if it is too long to be shown in full.
+    decide_elsewhere: &'static str,
+    /// How to decide several approvals; their ids follow.
+    decide_each: &'static str,
+    /// How to start an approved plan; its id follows.
+    begin: &'static str,
+    /// How to resume a quarantined run; the plan's id follows.
+    aside: &'static str,
+    /// For a run that was cancelled before it did anything.
+    nothing: &'static str,
+    /// Introduces what a cancelled run had done.
+    stopped: &'static str,
+}
+
+/// The languages of the shipped scenes; the first one is the fallback.
+const PHRASES: [AnswerPhrases; 5] = [
+    AnswerPhrases {
+        language: "en",
+        plan: "This plan waits for your approval; nothing has been done of it yet:",
+        calls: "This waits for your approval before it is done:",
+        held: "This plan is approved and waits until somebody says that it begins:",
+        unmodified: "The plan could not be changed as you asked, and is as it was:",
+        decide: "Say yes or no here, or decide the approval",
+        decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",
+        decide_each: "Several things wait. Decide each by its approval:",
+        begin: "To begin, approve it once more and have it carried out:",
+        aside: "The server stopped several times in a row while it was working on this alone, so it was set aside. Resume it to have it carried on:",
+        nothing: "It was stopped; nothing was done.",
+        stopped: "It was stopped; this much had been done:",
+    },
+    AnswerPhrases {
+        language: "it",
+        plan: "Questo piano attende la tua approvazione; non ne è ancora stato fatto nulla:",
+        calls: "Questo attende la tua approvazione prima di essere fatto:",
+        held: "Questo piano è approvato e attende che qualcuno lo faccia partire:",
+        unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
+        decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
+        decide_elsewhere: "È troppo lungo per essere mostrato qui per intero. Guardalo e decidi l'approvazione",
+        decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
+        begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
+        aside: "Il server si è fermato più volte di seguito mentre eseguiva solo questa richiesta, che è stata quindi messa da parte. Per continuare va ripresa:",
+        nothing: "È stato annullato; non è stato fatto nulla.",
+        stopped: "È stato annullato; fin qui era stato fatto:",
+    },
+    AnswerPhrases {
+        language: "de",
+        plan: "Dieser Plan wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
+        calls: "Das wartet auf Ihre Zustimmung, bevor es getan wird:",
+        held: "Dieser Plan ist genehmigt und wartet darauf, dass jemand ihn beginnen lässt:",
+        unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
+        decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
+        decide_elsewhere: "Es ist zu lang, um hier ganz gezeigt zu werden. Sehen Sie es an und entscheiden Sie die Genehmigung",
+        decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
+        begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
+        aside: "Der Server ist mehrmals hintereinander ausgefallen, während er nur daran gearbeitet hat; deshalb wurde dies zurückgestellt. Damit es weitergeht, muss es fortgesetzt werden:",
+        nothing: "Es wurde abgebrochen; nichts wurde getan.",
+        stopped: "Es wurde abgebrochen; so viel war getan:",
+    },
+    AnswerPhrases {
+        language: "fr",
+        plan: "Ce plan attend votre approbation ; rien n'en a encore été fait :",
+        calls: "Ceci attend votre approbation avant d'être fait :",
+        held: "Ce plan est approuvé et attend que quelqu'un le fasse commencer :",
+        unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
+        decide: "Répondez oui ou non ici, ou décidez l'approbation",
+        decide_elsewhere: "C'est trop long pour être montré ici en entier. Regardez-le et décidez l'approbation",
+        decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
+        begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
+        aside: "Le serveur s'est arrêté plusieurs fois de suite alors qu'il ne traitait que cette demande ; elle a donc été mise de côté. Pour continuer, il faut la reprendre :",
+        nothing: "C'est annulé ; rien n'a été fait.",
+        stopped: "C'est annulé ; voici ce qui avait été fait :",
+    },
+    AnswerPhrases {
+        language: "es",
+        plan: "Este plan espera su aprobación; todavía no se ha hecho nada de él:",
+        calls: "Esto espera su aprobación antes de hacerse:",
+        held: "Este plan está aprobado y espera a que alguien lo haga empezar:",
+        unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
+        decide: "Responda sí o no aquí, o decida la aprobación",
+        decide_elsewhere: "Es demasiado largo para mostrarlo aquí entero. Mírelo y decida la aprobación",
+        decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
+        begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
+        aside: "El servidor se detuvo varias veces seguidas mientras solo trabajaba en esto, por lo que se dejó aparte. Para continuar hay que reanudarlo:",
+        nothing: "Se ha cancelado; no se ha hecho nada.",
+        stopped: "Se ha cancelado; esto ya se había hecho:",
+    },
+];
+
+/// What the run waits for, and how to decide it.
+pub(super) fn render_waiting(state: &RunState) -> String {
+    let words = phrases_for(state);
+    let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
+    if state.aside.is_some() {
+        return format!("{} {task}", words.aside);
+    }
+    let mut out = String::new();
+    // Writing into a String cannot fail.
+    if let Some(fault) = &state.unmodified {
+        let _ = writeln!(out, "{} {}", words.unmodified, one_line(&fault.message));
+    }
+    let waits: Vec<(ApprovalId, ApprovalSubject)> = open_approvals(state)
+        .map(|(id, approval)| (id, approval.matter))
+        .filter(|(_, matter)| !matches!(matter, ApprovalSubject::Outcome { .. }))
+        .collect();
+    let held = state.is_held();
+    if held || waits.iter().any(|(_, matter)| matches!(matter, ApprovalSubject::Plan { .. })) {
+        let _ = writeln!(out, "{}", if held { words.held } else { words.plan });
+        write_steps(&mut out, state);
+    }
+    let calls = || {
+        waits.iter().filter_map(|(_, matter)| match matter {
+            ApprovalSubject::Call { call } => state.calls.get(call),
+            _ => None,
+        })
+    };
+    if calls().next().is_some() {
+        let _ = writeln!(out, "{}", words.calls);
+    }
+    for call in calls() {
+        let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
+        let _ =
+            writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
+    }
+    let _ = match waits.as_slice() {
+        [] => write!(out, "{} {task}", words.begin),
+        [(id, _)] => {
+            let how = if is_shown_whole(state) { words.decide } else { words.decide_elsewhere };
+            write!(out, "{how} {id}.")
+        }
+        several => {
+            let ids: Vec<String> = several.iter().map(|(id, _)| id.to_string()).collect();
+            write!(out, "{} {}", words.decide_each, ids.join(", "))
+        }
+    };
+    out
+}
+
+/// Whether the text shows everything that waits in full.
+pub(super) fn is_shown_whole(state: &RunState) -> bool {
+    let fits =
+        |arguments: &Value| invisible::escape_json(&exact_json(arguments)).chars().count() <= MAX_ARGUMENTS;
+    let steps = state.plan().map(|made| made.plan.steps.as_slice()).unwrap_or_default();
+    let prepared = || steps.iter().flat_map(|step| &step.prepared_calls);
+    open_approvals(state).all(|(_, approval)| match approval.matter {
+        ApprovalSubject::Plan { .. } => prepared().all(|call| fits(&Value::Object(call.arguments.clone()))),
+        ApprovalSubject::Call { call } => {
+            state.calls.get(&call).is_none_or(|call| fits(&call.requested.arguments))
+        }
+        ApprovalSubject::Outcome { .. } => true,
+    })
+}
+
+/// What a cancelled run had done.
+pub(super) fn render_stopped(state: &RunState) -> String {
+    let words = phrases_for(state);
+    let done = |call: &&CallState| {
+        call.requested.effect == Effect::Write
+            && call.attempts > 0
+            && call.undoes.is_none()
+            && !state.is_undone(call)
+            && matches!(
+                &call.status,
+                CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }
+            )
+    };
+    let mut done = state.calls.values().filter(done).peekable();
+    if done.peek().is_none() {
+        return words.nothing.to_owned();
+    }
+    let mut out = words.stopped.to_owned();
+    for call in done {
+        let (tool, scene) = (one_line(&call.requested.tool), one_line(&call.scene));
+        let unknown = matches!(&call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
+        let mark = if unknown { " (?)" } else { "" };
+        let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
+        // Writing into a String cannot fail.
+        let _ = write!(out, "\n- {tool} ({scene}): {arguments}{mark}");
+    }
+    out
+}
+
+/// Writes the steps of the current plan, one per line.
+fn write_steps(out: &mut String, state: &RunState) {
+    let Some(made) = state.plan() else { return };
+    for step in &made.plan.steps {
+        let tools: Vec<String> = step.expected_tools.iter().map(|tool| one_line(tool)).collect();
+        let tools = if tools.is_empty() { String::new() } else { format!(" [{}]", tools.join(", ")) };
+        let (number, scene, purpose) =
+            (step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
+        // Writing into a String cannot fail.
+        let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
+        for call in &step.prepared_calls {
+            let arguments = truncate_arguments(&exact_json(&Value::Object(call.arguments.clone())));
+            let _ = writeln!(out, "   {}: {arguments}", one_line(&call.tool));
+        }
+    }
+}
+
+fn phrases_for(state: &RunState) -> &'static AnswerPhrases {
+    let told = state.started.as_ref().and_then(|started| started.language.as_deref());
+    let language = told.or_else(|| language::detect(state.request()));
+    let own = PHRASES.iter().find(|words| Some(words.language) == language);
+    let [default, ..] = &PHRASES;
+    own.unwrap_or(default)
+}
+
+/// Arguments for people: truncated if too long, with invisible characters escaped.
+fn truncate_arguments(text: &str) -> String {
+    let text = invisible::escape_json(text);
+    match text.char_indices().nth(MAX_ARGUMENTS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_is_complete_and_listed_once() {
+        for (number, words) in PHRASES.iter().enumerate() {
+            let all = [
+                words.plan,
+                words.calls,
+                words.held,
+                words.unmodified,
+                words.decide,
+                words.decide_elsewhere,
+                words.decide_each,
+                words.nothing,
+                words.stopped,
+            ];
+            assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
+            for other in &PHRASES[number + 1..] {
+                assert_ne!(words.language, other.language);
+                assert!(all.iter().all(|said| ![other.plan, other.calls, other.decide].contains(said)));
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The actix system on its thread, with all actors of an engine.
+
+use std::sync::Arc;
+
+use actix::{Arbiter, ArbiterHandle};
+use arc_swap::ArcSwap;
+use tokio::sync::oneshot;
+
+use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_threads};
+use super::expiry::{ApprovalExpiry, ApprovalNotifier};
+use super::sessions;
+use crate::actors::driver::RunServices;
+use crate::actors::journal::{self, Journal};
+use crate::actors::{scene as scene_actor, scene_manager, session_registry};
+use crate::notify::Messenger;
+use crate::telemetry::{self, Subscriber};
+use crate::tools::SceneStore;
+
+/// Maximum number of conversations in memory.
+pub(super) const MAX_AWAKE: usize = 100_000;
+
+/// Capacity of the session registry's mailbox.
+pub(super) const REGISTRY_MAILBOX: usize = 4096;
+
+/// The actix system on its thread.
+pub(super) struct ActorSystem {
+    pub(super) registry: session_registry::Address,
+    pub(super) journal: journal::Handle,
+    pub(super) actix: actix::System,
+    pub(super) arbiters: Arc<[ArbiterHandle]>,
+    pub(super) services: Arc<ArcSwap<RunServices>>,
+}
+
+impl ActorSystem {
+    pub(super) async fn start(parts: EngineParts) -> Result<Self, StartError> {
+        let (tell, told) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("actors".to_owned())
+            .spawn(move || {
+                let runner = actix::System::new();
+                let started = runner.block_on(start_actors(&parts));
+                let failed = started.is_err();
+                let _ = tell.send(started.map(|cast| (cast, actix::System::current())));
+                if failed {
+                    return;
+                }
+                if let Err(error) = runner.run() {
+                    tracing::error!(%error, "the actor system ended with an error");
+                }
+            })
+            .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
+        let (cast, actix) = told.await.map_err(|_| {
+            start_fault("engine.start", "the actor thread ended before the actors had started")
+        })??;
+        let StartedActors { registry, journal, arbiters, services: shared } = cast;
+        Ok(Self { registry, journal, actix, arbiters, services: shared })
+    }
+
+    /// Spawns work as a task on the actor thread, so that it outlives its caller. If the thread has ended,
+    /// the work is dropped.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
+    }
+
+    pub(super) fn shut_down(&self) {
+        // Drivers do not run on the actor threads.
+        self.services.load().live.shut_down();
+        // The thread ends by itself. Joining it could block an async caller.
+        self.actix.stop();
+    }
+}
+
+/// The started actors, with what a reload of the configuration needs.
+pub(super) struct StartedActors {
+    pub(super) registry: session_registry::Address,
+    pub(super) journal: journal::Handle,
+    pub(super) arbiters: Arc<[ArbiterHandle]>,
+    pub(super) services: Arc<ArcSwap<RunServices>>,
+}
+
+/// Starts all actors.
+pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, StartError> {
+    let subscriber = Subscriber::of(parts.figures.clone());
+    let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let current = parts.current.load_full();
+    let config = &current.config;
+    let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
+    let mut handles = Vec::new();
+    for _ in 0..worker_threads() {
+        let arbiter = Arbiter::try_new()
+            .map_err(|error| start_fault("engine.threads", format!("no thread for actors: {error}")))?;
+        handles.push(arbiter.handle());
+    }
+    let arbiters: Arc<[ArbiterHandle]> = handles.into();
+    let shared = Arc::new(ArcSwap::from_pointee(run_services(parts, &current, &arbiters, &journal)));
+    let options = scene_manager::Options {
+        shared: shared.clone(),
+        store: parts.store.clone(),
+        memory: config.memory.clone(),
+        max_queued: config.execution.max_queued_requests as usize,
+        idle: parts.idle,
+        outside: parts.outside.clone(),
+        gate: parts.recovery_gate.clone(),
+        carries_on: parts.is_serving.clone(),
+    };
+    let registry = session_registry::Address::start(
+        &arbiters[0],
+        arbiters.clone(),
+        options,
+        MAX_AWAKE,
+        REGISTRY_MAILBOX,
+    );
+    let days = config.store.keep_sessions_days;
+    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    tokio::spawn(janitor.run_forever());
+    let (current, serves) = (parts.current.clone(), parts.is_serving.clone());
+    let expiry = ApprovalExpiry {
+        store: parts.store.clone(),
+        registry: registry.clone(),
+        current: current.clone(),
+        is_serving: serves.clone(),
+    };
+    tokio::spawn(expiry.run_forever());
+    let teller =
+        ApprovalNotifier { messenger: Messenger::new(parts.store.clone()), current, is_serving: serves };
+    tokio::spawn(teller.run_forever());
+    Ok(StartedActors { registry, journal, arbiters, services: shared })
+}
+
+/// The services for runs that start from now on.
+pub(super) fn run_services(
+    parts: &EngineParts,
+    current: &ActiveConfig,
+    arbiters: &[ArbiterHandle],
+    journal: &journal::Handle,
+) -> RunServices {
+    let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
+        let options = scene_actor::Options {
+            gateway: current.gateway.clone(),
+            store: SceneStore::new(parts.store.pool().clone()),
+            http: current.http.clone(),
+            workers: parts.workers.clone(),
+            arbiter: arbiter.clone(),
+            outside: parts.outside.clone(),
+        };
+        (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
+    });
+    RunServices {
+        gateway: current.gateway.clone(),
+        journal: journal.clone(),
+        catalogue: current.catalogue.clone(),
+        catalogue_hash: current.catalogue.hash().into(),
+        scenes: Arc::new(scenes.collect()),
+        clock: parts.clock.clone(),
+        settings: current.config.run_settings(),
+        approval: Arc::new(current.config.approval.clone()),
+        tenants: Arc::new(current.config.tenants.clone()),
+        live: parts.active_runs.clone(),
+        replaced: parts.sources.replaced.clone(),
+    }
+}

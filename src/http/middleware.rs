@@ -1,0 +1,89 @@
+//! Middleware around all handlers. Before: the size of the headers, the credentials, the origin. After:
+//! security headers, tracking of the connection, and the end of streams whose key is revoked.
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage, HttpRequest, web};
+
+use super::app::App;
+use super::connections::InFlightGuard;
+use super::principal::{self, PresentedKey};
+use super::problem::Problem;
+use super::revocation::RevocableBody;
+use super::{browser, sse};
+
+/// Rejects requests that no handler should see, and completes every reply.
+///
+/// # Errors
+/// `request.headers_too_large` (431), `auth.two_credentials` (400), `auth.origin` (403), as replies.
+pub(crate) async fn guard_request(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    if let Err(problem) = check_request(request.request()) {
+        let refusal = super::protocol_error(request.request(), problem);
+        let mut response = request.into_response(refusal.error_response());
+        set_security_headers(response.headers_mut());
+        return Ok(response);
+    }
+    let busy = InFlightGuard::begin(request.request());
+    let mut response = next.call(request).await?.map_into_boxed_body();
+    set_security_headers(response.headers_mut());
+    let response = end_when_revoked(response);
+    Ok(match busy {
+        Some(busy) => response.map_body(|_, body| busy.wrap_body(body).boxed()),
+        None => response,
+    })
+}
+
+fn check_request(request: &HttpRequest) -> Result<(), Problem> {
+    let Some(app) = request.app_data::<web::Data<App>>() else { return Ok(()) };
+    let headers = request.headers();
+    check_header_size(request, app.options.max_header_bytes)?;
+    principal::check_single_credential(headers)?;
+    // A page of another origin cannot send a key without a CORS preflight, which this server does not answer.
+    if let Ok(Some(_)) = principal::presented_key(request) {
+        return Ok(());
+    }
+    browser::check_origin(
+        request.method(),
+        headers,
+        &principal::requested_host(request),
+        &app.options.allowed_hosts,
+    )
+}
+
+fn check_header_size(request: &HttpRequest, most: usize) -> Result<(), Problem> {
+    let size: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let size = size.saturating_add(request.uri().path_and_query().map_or(0, |path| path.as_str().len()));
+    if size <= most {
+        return Ok(());
+    }
+    let detail = format!("the headers have {size} bytes; the limit is {most} (server.max_header_bytes)");
+    Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail))
+}
+
+/// Replies belong to one user: caches must not store them, and browsers must not guess their type.
+fn set_security_headers(headers: &mut HeaderMap) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// Makes an event stream that was opened with a key end when the key is revoked.
+fn end_when_revoked(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let media = response.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    let request = response.request().clone();
+    let held = {
+        let extensions = request.extensions();
+        let key = extensions.get::<PresentedKey>().filter(|_| media == Some(sse::MEDIA_TYPE));
+        let app = request.app_data::<web::Data<App>>();
+        key.zip(app).map(|(key, app)| app.keys.hold(&key.0))
+    };
+    match held {
+        Some(held) => response.map_body(|_, body| RevocableBody::new(&request, body, held).boxed()),
+        None => response,
+    }
+}

@@ -1,0 +1,52 @@
+//! The fingerprint of a request: what is asked, by whom and from which address.
+
+use std::fmt::Write as _;
+
+use actix_web::HttpRequest;
+use sha2::{Digest, Sha256};
+
+use super::super::principal::RequestPrincipal;
+use super::request::CompletionRequest;
+use crate::run::SessionId;
+
+/// Equal fingerprints mean equal requests of one client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct RequestFingerprint(pub(super) [u8; 32]);
+
+impl RequestFingerprint {
+    pub(crate) fn of(
+        who: &RequestPrincipal,
+        request: &HttpRequest,
+        session: Option<&SessionId>,
+        body: &CompletionRequest,
+    ) -> Self {
+        let peer = request.peer_addr().map(|addr| addr.ip().to_string()).unwrap_or_default();
+        let session = session.map_or("", SessionId::as_str);
+        let mut hasher = Sha256::new();
+        for part in [who.tenant.as_str(), &who.user, &peer, session] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        // Plain data always serializes. Absent parts are not hashed, so that new optional parts do not change
+        // existing fingerprints.
+        hasher.update(serde_json::to_vec(body).unwrap_or_default());
+        Self(hasher.finalize().into())
+    }
+
+    /// The fingerprint in hex, as stored in the journal.
+    pub(crate) fn to_hex(&self) -> String {
+        self.0.iter().fold(String::with_capacity(64), |mut mark, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(mark, "{byte:02x}");
+            mark
+        })
+    }
+
+    /// Parses a fingerprint in hex.
+    pub(super) fn from_hex(mark: &str) -> Option<Self> {
+        let (pairs, []) = mark.as_bytes().as_chunks::<2>() else { return None };
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let bytes = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?));
+        bytes.collect::<Option<Vec<u8>>>()?.try_into().ok().map(Self)
+    }
+}

@@ -1,0 +1,332 @@
+//! Words of the user's own: notes, reasons, subjects, messages. Taken from behind a mark or a word
+//! that announces them; for what is required also from what is left over of the request.
+
+use serde_json::json;
+
+use super::lexicon;
+use super::pronouns;
+use super::schema::{ArgumentField, ArgumentKind};
+use super::slots::Filled;
+use super::source::SourceText;
+use super::text::{Features, features};
+
+/// Words that announce a text of any kind.
+const SAYS: &[&[&str]] = &[
+    &["che", "dice", "che"],
+    &["dicendo", "che"],
+    &["saying", "that"],
+    &["says", "that"],
+    &["che", "dice"],
+    &["che", "recita"],
+    &["con", "scritto"],
+    &["dicendo"],
+    &["saying"],
+    &["stating"],
+    &["segnalando", "che"],
+    &["segnalando"],
+    &["which", "says"],
+];
+
+/// Words that announce a reason.
+const WHY: &[&[&str]] = &[
+    &["a", "causa", "di"],
+    &["a", "causa", "del"],
+    &["a", "causa", "della"],
+    &["per", "il", "fatto", "che"],
+    &["because", "of"],
+    &["due", "to"],
+    &["in", "quanto"],
+    &["perche"],
+    &["poiche"],
+    &["siccome"],
+    &["because"],
+    &["since"],
+    &["as"],
+];
+
+/// Words that announce a subject.
+const ABOUT: &[&[&str]] = &[
+    &["a", "proposito", "di"],
+    &["riguardo", "a"],
+    &["riguardo", "al"],
+    &["riguardo", "alla"],
+    &["che", "riguarda"],
+    &["relativo", "a"],
+    &["regarding"],
+    &["about"],
+    &["concerning"],
+];
+
+const LEADS: &[&str] = &[
+    "che", "that", "per", "for", "di", "to", "of", "con", "with", "e", "and", "a", "al", "alla", "un", "una",
+    "an", "su", "on", "about", "in", "del", "della", "dei", "delle", "ad", "mi", "me", "my", "mio", "mia",
+    "please", "is", "sono", "no",
+];
+
+/// Fills arguments that are free text.
+pub(super) fn fill(
+    fields: &[ArgumentField],
+    source: &mut SourceText,
+    out: &mut Filled,
+    verbs: &[String],
+    alone: bool,
+) {
+    let texts: Vec<&ArgumentField> =
+        fields.iter().filter(|f| f.kind == ArgumentKind::Text && !out.values.contains_key(&f.name)).collect();
+    let mut shared: Option<String> = None;
+    for field in &texts {
+        if let Some((a, b)) = announced(field, fields, source)
+            && let Some((a, b)) = tidy(source, a, b, fields)
+        {
+            let text = source.span(a, b).to_owned();
+            shared = Some(text.clone());
+            source.take(a, b);
+            out.values.insert(field.name.clone(), json!(text));
+        }
+    }
+    let open: Vec<&&ArgumentField> =
+        texts.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect();
+    for field in open {
+        // A reason that was not given is not what else was said.
+        if field.named(&["reason", "motivo", "why", "motivation", "motivazione", "justification", "purpose"])
+            && !alone
+        {
+            continue;
+        }
+        // A short and a long form of the same thing (title and description) share what was said.
+        let text = shared.clone().or_else(|| {
+            let (a, b) = behind_verb(source, fields)
+                .or_else(|| left_over(source, if alone { &[] } else { verbs }, fields))
+                .filter(|(a, b)| alone || !is_whole(source, *a, *b))?;
+            let text = source.span(a, b).to_owned();
+            source.take(a, b);
+            Some(text)
+        });
+        if let Some(text) = text {
+            shared = Some(text.clone());
+            out.values.insert(field.name.clone(), json!(text));
+        }
+    }
+}
+
+/// Whether words are all that was said: a request is never its own text.
+fn is_whole(source: &SourceText, first: usize, last: usize) -> bool {
+    let said = |i: &usize| {
+        let token = &source.tokens[*i];
+        token.word && !lexicon::is_stop(&token.norm) && !lexicon::is_chat(&token.norm)
+    };
+    let name = |i: usize| source.tokens[i].capital() && !source.tokens[i].first;
+    !(first..=last).any(name) && !(0..first).chain(last + 1..source.tokens.len()).any(|i| said(&i))
+}
+
+/// The text behind what announces this argument: first and last token.
+fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    let end = tokens.len().checked_sub(1)?;
+    let at = |phrases: &[&[&str]]| {
+        (0..tokens.len()).find_map(|i| {
+            phrases
+                .iter()
+                .find(|p| !source.gone(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w])))
+                .map(|p| i + p.len())
+        })
+    };
+    // Its own word: "note: …", "con oggetto …", "with the message …", "motivo …".
+    for (i, token) in tokens.iter().enumerate() {
+        if !token.word || source.gone(i) || i == 0 && tokens.len() < 3 {
+            continue;
+        }
+        let named =
+            |f: &ArgumentField| f.cues.iter().map(|c| c.similarity(&token.features())).fold(0.0, f64::max);
+        let mark = tokens.get(i + 1).is_some_and(|t| t.raw == ":" || t.lower == "è" || t.is(&["is"]));
+        let led = i > 0
+            && source.is(
+                i - 1,
+                &["con", "with", "the", "come", "as", "di", "una", "la", "il", "l", "and", "e", "a"],
+            );
+        if named(field) < 0.8
+            || all
+                .iter()
+                .any(|o| o.name != field.name && o.kind == ArgumentKind::Text && named(o) > named(field))
+        {
+            continue;
+        }
+        // "Apri un problema: …": a noun that is also the head of the request needs a mark.
+        let head = i < 3;
+        if mark {
+            return (i + 2 <= end).then_some((i + 2, stop(source, i + 2, all, field)));
+        }
+        if led && !head && i < end {
+            let from = if source.is(i + 1, &["che", "that", "di", "of"]) { i + 2 } else { i + 1 };
+            return (from <= end).then(|| (from, stop(source, from, all, field)));
+        }
+    }
+    if let Some(i) = at(SAYS).filter(|i| *i <= end) {
+        return Some((i, stop(source, i, all, field)));
+    }
+    let reason = field.says(&[
+        "reason",
+        "motivo",
+        "motivation",
+        "why",
+        "cause",
+        "causa",
+        "purpose",
+        "perche",
+        "motivazione",
+    ]);
+    if (reason || field.required)
+        && let Some(i) = at(WHY).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
+    {
+        return Some((i, stop(source, i, all, field)));
+    }
+    if reason {
+        // "per motivi familiari", "for family reasons".
+        let motive = features("reason");
+        if let Some(i) =
+            tokens.iter().position(|t| t.word && t.features().similarity(&motive) > 0.8 && t.norm.len() > 4)
+        {
+            let first = (i.saturating_sub(2)..i).find(|k| source.is(*k, &["per", "for"])).map(|k| k + 1);
+            if let Some(first) = first {
+                let last = if first == i { (i + 1).min(end) } else { i };
+                return Some((first, last));
+            }
+        }
+    }
+    if let Some(i) = at(ABOUT).filter(|i| *i <= end) {
+        return Some((i, stop(source, i, all, field)));
+    }
+    let colon = tokens.iter().position(|t| t.raw == ":");
+    // "…: ci prenoti un tavolo?" asks; it is no note.
+    let asks = tokens[end].raw == "?" && !field.required;
+    let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
+    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
+}
+
+/// "Ricordami di comprare il latte", "report that the tap drips": what stands behind the verb that opens
+/// the request, with days and times passed over.
+fn behind_verb(source: &SourceText, fields: &[ArgumentField]) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    let verb = tokens.iter().take(5).position(|t| t.word && lexicon::is_action(&t.features().concepts))?;
+    let mut at = verb + 1;
+    while at < tokens.len() && (source.found.taken[at] || source.is(at, &["me", "mi", "us", "ci"])) {
+        at += 1;
+    }
+    (at + 1 < tokens.len() && source.is(at, &["di", "che", "that", "to"]))
+        .then(|| tidy(source, at + 1, tokens.len() - 1, fields))?
+}
+
+/// Where a text ends: before the announcement of another one.
+fn stop(source: &SourceText, from: usize, all: &[ArgumentField], own: &ArgumentField) -> usize {
+    let end = source.tokens.len().saturating_sub(1);
+    if source.tokens.get(from).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "«" | "“"))
+        && let Some((_, b)) = source.found.quotes.iter().find(|(a, _)| *a == from + 1)
+    {
+        return *b;
+    }
+    for i in from + 1..end {
+        let token = &source.tokens[i];
+        let other = token.word
+            && source.is(i - 1, &["con", "with", "e", "and"])
+            && all
+                .iter()
+                .any(|o| o.name != own.name && o.cues.iter().any(|c| c.similarity(&token.features()) > 0.8));
+        if other {
+            return i.saturating_sub(2).max(from);
+        }
+    }
+    end
+}
+
+/// Without marks and lead words at the ends, and without trailing parts that other arguments took
+/// (", priorità alta"); nothing where no content is left.
+fn tidy(
+    source: &SourceText,
+    mut first: usize,
+    mut last: usize,
+    fields: &[ArgumentField],
+) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    last = last.min(tokens.len().checked_sub(1)?);
+    while first <= last && !tokens[first].word {
+        first += 1;
+    }
+    // Days and times at the end are the text's own only where the tool does not ask for them.
+    let dated = fields
+        .iter()
+        .any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime | ArgumentKind::Time));
+    loop {
+        while dated && last > first && (source.found.taken[last] || !tokens[last].word) {
+            last -= 1;
+        }
+        while last > first && !tokens[last].word {
+            last -= 1;
+        }
+        if first > last {
+            return None;
+        }
+        let mark = (first..last).rev().find(|i| matches!(tokens[*i].raw.as_str(), "," | "."));
+        let Some(comma) = mark else { break };
+        let taken = (comma + 1..=last).any(|i| source.gone(i));
+        let told = taken
+            && (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
+                let about = |f: &ArgumentField| {
+                    f.kind != ArgumentKind::Text && f.speaks_of(&tokens[i].features()) > 0.5
+                };
+                source.gone(i) || lexicon::is_stop(&tokens[i].norm) || fields.iter().any(about)
+            });
+        if !told {
+            break;
+        }
+        last = comma;
+    }
+    let content = (first..=last).any(|i| {
+        tokens[i].word && !source.used[i] && (!lexicon::is_stop(&tokens[i].norm) || tokens[i].digit())
+    });
+    content.then_some((first, last))
+}
+
+/// What remains of a request when its head ("apri un ticket per …") and what other arguments took at
+/// its ends are gone.
+pub(super) fn left_over(
+    source: &SourceText,
+    verbs: &[String],
+    fields: &[ArgumentField],
+) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    let names: Vec<std::rc::Rc<Features>> = verbs.iter().map(|v| features(v)).collect();
+    let own = |i: usize| {
+        let word = tokens[i].features();
+        names.iter().any(|f| f.similarity(&word) > 0.8)
+            || (!verbs.is_empty() && lexicon::is_action(&word.concepts))
+            || fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&word) > 0.8))
+    };
+    let head = |i: usize| {
+        !tokens[i].word
+            || source.gone(i)
+            || own(i)
+            || lexicon::is_chat(&tokens[i].norm)
+            || tokens[i].is(LEADS)
+            || (!verbs.is_empty()
+                && (lexicon::is_stop(&tokens[i].norm) || lexicon::is_asking(&tokens[i].norm)))
+    };
+    let mut first = 0;
+    while first < tokens.len() && head(first) {
+        first += 1;
+    }
+    if first >= tokens.len() {
+        return None;
+    }
+    // The article belongs to what follows it.
+    if first > 0
+        && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
+        && !source.gone(first - 1)
+    {
+        first -= 1;
+    }
+    let mut last = tokens.len() - 1;
+    while last > first && (!tokens[last].word || source.gone(last) || tokens[last].is(LEADS)) {
+        last -= 1;
+    }
+    tidy(source, first, last, fields)
+}

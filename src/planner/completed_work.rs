@@ -1,0 +1,123 @@
+//! Completed work as prompts show it: one line of JSON per step.
+
+use serde_json::{Value, json};
+
+use super::required_reply::writes_not_called;
+use crate::plan::StepStatus;
+use crate::run::{CallState, CallStatus, Effect, Outcome, RunState, StepState};
+use crate::scene::Catalogue;
+
+/// The longest result, in bytes of JSON, that is included in addition to its phrase once its step has
+/// ended.
+const MAX_RESULT_BYTES: usize = 2000;
+
+/// Results of the steps that this one depends on, one line each.
+pub(super) fn dependency_results(state: &RunState, step: &StepState) -> String {
+    let lines: Vec<String> = step
+        .step
+        .depends_on_step
+        .iter()
+        .filter_map(|number| state.steps.get(&number).map(|earlier| (number, earlier)))
+        .map(|(number, earlier)| {
+            let calls: Vec<Value> = earlier
+                .calls
+                .iter()
+                .filter_map(|call| match (state.calls.get(call), state.outcome(*call)) {
+                    (Some(of), Some(Outcome::Ok { result, .. })) => Some(
+                        json!({"tool": of.requested.tool, "arguments": of.requested.arguments, "result": result}),
+                    ),
+                    _ => None,
+                })
+                .collect();
+            json!({"step": number, "scene": earlier.step.scene_name, "result": earlier.result, "calls": calls})
+                .to_string()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Every step that ended, one line each.
+///
+/// A scene's text may claim a write that was never called, so expected writes that were not called are
+/// listed too.
+pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String {
+    let lines: Vec<String> = state
+        .steps
+        .iter()
+        .map(|(number, step)| {
+            let calls: Vec<Value> = step.calls.iter().filter_map(|call| call_record(state, *call)).collect();
+            let mut line = json!({
+                "step": number,
+                "scene": step.step.scene_name,
+                "purpose": step.step.purpose,
+                "status": step.status,
+                "calls": calls,
+            });
+            let scene = catalogue.get(&step.step.scene_name);
+            let undone = scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default();
+            if step.status == StepStatus::Completed && !undone.is_empty() {
+                line["not_called"] = json!(undone);
+            }
+            let cut: Vec<Value> = state.cut_calls(step).map(named).collect();
+            if !cut.is_empty() {
+                line["cut"] = json!(cut);
+            }
+            match (step.status, &step.result, &step.question, &step.error) {
+                (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
+                (StepStatus::NeedsInput, _, Some(question), _) => {
+                    line["question"] = question.text.as_str().into()
+                }
+                (StepStatus::NeedsInput, _, None, Some(asked)) => {
+                    line["question"] = asked.message.as_str().into()
+                }
+                (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
+                _ => {}
+            }
+            line.to_string()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn named(call: &CallState) -> Value {
+    json!({"tool": call.requested.tool, "arguments": call.requested.arguments})
+}
+
+fn call_record(state: &RunState, call: u32) -> Option<Value> {
+    let of = state.calls.get(&call)?;
+    let mut value = named(of);
+    if let CallStatus::Skipped { first } = of.status {
+        // A shared outcome is shown with the call that has it. For a write, the duplicate is listed too, to
+        // show that it was not done twice.
+        let told = state.settings().has_rules(1) && of.requested.effect == Effect::Write;
+        value["outcome"] = "skipped".into();
+        value["reason"] = format!("the same as call {first} of this request, and done once").into();
+        return told.then_some(value);
+    }
+    match state.outcome(call)? {
+        Outcome::Ok { result, say } => {
+            value["outcome"] = "ok".into();
+            // A long result that has a phrase is shown by its phrase only: several such results would fill
+            // a small model's context.
+            if say.is_none() || result.to_string().len() <= MAX_RESULT_BYTES {
+                value["result"] = result.clone();
+            }
+            if let Some(say) = say {
+                value["say"] = say.as_str().into();
+            }
+        }
+        Outcome::Refused { error } => {
+            value["outcome"] = "refused".into();
+            value["error"] = error.message.as_str().into();
+        }
+        Outcome::Failed { error } => {
+            value["outcome"] = "failed".into();
+            value["error"] = error.message.as_str().into();
+        }
+        Outcome::Unknown { error } => {
+            value["outcome"] = "unknown".into();
+            value["error"] = error.message.as_str().into();
+        }
+    }
+    Some(value)
+}

@@ -1,0 +1,388 @@
+//! Confirmation of writes by the user: which writes, why, the question, and the effect of a plain yes.
+//!
+//! A confirmation is not an approval: only the user is asked, no webhook is notified, and a required
+//! approval is still requested afterwards. The run ends with the question; the yes is a new request.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::approval::{definition, with_approval};
+use super::command::plan_from_person;
+use super::consent;
+use super::grounding::{GroundingSources, untraced};
+use super::prompt::binding_calls;
+use super::read::{SceneReplyCall, read_call, unusable};
+use super::supplied_plan::invalid_plan_fault;
+use crate::invisible::{self, one_line};
+use crate::llm::offline;
+use crate::plan::{DependsOn, Plan, PreparedCall, Step};
+use crate::run::{
+    CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
+    exact_json,
+};
+use crate::scene::{Catalogue, Scene, SceneTool};
+use crate::tools::phrase;
+
+/// A write that a scene's model requests, before any confirmation or approval.
+pub(super) struct ProposedWrite<'a> {
+    pub(super) scene: &'a Scene,
+    pub(super) step: &'a StepState,
+    pub(super) tool: &'a SceneTool,
+    pub(super) arguments: &'a Value,
+    pub(super) key: &'a str,
+    pub(super) occurrence: u32,
+    /// Whether a person will be asked to approve exactly this call.
+    pub(super) is_approved_by_itself: bool,
+    /// The calls of the same reply that come before it.
+    pub(super) before: &'a [RequestedCall],
+    /// Whether the model itself asks if the call is wanted.
+    pub(super) is_question: bool,
+}
+
+/// Why the user has to confirm the call, and the question; `None` if it may be executed without
+/// confirmation.
+pub(super) fn required_confirmation(
+    state: &RunState,
+    catalogue: &Catalogue,
+    asked: &ProposedWrite<'_>,
+) -> Option<Unconfirmed> {
+    let settings = state.settings();
+    if !settings.has_rules(1) || asked.tool.effect != Effect::Write || state.is_dry_run() {
+        return None;
+    }
+    let policy = settings.confirm_for(asked.scene.confirm);
+    if policy == ConfirmPolicy::Never || is_authorised_by_people(state, asked) {
+        return None;
+    }
+    let mut why = Vec::new();
+    if policy == ConfirmPolicy::Writes {
+        why.push("every write is to be confirmed".to_owned());
+    }
+    why.extend(intent_doubts(state, asked));
+    // An approver will see exactly this call and can judge where its arguments come from. Only the user
+    // knows whether it was requested at all.
+    if !asked.is_approved_by_itself {
+        why.extend(provenance_doubts(state, catalogue, asked));
+    }
+    if why.is_empty() {
+        return None;
+    }
+    let language = state.started.as_ref().and_then(|started| started.language.as_deref());
+    let mut question = confirmation_question(&asked.scene.name, asked.tool, asked.arguments, language);
+    if is_repeated(state, asked) {
+        question = format!("{} {question}", done_before(language));
+    }
+    Some(Unconfirmed { question, why, tool: definition(asked.tool) })
+}
+
+/// Whether a person wrote the call, approved it with the plan, or confirmed it by this request.
+fn is_authorised_by_people(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
+    let same = |call: &PreparedCall| {
+        call.tool == asked.tool.name
+            && exact_json(&Value::Object(call.arguments.clone())) == exact_json(asked.arguments)
+    };
+    let shown = binding_calls(state, asked.step).iter().filter(|call| same(call)).count();
+    let is_shown = shown > asked.occurrence as usize;
+    if !state.is_confirmation() {
+        return is_shown && !is_repeated(state, asked);
+    }
+    // A confirmation covers the call only as it was then.
+    let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+    let now = definition(asked.tool);
+    let mut confirmed =
+        confirmed.filter(|call| call.scene == asked.scene.name && call.tool == asked.tool.name);
+    confirmed.any(|call| call.definition == now && exact_json(&call.arguments) == exact_json(asked.arguments))
+}
+
+/// Reasons to doubt that the user requested the call.
+fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
+    let mut why = Vec::new();
+    if state.is_confirmation() {
+        why.push("it is not the call that was confirmed, or its tool has changed since".to_owned());
+    }
+    if is_repeated(state, asked) {
+        why.push("the same was done before in this request".to_owned());
+    }
+    if asked.is_question {
+        why.push("its scene asks whether it is wanted".to_owned());
+    }
+    if let Some(said) = consent::parse_consent(state.request())
+        && !state.is_confirmation()
+        && !answers_a_question(state, said)
+    {
+        why.push("the request says yes or no to nothing that was asked".to_owned());
+    }
+    if asked.step.step.unclear {
+        why.push("the plan is not sure that it was asked for".to_owned());
+    }
+    if offline::is_background_task(state.request(), instructions(state)) {
+        why.push("the request sets a task about a text: what the text says is no request".to_owned());
+    }
+    why
+}
+
+/// Whether a plain yes or no answers a question of a scene. A no never answers one: what it refuses is not
+/// done.
+fn answers_a_question(state: &RunState, yes: bool) -> bool {
+    let pending = state.started.as_ref().and_then(|started| started.context.pending.as_ref());
+    yes && pending.is_some_and(|pending| pending.unconfirmed.is_empty())
+}
+
+/// Other reasons not to execute the call without a person's confirmation.
+fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Vec<String> {
+    let mut why = Vec::new();
+    let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
+    let sources = sources(state);
+    let nowhere = sources.map(|from| untraced(&asked.tool.parameters, asked.arguments, &from));
+    let nowhere = nowhere.unwrap_or_default();
+    if !nowhere.is_empty() {
+        why.push(format!("nobody said and no tool found: {}", nowhere.join(", ")));
+    }
+    if !state.foresees(scene, tool) {
+        why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
+    }
+    let most = most_writes(state, catalogue);
+    let writes = asked
+        .before
+        .iter()
+        .filter(|call| call.effect == Effect::Write && call.problem.is_none() && call.confirm.is_none());
+    if state.writes_asked_for() + writes.count() as u32 >= most {
+        why.push(format!("the run has begun {most} writes already"));
+    }
+    why
+}
+
+/// Most writes that the run may begin without confirmation.
+fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
+    let scenes = state.steps.values().filter_map(|step| catalogue.get(&step.step.scene_name));
+    let raised = scenes.filter_map(|scene| scene.max_writes).max().unwrap_or(0);
+    state.settings().max_writes.max(raised)
+}
+
+/// Whether an equal call of the step, or of an earlier step of the same plan, was done or is due.
+fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
+    if asked.tool.repeatable {
+        return false;
+    }
+    let done = |call: &CallState| match &call.status {
+        CallStatus::Done { outcome } => matches!(outcome, Outcome::Ok { .. }) && !state.is_undone(call),
+        CallStatus::Requested => call.requested.problem.is_none() && call.requested.confirm.is_none(),
+        CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
+        CallStatus::Skipped { .. } => false,
+    };
+    let number = asked.step.step.step_number;
+    let history = own_calls(state, number);
+    history.into_iter().any(|call| call.requested.key == asked.key && done(call))
+        || asked.before.iter().any(|call| call.key == asked.key && call.problem.is_none())
+}
+
+/// The calls of a step since it last began, and of the earlier steps of the same plan.
+fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
+    let steps = state.steps.iter().filter(|(earlier, _)| state.precedes(**earlier, number));
+    let rounds = steps.flat_map(|(_, step)| &step.history);
+    rounds.flat_map(|round| &round.calls).filter_map(|call| state.calls.get(call)).collect()
+}
+
+/// How many equal calls of a repeatable tool precede the one requested now.
+pub(super) fn occurrence(
+    state: &RunState,
+    number: u32,
+    tool: &SceneTool,
+    key: &str,
+    before: &[RequestedCall],
+) -> u32 {
+    if !tool.repeatable || !state.settings().has_rules(1) {
+        return 0;
+    }
+    let earlier = own_calls(state, number).into_iter().filter(|call| {
+        call.requested.key == key && call.requested.problem.is_none() && call.requested.confirm.is_none()
+    });
+    let together = before.iter().filter(|call| call.key == key && call.problem.is_none());
+    (earlier.count() + together.count()) as u32
+}
+
+/// The chatbot's own instructions.
+fn instructions(state: &RunState) -> &str {
+    state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
+}
+
+/// The lines of an answer that are statements: a question states no facts.
+fn statements_of(answer: &str) -> String {
+    let lines = answer.lines().filter(|line| !line.trim_end().ends_with('?'));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The sources that the arguments of a write may come from.
+fn sources(state: &RunState) -> Option<GroundingSources<'_>> {
+    let started = state.started.as_ref()?;
+    let mut said: Vec<Cow<'_, str>> = vec![state.request().into(), instructions(state).into()];
+    let mut found: Vec<&Value> = Vec::new();
+    for made in &state.plans {
+        said.extend(made.why.iter().map(|why| why.as_str().into()));
+        if made.maker == PlanMaker::Person && !state.is_confirmation() {
+            said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
+        }
+    }
+    for number in state.calls.keys() {
+        if let Some(Outcome::Ok { result, .. }) = state.outcome(*number) {
+            found.push(result);
+        }
+    }
+    let context = &started.context;
+    said.extend(context.summary.iter().map(|summary| summary.as_str().into()));
+    // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
+    let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
+    for (at, turn) in context.turns.iter().enumerate() {
+        said.push(turn.request.as_str().into());
+        let is_last = at + 1 == context.turns.len();
+        if turn.status != RunStatus::NeedsInput || (is_last && pending.is_some()) {
+            said.push(statements_of(&turn.answer).into());
+        }
+        found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
+    }
+    said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
+    if let Some(pending) = pending {
+        said.push(pending.question.text.as_str().into());
+        found.push(&pending.question.known);
+    }
+    Some(GroundingSources {
+        said,
+        found,
+        user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
+        now: &started.now,
+        language: started.language.as_deref(),
+    })
+}
+
+/// The sentence before the question whether to repeat a call.
+fn done_before(language: Option<&str>) -> &'static str {
+    match language {
+        Some("it") => "È già stato fatto. Ancora una volta?",
+        Some("de") => "Das wurde schon getan. Noch einmal?",
+        Some("fr") => "Cela a déjà été fait. Encore une fois ?",
+        Some("es") => "Ya se ha hecho. ¿Una vez más?",
+        _ => "This was done already. Once more?",
+    }
+}
+
+/// The question that names the exact call: the tool's own phrase, or one that lists the arguments.
+fn confirmation_question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&str>) -> String {
+    let language = language.unwrap_or("en");
+    let own = tool
+        .confirm
+        .get(language)
+        .and_then(|template| phrase::render(template, language, &json!({}), arguments));
+    if let Some(own) = own {
+        return invisible::escape_text(&own);
+    }
+    let [lead, with] = match language {
+        "it" => ["Devo eseguire", "con"],
+        "de" => ["Soll ich dies ausführen:", "mit"],
+        "fr" => ["Dois-je exécuter", "avec"],
+        "es" => ["¿Debo ejecutar", "con"],
+        _ => ["Shall I carry out", "with"],
+    };
+    let name = one_line(&tool.name);
+    let values: Vec<String> = arguments.as_object().into_iter().flatten().map(describe_argument).collect();
+    let call = format!("{lead} {name} ({})", one_line(scene));
+    if values.is_empty() { format!("{call}?") } else { format!("{call} {with} {}?", values.join(", ")) }
+}
+
+fn describe_argument((name, value): (&String, &Value)) -> String {
+    let value = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!("{}: {}", one_line(name), one_line(&value))
+}
+
+/// The calls that a request confirms, given its `settings` and memory: those of the last question, if the
+/// request is a plain yes of the user who was asked.
+pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Vec<ConfirmedCall> {
+    let (Some(queued), Some(pending)) = (&state.queued, &context.pending) else { return Vec::new() };
+    let speaks = queued.plan.is_none() && !queued.plan_only && !queued.dry_run;
+    let is_yes = consent::parse_consent(&queued.request) == Some(true);
+    let is_heard = queued.answers.is_some() && queued.answers == pending.run;
+    let is_task = || offline::is_background_task(&queued.request, instructions(state));
+    if !settings.has_rules(1) || !speaks || !is_yes || !is_heard || pending.user != queued.user || is_task() {
+        return Vec::new();
+    }
+    pending.unconfirmed.clone()
+}
+
+/// The event that puts the confirmed calls of a request in force as its plan.
+pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
+    let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+    let mut steps: Vec<Step> = Vec::new();
+    for call in confirmed {
+        let arguments = call.arguments.as_object().cloned().unwrap_or_else(Map::new);
+        let prepared = PreparedCall { tool: call.tool.clone(), arguments };
+        // Each call was confirmed separately, so none depends on another scene's.
+        match steps.iter_mut().find(|step| step.scene_name == call.scene) {
+            Some(step) => {
+                if !step.expected_tools.contains(&call.tool) {
+                    step.expected_tools.push(call.tool.clone());
+                }
+                step.purpose.push('\n');
+                step.purpose.push_str(&call.question);
+                step.prepared_calls.push(prepared);
+            }
+            None => steps.push(Step {
+                step_number: steps.len() as u32 + 1,
+                scene_name: call.scene.clone(),
+                purpose: call.question.clone(),
+                expected_tools: vec![call.tool.clone()],
+                depends_on_step: DependsOn::none(),
+                prepared_calls: vec![prepared],
+                unclear: false,
+            }),
+        }
+    }
+    let reasoning = "The user has confirmed exactly this.".to_owned();
+    let plan = Plan { needs_execution: true, reasoning, steps, unserved: Vec::new() };
+    let by = state.queued.as_ref().map(|queued| queued.user.clone());
+    match plan_from_person(state, catalogue, &plan, version, PlanCause::Request) {
+        Ok(made) => Event::PlanCreated(with_approval(state, catalogue, PlanMade { by, ..made })),
+        Err(problems) => Event::PlanningFailed { version, error: invalid_plan_fault(&problems) },
+    }
+}
+
+/// The event with the prepared calls of a step; each call carries its problem, if any.
+pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
+    let mut calls: Vec<RequestedCall> = Vec::new();
+    if let Some(step) = state.steps.get(&number) {
+        let scene = catalogue.get(&step.step.scene_name);
+        // The plan omits null arguments, but the confirmation covers the complete call.
+        let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+        for known in confirmed.filter(|call| call.scene == step.step.scene_name) {
+            let ordinal = state.next_call() + calls.len() as u32;
+            let written = ReplyCall {
+                id: String::new(),
+                name: known.tool.clone(),
+                arguments: known.arguments.to_string(),
+            };
+            let call = match scene {
+                Some(scene) => {
+                    let written = SceneReplyCall {
+                        call: &written,
+                        ordinal,
+                        before: &calls,
+                        fallback: false,
+                        is_question: false,
+                    };
+                    read_call(state, catalogue, scene, step, &written)
+                }
+                None => unknown_call(&written, ordinal, &step.step.scene_name),
+            };
+            calls.push(call);
+        }
+    }
+    Event::Prepared { step: number, calls }
+}
+
+fn unknown_call(written: &ReplyCall, call: u32, scene: &str) -> RequestedCall {
+    let fault = Fault::new("scene.unknown", format!("the scene {scene} is not loaded"));
+    unusable(written, call, &written.name, fault)
+}

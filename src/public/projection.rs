@@ -1,0 +1,260 @@
+//! The projection from events of the journal to public events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{EventId, PublicEvent};
+use crate::plan::{Plan, StepStatus, TaskId};
+use crate::run::{
+    ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall,
+    RunStatus,
+};
+
+/// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
+/// (a step's scene, a call's tool). Pure.
+#[derive(Debug, Clone, Default)]
+pub struct PublicProjection {
+    task: Option<TaskId>,
+    /// The scene and purpose of each step.
+    steps: BTreeMap<u32, (String, String)>,
+    /// The step and request of each call.
+    calls: BTreeMap<u32, (u32, RequestedCall)>,
+    /// For each undo call: the call of the write that it undoes.
+    undoes: BTreeMap<u32, u32>,
+    /// The calls that were started.
+    started: BTreeSet<u32>,
+    /// Pending approvals of plans and calls.
+    open_approvals: BTreeSet<u32>,
+    /// The pending approvals of the current plan.
+    plan_approvals: BTreeSet<u32>,
+}
+
+impl PublicProjection {
+    /// A projection that starts after the run's first event, which contains the public id of the plan.
+    pub fn of(task: TaskId) -> Self {
+        Self { task: Some(task), ..Self::default() }
+    }
+
+    /// The public event, with `offset` 0 in its id; `None` for internal events.
+    pub fn project(&mut self, envelope: &Envelope<Event>) -> Option<PublicEvent> {
+        self.track(&envelope.body);
+        let name = envelope.body.public_name()?;
+        let mut data = self.event_data(envelope)?;
+        if let (Value::Object(data), Some(run)) = (&mut data, envelope.run) {
+            data.insert("run_id".to_owned(), json!(run));
+        }
+        Some(PublicEvent {
+            id: EventId { epoch: Some(envelope.epoch), seq: envelope.seq, offset: 0 },
+            name,
+            data,
+        })
+    }
+
+    /// Records what later events refer to.
+    fn track(&mut self, event: &Event) {
+        match event {
+            Event::Decided { approval, .. } => {
+                self.open_approvals.remove(approval);
+            }
+            Event::PlanEdited(_) => self.withdraw_plan_approvals(),
+            _ => {}
+        }
+        match event {
+            Event::RunQueued(queued) => self.task = Some(queued.task),
+            Event::ToolStarted { call, .. } => {
+                self.started.insert(*call);
+            }
+            Event::ApprovalRequired { approval, matter: ApprovalSubject::Plan { .. }, .. } => {
+                self.open_approvals.insert(*approval);
+                self.plan_approvals.insert(*approval);
+            }
+            Event::ApprovalRequired { approval, matter: ApprovalSubject::Call { .. }, .. } => {
+                self.open_approvals.insert(*approval);
+            }
+            Event::ApprovalLapsed { approval, matter, edited, .. } => {
+                self.open_approvals.remove(approval);
+                if let (ApprovalSubject::Call { call }, Some(edited)) = (matter, edited)
+                    && let Some((_, requested)) = self.calls.get_mut(call)
+                {
+                    requested.arguments = edited.arguments.clone();
+                }
+            }
+            Event::ModificationAsked { .. } => self.withdraw_plan_approvals(),
+            Event::PlanCreated(PlanMade { plan, .. })
+            | Event::Replanned(PlanMade { plan, .. })
+            | Event::PlanEdited(PlanMade { plan, .. }) => {
+                let Plan { steps, .. } = plan;
+                let said = steps.iter().map(|s| (s.step_number, (s.scene_name.clone(), s.purpose.clone())));
+                self.steps.extend(said);
+            }
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
+                self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
+            }
+            Event::Compensating { undoes, requested } => {
+                let step = self.calls.get(undoes).map_or(0, |(step, _)| *step);
+                self.calls.insert(requested.call, (step, requested.clone()));
+                self.undoes.insert(requested.call, *undoes);
+            }
+            Event::Decided {
+                matter: ApprovalSubject::Call { call },
+                decision: Decision::Edited { arguments, .. },
+                ..
+            } => {
+                if let Some((_, requested)) = self.calls.get_mut(call) {
+                    requested.arguments = arguments.clone();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Withdraws the plan's approvals, because the plan will change.
+    fn withdraw_plan_approvals(&mut self) {
+        for approval in std::mem::take(&mut self.plan_approvals) {
+            self.open_approvals.remove(&approval);
+        }
+    }
+
+    fn event_data(&self, envelope: &Envelope<Event>) -> Option<Value> {
+        Some(match &envelope.body {
+            Event::RunStarted(started) => json!({
+                "session_id": envelope.session, "task_id": self.task, "now": started.now,
+                "language": started.language,
+            }),
+            Event::Planning { version, cause } => json!({"version": version, "cause": cause}),
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
+                let mut data = json!({
+                    "task_id": self.task, "version": made.version, "cause": made.cause, "maker": made.maker,
+                    "plan": made.plan,
+                });
+                if let Some(by) = &made.by {
+                    data["by"] = json!(by);
+                }
+                data
+            }
+            Event::ApprovalRequired { approval, matter, needed } => {
+                let asked = json!({
+                    "approval_id": envelope.run.map(|run| ApprovalId { run, approval: *approval }),
+                    "task_id": self.task, "hash": needed.hash, "why": needed.why,
+                });
+                match matter {
+                    ApprovalSubject::Plan { version } => {
+                        with_subject(asked, "plan", "version", json!(version))
+                    }
+                    ApprovalSubject::Call { call } => {
+                        self.with_call(*call, with_subject(asked, "call", "effect", json!(Effect::Write)))
+                    }
+                    ApprovalSubject::Outcome { call } => {
+                        self.with_call(*call, with_subject(asked, "outcome", "effect", json!(Effect::Write)))
+                    }
+                }
+            }
+            Event::Decided {
+                matter: ApprovalSubject::Plan { version },
+                decision: Decision::Yes { hold },
+                by,
+                ..
+            } => {
+                json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
+            }
+            Event::StepStarted { step } => {
+                let purpose = self.steps.get(step).map(|(_, purpose)| purpose.as_str());
+                self.with_step(*step, json!({"purpose": purpose.unwrap_or_default()}))
+            }
+            Event::ToolStarted { call, attempt } => {
+                let effect = self.calls.get(call).map(|(_, requested)| requested.effect);
+                let mut data = self.with_call(*call, json!({"effect": effect, "attempt": attempt}));
+                if let Some(undoes) = self.undoes.get(call) {
+                    data["undoes"] = json!(undoes);
+                }
+                data
+            }
+            Event::ToolCompleted { call, outcome, millis } => {
+                let mut data = self.with_call(*call, outcome_data(outcome));
+                // Only dry runs have results of calls that were never started.
+                if matches!(outcome, Outcome::Ok { .. }) && !self.started.contains(call) {
+                    data["outcome"] = json!("dry_run");
+                }
+                data["duration_ms"] = json!(millis);
+                data
+            }
+            Event::ToolSkipped { call, first } => {
+                self.with_call(*call, json!({"outcome": "skipped", "first_call": first}))
+            }
+            Event::StepCompleted { step, result } => {
+                self.with_step(*step, json!({"status": StepStatus::Completed, "result": result}))
+            }
+            Event::StepFailed { step, status, error } => {
+                self.with_step(*step, json!({"status": status, "error": error}))
+            }
+            Event::Continuation { round, verdict, degraded } => json!({
+                "round": round, "should_continue": verdict.should_continue,
+                "can_answer_now": verdict.can_answer_now, "reasoning": verdict.reasoning,
+                "missing_information": verdict.missing_information, "degraded": degraded,
+            }),
+            Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
+            Event::RunWaiting {} => {
+                let id = |approval: &u32| Some(ApprovalId { run: envelope.run?, approval: *approval });
+                let open: Vec<ApprovalId> = self.open_approvals.iter().filter_map(id).collect();
+                json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
+            }
+            Event::RunPutAside { error } => {
+                json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": [], "error": error})
+            }
+            Event::RunCompleted { status } => json!({"status": status}),
+            Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),
+            Event::RunCancelled { by } => json!({"status": RunStatus::Cancelled, "by": by}),
+            Event::RunQueued(_)
+            | Event::RunResumed { .. }
+            | Event::ModelAsked { .. }
+            | Event::ModelReplied { .. }
+            | Event::ModelFailed { .. }
+            | Event::PlanningFailed { .. }
+            | Event::ReplyRejected { .. }
+            | Event::SceneReplied { .. }
+            | Event::Prepared { .. }
+            | Event::Decided { .. }
+            | Event::ModificationAsked { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. }
+            | Event::PlanRefused { .. }
+            | Event::RunReopened { .. }
+            | Event::Compensating { .. }
+            | Event::CancelRequested { .. } => return None,
+        })
+    }
+
+    /// Adds the step and its scene to `data`.
+    fn with_step(&self, step: u32, mut data: Value) -> Value {
+        data["step_number"] = json!(step);
+        data["scene_name"] = json!(self.steps.get(&step).map_or("", |(scene, _)| scene.as_str()));
+        data
+    }
+
+    /// Adds the call to `data`: its number, its step, and its tool and arguments as in the answer document.
+    fn with_call(&self, call: u32, mut data: Value) -> Value {
+        data["call"] = json!(call);
+        let Some((step, requested)) = self.calls.get(&call) else { return data };
+        data["tool"] = json!(requested.tool);
+        data["arguments"] = requested.arguments.clone();
+        self.with_step(*step, data)
+    }
+}
+
+/// Adds what the approval is about, and one more field, to `data`.
+fn with_subject(mut data: Value, about: &str, name: &str, value: Value) -> Value {
+    data["about"] = json!(about);
+    data[name] = value;
+    data
+}
+
+/// A call's outcome, as in the answer document.
+fn outcome_data(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Ok { result, .. } => json!({"outcome": "ok", "result": result}),
+        Outcome::Refused { error } => json!({"outcome": "refused", "error": error}),
+        Outcome::Failed { error } => json!({"outcome": "failed", "error": error}),
+        Outcome::Unknown { error } => json!({"outcome": "unknown", "error": error}),
+    }
+}

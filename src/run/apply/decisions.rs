@@ -1,0 +1,99 @@
+//! Folds decisions of people into the state, and withdraws approvals of a replaced plan.
+
+use serde_json::json;
+
+use super::super::approval::{ApprovalSubject, Decision};
+use super::super::event::{Fault, Outcome};
+use super::super::state::{CallStatus, Cancellation, RunState};
+use crate::plan::StepStatus;
+
+impl RunState {
+    /// The plan in force is being replaced: its approval is void.
+    pub(super) fn withdraw_plan_approval(&mut self) {
+        let version = self.plans.len() as u32;
+        for approval in self.approvals.values_mut() {
+            if approval.matter == (ApprovalSubject::Plan { version }) {
+                approval.lapsed = true;
+            }
+        }
+        self.released = false;
+        self.unmodified = None;
+        self.leave_waiting();
+    }
+
+    pub(super) fn apply_decision(&mut self, matter: ApprovalSubject, decision: &Decision, by: &str) {
+        match (matter, decision) {
+            (ApprovalSubject::Plan { .. }, Decision::No) if self.has_begun_a_step() => {
+                let message = format!("{by} did not approve it, and nothing of it was done");
+                self.stop_planning(&Fault::new("approval.refused", message));
+            }
+            // Nothing was done yet, so there is nothing to report.
+            (ApprovalSubject::Plan { .. }, Decision::No) => {
+                self.cancel.get_or_insert(Cancellation { by: by.to_owned(), deadline: false });
+            }
+            (ApprovalSubject::Call { call }, Decision::Edited { arguments, key }) => {
+                if let Some(call) = self.calls.get_mut(&call) {
+                    call.requested.arguments = arguments.clone();
+                    call.requested.key.clone_from(key);
+                }
+            }
+            (ApprovalSubject::Outcome { call }, Decision::Done) => {
+                let result = json!({"done": true, "according_to": by});
+                self.resolve_call(call, Outcome::Ok { result, say: None });
+            }
+            (ApprovalSubject::Outcome { call }, Decision::NotDone) => {
+                let message = format!("{by} found that it was not done");
+                self.resolve_call(call, Outcome::Refused { error: Fault::new("tool.not_done", message) });
+            }
+            (ApprovalSubject::Outcome { call }, Decision::Again) => self.retry_write(call),
+            _ => {}
+        }
+        self.leave_waiting();
+    }
+
+    pub(super) fn resolve_call(&mut self, call: u32, outcome: Outcome) {
+        if let Some(call) = self.calls.get_mut(&call) {
+            call.status = CallStatus::Done { outcome };
+        }
+    }
+
+    /// Repeats a write with its idempotency key, returns the outcome to its scene, and checks the request
+    /// again. Other calls that the scene requested keep their turn.
+    pub(super) fn retry_write(&mut self, number: u32) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.status = CallStatus::Again { attempt: call.attempts + 1 };
+        let step = call.step;
+        let ended = |c: &u32| {
+            let status = self.calls.get(c).map(|call| &call.status);
+            matches!(status, None | Some(CallStatus::Done { .. } | CallStatus::Skipped { .. }))
+        };
+        let open = self.steps.get(&step).into_iter().flat_map(|s| &s.round_calls);
+        let open = open.copied().filter(|c| *c != number && !ended(c));
+        let flies = |c: &u32| {
+            self.calls.get(c).is_some_and(|call| matches!(call.status, CallStatus::InFlight { .. }))
+        };
+        // Calls in flight end before a write begins.
+        let (mut round, waiting): (Vec<u32>, Vec<u32>) = open.partition(flies);
+        round.push(number);
+        round.extend(waiting);
+        self.step(step, |s| {
+            s.status = StepStatus::Running;
+            s.round_calls = round;
+            s.tries.clear();
+            s.question = None;
+            s.result = None;
+            s.error = None;
+        });
+        if self.planning.is_none() {
+            self.restart_check();
+        }
+    }
+
+    /// Discards the verdict and answer in progress, which predate the change.
+    pub(super) fn restart_check(&mut self) {
+        self.check_tries.clear();
+        self.answer_tries.clear();
+        let rounds = self.rounds() as usize;
+        self.verdicts.truncate(rounds.saturating_sub(1));
+    }
+}

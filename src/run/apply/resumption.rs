@@ -1,0 +1,150 @@
+//! Folds events about how a run continues: the end of planning, resumption after its end, compensation, and
+//! takeover by another process.
+
+use super::super::approval::Permit;
+use super::super::attempt::AskReservation;
+use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus};
+use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
+use super::{MAX_KEYED_INTERRUPTIONS, MAX_READ_ATTEMPTS};
+use crate::plan::StepStatus;
+
+impl RunState {
+    /// Ends planning: steps that have not begun are cancelled, and the answer reports what there is.
+    pub(super) fn stop_planning(&mut self, error: &Fault) {
+        self.closing = true;
+        self.planning = None;
+        for step in self.steps.values_mut().filter(|s| s.status == StepStatus::Pending) {
+            step.status = StepStatus::Cancelled;
+            step.error = Some(error.clone());
+        }
+    }
+
+    /// Resumes the run where it failed. Steps that did not achieve their purpose, or whose writes were
+    /// undone, begin again; the duplicate guard still sees their earlier calls. The request is checked and
+    /// answered again. A refused plan stays refused.
+    pub(super) fn reopen(&mut self) {
+        let refused = matches!(self.plan_permit(), Permit::Refused { .. });
+        self.status = RunStatus::Running;
+        self.told = Some(self.usage);
+        self.closing = refused;
+        self.cancel = None;
+        self.error = None;
+        self.answer = None;
+        self.stalls = 0;
+        self.restart_check();
+        let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
+        let last = self.plans.len() as u32;
+        let anew = |s: &&StepState| match s.status {
+            StepStatus::Completed => {
+                undone.contains(&s.step.step_number) || (s.version == last && self.is_unserved(s))
+            }
+            _ => s.version == last && !refused,
+        };
+        let anew: Vec<u32> = self.steps.values().filter(anew).map(|s| s.step.step_number).collect();
+        let anew = |s: &&mut StepState| anew.contains(&s.step.step_number);
+        for step in self.steps.values_mut().filter(anew) {
+            step.status = StepStatus::Pending;
+            step.result = None;
+            step.rounds = 0;
+            step.tries.clear();
+            step.history.clear();
+            step.round_calls.clear();
+            step.text.clear();
+            step.question = None;
+            step.next = None;
+            step.decided = false;
+            step.error = None;
+            step.prepared = false;
+        }
+        // Replies to reads and questions that were in flight will not arrive any more. Calls that were
+        // requested and never ended were not done; a write that was begun is `unknown` by now.
+        for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
+            ask.status = AskStatus::Lost;
+        }
+        let open =
+            |c: &&mut CallState| !matches!(c.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
+        for call in self.calls.values_mut().filter(open) {
+            let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
+            call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
+        }
+    }
+
+    pub(super) fn begin_compensation(&mut self, undoes: u32, requested: &RequestedCall) {
+        let Some(write) = self.calls.get_mut(&undoes) else { return };
+        write.undone_by = Some(requested.call);
+        let (step, scene) = (write.step, write.scene.clone());
+        let state = CallState {
+            step,
+            scene,
+            requested: requested.clone(),
+            fallback: false,
+            status: CallStatus::Requested,
+            stale: false,
+            attempts: 0,
+            interruptions: 0,
+            undoes: Some(undoes),
+            undone_by: None,
+            edited_by: None,
+        };
+        self.calls.insert(requested.call, state);
+        self.step(step, |s| s.calls.push(requested.call));
+    }
+
+    /// After a takeover, the outcome of work in flight is unknown: questions and reads are repeated, writes
+    /// follow their repeat policy. A `restart` of the process counts neither against the run nor against
+    /// interrupted work.
+    pub(super) fn resume(&mut self, epoch: u32, restart: bool) {
+        self.epoch = epoch;
+        // A run that waits for a person does nothing that could have crashed its driver.
+        if self.status != RunStatus::Waiting && !restart {
+            self.stalls += 1;
+        }
+        let under_way = self.asks.iter().filter(|(_, ask)| ask.status == AskStatus::InFlight);
+        for call in under_way.map(|(call, _)| *call).collect::<Vec<_>>() {
+            self.lose_ask(call, restart);
+        }
+        let under_way =
+            self.calls.iter().filter(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }));
+        for call in under_way.map(|(call, _)| *call).collect::<Vec<_>>() {
+            self.interrupt_call(call, restart);
+        }
+    }
+
+    /// Marks a question as lost. After a restart it is as if it had not been asked.
+    fn lose_ask(&mut self, call: u32, restart: bool) {
+        let Some(ask) = self.asks.get_mut(&call) else { return };
+        ask.status = AskStatus::Lost;
+        let subject = ask.subject;
+        if restart {
+            self.tries_mut(subject).retain(|asked| *asked != call);
+        }
+    }
+
+    fn interrupt_call(&mut self, number: u32, restart: bool) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        let (attempts, read) = (call.attempts, call.requested.effect == Effect::Read);
+        let keyed = call.requested.repeat == Repeat::Key;
+        if restart {
+            call.interruptions += 1;
+        }
+        let again = match (read, keyed) {
+            (true, _) => restart || attempts < MAX_READ_ATTEMPTS,
+            (false, true) => restart && call.interruptions <= MAX_KEYED_INTERRUPTIONS,
+            (false, false) => false,
+        };
+        if again {
+            call.status = CallStatus::Again { attempt: attempts + 1 };
+            return;
+        }
+        // Interruptions beyond the limit count as attempts.
+        call.interruptions = call.interruptions.min(MAX_KEYED_INTERRUPTIONS);
+        let what = format!("the process ended {attempts} times during the call: its outcome is not known");
+        self.complete_call(number, &Outcome::Unknown { error: Fault::new("tool.interrupted", what) });
+    }
+
+    /// Reservations of lost questions that are to be charged, by ordinal.
+    pub fn unsettled_reservations(&self) -> impl Iterator<Item = (u32, &AskReservation)> {
+        let lost = self.asks.iter().filter(|(_, ask)| ask.status == AskStatus::Lost);
+        lost.filter_map(|(call, ask)| Some((*call, ask.reserved.as_ref()?)))
+    }
+}

@@ -1,0 +1,126 @@
+//! Compensation: undoes the finished writes of a failed or cancelled run, in reverse order.
+
+use serde_json::Value;
+
+use super::action::Action;
+use super::event::{Effect, Event, Outcome, RequestedCall};
+use super::key::call_key;
+use super::state::{CallState, CallStatus, RunState, StepState};
+use crate::plan::StepStatus;
+
+impl RunState {
+    /// What is left to undo before the run ends; `None` if nothing is, or if compensation is not enabled.
+    pub(super) fn compensation(&self) -> Option<Vec<Action>> {
+        if !self.settings().compensate || self.is_dry_run() {
+            return None;
+        }
+        self.compensation_in_progress()
+            .or_else(|| self.next_compensation().map(|event| vec![Action::Record { event }]))
+    }
+
+    /// What is left of a compensation that has begun: it is completed whatever else happens.
+    pub(super) fn compensation_in_progress(&self) -> Option<Vec<Action>> {
+        for (number, call) in self.calls.iter().filter(|(_, call)| call.undoes.is_some()) {
+            match call.status {
+                CallStatus::Requested => return Some(vec![Action::Call { call: *number, attempt: 1 }]),
+                CallStatus::Again { attempt } => return Some(vec![Action::Call { call: *number, attempt }]),
+                CallStatus::InFlight { .. } => return Some(Vec::new()),
+                CallStatus::Done { .. } | CallStatus::Skipped { .. } => {}
+            }
+        }
+        None
+    }
+
+    /// Whether the run counts as failed for compensation: a step of the last plan did not achieve its
+    /// purpose. A question to the user is not a failure.
+    pub(super) fn has_failed(&self) -> bool {
+        let last = self.plans.len() as u32;
+        // A refused call is omitted, and is not a failure of the rest.
+        let refused = |step: &StepState| step.error.as_ref().is_some_and(|e| e.code == "approval.refused");
+        let failed =
+            |status| matches!(status, StepStatus::Failed | StepStatus::Blocked | StepStatus::Cancelled);
+        let asks = self.steps.values().any(|step| step.status == StepStatus::NeedsInput);
+        let mut steps = self.steps.values().filter(|step| step.version == last);
+        !asks && steps.any(|step| !refused(step) && (failed(step.status) || self.is_unserved(step)))
+    }
+
+    /// Whether the write was undone.
+    pub fn is_undone(&self, call: &CallState) -> bool {
+        let by = call.undone_by.and_then(|by| self.calls.get(&by));
+        by.is_some_and(|by| self.is_undone_by(by))
+    }
+
+    /// Whether a call has undone a write.
+    pub(super) fn is_undone_by(&self, call: &CallState) -> bool {
+        call.undoes.is_some() && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+    }
+
+    /// Whether the write was done again after it was undone.
+    fn is_redone(&self, undo: u32, write: &CallState) -> bool {
+        self.calls.range(undo + 1..).any(|(_, call)| {
+            call.requested.key == write.requested.key
+                && call.attempts > 0
+                && call.undoes.is_none()
+                && !self.is_undone(call)
+                && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+        })
+    }
+
+    /// Whether any write was undone, or its undo attempted, and it was not done again since.
+    pub(super) fn has_undone(&self) -> bool {
+        let undos = self.calls.iter().filter_map(|(number, call)| Some((*number, call.undoes?)));
+        let mut writes = undos.filter_map(|(undo, write)| Some((undo, self.calls.get(&write)?)));
+        writes.any(|(undo, write)| !self.is_redone(undo, write))
+    }
+
+    /// Whether the call succeeded, by itself or by the call whose outcome it shares, and was not undone.
+    pub(super) fn is_effective(&self, number: u32) -> bool {
+        let first = match self.calls.get(&number).map(|call| &call.status) {
+            Some(CallStatus::Skipped { first }) => *first,
+            _ => number,
+        };
+        self.calls.get(&first).is_some_and(|call| {
+            call.undoes.is_none()
+                && !self.is_undone(call)
+                && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+        })
+    }
+
+    fn next_compensation(&self) -> Option<Event> {
+        self.calls.iter().rev().find_map(|(number, call)| {
+            let undo = call.requested.undo.as_ref()?;
+            let CallStatus::Done { outcome: Outcome::Ok { result, .. } } = &call.status else { return None };
+            if call.requested.effect != Effect::Write || call.attempts == 0 || call.undone_by.is_some() {
+                return None;
+            }
+            let arguments = undo.arguments_for(&call.requested.arguments, result)?;
+            Some(Event::Compensating {
+                undoes: *number,
+                requested: self.compensating_call(call, undo, arguments),
+            })
+        })
+    }
+
+    fn compensating_call(
+        &self,
+        call: &CallState,
+        undo: &super::approval::Undo,
+        arguments: Value,
+    ) -> RequestedCall {
+        RequestedCall {
+            call: self.next_call(),
+            provider_id: String::new(),
+            tool: undo.tool.clone(),
+            key: call_key(&call.scene, &undo.tool, &arguments, &undo.identity),
+            arguments,
+            effect: Effect::Write,
+            repeat: undo.repeat,
+            problem: None,
+            approval: None,
+            undo: None,
+            confirm: None,
+            occurrence: 0,
+            volatile: false,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What events carry of models and tools: replies, usage, calls, outcomes and faults.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::approval::{RequiredApproval, Undo};
+
+/// A model's reply, as received.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The message's text, often empty when there are calls.
+    #[serde(default)]
+    pub text: String,
+    /// Function calls, in order.
+    #[serde(default)]
+    pub calls: Vec<ReplyCall>,
+    /// `stop`, `tool_calls`, `length`, … as the provider reported it.
+    #[serde(default)]
+    pub finish_reason: Option<String>,
+    /// The configured name of the model that replied.
+    #[serde(default)]
+    pub model: String,
+}
+
+/// One function call of a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplyCall {
+    /// The provider's id. Some providers repeat ids, so it is never used as a key.
+    pub id: String,
+    /// The function's name as written.
+    pub name: String,
+    /// The arguments as written: JSON text, possibly malformed. An object sent in place of text is
+    /// serialised.
+    pub arguments: String,
+}
+
+/// Tokens and cost of model calls. Money is in nano-USD, so that sums are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Calls sent to a model.
+    pub calls: u32,
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Prompt tokens that the provider had cached.
+    pub cached_input_tokens: u64,
+    /// Completion tokens.
+    pub output_tokens: u64,
+    /// Billionths of a US dollar.
+    pub cost_nano_usd: u64,
+}
+
+impl Usage {
+    /// What was used since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(before.calls),
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_sub(before.cached_input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cost_nano_usd: self.cost_nano_usd.saturating_sub(before.cost_nano_usd),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.cached_input_tokens = self.cached_input_tokens.saturating_add(other.cached_input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cost_nano_usd = self.cost_nano_usd.saturating_add(other.cost_nano_usd);
+    }
+}
+
+/// Why something failed: a stable code, and a message that says what, where and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Fault {
+    /// Stable, such as `tool.timeout`.
+    pub code: String,
+    /// For people and models.
+    pub message: String,
+    /// Milliseconds after which a retry may succeed, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Fault {
+    /// A fault with its stable code and its message.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), retry_after_ms: None }
+    }
+
+    /// The same fault with a retry delay.
+    #[must_use]
+    pub fn after(mut self, wait: Option<std::time::Duration>) -> Self {
+        self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+}
+
+/// Whether a tool changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It only reads.
+    Read,
+    /// It changes something outside the run.
+    Write,
+}
+
+/// How a write with an unknown outcome may be repeated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repeat {
+    /// Not at all: a person resolves the outcome.
+    #[default]
+    Never,
+    /// With the same idempotency key, which the tool honours.
+    Key,
+}
+
+/// A call requested by a scene's model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// Our own ordinal in the run, from 1.
+    pub call: u32,
+    /// The provider's id, sent back with the result.
+    pub provider_id: String,
+    /// The tool's name as in the catalogue; as written, when unknown.
+    pub tool: String,
+    /// The parsed arguments.
+    pub arguments: Value,
+    /// Scene, tool and canonical (identity) arguments: calls with the same key are duplicates.
+    pub key: String,
+    /// Whether it writes.
+    pub effect: Effect,
+    /// How it may be repeated.
+    pub repeat: Repeat,
+    /// Why it is not executed at all: unknown tool, invalid arguments, not offered.
+    pub problem: Option<Fault>,
+    /// Why a person has to approve it, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<RequiredApproval>,
+    /// How it is undone, if its tool declares that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
+    /// Why the user has to confirm it before it is executed, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Unconfirmed>,
+    /// For a repeatable tool: how many equal calls of its step, or of earlier steps of the same plan,
+    /// precede it. Calls with different numbers are distinct.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub occurrence: u32,
+    /// A read whose result may change at any moment, so it is executed each time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A write that is not executed before the user has confirmed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    /// The question to the user, which names the exact call, in the user's language.
+    pub question: String,
+    /// Why confirmation is needed, for the journal.
+    pub why: Vec<String>,
+    /// SHA-256 in hex of the tool's definition at that time.
+    pub tool: String,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Done.
+    Ok {
+        /// What the tool returned, truncated to its limit.
+        result: Value,
+        /// The result as a sentence in the user's language, where the scene has a phrase for it.
+        #[serde(default)]
+        say: Option<String>,
+    },
+    /// The tool refused, and did nothing.
+    Refused {
+        /// Why.
+        error: Fault,
+    },
+    /// It failed, and nothing was done.
+    Failed {
+        /// Why.
+        error: Fault,
+    },
+    /// A write whose outcome is unknown. Never repeated blindly.
+    Unknown {
+        /// What is known.
+        error: Fault,
+    },
+}
+
+/// A question that only the user can answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The question, in the user's language.
+    pub text: String,
+    /// The tool that needs the answer, if any.
+    pub tool: Option<String>,
+    /// Names of the missing arguments or facts.
+    pub missing: Vec<String>,
+    /// What is known already, as arguments of that tool.
+    #[serde(default)]
+    pub known: Value,
+}
+
+/// The continuation check's verdict: the arguments of the forced tool `CheckContinuation`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// More work is needed, and scenes can do it.
+    pub should_continue: bool,
+    /// The results suffice for an answer.
+    pub can_answer_now: bool,
+    /// Why.
+    #[serde(default)]
+    pub reasoning: String,
+    /// A description of what is missing.
+    #[serde(default)]
+    pub missing_information: Option<String>,
+    /// The answer itself, with `planning.answer_with_check`.
+    #[serde(default)]
+    pub answer: Option<String>,
+}

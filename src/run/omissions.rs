@@ -1,0 +1,266 @@
+//! What every answer has to mention: writes that were done, writes that the user has to confirm, and
+//! requested work that was not done.
+
+use serde_json::Value;
+
+use super::event::{Effect, Outcome};
+use super::state::{CallState, CallStatus, RunState};
+use crate::plan::StepStatus;
+
+/// The sentences of one language.
+struct OmissionTexts {
+    language: &'static str,
+    /// Precedes a part of the request that no scene serves.
+    unserved: &'static str,
+    /// Precedes the tools whose calls a limit refused.
+    cut: &'static str,
+    /// Follows a write whose outcome is unknown.
+    unknown: &'static str,
+}
+
+/// The languages of the shipped scenes; the first one is the fallback for all others.
+const OMISSION_TEXTS: [OmissionTexts; 5] = [
+    OmissionTexts {
+        language: "en",
+        unserved: "Not done:",
+        cut: "Not everything was done; the limit of calls for one step was reached. Left out:",
+        unknown: "it is not known whether this was done",
+    },
+    OmissionTexts {
+        language: "it",
+        unserved: "Non fatto:",
+        cut: "Non è stato fatto tutto: è stato raggiunto il limite di chiamate di un passo. Mancano:",
+        unknown: "non si sa se sia stato fatto",
+    },
+    OmissionTexts {
+        language: "de",
+        unserved: "Nicht erledigt:",
+        cut: "Nicht alles wurde erledigt: die Höchstzahl an Aufrufen eines Schritts war erreicht. Es fehlt:",
+        unknown: "es ist nicht bekannt, ob dies getan wurde",
+    },
+    OmissionTexts {
+        language: "fr",
+        unserved: "Non fait :",
+        cut: "Tout n'a pas été fait : la limite d'appels d'une étape a été atteinte. Il manque :",
+        unknown: "on ne sait pas si cela a été fait",
+    },
+    OmissionTexts {
+        language: "es",
+        unserved: "No hecho:",
+        cut: "No se ha hecho todo: se alcanzó el límite de llamadas de un paso. Falta:",
+        unknown: "no se sabe si se hizo",
+    },
+];
+
+impl RunState {
+    /// `answer` with a line appended for everything that it has to mention and does not.
+    pub fn with_omissions(&self, answer: &str) -> String {
+        if !self.settings().has_rules(1) {
+            return answer.to_owned();
+        }
+        let language = self.started.as_ref().and_then(|started| started.language.as_deref());
+        let [first, ..] = &OMISSION_TEXTS;
+        let words = OMISSION_TEXTS.iter().find(|words| Some(words.language) == language).unwrap_or(first);
+        let text = NormalisedAnswer::of(answer);
+        let mut lines: Vec<String> = Vec::new();
+        for (number, call) in &self.calls {
+            lines.extend(self.omitted_write(*number, call, &text, words));
+        }
+        for step in self.steps.values().filter(|step| step.status == StepStatus::NeedsInput) {
+            let questions = self.unconfirmed(step).filter_map(|call| call.requested.confirm.as_ref());
+            let asked = questions.map(|confirm| confirm.question.clone());
+            lines.extend(asked.filter(|question| !text.has(question)));
+        }
+        for part in self.unserved().filter(|part| !text.mentions(part)) {
+            lines.push(format!("{} {part}", words.unserved));
+        }
+        lines.extend(self.cut_line(words));
+        lines.dedup();
+        lines.retain(|line| !text.has(line));
+        if lines.is_empty() {
+            return answer.to_owned();
+        }
+        format!("{}\n{}", answer.trim_end(), lines.join("\n")).trim_start().to_owned()
+    }
+
+    /// The line for a write that was done, or may have been, and that the text does not mention.
+    fn omitted_write(
+        &self,
+        number: u32,
+        call: &CallState,
+        text: &NormalisedAnswer,
+        words: &OmissionTexts,
+    ) -> Option<String> {
+        let counts = call.requested.effect == Effect::Write
+            && call.attempts > 0
+            && call.undoes.is_none()
+            && !self.is_undone(call);
+        let CallStatus::Done { outcome } = &call.status else { return None };
+        if !counts {
+            return None;
+        }
+        let (line, result) = match outcome {
+            Outcome::Ok { say: Some(say), result } => (say.clone(), Some(result)),
+            Outcome::Ok { result, .. } => (describe_call(call), Some(result)),
+            Outcome::Unknown { .. } => (format!("{}: {}", describe_call(call), words.unknown), None),
+            Outcome::Refused { .. } | Outcome::Failed { .. } => return None,
+        };
+        // A value shared with another write does not show which one the text means, so each write needs a
+        // value of its own.
+        let of_arguments = || leaf_values(&call.requested.arguments);
+        let result = result.filter(|_| of_arguments().next().is_none());
+        let own: Vec<String> = of_arguments()
+            .chain(result.into_iter().flat_map(leaf_values))
+            .filter(|value| !self.is_shared(number, value))
+            .collect();
+        let told = text.has(&line)
+            || (!own.is_empty() && own.iter().filter(|value| text.has_value(value)).count() > own.len() / 2)
+            || (own.is_empty() && text.names_tool(&call.requested.tool));
+        (!told).then_some(line)
+    }
+
+    /// Whether another executed write has the same value.
+    fn is_shared(&self, number: u32, value: &str) -> bool {
+        self.calls.iter().any(|(other, call)| {
+            *other != number
+                && call.requested.effect == Effect::Write
+                && call.attempts > 0
+                && leaf_values(&call.requested.arguments).any(|one| one == value)
+        })
+    }
+
+    fn cut_line(&self, words: &OmissionTexts) -> Option<String> {
+        let mut tools: Vec<String> = Vec::new();
+        for call in self.steps.values().flat_map(|step| self.cut_calls(step)) {
+            let line = describe_call(call);
+            if !tools.contains(&line) {
+                tools.push(line);
+            }
+        }
+        (!tools.is_empty()).then(|| format!("{} {}", words.cut, tools.join("; ")))
+    }
+}
+
+/// The tool and its arguments.
+fn describe_call(call: &CallState) -> String {
+    let arguments = call.requested.arguments.as_object().into_iter().flatten();
+    let values: Vec<String> = arguments
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            other => format!("{name}: {other}"),
+        })
+        .collect();
+    let tool = &call.requested.tool;
+    if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
+}
+
+/// The strings and numbers of a value, as text.
+fn leaf_values(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
+    match value {
+        Value::String(text) => Box::new(std::iter::once(text.trim().to_owned()).filter(|t| !t.is_empty())),
+        Value::Number(number) => Box::new(std::iter::once(number.to_string())),
+        Value::Array(items) => Box::new(items.iter().flat_map(leaf_values)),
+        Value::Object(fields) => Box::new(fields.values().flat_map(leaf_values)),
+        Value::Null | Value::Bool(_) => Box::new(std::iter::empty()),
+    }
+}
+
+/// An answer, normalised for searching values and phrases.
+struct NormalisedAnswer {
+    /// Lower case, with single spaces.
+    plain: String,
+    words: Vec<String>,
+}
+
+impl NormalisedAnswer {
+    fn of(text: &str) -> Self {
+        Self { plain: plain(text), words: words(text) }
+    }
+
+    /// Whether it contains the phrase, ignoring whitespace and case.
+    fn has(&self, phrase: &str) -> bool {
+        self.plain.contains(&plain(phrase))
+    }
+
+    /// Whether it contains the value: a date by its day as a separate number, anything else by its words.
+    fn has_value(&self, value: &str) -> bool {
+        if let Some(day) = day_of_month(value) {
+            return self.words.iter().any(|word| word.parse() == Ok(day));
+        }
+        let own = words(value);
+        !own.is_empty() && self.words.windows(own.len()).any(|part| part == own.as_slice())
+    }
+
+    /// Whether it mentions a part of a request: contains most of its long words.
+    fn mentions(&self, part: &str) -> bool {
+        let own: Vec<String> = words(part).into_iter().filter(|word| word.chars().count() > 3).collect();
+        if own.is_empty() {
+            return self.has(part);
+        }
+        let told = own.iter().filter(|word| self.words.contains(word)).count();
+        told * 2 > own.len()
+    }
+
+    /// Whether it contains a word of the tool's name, in any form.
+    fn names_tool(&self, tool: &str) -> bool {
+        let stems = split_name(tool).into_iter().filter(|word| word.chars().count() > 3);
+        let stems: Vec<String> = stems.map(|word| word.chars().take(4).collect()).collect();
+        stems.iter().any(|stem| self.words.iter().any(|word| word.starts_with(stem.as_str())))
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+fn words(text: &str) -> Vec<String> {
+    let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    parts.map(str::to_lowercase).collect()
+}
+
+/// `MakeRequest` as `make`, `request`.
+fn split_name(name: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut before_is_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || out.is_empty() || (c.is_uppercase() && before_is_lower) {
+            out.push(String::new());
+        }
+        if let Some(last) = out.last_mut().filter(|_| c.is_alphanumeric()) {
+            last.extend(c.to_lowercase());
+        }
+        before_is_lower = c.is_lowercase() || c.is_numeric();
+    }
+    out
+}
+
+/// The day of an ISO date, with or without a time.
+fn day_of_month(value: &str) -> Option<i8> {
+    value.get(..10)?.parse::<jiff::civil::Date>().ok().map(|date| date.day())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_in_any_spelling() {
+        let text = NormalisedAnswer::of(
+            "Ho richiesto le ferie dal 5 ottobre 2026 per Anna Bianchi, richiesta n. 41.",
+        );
+        for value in ["2026-10-05", "Anna Bianchi", "41", "anna"] {
+            assert!(text.has_value(value), "{value}");
+        }
+        for value in ["2026-10-06", "Bianchi Anna", "4", "Luca"] {
+            assert!(!text.has_value(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn names_of_tools_are_split_into_words() {
+        assert_eq!(split_name("MakeRequest"), ["make", "request"]);
+        assert_eq!(split_name("cancel_order2"), ["cancel", "order2"]);
+        assert!(NormalisedAnswer::of("The lights are locked now.").names_tool("LockDoors"));
+        assert!(!NormalisedAnswer::of("Done.").names_tool("LockDoors"));
+    }
+}

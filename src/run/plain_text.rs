@@ -1,0 +1,76 @@
+//! Answers without a model: a plain list of results, for when no model can write the text.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::event::{Effect, Outcome};
+use super::state::{CallStatus, RunState, StepState};
+use crate::plan::StepStatus;
+
+impl RunState {
+    /// A step's result from its tool results: as sentences where the scene has phrases for them, otherwise
+    /// as JSON.
+    pub fn plain_result(&self, step: &StepState) -> String {
+        let mut lines = Vec::new();
+        for call in &step.calls {
+            let Some(requested) = self.calls.get(call).map(|c| &c.requested) else { continue };
+            match self.outcome(*call) {
+                Some(Outcome::Ok { say: Some(say), .. }) => lines.push(say.clone()),
+                Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),
+                Some(Outcome::Ok { result, .. }) => lines.push(format!("{}: {result}", requested.tool)),
+                Some(Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) => {
+                    lines.push(error.message.clone())
+                }
+                None if self.may_have_written(*call) => {
+                    lines.push(format!("{}: it is not known whether this was done", requested.tool));
+                }
+                None => {}
+            }
+        }
+        lines.dedup();
+        lines.join("\n")
+    }
+
+    /// An answer that only lists what was done and what was not.
+    pub fn plain_answer(&self) -> String {
+        let mut out = String::new();
+        for (number, step) in &self.steps {
+            let scene = &step.step.scene_name;
+            // Writing into a String cannot fail.
+            if let (StepStatus::Completed, Some(result)) = (step.status, &step.result) {
+                let _ = writeln!(out, "{result}");
+                continue;
+            }
+            // A step that did not complete may still have written something, which has to be reported.
+            let undone = step.calls.iter().any(|c| self.calls.get(c).is_some_and(|c| c.undoes.is_some()));
+            if undone || self.has_written(step) {
+                let _ = writeln!(out, "{}", self.plain_result(step));
+            }
+            // A question to the user needs no prefix.
+            if self.settings().has_rules(1)
+                && let (StepStatus::NeedsInput, Some(asked)) = (step.status, &step.error)
+            {
+                let _ = writeln!(out, "{}", asked.message);
+                continue;
+            }
+            let _ = match &step.error {
+                Some(error) => writeln!(out, "{number}. {scene}: {}", error.message),
+                None => writeln!(out, "{number}. {scene}: …"),
+            };
+        }
+        // The user is asked for missing information even when no model can word the question.
+        let asked = self.verdicts.last().filter(|v| !v.should_continue && !v.can_answer_now);
+        if let Some(missing) = asked.and_then(|v| v.missing_information.as_deref()) {
+            let _ = writeln!(out, "{missing}");
+        }
+        out.trim_end().to_owned()
+    }
+
+    fn may_have_written(&self, call: u32) -> bool {
+        self.calls.get(&call).is_some_and(|c| {
+            c.requested.effect == Effect::Write
+                && matches!(c.status, CallStatus::InFlight { .. } | CallStatus::Again { .. })
+        })
+    }
+}

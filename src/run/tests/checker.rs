@@ -1,0 +1,507 @@
+//! A second, simpler model of a run, built from its events alone. It detects violations of a run's rules,
+//! even those that the state machine would miss.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::{PlanStatus, StepStatus};
+use crate::run::{
+    ApprovalSubject, Decision, Duplicates, Effect, Event, Outcome, PlanCause, PlanMaker, Repeat,
+    RequestedCall, RunState, Settings, Subject, Usage,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallProgress {
+    Asked,
+    Flying,
+    /// A read interrupted by a crash.
+    Cut,
+    Done,
+    /// Done, but a write of its scene followed.
+    Cleared,
+    Unknown,
+    /// A person asked for a retry.
+    Wanted,
+    /// Done and undone.
+    Undone,
+    Harmless,
+}
+
+#[derive(Debug)]
+struct WatchedCall {
+    step: u32,
+    scene: String,
+    requested: RequestedCall,
+    fallback: bool,
+    round: u32,
+    seen: CallProgress,
+    /// A write of its scene ended while it was in flight.
+    overtaken: bool,
+    starts: u32,
+    /// The write that it undoes.
+    undoes: Option<u32>,
+}
+
+/// The model so far.
+#[derive(Debug)]
+pub struct RunChecker {
+    settings: Settings,
+    calls: BTreeMap<u32, WatchedCall>,
+    /// By step: its scene, its dependencies, whether a fallback planned it, its version.
+    planned: BTreeMap<u32, (String, Vec<u32>, bool, u32)>,
+    started: BTreeSet<u32>,
+    completed: BTreeSet<u32>,
+    ended: BTreeSet<u32>,
+    asks: BTreeMap<u32, (Subject, bool)>,
+    rounds: BTreeMap<u32, u32>,
+    /// Steps whose scene's model has chosen the next call.
+    decided: BTreeSet<u32>,
+    /// By subject, round and whether it was after a decision: models asked, rules asked, lost.
+    tries: BTreeMap<(Subject, u32, bool), [u32; 2]>,
+    crashes: u32,
+    plans: u32,
+    /// Plans that were not changes by people.
+    planned_rounds: u32,
+    new_calls: u32,
+    usage: Usage,
+    plan_only: bool,
+    dry_run: bool,
+    stopped: bool,
+    /// Steps running again because a person asked for a retry of a write.
+    revived: usize,
+    /// A person refused the plan in force, or it failed the preflight.
+    refused: bool,
+    answered: bool,
+    terminal: u32,
+}
+
+impl RunChecker {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            settings: settings.clone(),
+            calls: BTreeMap::new(),
+            planned: BTreeMap::new(),
+            started: BTreeSet::new(),
+            completed: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            asks: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+            decided: BTreeSet::new(),
+            tries: BTreeMap::new(),
+            crashes: 0,
+            plans: 0,
+            planned_rounds: 0,
+            new_calls: 0,
+            usage: Usage::default(),
+            plan_only: false,
+            dry_run: false,
+            stopped: false,
+            revived: 0,
+            refused: false,
+            answered: false,
+            terminal: 0,
+        }
+    }
+
+    /// Records an event before it is applied; `state` is only used for ordinals.
+    pub fn before(&mut self, state: &RunState, event: &Event) {
+        let after_the_end = matches!(
+            event,
+            Event::RunReopened { .. } | Event::Decided { matter: ApprovalSubject::Outcome { .. }, .. }
+        );
+        assert!(self.terminal == 0 || after_the_end, "{event:?} after the end");
+        assert!(!self.stopped || !self.begins(event), "{event:?} begins something after the wish to stop");
+        match event {
+            Event::RunStarted(started) => self.settings = started.settings.clone(),
+            Event::RunResumed { .. } => self.crash(),
+            Event::Planning { version, .. } => {
+                assert!(self.planned_rounds <= self.settings.max_replans, "a plan too many");
+                assert!(*version == 1 || self.new_calls > 0, "another plan after a round without a new call");
+            }
+            Event::ModelAsked { call, subject, fallback, .. } => self.asked(*call, *subject, *fallback),
+            Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => self.usage += *usage,
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
+                self.plans += 1;
+                assert_eq!(made.version, self.plans);
+                self.new_calls = 0;
+                self.refused = false;
+                if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
+                    let touched: Vec<u32> = self.calls.values().map(|call| call.step).collect();
+                    let begun =
+                        |n: &u32| self.started.contains(n) || touched.contains(n) || self.ended.contains(n);
+                    self.planned.retain(|number, _| begun(number));
+                } else {
+                    self.planned_rounds += 1;
+                }
+                assert!(made.plan.steps.len() <= self.settings.max_steps as usize, "a step too many");
+                for step in &made.plan.steps {
+                    let depends = step.depends_on_step.iter().collect();
+                    // `ConsentChecker` checks that nothing begins without a required approval.
+                    let fallback = made.maker == PlanMaker::Fallback && made.approval.is_none();
+                    let planned = (step.scene_name.clone(), depends, fallback, made.version);
+                    assert!(self.planned.insert(step.step_number, planned).is_none(), "a number used twice");
+                }
+            }
+            Event::StepStarted { step } => {
+                assert!(!self.plan_only, "a step runs though only a plan is wanted");
+                assert!(self.started.insert(*step), "step {step} runs twice");
+                for dependency in &self.planned[step].1 {
+                    assert!(self.completed.contains(dependency), "step {step} before {dependency}");
+                }
+            }
+            Event::SceneReplied { step, calls, next: Some(_), .. } => {
+                assert!(self.decided.insert(*step), "step {step} decides twice");
+                assert_eq!(calls.len(), 0, "a decision does nothing by itself");
+            }
+            Event::SceneReplied { step, call, calls, next: None, .. } => {
+                let round = self.rounds.entry(*step).or_default();
+                *round += 1;
+                assert!(*round <= self.settings.max_rounds, "a round too many");
+                let fallback = self.asks[call].1 || self.planned[step].2;
+                for requested in calls {
+                    let call = WatchedCall {
+                        undoes: None,
+                        step: *step,
+                        scene: self.planned[step].0.clone(),
+                        requested: requested.clone(),
+                        fallback,
+                        round: *round,
+                        seen: CallProgress::Asked,
+                        overtaken: false,
+                        starts: 0,
+                    };
+                    assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
+                }
+            }
+            Event::ToolStarted { call, .. } => self.tool_started(*call, state.is_shown(&state.calls[call])),
+            Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
+            Event::ToolSkipped { call, first } => {
+                let seen = self.calls[first].seen;
+                assert!(
+                    matches!(seen, CallProgress::Done | CallProgress::Unknown),
+                    "{call} shares {first}, which is {seen:?}"
+                );
+                assert!(self.same(*call, *first), "{call} shares the outcome of another call");
+            }
+            Event::StepCompleted { step, .. } => {
+                assert!(self.started.contains(step) && self.ended.insert(*step), "step {step} ends twice");
+                self.completed.insert(*step);
+                self.at_step_end(*step);
+            }
+            Event::StepFailed { step, status, .. } => {
+                assert!(self.ended.insert(*step), "step {step} ends twice");
+                assert_eq!(*status == StepStatus::Blocked, !self.started.contains(step));
+                self.at_step_end(*step);
+            }
+            Event::Answered { .. } => {
+                assert!(!self.answered, "two answers");
+                self.answered = true;
+            }
+            Event::CancelRequested { .. } => self.stopped |= !self.answered,
+            Event::RunCompleted { .. } => {
+                assert_ne!(self.answered, self.plan_only, "completed without an answer, or with one unasked");
+                assert!(!self.write_flying(), "ended during a write");
+                self.terminal += 1;
+            }
+            Event::RunCancelled { .. } => {
+                let asked = self.stopped || self.refused;
+                assert!(asked && !self.write_flying(), "cancelled unasked, or during a write");
+                self.terminal += 1;
+            }
+            Event::RunFailed { .. } => self.terminal += 1,
+            Event::RunQueued(queued) => (self.plan_only, self.dry_run) = (queued.plan_only, queued.dry_run),
+            Event::ModificationAsked { version, .. } => {
+                self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
+            }
+            Event::Decided { matter: ApprovalSubject::Plan { .. }, decision: Decision::No, .. } => {
+                self.refused = true
+            }
+            Event::Decided {
+                matter: ApprovalSubject::Call { call },
+                decision: Decision::Edited { arguments, key },
+                ..
+            } => {
+                let requested = &mut self.calls.get_mut(call).unwrap().requested;
+                requested.arguments = arguments.clone();
+                requested.key.clone_from(key);
+            }
+            Event::Decided { matter: ApprovalSubject::Outcome { call }, decision, .. } => {
+                self.resolved(*call, decision)
+            }
+            Event::PlanRefused { .. } => self.refused = true,
+            Event::RunReopened { .. } => self.reopened(state),
+            Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
+            Event::Prepared { .. } => panic!("nothing was confirmed in these worlds"),
+            Event::PlanningFailed { .. }
+            | Event::ReplyRejected { .. }
+            | Event::Continuation { .. }
+            | Event::ApprovalRequired { .. }
+            | Event::Decided { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. }
+            | Event::RunWaiting {}
+            | Event::RunPutAside { .. } => {}
+        }
+    }
+
+    /// A person resolves the outcome of a write, or has it retried.
+    fn resolved(&mut self, number: u32, decision: &Decision) {
+        let call = self.calls.get_mut(&number).unwrap();
+        // A retry that never happened because the run ended leaves the outcome unknown.
+        assert!(
+            matches!(call.seen, CallProgress::Unknown | CallProgress::Wanted),
+            "what is known was asked: {:?}",
+            call.seen
+        );
+        call.seen = match decision {
+            Decision::Done => CallProgress::Done,
+            Decision::Again => CallProgress::Wanted,
+            _ => CallProgress::Harmless,
+        };
+        let (step, undoes, seen) = (call.step, call.undoes, call.seen);
+        if let (Some(undone), CallProgress::Done) = (undoes, seen) {
+            self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
+        }
+        if seen == CallProgress::Wanted {
+            self.revived += 1;
+            self.started.insert(step);
+            self.ended.remove(&step);
+            self.completed.remove(&step);
+            let judges =
+                |subject: &Subject| matches!(subject, Subject::Continuation { .. } | Subject::Answer);
+            self.tries.retain(|(subject, ..), _| *subject != Subject::Scene { step } && !judges(subject));
+        }
+    }
+
+    /// Steps that did not achieve their purpose begin again. The state machine decides which, except for
+    /// undone ones.
+    fn reopened(&mut self, state: &RunState) {
+        assert_eq!(self.terminal, 1);
+        (self.terminal, self.stopped, self.answered) = (0, false, false);
+        self.tries.clear();
+        let mut after = state.clone();
+        after.apply(&Event::RunReopened { by: String::new() }).unwrap();
+        let undone =
+            |step: u32| self.calls.values().any(|c| c.step == step && c.seen == CallProgress::Undone);
+        for (number, step) in &after.steps {
+            let anew = step.status == StepStatus::Pending;
+            assert!(
+                anew || !undone(*number) || !self.completed.contains(number),
+                "{number} rests on what was undone"
+            );
+            if anew {
+                self.started.remove(number);
+                self.ended.remove(number);
+                self.completed.remove(number);
+                self.rounds.remove(number);
+                self.decided.remove(number);
+            }
+        }
+        for call in self.calls.values_mut() {
+            call.seen = match call.seen {
+                CallProgress::Asked | CallProgress::Cut => CallProgress::Harmless,
+                CallProgress::Flying | CallProgress::Wanted if call.requested.effect == Effect::Write => {
+                    CallProgress::Unknown
+                }
+                CallProgress::Flying => CallProgress::Harmless,
+                seen => seen,
+            };
+        }
+    }
+
+    fn compensating(&mut self, undoes: u32, requested: &RequestedCall) {
+        let undone = &self.calls[&undoes];
+        let call = WatchedCall {
+            step: undone.step,
+            scene: undone.scene.clone(),
+            requested: requested.clone(),
+            fallback: false,
+            round: u32::MAX,
+            seen: CallProgress::Asked,
+            overtaken: false,
+            starts: 0,
+            undoes: Some(undoes),
+        };
+        assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
+    }
+
+    /// Invariants of the state after any event.
+    pub fn after(&self, state: &RunState) {
+        let running = state.steps.values().filter(|s| s.status == StepStatus::Running).count();
+        let most = self.settings.max_parallel_steps.max(1) as usize + self.revived;
+        assert!(running <= most, "{running} steps at once");
+        assert_eq!(state.usage, self.usage);
+        assert_eq!(state.status.is_terminal(), self.terminal == 1);
+        assert_eq!(state.write_in_flight() && self.terminal == 0, self.write_flying() && self.terminal == 0);
+    }
+
+    /// Invariants after the run has ended.
+    pub fn at_end(&self, state: &RunState) {
+        assert_eq!(self.terminal, 1);
+        let draft = state.plan_status == PlanStatus::Draft && self.plan_only;
+        assert!(draft || state.steps.values().all(|s| s.status.is_terminal()), "a step is left open");
+        for (number, call) in &self.calls {
+            let maybe_done =
+                matches!(call.seen, CallProgress::Done | CallProgress::Unknown | CallProgress::Flying);
+            if call.requested.effect == Effect::Write && maybe_done {
+                assert!(state.outcome(*number).is_some(), "nothing is said of write {number}");
+            }
+        }
+    }
+
+    fn asked(&mut self, call: u32, subject: Subject, fallback: bool) {
+        assert!(self.asks.insert(call, (subject, fallback)).is_none(), "an ordinal asked twice");
+        assert!(!fallback || self.settings.fallback_enabled, "the rules are asked though they are off");
+        let (round, decided) = match subject {
+            Subject::Scene { step } => {
+                (self.rounds.get(&step).copied().unwrap_or(0), self.decided.contains(&step))
+            }
+            _ => (0, false),
+        };
+        if let Subject::Scene { .. } = subject {
+            assert!(round < self.settings.max_rounds, "a question after the last round");
+        }
+        let crashes = self.crashes;
+        let tries = self.tries.entry((subject, round, decided)).or_default();
+        tries[usize::from(fallback)] += 1;
+        let models = self.settings.max_retries.max(1) + 1 + crashes;
+        assert!(tries[0] <= models && tries[1] <= 1 + crashes, "{subject:?} is asked without end");
+    }
+
+    fn tool_started(&mut self, number: u32, shown: bool) {
+        let this = &self.calls[&number];
+        let write = this.requested.effect == Effect::Write;
+        assert!(this.requested.problem.is_none(), "a call with a problem ran");
+        // Shown writes were approved with the plan: see `ConsentChecker`.
+        let approved = this.requested.approval.is_some() || this.undoes.is_some() || shown;
+        assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
+        assert!(!(write && self.dry_run), "a dry run writes");
+        assert!(this.requested.confirm.is_none(), "a write that nobody has confirmed ran");
+        let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
+            (CallProgress::Asked, _, _) => true,
+            (CallProgress::Cut, Effect::Read, _) => this.starts < 4,
+            (CallProgress::Unknown, Effect::Write, Repeat::Key) => this.starts < 2,
+            (CallProgress::Wanted, Effect::Write, _) => true,
+            _ => false,
+        };
+        assert!(allowed, "{this:?} started again");
+        for (other, call) in self.calls.iter().filter(|(n, _)| **n != number) {
+            if this.undoes.is_some() {
+                continue;
+            }
+            if self.same(number, *other) {
+                let free = matches!(
+                    call.seen,
+                    CallProgress::Asked
+                        | CallProgress::Harmless
+                        | CallProgress::Cleared
+                        | CallProgress::Undone
+                );
+                assert!(
+                    this.seen == CallProgress::Wanted || free,
+                    "{number} runs beside its equal {other}: {call:?}"
+                );
+            } else if write
+                && call.requested.effect == Effect::Write
+                && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
+                && this.starts == 0
+            {
+                let held = call.seen == CallProgress::Unknown
+                    && (call.requested.repeat == Repeat::Never || call.starts > 1);
+                assert!(!held, "{number} writes with a tool that is held since {other}");
+            }
+            if call.step == this.step && call.round == this.round && call.seen == CallProgress::Flying {
+                assert!(!write && call.requested.effect == Effect::Read, "a write beside another call");
+            }
+        }
+        let step = this.step;
+        if this.starts == 0 && self.planned.get(&step).is_some_and(|planned| planned.3 == self.plans) {
+            self.new_calls += 1;
+        }
+        let this = self.calls.get_mut(&number).unwrap();
+        this.seen = CallProgress::Flying;
+        this.overtaken = false;
+        this.starts += 1;
+        let begun = |c: &&WatchedCall| c.step == step && c.starts > 0 && c.undoes.is_none();
+        let in_step = self.calls.values().filter(begun).count();
+        assert!(in_step <= self.settings.max_calls as usize, "a call too many");
+    }
+
+    fn tool_completed(&mut self, number: u32, outcome: &Outcome) {
+        let this = self.calls.get_mut(&number).unwrap();
+        let write = this.requested.effect == Effect::Write;
+        this.seen = match outcome {
+            Outcome::Ok { .. } if this.overtaken => CallProgress::Cleared,
+            Outcome::Ok { .. } => CallProgress::Done,
+            Outcome::Unknown { .. } if write => CallProgress::Unknown,
+            _ => CallProgress::Harmless,
+        };
+        let (scene, began, undoes) = (this.scene.clone(), this.starts > 0, this.undoes);
+        if let (Some(undone), Outcome::Ok { .. }) = (undoes, outcome) {
+            self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
+        }
+        if write && began && matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. }) {
+            self.clear(&scene);
+        }
+    }
+
+    fn clear(&mut self, scene: &str) {
+        let everywhere = self.settings.rules > 0;
+        let reads = |c: &&mut WatchedCall| c.requested.effect == Effect::Read;
+        for call in self.calls.values_mut().filter(reads).filter(|c| everywhere || c.scene == scene) {
+            match call.seen {
+                CallProgress::Done => call.seen = CallProgress::Cleared,
+                CallProgress::Flying => call.overtaken = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn crash(&mut self) {
+        self.crashes += 1;
+        let mut cut_off = Vec::new();
+        for call in self.calls.values_mut().filter(|c| c.seen == CallProgress::Flying) {
+            call.seen = match call.requested.effect {
+                Effect::Read if call.starts < 4 => CallProgress::Cut,
+                Effect::Read => CallProgress::Harmless,
+                Effect::Write => {
+                    cut_off.push(call.scene.clone());
+                    CallProgress::Unknown
+                }
+            };
+        }
+        for scene in cut_off {
+            self.clear(&scene);
+        }
+    }
+
+    fn at_step_end(&self, step: u32) {
+        let open = self.calls.values().any(|c| {
+            c.step == step
+                && matches!(c.seen, CallProgress::Flying | CallProgress::Cut | CallProgress::Wanted)
+        });
+        assert!(!open, "step {step} ends while its calls are under way");
+    }
+
+    fn same(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (&self.calls[&a], &self.calls[&b]);
+        match self.settings.duplicates {
+            Duplicates::Arguments => {
+                (&a.requested.key, a.requested.occurrence) == (&b.requested.key, b.requested.occurrence)
+            }
+            Duplicates::SceneTool => a.scene == b.scene && a.requested.tool == b.requested.tool,
+        }
+    }
+
+    fn write_flying(&self) -> bool {
+        self.calls.values().any(|c| c.requested.effect == Effect::Write && c.seen == CallProgress::Flying)
+    }
+
+    /// Whether the event begins anything other than a compensation.
+    fn begins(&self, event: &Event) -> bool {
+        match event {
+            Event::Planning { .. } | Event::StepStarted { .. } | Event::ModelAsked { .. } => true,
+            Event::ToolStarted { call, .. } => self.calls[call].undoes.is_none(),
+            _ => false,
+        }
+    }
+}

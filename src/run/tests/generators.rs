@@ -1,0 +1,187 @@
+//! Replies of models and results of tools in a generated world.
+
+use serde_json::{Value, json};
+
+use super::world::Dice;
+use crate::plan::{DependsOn, Plan, PreparedCall, Step};
+use crate::planner::required_call_approval;
+use crate::run::{
+    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RequiredApproval,
+    RunState, Unconfirmed, Usage, Verdict, call_key,
+};
+use crate::scene::Catalogue;
+
+/// The scenes, and the tools of each: a read, a plain write, a keyed write, a second read, and an undo.
+const SCENES: [&str; 2] = ["A", "B"];
+const TOOLS: [&str; 5] = ["look", "book", "pay", "peek", "unbook"];
+
+/// A valid plan: a random DAG whose numbers have gaps and any order, and which may depend on finished
+/// steps. With `changes`, it replaces the steps that have not begun.
+pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan {
+    let count = if dice.pick(24) == 23 { 0 } else { 1 + dice.pick(most as usize) };
+    let mut known: Vec<u32> = state.finished_steps().into_iter().collect();
+    let mut number = state.last_fixed_step(changes);
+    let mut steps = Vec::new();
+    for _ in 0..count {
+        number += 1 + dice.pick(2) as u32;
+        let depends: DependsOn = known.iter().copied().filter(|_| dice.pick(3) == 2).collect();
+        known.push(number);
+        let expected_tools: Vec<String> =
+            TOOLS.iter().filter(|_| dice.pick(3) == 2).map(|t| (*t).to_owned()).collect();
+        let writes = expected_tools.iter().filter(|tool| matches!(tool.as_str(), "book" | "pay"));
+        let prepared_calls = writes
+            .filter_map(|tool| {
+                let arguments = arguments(dice).as_object().cloned()?;
+                (dice.pick(2) == 1).then(|| PreparedCall { tool: tool.clone(), arguments })
+            })
+            .collect();
+        steps.push(Step {
+            step_number: number,
+            scene_name: SCENES[dice.pick(2)].to_owned(),
+            purpose: "something".to_owned(),
+            expected_tools,
+            depends_on_step: depends,
+            prepared_calls,
+            unclear: false,
+        });
+    }
+    for i in (1..steps.len()).rev() {
+        steps.swap(i, dice.pick(i + 1));
+    }
+    // Dependencies point to any step, not only to lower numbers.
+    if steps.len() > 1 && dice.pick(2) == 1 {
+        let numbers: Vec<u32> = steps.iter().map(|s| s.step_number).collect();
+        let turned =
+            |n: u32| numbers.iter().position(|m| *m == n).map_or(n, |i| numbers[numbers.len() - 1 - i]);
+        for step in &mut steps {
+            step.step_number = turned(step.step_number);
+            step.depends_on_step = step.depends_on_step.iter().map(turned).collect();
+        }
+    }
+    Plan { needs_execution: count > 0, reasoning: String::new(), steps, ..Plan::default() }
+}
+
+pub fn made(state: &RunState, plan: Plan, maker: PlanMaker) -> PlanMade {
+    let version = state.plans.len() as u32 + 1;
+    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    let cause = match feedback {
+        Some(_) => PlanCause::Feedback,
+        None if version == 1 => PlanCause::Request,
+        None => PlanCause::Continuation,
+    };
+    let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
+    PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) }
+}
+
+/// A required approval with this hash.
+pub fn needed(hash: &str) -> RequiredApproval {
+    RequiredApproval {
+        hash: hash.to_owned(),
+        why: vec!["it writes".to_owned()],
+        ..RequiredApproval::default()
+    }
+}
+
+/// Arguments that are often equal, and even more often equal in their identity.
+pub fn arguments(dice: &mut Dice) -> Value {
+    json!({ "n": dice.pick(2), "x": [0.1, 1e-7, 3.0, null], "note": dice.pick(2) })
+}
+
+/// A required confirmation of a write.
+fn unconfirmed() -> Unconfirmed {
+    Unconfirmed { question: "Shall I?".to_owned(), why: vec!["odd".to_owned()], tool: "t".to_owned() }
+}
+
+/// Calls of few distinct keys, so that equal ones are frequent.
+pub fn calls(
+    dice: &mut Dice,
+    state: &RunState,
+    catalogue: &Catalogue,
+    (step, ask): (u32, u32),
+    trouble: u16,
+) -> Vec<RequestedCall> {
+    let of = state.steps.get(&step).map(|s| &s.step);
+    let scene = of.map_or("A", |s| s.scene_name.as_str());
+    let by_rules = state.asks.get(&ask).is_some_and(|ask| ask.fallback) || state.is_planned_by_rules(step);
+    (0..1 + dice.pick(4))
+        .map(|i| {
+            let tool = catalogue.get(scene).unwrap().tool(TOOLS[dice.pick(TOOLS.len())]).unwrap();
+            let arguments = match tool.name.as_str() {
+                "unbook" => json!({ "id": dice.pick(2) }),
+                _ => arguments(dice),
+            };
+            let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
+            // Some tools are repeatable, and some writes need confirmation.
+            let new_rules = state.settings().has_rules(1) && tool.effect == Effect::Write;
+            let occurrence = if new_rules { dice.pick(3) as u32 } else { 0 };
+            let confirm = (new_rules && problem.is_none() && dice.chance(trouble, 24)).then(unconfirmed);
+            let approval = match (&problem, of) {
+                (None, Some(of)) => required_call_approval(state, of, tool, &arguments, occurrence, by_rules),
+                _ => None,
+            };
+            RequestedCall {
+                call: state.next_call() + i as u32,
+                provider_id: "call_0".to_owned(),
+                tool: tool.name.clone(),
+                key: call_key(scene, &tool.name, &arguments, &tool.identity),
+                arguments,
+                effect: tool.effect,
+                repeat: tool.repeat,
+                problem,
+                approval,
+                undo: tool.undo.clone(),
+                confirm,
+                occurrence,
+                volatile: false,
+            }
+        })
+        .collect()
+}
+
+pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
+    let error = Fault::new("tool.invented", "it did not work");
+    if !dice.chance(trouble, 16) {
+        let mut result =
+            json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });
+        if dice.pick(8) == 7 {
+            result["value"] = Value::Null;
+        }
+        let say = (dice.pick(2) == 1).then(|| "said".to_owned());
+        return Outcome::Ok { result, say };
+    }
+    match dice.pick(3) {
+        0 => Outcome::Refused { error },
+        1 => Outcome::Failed { error },
+        _ => Outcome::Unknown { error },
+    }
+}
+
+pub fn verdict(dice: &mut Dice, stubborn: bool) -> Verdict {
+    let should_continue = stubborn || dice.pick(3) == 2;
+    Verdict {
+        should_continue,
+        can_answer_now: !should_continue && dice.pick(4) != 3,
+        reasoning: "because".to_owned(),
+        missing_information: should_continue.then(|| "more".to_owned()),
+        answer: (dice.pick(2) == 1).then(|| "answer".to_owned()),
+    }
+}
+
+pub fn question() -> Question {
+    Question {
+        text: "When?".to_owned(),
+        tool: None,
+        missing: vec!["from".to_owned()],
+        known: json!({ "to": 1.5 }),
+    }
+}
+
+pub fn usage(dice: &mut Dice) -> Usage {
+    Usage {
+        calls: 1,
+        input_tokens: dice.pick(1000) as u64,
+        cached_input_tokens: dice.pick(10) as u64,
+        output_tokens: dice.pick(100) as u64,
+        cost_nano_usd: dice.pick(100_000) as u64,
+    }
+}

@@ -1,0 +1,80 @@
+//! Properties of every plan, every completion order and every failure.
+
+use proptest::prelude::*;
+
+use super::sim::Sim;
+use super::world::{calm_worlds, worlds};
+use crate::plan::{PlanStatus, StepStatus};
+use crate::run::{CallStatus, Event, Outcome, RunStatus};
+
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    // `RunChecker` and `Sim` assert the rules themselves, at every event of every run.
+    #[test]
+    fn every_run_keeps_all_rules_and_ends_in_one_terminal_state(world in worlds()) {
+        let sim = Sim::run(world);
+        let ends = sim.events.iter().filter(|e| {
+            matches!(e, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
+        });
+        let reopened = sim.events.iter().filter(|e| matches!(e, Event::RunReopened { .. }));
+        prop_assert_eq!(ends.count(), 1 + reopened.count());
+        prop_assert_eq!(sim.state.seq as usize, sim.events.len());
+        if sim.state.status == RunStatus::Completed && !sim.world.plan_only {
+            prop_assert_eq!(sim.plan_status(), PlanStatus::Completed);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn each_step_runs_once_after_its_dependencies_in_any_completion_order(world in calm_worlds()) {
+        let sim = Sim::run(world);
+        let started: Vec<u32> = sim.events.iter().filter_map(|e| match e {
+            Event::StepStarted { step } => Some(*step),
+            _ => None,
+        }).collect();
+        let blocked = sim.steps(StepStatus::Blocked);
+        for number in sim.state.steps.keys() {
+            let times = started.iter().filter(|s| *s == number).count();
+            prop_assert_eq!(times, usize::from(!blocked.contains(number)), "step {}", number);
+        }
+    }
+
+    #[test]
+    fn completed_run_knows_the_outcome_of_every_write(world in worlds()) {
+        let sim = Sim::run(world);
+        let unsure = sim.state.calls.values().any(|c| {
+            matches!(c.status, CallStatus::Done { outcome: Outcome::Unknown { .. } })
+        });
+        prop_assert!(!(unsure && sim.state.status == RunStatus::Completed));
+    }
+
+    #[test]
+    fn run_that_wrote_is_never_reported_as_failed(world in worlds()) {
+        let sim = Sim::run(world);
+        let wrote = sim.state.steps.values().any(|s| sim.state.has_written(s));
+        prop_assert!(!(wrote && sim.state.status == RunStatus::Failed));
+    }
+
+    #[test]
+    fn any_journal_prefix_can_be_resumed_to_an_end(
+        world in worlds(), at in any::<prop::sample::Index>()
+    ) {
+        let events = Sim::run(world.clone()).events;
+        let mut sim = Sim::new(world);
+        for event in &events[..1 + at.index(events.len() - 1)] {
+            sim.record(event.clone());
+        }
+        if !sim.state.status.is_terminal() {
+            sim.crash();
+        }
+        sim.finish();
+    }
+}

@@ -1,0 +1,174 @@
+//! Parses the text of a `scene.toml` into a draft.
+
+use serde_json::Value;
+use toml::de::DeTable;
+
+use super::ToolApproval;
+use super::document::{LineIndex, Presence, TableReader};
+use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft, UndoDraft};
+use super::fault::FaultReport;
+use crate::run::{ConfirmPolicy, Effect, Repeat};
+use crate::tools::http;
+
+/// The values of a scene's `confirm`.
+const CONFIRM_KEYWORDS: [(&str, ConfirmPolicy); 3] =
+    [("unclear", ConfirmPolicy::Unclear), ("writes", ConfirmPolicy::Writes), ("never", ConfirmPolicy::Never)];
+
+/// Parses a document. Returns `None` if the text is not TOML. Faults are reported.
+pub(super) fn parse_document(text: &str, report: &FaultReport) -> Option<SceneDraft> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let lines = LineIndex::new(text);
+    if errors.is_empty() {
+        return Some(parse_scene(TableReader::root(report, &lines, table.get_ref())));
+    }
+    for error in errors {
+        let line = error.span().map(|span| lines.line_at(span.start));
+        let message = format!("invalid TOML: {}", error.message());
+        report.error(line, "syntax", message, "fix this first: the rest of the file is checked afterwards");
+    }
+    None
+}
+
+fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
+    let draft = SceneDraft {
+        name: fields.string("name", Presence::Required),
+        description: fields.string("description", Presence::Required),
+        instructions: fields.string("instructions", Presence::Required),
+        concurrency: fields.number("concurrency"),
+        mailbox: fields.number("mailbox"),
+        approval: fields.keyword("approval", Presence::Optional, &ToolApproval::KEYWORDS),
+        confirm: fields.keyword("confirm", Presence::Optional, &CONFIRM_KEYWORDS),
+        max_writes: fields.number("max_writes"),
+        settings: fields
+            .table("settings")
+            .is_some()
+            .then(|| fields.json("settings"))
+            .flatten()
+            .map(|(v, _)| v.value),
+        schema_sql: None,
+        examples: fields.tables("examples").into_iter().map(parse_example).collect(),
+        tools: fields.tables("tools").into_iter().map(|table| parse_tool(table)).collect(),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+fn parse_example(mut fields: TableReader<'_>) -> ExampleDraft {
+    let draft = ExampleDraft {
+        say: fields.string("say", Presence::Required),
+        tool: fields.string("tool", Presence::Optional),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+fn parse_tool(mut fields: TableReader<'_>) -> ToolDraft {
+    let (parameters, places) = fields.json("parameters").unzip();
+    let draft = ToolDraft {
+        name: fields.string("name", Presence::Required),
+        description: fields.string("description", Presence::Required),
+        effect: fields.keyword(
+            "effect",
+            Presence::Required,
+            &[("read", Effect::Read), ("write", Effect::Write)],
+        ),
+        repeat: fields.keyword(
+            "repeat",
+            Presence::Optional,
+            &[("never", Repeat::Never), ("key", Repeat::Key)],
+        ),
+        approval: fields.keyword("approval", Presence::Optional, &ToolApproval::KEYWORDS),
+        undo: fields.table("undo").map(parse_undo),
+        identity: fields.strings("identity"),
+        timeout_ms: fields.number("timeout_ms"),
+        max_result_bytes: fields.number("max_result_bytes"),
+        parameters,
+        parameter_lines: places.unwrap_or_default(),
+        say: fields.texts("say"),
+        confirm: fields.texts("confirm"),
+        repeatable: fields.flag("repeatable"),
+        volatile: fields.flag("volatile"),
+        call: parse_call(&mut fields),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+fn parse_undo(mut fields: TableReader<'_>) -> UndoDraft {
+    let draft = UndoDraft {
+        tool: fields.string("tool", Presence::Required),
+        arguments: fields
+            .table("arguments")
+            .is_some()
+            .then(|| fields.json("arguments"))
+            .flatten()
+            .map(|(arguments, _)| arguments),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
+    let native = fields.string("native", Presence::Optional);
+    let source = fields.json("http");
+    let http = fields.table("http");
+    match (fields.has("native"), fields.has("http")) {
+        (true, true) => {
+            let remedy = "keep either `native` or [tools.http]";
+            fields.report().error(
+                fields.line_of("http"),
+                "implementation",
+                "a tool is either native or an HTTP request, and this is both",
+                remedy,
+            );
+        }
+        (false, false) => {
+            let remedy = "add native = \"name.of_the_tool\" or a table [tools.http]";
+            fields.report().error(fields.line(), "implementation", "the tool has no implementation", remedy);
+        }
+        _ => {}
+    }
+    if let (Some((source, places)), Some(mut table)) = (source, http) {
+        let spec = parse_request(&mut table, &source.value);
+        table.reject_unknown_keys();
+        return Some(CallDraft::Http(Box::new(HttpDraft {
+            spec: spec?,
+            source: source.value,
+            source_lines: places,
+        })));
+    }
+    native.map(CallDraft::Native)
+}
+
+fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::HttpSpec> {
+    let text = |texts: std::collections::BTreeMap<String, super::document::Located<String>>| {
+        texts.into_iter().map(|(name, text)| (name, text.value)).collect()
+    };
+    let method = fields.string("method", Presence::Optional);
+    let url = fields.string("url", Presence::Required);
+    let query = text(fields.texts("query"));
+    let headers = text(fields.texts("headers"));
+    // Read to mark the key as known; the value is already converted to JSON in `source`.
+    let body = fields.json("body").and_then(|_| source.get("body").cloned());
+    let result = fields.string("result", Presence::Optional);
+    let most = fields.number("max_response_bytes");
+    if let Some(most) = most.as_ref().filter(|most| most.value == 0) {
+        fields.report().error(
+            most.line,
+            "bound",
+            "max_response_bytes must be more than 0",
+            "omit it for the default of 1 MiB",
+        );
+    }
+    Some(http::HttpSpec {
+        method: method.map_or_else(|| "GET".to_owned(), |method| method.value),
+        url: url?.value,
+        query,
+        headers,
+        body,
+        result: result.map(|result| result.value),
+        max_response_bytes: most
+            .and_then(|most| usize::try_from(most.value).ok())
+            .unwrap_or(http::DEFAULT_MAX_RESPONSE_BYTES),
+    })
+}
