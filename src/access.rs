@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn role_names_round_trip() {
         for role in Role::ALL {
-            assert_eq!(Role::named(role.name()), Some(role));
+            assert_eq!(Role::from_name(role.name()), Some(role));
             assert_eq!(serde_json::to_value(role).unwrap(), role.name());
         }
-        assert_eq!(Role::named("root"), None);
+        assert_eq!(Role::from_name("root"), None);
     }
 }

@@ -39,7 +39,7 @@ use crate::public::{EventId, PublicStream};
 use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, RunStatus, SessionId, TenantId};
 use crate::scene::Catalogue;
 use crate::store::{self, Store};
-use crate::telemetry::{self, Exposition, Outside};
+use crate::telemetry::{self, Exposition, ServerMetrics};
 
 pub use builder::{Builder, StartError};
 pub use idempotency::Submitted;
@@ -293,24 +293,24 @@ impl Engine {
     /// Metrics of runs count what is in the journal; gauges of in-memory state are read now.
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
-        let kpis = self.parts.figures.now().kpis.clone()?;
-        let waiting = self.parts.store.waiting().await.ok();
+        let kpis = self.parts.figures.load().kpis.clone()?;
+        let waiting = self.parts.store.waiting_counts().await.ok();
         if let Some(waiting) = waiting {
             kpis.set_waiting(waiting.runs);
         }
         let mut text = Exposition::new(&kpis, outside);
         if let Some(waiting) = waiting {
-            telemetry::people(&mut text, waiting);
+            telemetry::add_approvals(&mut text, waiting);
         }
-        telemetry::gateway(&mut text, &self.gateway()).await;
-        telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
+        telemetry::add_gateway(&mut text, &self.gateway()).await;
+        telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending);
         let stored = self.parts.store.count_sessions().await;
-        telemetry::sessions(&mut text, outside, stored.ok());
+        telemetry::add_sessions(&mut text, outside, stored.ok());
         Some(text.text())
     }
 
     /// Records metrics of what happens outside runs, such as rejections and queues.
-    pub fn outside(&self) -> &Outside {
+    pub fn outside(&self) -> &ServerMetrics {
         &self.parts.outside
     }
 

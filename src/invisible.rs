@@ -123,7 +123,7 @@ mod tests {
             .chars()
         {
             let given = format!("pay{c}pal");
-            assert_eq!(text(&given), format!("pay\\u{{{:x}}}pal", u32::from(c)));
+            assert_eq!(escape_text(&given), format!("pay\\u{{{:x}}}pal", u32::from(c)));
             let value = serde_json::json!({ given.as_str(): [given] });
             for shown in [escape_json(&value.to_string()), escape_json_lines(&value)] {
                 assert!(shown.chars().all(|c| c == '\n' || !is_invisible(c)), "{shown:?}");
@@ -144,13 +144,13 @@ mod tests {
             "⚠\u{fe0f}",
             "1\u{fe0f}\u{20e3}",
         ] {
-            assert_eq!(text(seen), seen);
+            assert_eq!(escape_text(seen), seen);
         }
         // Not outside emoji sequences, and not twice.
-        assert_eq!(text("a\u{200d}b"), "a\\u{200d}b");
-        assert_eq!(text("👩\u{200d}b"), "👩\\u{200d}b");
-        assert_eq!(text("1\u{fe0f}"), "1\\u{fe0f}");
-        assert_eq!(text("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0f}");
+        assert_eq!(escape_text("a\u{200d}b"), "a\\u{200d}b");
+        assert_eq!(escape_text("👩\u{200d}b"), "👩\\u{200d}b");
+        assert_eq!(escape_text("1\u{fe0f}"), "1\\u{fe0f}");
+        assert_eq!(escape_text("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0f}");
     }
 
     #[test]

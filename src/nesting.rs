@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn depth_counts_brackets_outside_strings() {
-        assert_eq!(of_text(br#"{"a": ["[[[", {"b": "\"{{"}]}"#), 3);
-        assert_eq!(of_text(b"[[]]"), 2);
-        assert_eq!(of_text(b"1"), 0);
+        assert_eq!(depth_of_text(br#"{"a": ["[[[", {"b": "\"{{"}]}"#), 3);
+        assert_eq!(depth_of_text(b"[[]]"), 2);
+        assert_eq!(depth_of_text(b"1"), 0);
     }
 
     #[test]
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn only_values_nested_too_deep_are_removed() {
         assert!(!is_too_deep([&lists(MAX_DEPTH)]));
-        assert_eq!(shallow(lists(MAX_DEPTH)), lists(MAX_DEPTH));
+        assert_eq!(truncate_deep(lists(MAX_DEPTH)), lists(MAX_DEPTH));
         for depth in [MAX_DEPTH + 1, 100, 1000] {
             let deep = json!({"a": lists(depth), "b": {"c": [1, "x"]}});
             assert!(is_too_deep([&deep]));
             let cut = truncate_deep(deep);
             assert!(!is_too_deep([&cut]));
-            assert_eq!(of_text(cut.to_string().as_bytes()), MAX_DEPTH);
+            assert_eq!(depth_of_text(cut.to_string().as_bytes()), MAX_DEPTH);
             assert_eq!(cut["b"], json!({"c": [1, "x"]}));
             assert!(cut.to_string().contains("nested deeper than 64 levels"));
         }

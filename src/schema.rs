@@ -83,7 +83,7 @@ mod tests {
         let schema = Schema::from(value.clone());
         let text = serde_json::to_string(&value).unwrap();
         assert_eq!(serde_json::to_string(&schema).unwrap(), text);
-        assert_eq!(schema.length(), text.len());
+        assert_eq!(schema.json_bytes(), text.len());
         assert_eq!(serde_json::to_value(&schema).unwrap(), value);
         assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema);
         assert_eq!(schema.get("type"), Some(&json!("object")));

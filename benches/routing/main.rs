@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use mimalloc::MiMalloc;
 use proscenium::llm::Request;
-use proscenium::llm::offline::Offline;
+use proscenium::llm::offline::OfflineModel;
 use proscenium::parts::{Planner, PlannerRequest};
 use proscenium::plan::Plan;
 use proscenium::run::{Fault, Verdict};
@@ -121,7 +121,7 @@ async fn measure(rounds: usize) -> Result<(), Failure> {
         let (first, rest) = questions.split_first().ok_or("nothing was asked")?;
         // What the rules remember of texts is a thread's own: a new one has read none of them before.
         let measured = std::thread::scope(|scope| {
-            let plan = |question: &Request| drop(black_box(Offline.complete(question)));
+            let plan = |question: &Request| drop(black_box(OfflineModel.complete(question)));
             scope.spawn(move || (timed(std::slice::from_ref(first), plan), timed(rest, plan))).join()
         });
         let (first, plans) = measured.map_err(|_| "the rules panicked")?;

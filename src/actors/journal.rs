@@ -22,8 +22,8 @@ use self::inbox::{CompletionSender, InboxItem, InboxPoll};
 use self::shared::JournalShared;
 pub use self::shared::JournalStats;
 use super::runtime_task::run_as_task;
-use crate::store::{Code, Error, Options, Outcome, Record, Row, Store, Stream};
-use crate::telemetry::{Outside, Subscriber, Watch};
+use crate::store::{AppendOutcome, Error, ErrorCode, JournalRow, Options, Record, Store, StreamId};
+use crate::telemetry::{JournalTelemetry, ServerMetrics, Subscriber};
 
 mod handle;
 mod held_appends;
@@ -59,7 +59,7 @@ pub struct Journal {
     failed: Option<Error>,
     /// Observes what was written.
     subscriber: Option<Subscriber>,
-    outside: Outside,
+    outside: ServerMetrics,
     /// Callers that wait for the actor to stop.
     stopping: Vec<CompletionSender>,
 }
@@ -72,7 +72,7 @@ struct Wake;
 /// The content of one commit.
 #[derive(Default)]
 struct CommitBatch {
-    groups: Vec<Vec<Row>>,
+    groups: Vec<Vec<JournalRow>>,
     /// The append of each group, in the same order.
     waiting: Vec<PendingAppend>,
     flushes: Vec<CompletionSender>,
@@ -113,7 +113,7 @@ impl Journal {
     /// # Errors
     /// `store.stopped` when there is no actix system, `store.failed` when no thread can be made.
     pub async fn start(store: Store, options: &Options) -> Result<Handle, Error> {
-        Self::start_with_telemetry(store, options, Watch::default()).await
+        Self::start_with_telemetry(store, options, JournalTelemetry::default()).await
     }
 
     /// Like [`start`](Self::start), and reports to `watch`: a record after it is on disk and before its
@@ -124,14 +124,14 @@ impl Journal {
     pub async fn start_with_telemetry(
         store: Store,
         options: &Options,
-        watch: Watch,
+        watch: JournalTelemetry,
     ) -> Result<Handle, Error> {
-        let Watch { subscriber, outside } = watch;
+        let JournalTelemetry { subscriber, server_metrics: outside } = watch;
         if System::try_current().is_none() {
-            return Err(Error::new(Code::Stopped, "the journal needs a running actix system"));
+            return Err(Error::new(ErrorCode::Stopped, "the journal needs a running actix system"));
         }
         let arbiter = Arbiter::try_new()
-            .map_err(|e| Error::new(Code::Failed, format!("no thread for the journal: {e}")))?;
+            .map_err(|e| Error::new(ErrorCode::Failed, format!("no thread for the journal: {e}")))?;
         let shared =
             Arc::new(JournalShared::new(options, CONTROL_CAPACITY, subscriber.is_some(), outside.clone()));
         let journal = Journal {
@@ -169,7 +169,7 @@ impl Journal {
                     };
                     if is_stuck {
                         rows.retain(|row| self.shared.stream_error(&row.stream).is_none());
-                        let open = |stream: Stream| self.shared.stream_error(&stream).is_none();
+                        let open = |stream: StreamId| self.shared.stream_error(&stream).is_none();
                         records.retain(|record| record.stream().is_ok_and(open));
                     }
                     if !rows.is_empty() {
@@ -249,10 +249,10 @@ impl Journal {
                 journal.unsynced = !synced;
             }
             journal.shared.record_commit(events, took, outcome.is_ok(), synced);
-            journal.outside.committed(events, took, outcome.is_ok());
+            journal.outside.record_commit(events, took, outcome.is_ok());
             match outcome {
                 Err(error)
-                    if error.may_pass() && journal.stopping.is_empty() && !journal.held.is_expired() =>
+                    if error.is_transient() && journal.stopping.is_empty() && !journal.held.is_expired() =>
                 {
                     journal.hold(batch, error, context);
                 }
@@ -278,7 +278,7 @@ impl Journal {
         }
     }
 
-    fn finish_commit(&mut self, batch: CommitBatch, outcome: Result<Vec<Outcome>, Error>) {
+    fn finish_commit(&mut self, batch: CommitBatch, outcome: Result<Vec<AppendOutcome>, Error>) {
         self.committing = false;
         match outcome {
             Ok(outcomes) => {
@@ -318,10 +318,10 @@ impl Journal {
     }
 
     /// Passes what was written to the subscriber, except the streams that failed.
-    fn publish_records(&mut self, records: &[Record], failures: &[(Stream, Error)]) {
+    fn publish_records(&mut self, records: &[Record], failures: &[(StreamId, Error)]) {
         let Some(subscriber) = &mut self.subscriber else { return };
         for record in records {
-            let failed = |stream: Stream| failures.iter().any(|(failed, _)| *failed == stream);
+            let failed = |stream: StreamId| failures.iter().any(|(failed, _)| *failed == stream);
             if failures.is_empty() || !record.stream().is_ok_and(failed) {
                 subscriber.observe(record);
             }
@@ -329,7 +329,7 @@ impl Journal {
     }
 
     /// Drops a failed stream from the subscriber's state.
-    fn forget_stream(&mut self, stream: &Stream) {
+    fn forget_stream(&mut self, stream: &StreamId) {
         if let Some(subscriber) = &mut self.subscriber {
             subscriber.forget(stream);
         }
@@ -349,10 +349,10 @@ impl Journal {
 /// Writes the groups. With `synced` everything is on disk afterwards, earlier `unsynced` writes included.
 async fn write_groups(
     store: &Store,
-    groups: &[Vec<Row>],
+    groups: &[Vec<JournalRow>],
     synced: bool,
     unsynced: bool,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<AppendOutcome>, Error> {
     let outcomes = if groups.is_empty() { Vec::new() } else { store.append(groups, synced).await? };
     // If the store accepted no group, no commit has synced the earlier writes.
     let committed = outcomes.iter().any(|outcome| outcome.failures.is_empty());

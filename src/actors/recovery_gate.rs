@@ -66,7 +66,7 @@ impl RecoveryGate {
     /// # Errors
     /// The store's, if the stored state cannot be read.
     pub(crate) async fn close(&self, unfinished: BTreeSet<RunId>) -> Result<(), Error> {
-        let deaths = self.0.store.deaths().await?.at_start(&unfinished);
+        let deaths = self.0.store.crash_history().await?.at_start(&unfinished);
         if let Some(limit) = deaths.limit() {
             tracing::warn!(limit, "earlier processes crashed repeatedly: fewer runs are active at once");
         }
@@ -96,7 +96,7 @@ impl RecoveryGate {
         let mut stored = self.0.stored_version.lock().await;
         let Some((mut deaths, _)) = self.snapshot() else { return };
         deaths.record_shutdown();
-        match self.0.store.set_deaths(&deaths).await {
+        match self.0.store.set_crash_history(&deaths).await {
             // Later changes are not stored.
             Ok(()) => *stored = u64::MAX,
             Err(error) => tracing::warn!(%error, "the next start will treat this shutdown as a crash"),
@@ -179,12 +179,12 @@ impl RecoveryGate {
             if version <= *stored || self.0.stopping.load(Ordering::Acquire) {
                 return;
             }
-            match self.0.store.set_deaths(&deaths).await {
+            match self.0.store.set_crash_history(&deaths).await {
                 Ok(()) => {
                     *stored = version;
                     return;
                 }
-                Err(error) if error.may_pass() => tokio::time::sleep(RETRY_INTERVAL).await,
+                Err(error) if error.is_transient() => tokio::time::sleep(RETRY_INTERVAL).await,
                 Err(error) => {
                     tracing::error!(code = error.code(), %error, "the admission state could not be stored");
                     return;

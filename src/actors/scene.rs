@@ -21,7 +21,7 @@ use crate::llm::{self, Caller, Gateway, Replied, Sink};
 use crate::nesting;
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
 use crate::scene::{Scene, SceneTool};
-use crate::telemetry::{Outside, Part, Queued};
+use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
 
 /// The services that every scene uses.
@@ -38,7 +38,7 @@ pub struct Options {
     /// The thread that the actor runs on.
     pub arbiter: ArbiterHandle,
     /// Records queued and shed work.
-    pub outside: Outside,
+    pub outside: ServerMetrics,
 }
 
 /// A tool call to execute.
@@ -119,7 +119,7 @@ impl Handle {
         cancelled: CancellationToken,
     ) -> Result<Replied, FailedModelCall> {
         let Ok(_place) = self.model_permits.try_acquire() else {
-            self.options.outside.shed(Part::Scene);
+            self.options.outside.shed(Component::Scene);
             return Err(FailedModelCall::without_attempts(self.busy()));
         };
         // The gateway calls the model in its own task; this future only waits for it.
@@ -149,9 +149,9 @@ impl Handle {
             *address = SceneActor::launch(&self.scene, &self.options);
         }
         let outside = &self.options.outside;
-        let waiting = outside.queued(Part::Scene);
+        let waiting = outside.enqueue(Component::Scene);
         address.try_send(QueuedSceneCall { call, reply, waiting }).map_err(|_| {
-            outside.shed(Part::Scene);
+            outside.shed(Component::Scene);
             self.busy()
         })
     }
@@ -178,7 +178,7 @@ fn busy(scene: &Scene) -> Fault {
 struct QueuedSceneCall {
     call: SceneCall,
     reply: oneshot::Sender<Outcome>,
-    waiting: Queued,
+    waiting: QueueGuard,
 }
 
 struct SceneActor {
@@ -241,7 +241,7 @@ impl Handler<QueuedSceneCall> for SceneActor {
         } else if self.waiting.len() < self.scene.mailbox as usize {
             self.waiting.push_back(work);
         } else {
-            self.options.outside.shed(Part::Scene);
+            self.options.outside.shed(Component::Scene);
             drop(work.waiting);
             let _ = work.reply.send(Outcome::Failed { error: busy(&self.scene) });
         }

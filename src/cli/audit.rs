@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
-use proscenium::store::{Audit, AuditRow, Error, Store};
+use proscenium::store::{AuditReport, AuditRow, Error, Store};
 
 use super::args::AuditCommand;
 use super::failure::{Exit, Failure};
@@ -19,10 +19,10 @@ pub async fn run<W: Write>(
     loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;
+    let store = Store::open_read_only(&loaded.config.store.data_dir).await.map_err(failure)?;
     match what {
         AuditCommand::Verify { head, json } => {
-            let audit = store.audit(head.as_deref()).await;
+            let audit = store.verify_audit(head.as_deref()).await;
             store.close().await;
             let audit = audit.map_err(failure)?;
             if json {
@@ -51,7 +51,7 @@ fn failure(error: Error) -> Failure {
     Failure::new(error.code(), error.to_string())
 }
 
-fn verified(out: &mut impl Write, audit: &Audit) -> io::Result<()> {
+fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {
     match &audit.broken {
         None => writeln!(
             out,

@@ -7,7 +7,7 @@ use proscenium::config::{Config, ConfigFault, LoadedConfig, ValueOrigin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
 use proscenium::setting::redact_url;
-use proscenium::store::{Code, Holds, Standing, look};
+use proscenium::store::{DataDirContents, DataDirReport, ErrorCode, inspect};
 
 use super::address;
 use super::failure::{Exit, Failure};
@@ -95,21 +95,22 @@ impl CheckReport {
 /// What is wrong, with the place where the directory is named.
 pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
     let dir = &loaded.config.store.data_dir;
-    let Standing { owner, holds, needed, migrated_keys } = look(dir).await.map_err(|error| Finding {
-        place: loaded.sources.get("store.data_dir").unwrap_or(&ValueOrigin::BuiltIn).to_string(),
-        level: Level::Error,
-        code: error.code().to_owned(),
-        // It says what to do, too.
-        message: error.to_string(),
-        remedy: String::new(),
-    })?;
+    let DataDirReport { owner, contents: holds, needed, migrated_keys } =
+        inspect(dir).await.map_err(|error| Finding {
+            place: loaded.sources.get("store.data_dir").unwrap_or(&ValueOrigin::BuiltIn).to_string(),
+            level: Level::Error,
+            code: error.code().to_owned(),
+            // It says what to do, too.
+            message: error.to_string(),
+            remedy: String::new(),
+        })?;
     let holds = match holds {
-        Holds::Nothing => "nothing is stored there yet".to_owned(),
-        Holds::Schema(0) => "nothing is stored there yet: its database is empty".to_owned(),
-        Holds::Schema(version) if version < needed => {
+        DataDirContents::Empty => "nothing is stored there yet".to_owned(),
+        DataDirContents::Schema(0) => "nothing is stored there yet: its database is empty".to_owned(),
+        DataDirContents::Schema(version) if version < needed => {
             format!("schema version {version}, which the next command that writes brings up to {needed}")
         }
-        Holds::Schema(version) => format!("schema version {version}"),
+        DataDirContents::Schema(version) => format!("schema version {version}"),
     };
     let holds = match usize::try_from(migrated_keys).unwrap_or(usize::MAX) {
         0 => holds,
@@ -122,7 +123,7 @@ pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
     Ok(match owner {
         None => holds,
         Some(owner) => {
-            let owned = Failure::new(Code::InUse.as_str(), String::new());
+            let owned = Failure::new(ErrorCode::InUse.as_str(), String::new());
             let what = match address::find(dir, owned) {
                 Ok(address) => format!("served at {} by {owner}", address.url),
                 Err(_) => format!("in use by {owner}"),
@@ -144,7 +145,7 @@ pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
             path.display()
         ),
     };
-    proscenium::store::exposed(&loaded.config.store.data_dir).into_iter().map(warning).collect()
+    proscenium::store::exposed_files(&loaded.config.store.data_dir).into_iter().map(warning).collect()
 }
 
 fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {

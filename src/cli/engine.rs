@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use proscenium::config::LoadedConfig;
-use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
+use proscenium::llm::{Gateway, Probe, Worked, offline::OfflineModel};
 use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
@@ -99,7 +99,7 @@ fn unforced(loaded: &LoadedConfig, probe: &Probe) -> Option<Finding> {
 }
 
 async fn probe(loaded: &LoadedConfig) -> Result<Vec<Probe>, Fault> {
-    let gateway = Gateway::new(loaded.config.llm.clone(), Arc::new(Offline))?;
+    let gateway = Gateway::new(loaded.config.llm.clone(), Arc::new(OfflineModel))?;
     Ok(gateway.probe().await?)
 }
 

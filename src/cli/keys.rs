@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
-use proscenium::store::{ApiKey, Code, DataDir, Error, KeyRules, Secret, Store};
+use proscenium::store::{ApiKey, ApiKeySecret, DataDir, Error, ErrorCode, KeyRules, Store};
 use serde::Serialize;
 
 use super::args::KeysCommand;
@@ -31,7 +31,7 @@ pub async fn run<W: Write>(
             created(out, &key, &secret, json)?;
         }
         KeysCommand::List { tenant, json } => {
-            let store = Store::open_reading(dir).await.map_err(failure)?;
+            let store = Store::open_read_only(dir).await.map_err(failure)?;
             let keys = store.keys(tenant.as_ref()).await;
             store.close().await;
             let keys = keys.map_err(failure)?;
@@ -70,13 +70,13 @@ pub async fn run<W: Write>(
 
 /// Where nothing is stored yet there is no key, and nothing is to be made.
 async fn open_existing(dir: &Path) -> Result<Store, Failure> {
-    match Store::open_reading(dir).await {
+    match Store::open_read_only(dir).await {
         Ok(reading) => {
             reading.close().await;
             open(dir).await.map_err(failure)
         }
-        Err(error) if error.kind() == Code::Absent => Err(unknown()),
-        Err(error) if error.kind() == Code::OlderSchema => open(dir).await.map_err(failure),
+        Err(error) if error.kind() == ErrorCode::Absent => Err(unknown()),
+        Err(error) if error.kind() == ErrorCode::OlderSchema => open(dir).await.map_err(failure),
         Err(error) => Err(failure(error)),
     }
 }
@@ -85,7 +85,7 @@ async fn open_existing(dir: &Path) -> Result<Store, Failure> {
 async fn open(dir: &Path) -> Result<Store, Error> {
     match DataDir::open(dir) {
         Ok(owned) => Store::open(owned).await,
-        Err(error) if error.kind() == Code::InUse => Store::open_beside(dir).await,
+        Err(error) if error.kind() == ErrorCode::InUse => Store::open_shared(dir).await,
         Err(error) => Err(error),
     }
 }
@@ -117,7 +117,7 @@ struct Created<'k> {
     whole: &'k str,
 }
 
-fn created(out: &mut impl Write, key: &ApiKey, secret: &Secret, json: bool) -> io::Result<()> {
+fn created(out: &mut impl Write, key: &ApiKey, secret: &ApiKeySecret, json: bool) -> io::Result<()> {
     if json {
         return output::document(out, &Created { made: key, whole: secret.expose() }, false);
     }

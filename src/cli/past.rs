@@ -7,7 +7,8 @@ use proscenium::config::LoadedConfig;
 use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
 use proscenium::store::{
-    self, ApprovalFilter, ApprovalRow, Code, Error, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter, Store,
+    self, ApprovalFilter, ApprovalRow, Error, ErrorCode, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter,
+    Store,
 };
 use secrecy::ExposeSecret;
 
@@ -33,11 +34,11 @@ pub struct Past {
 /// those that it would tell, of the tenant of the key that it is shown, or of its own.
 pub async fn open(loaded: &LoadedConfig) -> Result<Past, Failure> {
     let dir = &loaded.config.store.data_dir;
-    let store = Store::open_reading(dir).await.map_err(failure)?;
+    let store = Store::open_read_only(dir).await.map_err(failure)?;
     let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());
     let mut past = Past { store, data_dir, tenant };
     // Only what its owner left counts: nobody is shown a key without a server.
-    let none = || Failure::new(Code::InUse.as_str(), String::new());
+    let none = || Failure::new(ErrorCode::InUse.as_str(), String::new());
     if let Ok(address) = address::find(dir, none())
         && past.is_owned().await
     {
@@ -59,7 +60,7 @@ impl Past {
 
     /// Whether a process owns the data directory just now.
     pub async fn is_owned(&self) -> bool {
-        store::look(&self.data_dir).await.is_ok_and(|standing| standing.owner.is_some())
+        store::inspect(&self.data_dir).await.is_ok_and(|standing| standing.owner.is_some())
     }
 
     /// Where a run stands, and the number of its last event; `None` while there is no such run.
@@ -204,7 +205,7 @@ impl Past {
 fn failure(error: Error) -> Failure {
     let failure = Failure::new(error.code(), error.to_string());
     match error.kind() {
-        Code::Absent => failure.help("`proscenium chat \"…\"` makes the first run"),
+        ErrorCode::Absent => failure.help("`proscenium chat \"…\"` makes the first run"),
         _ => failure,
     }
 }

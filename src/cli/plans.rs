@@ -9,7 +9,7 @@ use proscenium::config::LoadedConfig;
 use proscenium::plan::{self, Plan, TaskId};
 use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{Envelope, Event, RunState, RunStatus};
-use proscenium::store::{Code, DataDir, PlanRow, Store};
+use proscenium::store::{DataDir, ErrorCode, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
 
@@ -215,7 +215,7 @@ async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &LoadedConfig) 
     let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());
     let owned = match DataDir::open(dir) {
         Ok(owned) => owned,
-        Err(error) if error.kind() == Code::InUse => {
+        Err(error) if error.kind() == ErrorCode::InUse => {
             let server = RemoteServer::at(address::find(dir, failure(error))?.url, past, as_user)?;
             return server.delete(OrderTarget { run: row.run, task }).await;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{ApprovalId, RunId, RunState};
-use proscenium::store::Code;
+use proscenium::store::ErrorCode;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -34,7 +34,7 @@ const SEE: &str = "what was sent may have been carried out: `proscenium runs lis
 
 /// Whether a command did not work since another process owns the data directory.
 pub fn is_owned(failure: &Failure) -> bool {
-    failure.code == Code::InUse.as_str()
+    failure.code == ErrorCode::InUse.as_str()
 }
 
 /// The key that is shown to a server, where there is one.

@@ -326,5 +326,5 @@ fn invalid_base_url_names_its_environment_variable() {
     let faults =
         Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), ConfigFlags::default()).unwrap_err();
     assert_eq!(faults.0.len(), 1);
-    assert_eq!(faults.0[0].origin, Origin::Variable("OPENAI_BASE_URL".to_owned()));
+    assert_eq!(faults.0[0].origin, ValueOrigin::Variable("OPENAI_BASE_URL".to_owned()));
 }

@@ -12,7 +12,7 @@ use super::sessions;
 use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
 use crate::actors::{scene as scene_actor, scene_manager, session_registry};
-use crate::notify::Messenger;
+use crate::notify::WebhookNotifier;
 use crate::telemetry::{self, Subscriber};
 use crate::tools::SceneStore;
 
@@ -80,8 +80,9 @@ pub(super) struct StartedActors {
 
 /// Starts all actors.
 pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, StartError> {
-    let subscriber = Subscriber::of(parts.figures.clone());
-    let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let subscriber = Subscriber::with_metrics(parts.figures.clone());
+    let watch =
+        telemetry::JournalTelemetry { subscriber: Some(subscriber), server_metrics: parts.outside.clone() };
     let current = parts.current.load_full();
     let config = &current.config;
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
@@ -121,8 +122,11 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         is_serving: serves.clone(),
     };
     tokio::spawn(expiry.run_forever());
-    let teller =
-        ApprovalNotifier { messenger: Messenger::new(parts.store.clone()), current, is_serving: serves };
+    let teller = ApprovalNotifier {
+        messenger: WebhookNotifier::new(parts.store.clone()),
+        current,
+        is_serving: serves,
+    };
     tokio::spawn(teller.run_forever());
     Ok(StartedActors { registry, journal, arbiters, services: shared })
 }

@@ -15,12 +15,12 @@ use crate::actors::recovery_gate::RecoveryGate;
 use crate::config::Config;
 use crate::llm::budget::BudgetScope;
 use crate::llm::{Budget, Cache, Gateway, Guards, RateLimits};
-use crate::notify::Target;
+use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::Fault;
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
-use crate::telemetry::{Figures, Kpis, Names, Outside};
+use crate::telemetry::{Kpis, LabelNames, MetricSet, ServerMetrics};
 use crate::tools::NativeTools;
 
 /// Default time that an idle conversation stays in memory.
@@ -129,7 +129,7 @@ impl Builder {
             budget: Budget::new(&config.budget, clock.zone()),
             limits: RateLimits::new(&config.limits),
         };
-        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
+        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
@@ -145,7 +145,7 @@ impl Builder {
             .build()
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
-        let names = Names::new(&catalogue, &gateway.configured());
+        let names = LabelNames::new(&catalogue, &gateway.configured());
         let kpis = if config.telemetry.metrics { Some(Kpis::new(&names)) } else { None };
         let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
         let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
@@ -165,8 +165,8 @@ impl Builder {
             })),
             idle: self.idle,
             active_runs: ActiveRuns::default(),
-            figures: Figures::new(names.into(), kpis),
-            outside: Outside::default(),
+            figures: MetricSet::new(names.into(), kpis),
+            outside: ServerMetrics::default(),
             is_serving: Arc::default(),
         };
         let system = ActorSystem::start(parts.clone()).await;
@@ -214,8 +214,8 @@ pub(super) struct EngineParts {
     pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     pub(super) idle: Duration,
     pub(super) active_runs: ActiveRuns,
-    pub(super) figures: Figures,
-    pub(super) outside: Outside,
+    pub(super) figures: MetricSet,
+    pub(super) outside: ServerMetrics,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,
 }
@@ -228,13 +228,13 @@ pub(super) struct ActiveConfig {
     /// The HTTP client of the tools.
     pub(super) http: reqwest::Client,
     /// The webhook that is notified of pending approvals.
-    pub(super) webhook: Option<Target>,
+    pub(super) webhook: Option<WebhookTarget>,
 }
 
 /// The webhook that is notified of pending approvals, with the secret from this process's environment.
-pub(super) fn webhook(config: &Config) -> Result<Option<Target>, StartError> {
+pub(super) fn webhook(config: &Config) -> Result<Option<WebhookTarget>, StartError> {
     let get = |name: &str| std::env::var(name).ok();
-    Target::of(&config.approval.webhook, get).map_err(StartError::Other)
+    WebhookTarget::of(&config.approval.webhook, get).map_err(StartError::Other)
 }
 
 pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError> {

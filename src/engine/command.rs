@@ -57,7 +57,7 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Fault> {
-        self.parts.store.run_of(tenant, task).await.map_err(|error| store_fault(&error))
+        self.parts.store.run_of_task(tenant, task).await.map_err(|error| store_fault(&error))
     }
 
     /// The current state of a run, including events that are not on disk yet; `None` if the tenant has no

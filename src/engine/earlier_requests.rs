@@ -10,7 +10,7 @@ use super::Engine;
 use crate::actors::driver::store_fault;
 use crate::public::EventId;
 use crate::run::{Event, Fault, RequestIdentity, RunId, SessionId, TenantId};
-use crate::store::{Asked, Error, Store};
+use crate::store::{Error, RecentRequest, Store};
 
 /// How long after its acceptance a run is kept for retries. The clients' own timeout is ten minutes.
 pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(900);
@@ -20,7 +20,7 @@ pub(crate) const ANSWERED_RETRY_WINDOW: Duration = Duration::from_secs(30);
 pub(crate) const MAX_EARLIER_RUNS: u32 = 10_000;
 
 /// Runs that earlier processes accepted, until the server takes them.
-pub(super) struct EarlierRequests(Mutex<Vec<Asked>>);
+pub(super) struct EarlierRequests(Mutex<Vec<RecentRequest>>);
 
 impl EarlierRequests {
     /// Reads the runs that had not ended, and those accepted within [`RETRY_WINDOW`] that wait or ended
@@ -35,7 +35,7 @@ impl EarlierRequests {
         // An unrepresentable time lies before every run.
         let before = |span: Duration| now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH);
         store
-            .asked(before(RETRY_WINDOW), before(ANSWERED_RETRY_WINDOW), MAX_EARLIER_RUNS)
+            .recent_requests(before(RETRY_WINDOW), before(ANSWERED_RETRY_WINDOW), MAX_EARLIER_RUNS)
             .await
             .map(|runs| Self(Mutex::new(runs)))
     }
@@ -75,7 +75,7 @@ impl Engine {
 
     /// Takes the runs that earlier processes had accepted recently when this engine started, oldest first.
     /// Later calls return nothing.
-    pub(crate) fn take_earlier_requests(&self) -> Vec<Asked> {
+    pub(crate) fn take_earlier_requests(&self) -> Vec<RecentRequest> {
         std::mem::take(&mut self.earlier.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -15,10 +15,10 @@ use super::builder::ActiveConfig;
 use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::Do;
 use crate::actors::session_registry;
-use crate::notify::Messenger;
+use crate::notify::WebhookNotifier;
 use crate::planner::{Command, CommandAction};
 use crate::run::{ApprovalId, Fault};
-use crate::store::{ApprovalRow, Code, Store};
+use crate::store::{ApprovalRow, ErrorCode, Store};
 
 /// Time between two passes.
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl ApprovalExpiry {
                 continue;
             }
             if let Err(fault) = self.pass(Timestamp::now(), expires_s, &mut stubborn).await {
-                if fault.code == Code::Stopped.as_str() {
+                if fault.code == ErrorCode::Stopped.as_str() {
                     return;
                 }
                 tracing::warn!(code = %fault.code, "cannot read overdue approvals: {}", fault.message);
@@ -124,7 +124,7 @@ impl ApprovalExpiry {
 
 /// Notifies the webhook of pending approvals.
 pub(super) struct ApprovalNotifier {
-    pub(super) messenger: Messenger,
+    pub(super) messenger: WebhookNotifier,
     pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     /// Whether this process serves requests. Only then does it send notifications.
     pub(super) is_serving: Arc<AtomicBool>,
@@ -133,7 +133,7 @@ pub(super) struct ApprovalNotifier {
 impl ApprovalNotifier {
     /// Runs a pass every second, until the task is dropped with its runtime.
     pub(super) async fn run_forever(self) {
-        let mut ticks = tokio::time::interval(Messenger::BETWEEN);
+        let mut ticks = tokio::time::interval(WebhookNotifier::BETWEEN);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -142,8 +142,8 @@ impl ApprovalNotifier {
             }
             let current = self.current.load_full();
             let Some(target) = &current.webhook else { continue };
-            if let Err(error) = self.messenger.pass(target, current.config.approval.expires_s).await {
-                if error.code() == Code::Stopped.as_str() {
+            if let Err(error) = self.messenger.send_pending(target, current.config.approval.expires_s).await {
+                if error.code() == ErrorCode::Stopped.as_str() {
                     return;
                 }
                 tracing::warn!(code = error.code(), %error, "cannot read pending notifications");

@@ -64,7 +64,7 @@ impl Engine {
         let (tell, told) = oneshot::channel();
         // The key stays locked until the request is in the journal, even if the caller goes away before.
         let work = async move {
-            let before = store.idempotent(&tenant, &user, &asked.key).await;
+            let before = store.claimed_request(&tenant, &user, &asked.key).await;
             let submitted = match before {
                 Err(error) => Err(store_fault(&error)),
                 Ok(None) => Self::accept_request(&intake, request, Some(asked)).await.map(Submitted::New),
@@ -209,10 +209,10 @@ mod tests {
         let other = locks.reserve_slot(&tenant, "l").unwrap();
         assert!(Arc::ptr_eq(&first.lock, &second.lock) && !Arc::ptr_eq(&first.lock, &other.lock));
         drop(first);
-        assert_eq!(locks.held().locks.len(), 2);
+        assert_eq!(locks.lock_table().locks.len(), 2);
         drop((second, other));
         assert!(locks.lock_table().locks.is_empty());
-        assert_eq!(locks.held().under_way, 0);
+        assert_eq!(locks.lock_table().waiting, 0);
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         let tenant = TenantId::new("acme").unwrap();
         let places: Vec<KeyLockSlot> =
             (0..MAX_WAITING).map(|_| locks.reserve_slot(&tenant, "k").unwrap()).collect();
-        assert_eq!(locks.place(&tenant, "l").err().unwrap().code, "engine.busy");
+        assert_eq!(locks.reserve_slot(&tenant, "l").err().unwrap().code, "engine.busy");
         drop(places);
         locks.reserve_slot(&tenant, "l").unwrap();
     }

@@ -44,13 +44,15 @@ pub(super) async fn find_question(
         Timestamp::now().checked_sub(ANSWER_WINDOW_MINUTES.minutes()).unwrap_or(Timestamp::UNIX_EPOCH);
     let tenant = &request.tenant;
     let mut found: Option<AnsweredQuestion> = None;
-    for run in intake.store.questions(tenant, &last.request, since).await.map_err(failed)? {
+    for run in intake.store.runs_with_question(tenant, &last.request, since).await.map_err(failed)? {
         let events = intake.store.run_events(tenant, run).await.map_err(failed)?;
         let state = RunState::from_events(run, events.iter().map(|event| &event.body));
         if !matches_conversation(&state, request, last, before) {
             continue;
         }
-        let Some(pending) = memory::pending(&state).filter(|pending| !pending.unconfirmed.is_empty()) else {
+        let Some(pending) =
+            memory::pending_question(&state).filter(|pending| !pending.unconfirmed.is_empty())
+        else {
             continue;
         };
         // A regenerated answer asks the same question, which is answered once for all of them.

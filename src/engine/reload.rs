@@ -53,7 +53,7 @@ impl Engine {
         let limits = if same { kept.limits.clone() } else { RateLimits::new(&config.limits) };
         let budget = kept.budget.clone();
         let guards = Guards { cache, budget: budget.clone(), limits };
-        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
+        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(guards);
         apply_scene_schemas(&parts.store, &loaded.scenes).await?;
@@ -72,7 +72,7 @@ impl Engine {
             .map(|(key, _)| *key)
             .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
-        parts.figures.follow(&catalogue, &gateway.configured());
+        parts.figures.update(&catalogue, &gateway.configured());
         let current = ActiveConfig { config, gateway, catalogue, http, webhook };
         let shared = run_services(parts, &current, &self.system.arbiters, &self.system.journal);
         self.system.services.store(Arc::new(shared));

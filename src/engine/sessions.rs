@@ -26,7 +26,7 @@ impl Engine {
     /// `store.session_busy` if one of its requests is in progress or waits; errors of the store.
     pub async fn erase(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Fault> {
         // Do not load an actor for a name that was never used.
-        if !self.parts.store.knows_session(tenant, session).await.map_err(|error| store_fault(&error))? {
+        if !self.parts.store.has_session(tenant, session).await.map_err(|error| store_fault(&error))? {
             return Ok(false);
         }
         self.system.registry.erase(tenant.clone(), session.clone(), None).await

@@ -178,10 +178,10 @@ mod tests {
             (1905, Event::RunCancelled { by: "u".to_owned() }),
         ]);
         let millis = Duration::from_millis;
-        assert_eq!(times(&events), (millis(1905), millis(2 + 3 + 5)));
+        assert_eq!(run_times(&events), (millis(1905), millis(2 + 3 + 5)));
         // Not ended yet, with a pending model call.
-        assert_eq!(times(&events[..3]), (millis(1002), millis(2)));
-        assert_eq!(times(&events[..1]), (Duration::ZERO, Duration::ZERO));
+        assert_eq!(run_times(&events[..3]), (millis(1002), millis(2)));
+        assert_eq!(run_times(&events[..1]), (Duration::ZERO, Duration::ZERO));
     }
 
     #[test]
@@ -210,10 +210,10 @@ mod tests {
             (2 * days + 77, failed()),
         ]);
         let millis = |millis| Duration::from_millis(u64::try_from(millis).unwrap());
-        assert_eq!(times(&events), (millis(2 * days + 77), millis(2 + 3 + 4 + 5 + 6 + 7)));
+        assert_eq!(run_times(&events), (millis(2 * days + 77), millis(2 + 3 + 4 + 5 + 6 + 7)));
         // While it waits, and after it has ended.
-        assert_eq!(times(&events[..4]).1, millis(5));
-        assert_eq!(times(&events[..9]).1, millis(14));
+        assert_eq!(run_times(&events[..4]).1, millis(5));
+        assert_eq!(run_times(&events[..9]).1, millis(14));
     }
 
     #[test]
@@ -225,12 +225,12 @@ mod tests {
             (507, asked(2)),
             (600, replied(2)),
         ]);
-        assert_eq!(times(&events), (Duration::from_millis(600), Duration::from_millis(17)));
+        assert_eq!(run_times(&events), (Duration::from_millis(600), Duration::from_millis(17)));
     }
 
     #[test]
     fn clock_set_back_gives_zero_not_negative_times() {
         let events = journal_of([(100, started()), (0, asked(1)), (50, replied(1))]);
-        assert_eq!(times(&events), (Duration::ZERO, Duration::ZERO));
+        assert_eq!(run_times(&events), (Duration::ZERO, Duration::ZERO));
     }
 }

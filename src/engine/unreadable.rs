@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::Engine;
 use crate::actors::driver::store_fault;
 use crate::run::{Envelope, Event, Fault, RunId, SCHEMA, TenantId};
-use crate::store::{Record, Stream};
+use crate::store::{Record, StreamId};
 
 /// Whether a fault means that a run's events are damaged or of an unknown format.
 pub(super) fn is_unreadable(fault: &Fault) -> bool {
@@ -30,7 +30,7 @@ impl Engine {
         let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
         let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
         let journal = &self.system.journal;
-        journal.reopen(Stream::Run(run)).await.map_err(|error| store_fault(&error))?;
+        journal.reopen(StreamId::Run(run)).await.map_err(|error| store_fault(&error))?;
         let end = Envelope {
             seq: row.last_seq + 1,
             run: Some(run),

@@ -54,7 +54,7 @@ impl App {
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.draining", detail));
         }
         self.admission.clone().try_acquire_owned().map_err(|_| {
-            self.engine.outside().shed(crate::telemetry::Part::Http);
+            self.engine.outside().shed(crate::telemetry::Component::Http);
             let detail = format!(
                 "{} requests are in progress, which is the limit (server.max_in_flight); retry in a moment",
                 self.options.max_in_flight

@@ -99,11 +99,11 @@ mod tests {
     fn last_message_is_the_request_and_earlier_ones_are_turns() {
         let chat = parse_messages(
             vec![
-                said(Role::System, "Be brief."),
-                said(Role::User, "Hello"),
-                said(Role::Assistant, "Hi."),
-                said(Role::User, "And"),
-                said(Role::User, "in Rome?"),
+                message(MessageRole::System, "Be brief."),
+                message(MessageRole::User, "Hello"),
+                message(MessageRole::Assistant, "Hi."),
+                message(MessageRole::User, "And"),
+                message(MessageRole::User, "in Rome?"),
             ],
             10,
         )
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn messages_without_a_user_request_are_rejected() {
-        assert_eq!(read(vec![], 3).unwrap_err().code.as_ref(), "request.messages");
-        assert_eq!(read(vec![said(Role::Assistant, "x")], 3).unwrap_err().status, 422);
-        let many = vec![said(Role::User, "x"); 4];
+        assert_eq!(parse_messages(vec![], 3).unwrap_err().code.as_ref(), "request.messages");
+        assert_eq!(parse_messages(vec![message(MessageRole::Assistant, "x")], 3).unwrap_err().status, 422);
+        let many = vec![message(MessageRole::User, "x"); 4];
         assert!(parse_messages(many, 3).unwrap_err().detail.contains("at most 3"));
     }
 }

@@ -16,7 +16,7 @@ use crate::ChatRequest;
 use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
 use crate::planner::{Command, CommandAction};
 use crate::run::{RunId, SessionId, TenantId};
-use crate::store::{ApiKey, Scope};
+use crate::store::{ApiKey, OwnerScope};
 
 /// The alternative header for a key.
 const API_KEY: &str = "x-api-key";
@@ -95,7 +95,7 @@ impl RequestPrincipal {
         };
         let whose = match owner {
             owner if owner.user == self.user => Ownership::Own,
-            owner if owner.put => Ownership::SentForApproval,
+            owner if owner.has_approvals => Ownership::SentForApproval,
             _ => Ownership::Others,
         };
         self.authorize(action, whose, unknown)
@@ -120,14 +120,14 @@ impl RequestPrincipal {
     }
 
     /// Which runs, plans and approvals the principal sees in lists.
-    pub(crate) fn visible_scope(&self) -> Scope {
+    pub(crate) fn visible_scope(&self) -> OwnerScope {
         let sees = |whose| may(self.role, AccessAction::Read, whose) == AccessVerdict::Allowed;
         if sees(Ownership::Others) {
-            Scope::Tenant
+            OwnerScope::Tenant
         } else if sees(Ownership::SentForApproval) {
-            Scope::UserAndPut(self.user.clone())
+            OwnerScope::UserOrWithApprovals(self.user.clone())
         } else {
-            Scope::User(self.user.clone())
+            OwnerScope::User(self.user.clone())
         }
     }
 
@@ -215,7 +215,7 @@ pub(crate) async fn authenticate(request: &HttpRequest) -> Result<RequestPrincip
             browser::check_host(&requested_host(request), app.anonymous, &app.options.allowed_hosts)?;
             let (tenant, user) = app.engine.default_principal();
             // If the server has keys, a request without one has only the rights of a user.
-            let keyed = app.keys.any().await?;
+            let keyed = app.keys.has_keys().await?;
             let role = if keyed { Role::User } else { Role::Admin };
             let user = if keyed { acting_user(request, role, &user)? } else { user };
             Ok(RequestPrincipal { tenant, user, no_own_approval: false, role, keyed })
@@ -305,7 +305,7 @@ async fn allows_anonymous(app: &App) -> Result<bool, Problem> {
     Ok(match app.anonymous {
         AnonymousAccess::Always => true,
         AnonymousAccess::Never => false,
-        AnonymousAccess::UntilKeys => !app.keys.any().await?,
+        AnonymousAccess::UntilKeys => !app.keys.has_keys().await?,
     })
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::problem::Problem;
 use super::v1;
-use crate::store::Held;
+use crate::store::KeyHold;
 
 /// The body of an event stream that ends when its key is revoked.
 pub(super) struct RevocableBody {
@@ -19,11 +19,11 @@ pub(super) struct RevocableBody {
     revoked: Pin<Box<WaitForCancellationFutureOwned>>,
     /// The event to end with; `None` after it was sent.
     final_event: Option<Bytes>,
-    _held: Held,
+    _held: KeyHold,
 }
 
 impl RevocableBody {
-    pub(super) fn new(request: &HttpRequest, body: BoxBody, held: Held) -> Self {
+    pub(super) fn new(request: &HttpRequest, body: BoxBody, held: KeyHold) -> Self {
         let revoked = Box::pin(held.revoked());
         Self { body, revoked, final_event: Some(revoked_event(request)), _held: held }
     }

@@ -70,7 +70,7 @@ impl RunView {
     /// Makes the view of a row, with the reason if the run is known to be unreadable.
     pub(crate) fn of(row: RunRow, store: &Store) -> Self {
         Self {
-            unreadable: store.unreadable(row.run),
+            unreadable: store.unreadable_reason(row.run),
             run_id: row.run,
             session_id: row.session,
             status: row.status,

@@ -197,7 +197,7 @@ fn build_server(
     // The time for a request's head comes on top of the keep-alive time.
     let quiet = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
     actix_web::rt::spawn(lines.clone().close_idle(quiet));
-    actix_web::rt::spawn(app.keys.clone().watch());
+    actix_web::rt::spawn(app.keys.clone().watch_revocations());
     let server = HttpServer::new(move || {
         let query = web::QueryConfig::default().error_handler(|error, request| {
             let detail = format!("invalid query: {error}");

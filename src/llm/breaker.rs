@@ -263,7 +263,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: never two attempts that find out, and it never stays shut for ever.
+        /// Whatever happens: never two attempts that find out, and it never stays shut forever.
         #[test]
         fn there_is_one_probe_at_a_time_and_always_a_way_back(
             events in prop::collection::vec((0_u8..4, 0_u64..1_500), 1..80),

@@ -179,7 +179,7 @@ impl Gateway {
     }
 
     /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
-    /// anew there; a reply that was kept, or that does not come in pieces, is told as a whole. Unless told
+    /// again there; a reply that was kept, or that does not come in pieces, is told as a whole. Unless told
     /// otherwise ([`Stream`](super::Stream)), a model streams only to a sink that tells somebody.
     ///
     /// Errors: as there; the sink then was told to forget what it heard.
@@ -281,7 +281,7 @@ impl Gateway {
         self.core.models.iter().map(count).collect()
     }
 
-    /// Whether a model is configured, so that the embedded rules are the fallback and not the model.
+    /// Whether a model is configured, so that the offline model are the fallback and not the model.
     pub fn has_models(&self) -> bool {
         !self.core.models.is_empty()
     }
@@ -411,7 +411,7 @@ impl Core {
         }
     }
 
-    /// Asks once, for money set aside before and settled after: what is charged is what the reply or
+    /// Asks once, for money reserved before and settled after: what is charged is what the reply or
     /// the error says that it cost, so that whoever adds those up comes to the same sum.
     async fn attempt(
         model: &GatewayModel,
@@ -450,7 +450,7 @@ impl Core {
         let asked = Instant::now();
         let result = match call.ctl.within(model.provider.complete(call.request, call.ctl)).await {
             Ok(result) => result,
-            // Ended from here: nobody knows what the model did of it.
+            // Ended from here: no one knows what the model did of it.
             Err(kind) => Err(Error::new(name, kind).costing(model.price.unknown(call.prompt, 0, max_output))),
         };
         let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);

@@ -10,7 +10,7 @@ use super::Purpose;
 use crate::nearest::nearest;
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview, redact_url};
 
-/// The name under which `llm.purposes` can speak of the embedded rules.
+/// The name under which `llm.purposes` can speak of the offline model.
 pub const OFFLINE: &str = "offline";
 
 /// The variables that describe a model without a configuration file.
@@ -30,11 +30,11 @@ const OPENAI_MODEL: &str = "gpt-4o-mini";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The models in the order in which they are asked; the next one serves when one is out. With
-    /// none, the embedded rules serve.
+    /// The models in the order in which they are asked; the next one serves when one is unavailable. With
+    /// none, the offline model serve.
     pub models: Vec<ModelOptions>,
     /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`.
-    /// `offline` names the embedded rules.
+    /// `offline` names the offline model.
     pub purposes: BTreeMap<Purpose, Vec<String>>,
     /// Most attempts at one model for one call.
     pub max_attempts: u32,
@@ -52,7 +52,7 @@ pub struct Options {
     pub backoff_ms: u64,
     /// When a model that fails is left alone.
     pub breaker: super::breaker::Options,
-    /// Tokens that the conversation may have when the embedded rules serve. They have no window of
+    /// Tokens that the conversation may have when the offline model serve. They have no window of
     /// their own; this one keeps conversations short.
     pub offline_context_window: u32,
 }
@@ -99,7 +99,7 @@ pub struct ModelOptions {
     pub output_usd_per_million: f64,
     /// Tokens that prompt and reply may have together.
     pub context_window: u32,
-    /// Most tokens of a reply.
+    /// Maximum number of tokens of a reply.
     pub max_output_tokens: u32,
 }
 
@@ -161,7 +161,7 @@ pub enum StreamMode {
     /// and which more servers get right. What a server refuses to stream is asked for whole, too.
     #[default]
     Shown,
-    /// All: `"all"`. A silent model is noticed at its first token, whatever it is asked.
+    /// All: `"all"`. A silent model is noticed at its first token, regardless of its value asked.
     All,
 }
 

@@ -43,7 +43,7 @@ impl Price {
         self.cost(input, cached, output)
     }
 
-    /// One call of which nobody knows what it used: `input` and `output` tokens are estimates, and the
+    /// One call of which no one knows what it used: `input` and `output` tokens are estimates, and the
     /// money is the most that it can be with replies of up to `max_output` tokens.
     pub fn unknown(&self, input: u64, output: u64, max_output: u64) -> Usage {
         Usage { cost_nano_usd: self.most(input, max_output), ..self.usage(input, 0, output) }

@@ -93,7 +93,7 @@ pub(super) async fn probe(server: &OpenAi, deadline_ms: u64) -> Probe {
     Probe { model: server.name().to_owned(), tried, latency, recommended }
 }
 
-/// A greeting that nobody would answer with a colour: a model that calls the function was forced to.
+/// A greeting that no one would answer with a colour: a model that calls the function was forced to.
 fn question() -> Request {
     Request {
         purpose: Purpose::Plan,

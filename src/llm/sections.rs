@@ -1,7 +1,7 @@
 //! Named sections inside a prompt: `<name>` … `</name>`, each on lines of its own.
 //!
 //! Prompts carry data (scenes, the request, results of steps) in sections, so that any model, also
-//! the embedded rules, can tell instructions from data, and what a user writes cannot pose as another
+//! the offline model, can tell instructions from data, and what a user writes cannot pose as another
 //! section: a `<` that begins a tag inside a body is escaped.
 
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! One line per turn, used in place of a summary when no model has made one.
 
-use super::cut::{self, size};
+use super::truncate::{self, json_text_size};
 use crate::run::Turn;
 
 /// Maximum size of the request in a line, in quarters of a token.
@@ -17,15 +17,15 @@ pub(super) fn lines<'a>(
     let mut missing = turns.len();
     let mut lines = Vec::new();
     // The longest form of the line that says how many are missing.
-    let said = size("… 1000000 earlier turns are not shown\n");
+    let said = json_text_size("… 1000000 earlier turns are not shown\n");
     let mut room = max.saturating_sub(said);
     for turn in turns.rev() {
         let line = format!(
             "- {} → {}",
-            cut::text(&one_line(&turn.request), REQUEST),
-            cut::text(&one_line(&turn.answer), ANSWER)
+            truncate::text(&one_line(&turn.request), REQUEST),
+            truncate::text(&one_line(&turn.answer), ANSWER)
         );
-        let Some(rest) = room.checked_sub(size(&line) + 2) else { break };
+        let Some(rest) = room.checked_sub(json_text_size(&line) + 2) else { break };
         room = rest;
         missing -= 1;
         lines.push(line);

@@ -23,7 +23,7 @@ fn quarters(c: char) -> usize {
 }
 
 /// Quarters of a token for one character inside a JSON string.
-pub(super) fn in_json(c: char) -> usize {
+pub(super) fn json_quarters(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         c if c < ' ' => 6,
@@ -32,7 +32,7 @@ pub(super) fn in_json(c: char) -> usize {
 }
 
 /// Quarters of a token for a value written as JSON.
-pub(super) fn json<T: Serialize>(value: &T) -> usize {
+pub(super) fn json_size<T: Serialize>(value: &T) -> usize {
     // Our own types always serialise; a value that did not would not be sent and takes no room.
     serde_json::to_string(value).map_or(0, |text| text.chars().map(quarters).sum())
 }
@@ -53,9 +53,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_string_counts_in_json_as_its_characters_do(text in "\\PC*|[ -~\n\t\"\\\\\u{1}]*") {
-            let sum: usize = text.chars().map(in_json).sum();
-            proptest::prop_assert_eq!(json(&text), sum + 2);
+        fn json_string_size_is_sum_of_character_sizes(text in "\\PC*|[ -~\n\t\"\\\\\u{1}]*") {
+            let sum: usize = text.chars().map(json_quarters).sum();
+            proptest::prop_assert_eq!(json_size(&text), sum + 2);
         }
     }
 }

@@ -3,13 +3,13 @@
 //! **Invariant:** memory is a pure fold over the session's events, and no turn is lost: each is either kept
 //! verbatim or covered by the summary.
 
-mod cut;
 mod digest;
 mod estimate;
 mod options;
 pub mod prompt;
 #[cfg(test)]
 mod tests;
+mod truncate;
 mod turn;
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
 pub use options::Options;
-pub use turn::{pending, turn_ended};
+pub use turn::{pending_question, turn_ended};
 
 /// The minimum budget of [`Memory::context`], in tokens; a smaller one is raised to this.
 pub const MIN_CONTEXT_TOKENS: usize = 256;
@@ -41,7 +41,7 @@ pub struct Memory {
     turns: VecDeque<Turn>,
     pending: Option<PendingQuestion>,
     /// The run of the latest turn that set `pending`.
-    asker: Option<RunId>,
+    pending_run: Option<RunId>,
     usage: Usage,
 }
 
@@ -60,7 +60,7 @@ pub struct SummaryJob {
 /// truncated to [`MAX_SUMMARY_TOKENS`].
 pub fn with_instructions(mut context: Context, instructions: Option<&str>) -> Context {
     if let Some(text) = instructions.map(str::trim).filter(|text| !text.is_empty()) {
-        let text = cut::middle(text, MAX_SUMMARY_TOKENS * 4);
+        let text = truncate::middle(text, MAX_SUMMARY_TOKENS * 4);
         let told = format!("The chatbot's instructions: {text}");
         context.summary = Some(match context.summary.take() {
             Some(summary) => format!("{told}\n{summary}"),
@@ -90,13 +90,13 @@ impl Memory {
         match event {
             SessionEvent::SessionStarted {} => {}
             SessionEvent::TurnEnded { turn, pending, usage } => {
-                self.turns.push_back(cut::turn(turn, MAX_TURN_TOKENS * 4));
+                self.turns.push_back(truncate::turn(turn, MAX_TURN_TOKENS * 4));
                 // A run that waited for a person may end late: a question that a newer run has asked since is
                 // kept.
-                let late = self.pending.is_some() && turn.run.is_some() && turn.run < self.asker;
+                let late = self.pending.is_some() && turn.run.is_some() && turn.run < self.pending_run;
                 if !late {
                     self.pending.clone_from(pending);
-                    self.asker = turn.run;
+                    self.pending_run = turn.run;
                 }
                 self.usage += *usage;
             }
@@ -107,7 +107,7 @@ impl Memory {
                     let folded = (through - self.covered).min(self.turns.len());
                     self.turns.drain(..folded);
                     self.covered += folded;
-                    self.summary = Some(cut::middle(summary, MAX_SUMMARY_TOKENS * 4));
+                    self.summary = Some(truncate::middle(summary, MAX_SUMMARY_TOKENS * 4));
                 }
             }
             SessionEvent::SummaryFailed { usage, .. } => self.usage += *usage,
@@ -120,24 +120,26 @@ impl Memory {
     /// neither summarised nor fitting, get one line each in the summary.
     pub fn context(&self, budget: usize) -> Context {
         let mut context = Context::default();
-        let frame = estimate::json(&context);
+        let frame = estimate::json_size(&context);
         let mut rest = budget.max(MIN_CONTEXT_TOKENS).saturating_mul(4).saturating_sub(frame);
 
-        context.pending = self.pending.as_ref().and_then(|pending| cut::pending(pending, rest / 3));
-        rest = rest.saturating_sub(context.pending.as_ref().map_or(0, estimate::json));
+        context.pending = self.pending.as_ref().and_then(|pending| truncate::pending(pending, rest / 3));
+        rest = rest.saturating_sub(context.pending.as_ref().map_or(0, estimate::json_size));
 
         let share = if self.turns.is_empty() { rest } else { rest / 3 };
         // Minus two quotation marks.
-        let mut summary = self.summary.as_ref().map(|summary| cut::middle(summary, share.saturating_sub(2)));
-        rest = rest.saturating_sub(summary.as_ref().map_or(2, |summary| cut::size(summary) + 2));
+        let mut summary =
+            self.summary.as_ref().map(|summary| truncate::middle(summary, share.saturating_sub(2)));
+        rest =
+            rest.saturating_sub(summary.as_ref().map_or(2, |summary| truncate::json_text_size(summary) + 2));
 
         // Room for the lines of turns that do not fit, needed only if there are any.
         let reserve = rest / 6;
-        let mut turns = self.newest(rest);
+        let mut turns = self.newest_turns(rest);
         if turns.len() < self.turns.len() {
-            turns = self.newest(rest - reserve);
+            turns = self.newest_turns(rest - reserve);
             let left_out = self.turns.len() - turns.len();
-            let used: usize = turns.iter().map(|turn| estimate::json(turn) + 1).sum();
+            let used: usize = turns.iter().map(|turn| estimate::json_size(turn) + 1).sum();
             // Minus the line break before the lines.
             let room = rest.saturating_sub(used + 2);
             let lines = digest::lines(self.turns.iter().take(left_out), room);
@@ -153,14 +155,14 @@ impl Memory {
     }
 
     /// The newest turns that fit into `room` quarters of a token, oldest first.
-    fn newest(&self, room: usize) -> Vec<Turn> {
+    fn newest_turns(&self, room: usize) -> Vec<Turn> {
         let mut rest = room;
         let mut turns = VecDeque::new();
         for turn in self.turns.iter().rev().take(self.options.max_turns_in_prompt.max(1)) {
             // The last turn may take all the room, an older one at most a third.
             let most = if turns.is_empty() { room.saturating_sub(1) } else { room / 3 };
-            let turn = cut::turn(turn, most);
-            let Some(left) = rest.checked_sub(estimate::json(&turn) + 1) else { break };
+            let turn = truncate::turn(turn, most);
+            let Some(left) = rest.checked_sub(estimate::json_size(&turn) + 1) else { break };
             rest = left;
             turns.push_front(turn);
         }
@@ -175,8 +177,8 @@ impl Memory {
         let most = self.options.max_turns_in_prompt.max(1);
         let foldable = self.turns.len().checked_sub(keep).filter(|n| *n > 0)?;
         let limit = self.options.budget(window).saturating_mul(4);
-        let sizes: Vec<usize> = self.turns.iter().map(|turn| estimate::json(turn) + 1).collect();
-        let mut held: usize = sizes.iter().sum::<usize>() + self.fixed();
+        let sizes: Vec<usize> = self.turns.iter().map(|turn| estimate::json_size(turn) + 1).collect();
+        let mut held: usize = sizes.iter().sum::<usize>() + self.fixed_size();
         let next = sizes.last().copied().unwrap_or_default();
         if held + next <= limit && self.turns.len() < most {
             return None;
@@ -198,13 +200,18 @@ impl Memory {
         Some(SummaryJob {
             through: self.covered + count,
             summary: self.summary.clone(),
-            turns: self.turns.iter().take(count).map(|turn| cut::turn(turn, (limit / 2).max(800))).collect(),
+            turns: self
+                .turns
+                .iter()
+                .take(count)
+                .map(|turn| truncate::turn(turn, (limit / 2).max(800)))
+                .collect(),
         })
     }
 
     /// The size of the memory without its turns, in quarters of a token.
-    fn fixed(&self) -> usize {
-        estimate::json(&Context {
+    fn fixed_size(&self) -> usize {
+        estimate::json_size(&Context {
             summary: self.summary.clone(),
             turns: Vec::new(),
             pending: self.pending.clone(),
@@ -213,8 +220,8 @@ impl Memory {
 
     /// The approximate number of tokens of the whole memory in a prompt.
     pub fn tokens(&self) -> usize {
-        let turns: usize = self.turns.iter().map(|turn| estimate::json(turn) + 1).sum();
-        (turns + self.fixed()).div_ceil(4)
+        let turns: usize = self.turns.iter().map(|turn| estimate::json_size(turn) + 1).sum();
+        (turns + self.fixed_size()).div_ceil(4)
     }
 
     /// The turns kept verbatim, oldest first.
@@ -256,7 +263,7 @@ impl SummaryJob {
         const HALF: usize = MAX_SUMMARY_TOKENS * 2;
         let lines = digest::lines(self.turns.iter(), HALF - 2);
         match &self.summary {
-            Some(summary) => format!("{}\n{lines}", cut::middle(summary, HALF)),
+            Some(summary) => format!("{}\n{lines}", truncate::middle(summary, HALF)),
             None => lines,
         }
     }

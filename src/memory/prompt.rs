@@ -24,7 +24,7 @@ const MAX_OUTPUT: u32 = 600;
 
 /// The wire form of [`turn_line`].
 #[derive(Serialize)]
-struct Line<'a> {
+struct TurnLine<'a> {
     request: &'a str,
     answer: &'a str,
     status: RunStatus,
@@ -35,7 +35,7 @@ struct Line<'a> {
 pub fn turn_line(turn: &Turn) -> String {
     let Turn { request, answer, status, calls, .. } = turn;
     // Only strings and JSON values: serialising them cannot fail.
-    serde_json::to_string(&Line { request, answer, status: *status, calls }).unwrap_or_default()
+    serde_json::to_string(&TurnLine { request, answer, status: *status, calls }).unwrap_or_default()
 }
 
 /// The model request for `job`. `language` is the user's, as ISO 639-1, if known. The reply's text is the

@@ -46,14 +46,14 @@ fn size(context: &Context) -> usize {
 }
 
 #[test]
-fn a_short_conversation_is_remembered_word_by_word() {
+fn short_conversation_is_kept_verbatim() {
     let memory = Memory::from_events(Options::default(), &[ended(turn(1)), ended(turn(2))]);
     let context = memory.context(2000);
     assert_eq!(context, Context { summary: None, turns: vec![turn(1), turn(2)], pending: None });
 }
 
 #[test]
-fn a_question_is_pending_only_until_the_next_turn_has_ended() {
+fn question_is_pending_until_the_next_turn_ends() {
     let mut memory = Memory::default();
     let asked = SessionEvent::TurnEnded { turn: turn(1), pending: Some(question()), usage: Usage::default() };
     memory.apply(&asked);
@@ -63,7 +63,7 @@ fn a_question_is_pending_only_until_the_next_turn_has_ended() {
 }
 
 #[test]
-fn a_run_that_ends_late_leaves_what_a_newer_one_has_asked() {
+fn late_run_keeps_question_of_newer_run() {
     let asks = |n: usize, text: &str| {
         let mut pending = question();
         pending.question.text = text.to_owned();
@@ -84,7 +84,7 @@ fn a_run_that_ends_late_leaves_what_a_newer_one_has_asked() {
 }
 
 #[test]
-fn a_conversation_costs_what_its_turns_and_its_summaries_cost() {
+fn conversation_usage_is_sum_of_turns_and_summaries() {
     let usage = |n| Usage { calls: 1, cost_nano_usd: n, ..Usage::default() };
     let fault = Fault::new("llm.timeout", "no reply");
     let memory = Memory::from_events(
@@ -104,7 +104,7 @@ fn a_conversation_costs_what_its_turns_and_its_summaries_cost() {
 }
 
 #[test]
-fn a_long_conversation_is_summarised_before_it_outgrows_a_small_window() {
+fn long_conversation_is_summarised_within_small_window() {
     let window = 2048;
     let mut memory = Memory::default();
     let mut summaries = 0;
@@ -130,7 +130,7 @@ fn a_long_conversation_is_summarised_before_it_outgrows_a_small_window() {
 }
 
 #[test]
-fn turns_that_are_neither_summarised_nor_fit_are_told_in_a_line_each() {
+fn turns_that_do_not_fit_get_one_line_each() {
     let events: Vec<SessionEvent> = (1..=12).map(|n| ended(turn(n))).collect();
     let context = Memory::from_events(Options::default(), &events).context(800);
     assert!(context.turns.len() < 12);
@@ -143,7 +143,7 @@ fn turns_that_are_neither_summarised_nor_fit_are_told_in_a_line_each() {
 }
 
 #[test]
-fn a_huge_turn_is_shortened_and_says_so() {
+fn huge_turn_is_truncated_with_a_note() {
     let mut huge = turn(1);
     huge.request = "please ".repeat(100_000);
     huge.calls[0].result = json!({"rows": vec!["row"; 10_000]});
@@ -156,7 +156,7 @@ fn a_huge_turn_is_shortened_and_says_so() {
 }
 
 #[test]
-fn a_summary_that_comes_too_late_changes_nothing_but_the_cost() {
+fn late_summary_changes_only_usage() {
     let mut memory = Memory::default();
     for n in 1..=6 {
         memory.apply(&ended(turn(n)));
@@ -175,7 +175,7 @@ fn a_summary_that_comes_too_late_changes_nothing_but_the_cost() {
 }
 
 #[test]
-fn without_a_model_a_summary_stays_bounded_however_often_it_is_made() {
+fn fallback_summary_stays_bounded_when_repeated() {
     let mut summary = None;
     for n in 0..50 {
         let turns = (n * 10..n * 10 + 10).map(turn).collect();
@@ -188,7 +188,7 @@ fn without_a_model_a_summary_stays_bounded_however_often_it_is_made() {
 }
 
 #[test]
-fn the_summarys_prompt_carries_language_summary_and_turns_in_sections() {
+fn summary_prompt_has_language_summary_and_turns_sections() {
     let job = SummaryJob {
         through: 3,
         summary: Some("Parla di Milano.".to_owned()),
@@ -227,7 +227,7 @@ fn a_session_event_keeps_its_form_in_the_journal() {
 }
 
 #[test]
-fn options_outside_their_bounds_are_named() {
+fn out_of_range_options_are_named() {
     let options = Options { window_share: 1.5, keep_turns: 0, max_turns_in_prompt: 0 };
     let all: Vec<String> = options.problems().into_iter().flat_map(|wrong| wrong.keys).collect();
     for key in ["memory.window_share", "memory.keep_turns", "memory.max_turns_in_prompt"] {
@@ -311,7 +311,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_turns_no_budget_is_exceeded_and_no_turn_is_lost(
+    fn context_never_exceeds_budget_or_loses_turns(
         turns in proptest::collection::vec((any_turn(), proptest::option::of(any_pending())), 1..14),
         window in 256usize..6000,
         budget in MIN_CONTEXT_TOKENS..3000,
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn a_job_folds_the_oldest_turns_and_is_no_larger_than_its_share(
+    fn summary_job_folds_oldest_turns_within_its_share(
         turns in proptest::collection::vec(any_turn(), 5..30),
         window in 800usize..8000,
     ) {

@@ -41,7 +41,7 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     };
     // A resumed run already has a turn with its usage up to its earlier end.
     let before = state.told.unwrap_or_default();
-    Some(SessionEvent::TurnEnded { turn, pending: pending(state), usage: state.usage.since(before) })
+    Some(SessionEvent::TurnEnded { turn, pending: pending_question(state), usage: state.usage.since(before) })
 }
 
 /// The writes that the run ended with a question about. Users never see the questions of a run that ended
@@ -71,7 +71,7 @@ fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
 }
 
 /// The question that the run ended with, if a scene asked one or a write must be confirmed.
-pub fn pending(state: &RunState) -> Option<PendingQuestion> {
+pub fn pending_question(state: &RunState) -> Option<PendingQuestion> {
     let asks = || state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
     let unconfirmed = unconfirmed(state);
     let asked = asks().next_back()?;

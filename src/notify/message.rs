@@ -9,15 +9,15 @@ use crate::store::{About, ApprovalRow};
 /// A message in the format of Standard Webhooks. It says what the approval is about and where to find it,
 /// but omits arguments and plans, which only authorised clients may read.
 #[derive(Debug, Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct ApprovalMessage<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     timestamp: Timestamp,
-    data: Data<'a>,
+    data: ApprovalMessageData<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Data<'a> {
+struct ApprovalMessageData<'a> {
     approval_id: ApprovalId,
     run_id: RunId,
     task_id: crate::plan::TaskId,
@@ -38,7 +38,7 @@ struct Data<'a> {
     expires_at: Option<Timestamp>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ApprovalMessage<'a> {
     /// The message for an approval of this run; `None` if the run has no such approval. An approval expires,
     /// as a refusal, after `expires_s` seconds; never if that is 0.
     pub(super) fn of(row: &'a ApprovalRow, state: &'a RunState, expires_s: u64) -> Option<Self> {
@@ -50,7 +50,7 @@ impl<'a> Message<'a> {
             }
         };
         let expires = i64::try_from(expires_s).ok().filter(|s| *s > 0 && row.about != About::Outcome);
-        let data = Data {
+        let data = ApprovalMessageData {
             approval_id: row.id,
             run_id: row.id.run,
             task_id: row.task,

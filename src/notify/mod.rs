@@ -4,8 +4,8 @@
 //! stores there which messages were delivered, so that another process can continue.
 
 mod message;
-mod messenger;
-mod target;
+mod notifier;
+mod webhook;
 
-pub use messenger::Messenger;
-pub use target::Target;
+pub use notifier::WebhookNotifier;
+pub use webhook::WebhookTarget;

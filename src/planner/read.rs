@@ -380,7 +380,7 @@ fn read_missing_arguments(
     }
     let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
     Ok(Some(Question {
-        text: offline::question(&tool.parameters, &missing, language),
+        text: offline::question_for_missing_arguments(&tool.parameters, &missing, language),
         tool: Some(tool.name.clone()),
         missing: missing.into_iter().map(str::to_owned).collect(),
         known: Value::Object(said),

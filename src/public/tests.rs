@@ -215,7 +215,7 @@ fn diverged_history_resumes_at_the_last_common_event() {
         ("5.0", 4),
         ("10.0", 4),
     ] {
-        assert_eq!(stream::shared(told.parse().unwrap(), &journal), after, "{told}");
+        assert_eq!(stream::last_common_seq(told.parse().unwrap(), &journal), after, "{told}");
     }
-    assert_eq!(stream::shared("3.0.0".parse().unwrap(), &[]), 0);
+    assert_eq!(stream::last_common_seq("3.0.0".parse().unwrap(), &[]), 0);
 }

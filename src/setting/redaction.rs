@@ -130,7 +130,7 @@ mod tests {
             ("somebody@example.com, a://, ://", "somebody@example.com, a://, ://"),
             ("", ""),
         ] {
-            assert_eq!(without_passwords(text), shown, "{text}");
+            assert_eq!(redact_passwords(text), shown, "{text}");
         }
     }
     #[test]
@@ -164,8 +164,8 @@ mod tests {
             ("127.0.0.1:8080", "127.0.0.1:8080"),
             ("", ""),
         ] {
-            assert_eq!(url_without_passwords(url), shown, "{url}");
-            assert_eq!(without_passwords(shown), shown, "shown as it is in a longer text");
+            assert_eq!(redact_url(url), shown, "{url}");
+            assert_eq!(redact_passwords(shown), shown, "shown as it is in a longer text");
         }
     }
 }

@@ -9,10 +9,10 @@ use sqlx::{QueryBuilder, Row as _, SqliteConnection};
 
 use super::Store;
 use super::error::Error;
-use super::heads::Head;
-use super::owners::Scope;
-use super::read::{MAX_PAGE, Page, decode, time};
-use super::record::{Row, Stream};
+use super::heads::StreamHead;
+use super::owners::OwnerScope;
+use super::read::{MAX_PAGE, Page, decode, read_time};
+use super::record::{JournalRow, StreamId};
 use crate::plan::TaskId;
 use crate::run::{Approval, ApprovalId, ApprovalSubject, Event, RunId, SessionId, TenantId};
 
@@ -43,7 +43,7 @@ impl About {
     }
 
     /// The kind with this name, if there is one.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|about| about.name() == name)
     }
 }
@@ -128,10 +128,10 @@ pub struct ApprovalFilter {
     /// Only those about this kind of subject.
     pub about: Option<About>,
     /// Only those of the users in this scope.
-    pub scope: Scope,
+    pub scope: OwnerScope,
 }
 
-pub(super) const COLUMNS: &str = "SELECT run, approval, tenant, session, task, user, about, created, state, decided \
+pub(super) const APPROVAL_COLUMNS: &str = "SELECT run, approval, tenant, session, task, user, about, created, state, decided \
      FROM approvals JOIN plans USING (run) WHERE ";
 
 impl Store {
@@ -145,7 +145,7 @@ impl Store {
         filter: &ApprovalFilter,
         page: &Page<ApprovalId>,
     ) -> Result<Vec<ApprovalRow>, Error> {
-        let mut query = QueryBuilder::new(COLUMNS);
+        let mut query = QueryBuilder::new(APPROVAL_COLUMNS);
         query.push("tenant = ").push_bind(tenant.as_str());
         if filter.open_only {
             query.push(" AND state = 'open'");
@@ -160,13 +160,13 @@ impl Store {
             query.push(" AND (created, run, approval) > (SELECT created, run, approval FROM approvals WHERE tenant = ");
             query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.run.to_string());
             query.push(" AND approval = ").push_bind(i64::from(after.approval));
-            filter.scope.push(&mut query, "approvals.run");
+            filter.scope.push_condition(&mut query, "approvals.run");
             query.push(")");
         }
-        filter.scope.push(&mut query, "approvals.run");
+        filter.scope.push_condition(&mut query, "approvals.run");
         query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
-        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
     /// One approval; `None` when the tenant has none with this id.
@@ -174,12 +174,12 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
-        let mut query = QueryBuilder::new(COLUMNS);
+        let mut query = QueryBuilder::new(APPROVAL_COLUMNS);
         query.push("tenant = ").push_bind(tenant.as_str());
         query.push(" AND run = ").push_bind(id.run.to_string());
         query.push(" AND approval = ").push_bind(i64::from(id.approval));
-        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.listing(&e))?;
-        row.as_ref().map(approval_row).transpose().map_err(|e| self.listing(&e))
+        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        row.as_ref().map(approval_row).transpose().map_err(|e| self.list_error(&e))
     }
 
     /// Approvals of plans and calls, of all tenants, that were requested before `before` and are still open:
@@ -188,12 +188,12 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn overdue_approvals(&self, before: Timestamp, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
-        let mut query = QueryBuilder::new(COLUMNS);
+        let mut query = QueryBuilder::new(APPROVAL_COLUMNS);
         query.push("state = 'open' AND about <> 'outcome' AND created < ");
-        query.push_bind(super::usage::bound(Some(before), i64::MAX));
+        query.push_bind(super::usage::time_bound(Some(before), i64::MAX));
         query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(limit));
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
-        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 }
 
@@ -207,9 +207,9 @@ pub(super) fn approval_row(row: &SqliteRow) -> Result<ApprovalRow, sqlx::Error> 
         session: decode(SessionId::new(row.try_get("session")?))?,
         task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
         user: row.try_get("user")?,
-        about: About::named(row.try_get("about")?)
+        about: About::from_name(row.try_get("about")?)
             .ok_or_else(|| sqlx::Error::Decode("approvals.about holds an unknown name".into()))?,
-        created: time(row, "created")?,
+        created: read_time(row, "created")?,
         state: ApprovalState::ALL
             .into_iter()
             .find(|known| known.name() == state)
@@ -251,22 +251,22 @@ impl ApprovalChange {
 }
 
 /// The changes that these rows make, in order. The end of a run without approvals changes nothing.
-pub(super) fn changes<'r>(
-    rows: &[&'r Row],
-    heads: &BTreeMap<&Stream, Head>,
-) -> Vec<(RunId, ApprovalChange, &'r Row)> {
+pub(super) fn approval_changes<'r>(
+    rows: &[&'r JournalRow],
+    heads: &BTreeMap<&StreamId, StreamHead>,
+) -> Vec<(RunId, ApprovalChange, &'r JournalRow)> {
     let changes = rows.iter().filter_map(|row| {
-        let (Stream::Run(run), Some(change)) = (&row.stream, row.change.approval) else { return None };
-        let asked = heads.get(&row.stream).is_some_and(|head| head.asked);
+        let (StreamId::Run(run), Some(change)) = (&row.stream, row.change.approval) else { return None };
+        let asked = heads.get(&row.stream).is_some_and(|head| head.has_approvals);
         asked.then_some((*run, change, *row))
     });
     changes.collect()
 }
 
 /// Applies the changes to the list.
-pub(super) async fn write(
+pub(super) async fn write_approvals(
     tx: &mut SqliteConnection,
-    changes: &[(RunId, ApprovalChange, &Row)],
+    changes: &[(RunId, ApprovalChange, &JournalRow)],
 ) -> Result<(), sqlx::Error> {
     for (run, change, row) in changes {
         let run = run.to_string();
@@ -293,7 +293,7 @@ pub(super) async fn write(
             .bind(run)
             .bind(approval)
             .bind(row.at)
-            .bind(row.change.asked.as_deref()),
+            .bind(row.change.fingerprint.as_deref()),
             ApprovalChange::Lapsed { approval } => {
                 sqlx::query("UPDATE approvals SET state = 'lapsed' WHERE run = ? AND approval = ?")
                     .bind(run)

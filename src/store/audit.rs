@@ -10,25 +10,25 @@ use sha2::{Digest, Sha256};
 use sqlx::{Row as _, SqliteConnection};
 
 use super::keys::random;
-use super::record::{Row, Stream};
+use super::record::{JournalRow, StreamId};
 use crate::run::{Decision, Event, RunId};
 
 /// Size of a run's random key, in bytes.
 const KEY_BYTES: usize = 32;
 
 /// The previous hash of the first row.
-pub(super) const BEGINNING: [u8; 32] = [0; 32];
+pub(super) const GENESIS_HASH: [u8; 32] = [0; 32];
 
 /// A human decision as the audit log records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ruling {
+pub(crate) struct AuditDecision {
     /// The ordinal of the approval, if the decision is about one.
     pub(crate) approval: Option<u32>,
     pub(crate) who: String,
     pub(crate) decision: &'static str,
 }
 
-impl Ruling {
+impl AuditDecision {
     /// Extracts the decision of an event; `None` if the event is not a decision. A pure function.
     pub(super) fn of(event: &Event) -> Option<Self> {
         let (approval, who, decision) = match event {
@@ -48,7 +48,7 @@ impl Ruling {
 }
 
 /// The fields that a row's hash covers, besides the previous hash.
-pub(super) struct Fields<'a> {
+pub(super) struct AuditFields<'a> {
     pub(super) seq: i64,
     pub(super) at: i64,
     pub(super) tenant: &'a str,
@@ -58,10 +58,10 @@ pub(super) struct Fields<'a> {
     pub(super) asked: Option<i64>,
     pub(super) who: &'a str,
     pub(super) decision: &'a str,
-    pub(super) what: &'a [u8],
+    pub(super) mac: &'a [u8],
 }
 
-impl Fields<'_> {
+impl AuditFields<'_> {
     /// The hash of the row, chained to the previous hash.
     pub(super) fn hash(&self, before: &[u8]) -> [u8; 32] {
         let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Fields<'_> {
             number(self.asked).as_bytes(),
             self.who.as_bytes(),
             self.decision.as_bytes(),
-            self.what,
+            self.mac,
         ] {
             // The length prefix keeps bytes from moving between adjacent fields unnoticed.
             hash.update((part.len() as u64).to_be_bytes());
@@ -88,7 +88,7 @@ impl Fields<'_> {
 }
 
 /// The HMAC of a decision and of its question; `None` if the key has the wrong length.
-pub(super) fn what(key: &[u8], decided: &str, asked: Option<&str>) -> Option<[u8; 32]> {
+pub(super) fn decision_mac(key: &[u8], decided: &str, asked: Option<&str>) -> Option<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).ok().filter(|_| key.len() == KEY_BYTES)?;
     mac.update(&(decided.len() as u64).to_be_bytes());
     mac.update(decided.as_bytes());
@@ -97,9 +97,11 @@ pub(super) fn what(key: &[u8], decided: &str, asked: Option<&str>) -> Option<[u8
 }
 
 /// The decisions among these rows, in order.
-pub(super) fn rulings<'r>(rows: &[&'r Row]) -> Vec<(RunId, &'r Ruling, &'r Row)> {
-    let rulings = rows.iter().filter_map(|row| match (&row.stream, &row.change.ruling) {
-        (Stream::Run(run), Some(ruling)) => Some((*run, ruling, *row)),
+pub(super) fn audit_decisions<'r>(
+    rows: &[&'r JournalRow],
+) -> Vec<(RunId, &'r AuditDecision, &'r JournalRow)> {
+    let rulings = rows.iter().filter_map(|row| match (&row.stream, &row.change.audit_decision) {
+        (StreamId::Run(run), Some(ruling)) => Some((*run, ruling, *row)),
         _ => None,
     });
     rulings.collect()
@@ -108,7 +110,7 @@ pub(super) fn rulings<'r>(rows: &[&'r Row]) -> Vec<(RunId, &'r Ruling, &'r Row)>
 /// Appends the decisions to the audit log, in the transaction that appends their events.
 pub(super) async fn write(
     tx: &mut SqliteConnection,
-    rulings: &[(RunId, &Ruling, &Row)],
+    rulings: &[(RunId, &AuditDecision, &JournalRow)],
 ) -> Result<(), sqlx::Error> {
     if rulings.is_empty() {
         return Ok(());
@@ -118,35 +120,36 @@ pub(super) async fn write(
         .await?;
     let (mut seq, mut before): (i64, Vec<u8>) = match &last {
         Some(row) => (row.try_get("seq")?, row.try_get("hash")?),
-        None => (0, BEGINNING.to_vec()),
+        None => (0, GENESIS_HASH.to_vec()),
     };
     for (run, ruling, row) in rulings {
         seq += 1;
-        before = add(tx, seq, &before, &run.to_string(), ruling, row).await?.to_vec();
+        before = insert_decision(tx, seq, &before, &run.to_string(), ruling, row).await?.to_vec();
     }
     Ok(())
 }
 
 /// Inserts one row and returns its hash.
-async fn add(
+async fn insert_decision(
     tx: &mut SqliteConnection,
     seq: i64,
     before: &[u8],
     run: &str,
-    ruling: &Ruling,
-    row: &Row,
+    ruling: &AuditDecision,
+    row: &JournalRow,
 ) -> Result<[u8; 32], sqlx::Error> {
-    let key = key(tx, run).await?;
+    let key = run_key(tx, run).await?;
     let asked = match ruling.approval {
-        Some(approval) => asked(tx, run, row.seq, approval).await?,
+        Some(approval) => approval_event(tx, run, row.seq, approval).await?,
         None => None,
     };
     let (asked, body) = asked.unzip();
-    let what = what(&key, &row.body, body.as_deref())
+    let what = decision_mac(&key, &row.body, body.as_deref())
         .ok_or_else(|| sqlx::Error::Protocol(format!("the key of run {run} in audit_keys is damaged")))?;
-    let Ruling { approval, who, decision } = ruling;
+    let AuditDecision { approval, who, decision } = ruling;
     let (tenant, event, approval) = (row.tenant.as_str(), row.seq, *approval);
-    let fields = Fields { seq, at: row.at, tenant, run, event, approval, asked, who, decision, what: &what };
+    let fields =
+        AuditFields { seq, at: row.at, tenant, run, event, approval, asked, who, decision, mac: &what };
     let hash = fields.hash(before);
     sqlx::query(
         "INSERT INTO audit_chain (seq, at, tenant, run, event, approval, asked, who, decision, what, hash) \
@@ -169,7 +172,7 @@ async fn add(
 }
 
 /// The run's key; created if there is none.
-async fn key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Error> {
+async fn run_key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Error> {
     let known: Option<Vec<u8>> = sqlx::query_scalar("SELECT key FROM audit_keys WHERE run = ?")
         .bind(run)
         .fetch_optional(&mut *tx)
@@ -188,7 +191,7 @@ async fn key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Erro
 
 /// The event that requested an approval: its sequence number and body. It is matched as text, so a damaged
 /// body of another event cannot make the query fail.
-async fn asked(
+async fn approval_event(
     tx: &mut SqliteConnection,
     run: &str,
     before: i64,
@@ -210,7 +213,7 @@ async fn asked(
 mod tests {
     use super::*;
 
-    const FIELDS: Fields<'_> = Fields {
+    const FIELDS: AuditFields<'_> = AuditFields {
         seq: 1,
         at: 2,
         tenant: "acme",
@@ -220,43 +223,43 @@ mod tests {
         asked: Some(5),
         who: "ada",
         decision: "yes",
-        what: &[6],
+        mac: &[6],
     };
 
     #[test]
-    fn the_hash_of_a_row_covers_each_of_its_fields_and_the_row_before() {
+    fn row_hash_covers_every_field_and_the_previous_row() {
         let others = [
             FIELDS.hash(&[1]),
-            Fields { seq: 9, ..FIELDS }.hash(&BEGINNING),
-            Fields { at: 9, ..FIELDS }.hash(&BEGINNING),
-            Fields { tenant: "acm", run: "er", ..FIELDS }.hash(&BEGINNING),
-            Fields { run: "s", ..FIELDS }.hash(&BEGINNING),
-            Fields { event: 9, ..FIELDS }.hash(&BEGINNING),
-            Fields { approval: None, ..FIELDS }.hash(&BEGINNING),
-            Fields { approval: None, asked: Some(4), ..FIELDS }.hash(&BEGINNING),
-            Fields { who: "bob", ..FIELDS }.hash(&BEGINNING),
-            Fields { decision: "no", ..FIELDS }.hash(&BEGINNING),
-            Fields { what: &[7], ..FIELDS }.hash(&BEGINNING),
+            AuditFields { seq: 9, ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { at: 9, ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { tenant: "acm", run: "er", ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { run: "s", ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { event: 9, ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { approval: None, ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { approval: None, asked: Some(4), ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { who: "bob", ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { decision: "no", ..FIELDS }.hash(&GENESIS_HASH),
+            AuditFields { mac: &[7], ..FIELDS }.hash(&GENESIS_HASH),
         ];
         let mut all = others.to_vec();
-        all.push(FIELDS.hash(&BEGINNING));
+        all.push(FIELDS.hash(&GENESIS_HASH));
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), others.len() + 1);
     }
 
     #[test]
-    fn what_was_decided_is_told_apart_by_both_events_and_by_the_key() {
+    fn decision_mac_depends_on_both_events_and_the_key() {
         let key = [1; KEY_BYTES];
-        let one = what(&key, "decided", Some("asked")).unwrap();
-        assert_eq!(what(&key, "decided", Some("asked")), Some(one));
+        let one = decision_mac(&key, "decided", Some("asked")).unwrap();
+        assert_eq!(decision_mac(&key, "decided", Some("asked")), Some(one));
         for other in [
-            what(&key, "decide", Some("dasked")),
-            what(&key, "decided", None),
-            what(&[2; KEY_BYTES], "decided", Some("asked")),
+            decision_mac(&key, "decide", Some("dasked")),
+            decision_mac(&key, "decided", None),
+            decision_mac(&[2; KEY_BYTES], "decided", Some("asked")),
         ] {
             assert_ne!(other, Some(one));
         }
-        assert_eq!(what(&[], "decided", None), None);
+        assert_eq!(decision_mac(&[], "decided", None), None);
     }
 }

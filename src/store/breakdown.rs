@@ -12,7 +12,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::Store;
 use super::error::Error;
-use super::usage::{TELL, bound};
+use super::usage::{USAGE_EVENTS, time_bound};
 use crate::run::{Attempt, TenantId, Usage};
 
 /// The name used when an event of an older version has no model or purpose.
@@ -40,14 +40,14 @@ pub struct UsageRow {
 }
 
 /// The columns that [`read_attempts`] reads. Not the whole event: a reply can be long.
-pub(super) const TOLD: &str = "\
+pub(super) const USAGE_COLUMNS: &str = "\
 at, json_extract(body, '$.reply.model') AS model, body GLOB '{\"type\":\"summar*' AS summary, \
 json_object('usage', json_extract(body, '$.usage'), \
 'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told";
 
 /// The part of an event that a usage report needs.
 #[derive(Default, Deserialize)]
-struct Told {
+struct EventUsage {
     #[serde(default)]
     usage: Usage,
     #[serde(default)]
@@ -69,16 +69,18 @@ impl Store {
         zone: &TimeZone,
     ) -> Result<Vec<UsageRow>, Error> {
         let failed = |e| Error::database(self.path(), "read the usage of models", &e);
-        let sql = format!("SELECT {TOLD} FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}");
+        let sql = format!(
+            "SELECT {USAGE_COLUMNS} FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {USAGE_EVENTS}"
+        );
         let mut rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.as_str())
-            .bind(bound(since, i64::MIN))
-            .bind(bound(until, i64::MAX))
+            .bind(time_bound(since, i64::MIN))
+            .bind(time_bound(until, i64::MAX))
             .fetch(self.pool());
         let mut sums: BTreeMap<(Date, String, String), UsageRow> = BTreeMap::new();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             let day = day(&row, zone).map_err(failed)?;
-            for attempt in read(&row).map_err(failed)? {
+            for attempt in read_attempts(&row).map_err(failed)? {
                 let key = (day, attempt.model.clone(), attempt.purpose.clone());
                 let sum = sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt));
                 sum.add(attempt.usage);
@@ -86,14 +88,14 @@ impl Store {
         }
         let erased = sqlx::query("SELECT * FROM erased_usage WHERE tenant = ?1 AND at >= ?2 AND at < ?3")
             .bind(tenant.as_str())
-            .bind(bound(since, i64::MIN))
-            .bind(bound(until, i64::MAX))
+            .bind(time_bound(since, i64::MIN))
+            .bind(time_bound(until, i64::MAX))
             .fetch_all(self.pool())
             .await
             .map_err(failed)?;
         for row in &erased {
             let day = day(row, zone).map_err(failed)?;
-            let attempt = kept(row).map_err(failed)?;
+            let attempt = erased_attempt(row).map_err(failed)?;
             let key = (day, attempt.model.clone(), attempt.purpose.clone());
             sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt)).add(attempt.usage);
         }
@@ -108,7 +110,7 @@ fn day(row: &SqliteRow, zone: &TimeZone) -> Result<Date, sqlx::Error> {
 }
 
 /// The usage of erased conversations in a quarter of an hour.
-fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
+fn erased_attempt(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
     let figure = |column: &str| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
     let usage = Usage {
         calls: u32::try_from(figure("calls")?).unwrap_or(u32::MAX),
@@ -126,9 +128,9 @@ fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
 }
 
 /// The attempts of an event that have usage.
-pub(super) fn read(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
+pub(super) fn read_attempts(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
     // An unreadable event must not hide the usage of the others.
-    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).unwrap_or_default();
+    let told: EventUsage = serde_json::from_str(row.try_get::<&str, _>("told")?).unwrap_or_default();
     let mut attempts = told.attempts;
     if attempts.is_empty() {
         let model: Option<String> = row.try_get("model")?;

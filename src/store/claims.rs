@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::Store;
-use super::error::{Code, Error};
-use super::record::{Row, Stream};
+use super::error::{Error, ErrorCode};
+use super::record::{JournalRow, StreamId};
 use crate::run::{RunId, SessionId, TenantId};
 
 /// The request that was accepted with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimedRequest {
     /// The run that it started or decided about.
     pub run: RunId,
     /// The run's conversation.
@@ -26,12 +26,12 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn idempotent(
+    pub async fn claimed_request(
         &self,
         tenant: &TenantId,
         user: &str,
         key: &str,
-    ) -> Result<Option<Claimed>, Error> {
+    ) -> Result<Option<ClaimedRequest>, Error> {
         let failed = |e| Error::database(self.path(), "look up an idempotency key", &e);
         let row = sqlx::query(
             "SELECT run, session, hash FROM idempotency JOIN runs USING (run, tenant) \
@@ -45,7 +45,7 @@ impl Store {
         .map_err(failed)?;
         let Some(row) = row else { return Ok(None) };
         let read = || {
-            Ok::<_, sqlx::Error>(Claimed {
+            Ok::<_, sqlx::Error>(ClaimedRequest {
                 run: row
                     .try_get::<&str, _>("run")?
                     .parse()
@@ -63,10 +63,10 @@ impl Store {
 #[derive(Default)]
 pub(super) struct Claims {
     taken: BTreeMap<(TenantId, String, String), String>,
-    new: Vec<New>,
+    new: Vec<NewClaim>,
 }
 
-struct New {
+struct NewClaim {
     tenant: TenantId,
     user: String,
     key: String,
@@ -76,19 +76,24 @@ struct New {
 
 impl Claims {
     /// Reads which of the keys requested by `groups` are already taken.
-    pub(super) async fn read(tx: &mut SqliteConnection, groups: &[Vec<Row>]) -> Result<Self, sqlx::Error> {
+    pub(super) async fn read(
+        tx: &mut SqliteConnection,
+        groups: &[Vec<JournalRow>],
+    ) -> Result<Self, sqlx::Error> {
         let mut claims = Self::default();
         for row in groups.iter().flatten() {
             let Some(asked) = &row.change.idempotency else { continue };
             let run: Option<String> =
                 sqlx::query_scalar("SELECT run FROM idempotency WHERE tenant = ? AND user = ? AND key = ?")
                     .bind(row.tenant.as_str())
-                    .bind(&row.change.by)
+                    .bind(&row.change.key_owner)
                     .bind(&asked.key)
                     .fetch_optional(&mut *tx)
                     .await?;
             if let Some(run) = run {
-                claims.taken.insert((row.tenant.clone(), row.change.by.clone(), asked.key.clone()), run);
+                claims
+                    .taken
+                    .insert((row.tenant.clone(), row.change.key_owner.clone(), asked.key.clone()), run);
             }
         }
         Ok(claims)
@@ -98,20 +103,20 @@ impl Claims {
     ///
     /// # Errors
     /// `request.duplicate` if another run has one of them.
-    pub(super) fn add(&mut self, stream: &Stream, rows: &[&Row]) -> Result<(), Error> {
+    pub(super) fn add(&mut self, stream: &StreamId, rows: &[&JournalRow]) -> Result<(), Error> {
         for row in rows {
-            let (Some(asked), Stream::Run(run)) = (&row.change.idempotency, stream) else { continue };
-            let place = (row.tenant.clone(), row.change.by.clone(), asked.key.clone());
+            let (Some(asked), StreamId::Run(run)) = (&row.change.idempotency, stream) else { continue };
+            let place = (row.tenant.clone(), row.change.key_owner.clone(), asked.key.clone());
             if let Some(run) = self.taken.get(&place) {
                 let message = format!(
                     "{stream}: a request with this idempotency key was accepted before, as run {run}; ask for that run"
                 );
-                return Err(Error::new(Code::Duplicate, message));
+                return Err(Error::new(ErrorCode::Duplicate, message));
             }
             self.taken.insert(place, run.to_string());
-            self.new.push(New {
+            self.new.push(NewClaim {
                 tenant: row.tenant.clone(),
-                user: row.change.by.clone(),
+                user: row.change.key_owner.clone(),
                 key: asked.key.clone(),
                 hash: asked.hash.clone(),
                 run: run.to_string(),
@@ -127,7 +132,7 @@ impl Claims {
 
     /// Writes the claimed keys.
     pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        for New { tenant, user, key, hash, run } in self.new {
+        for NewClaim { tenant, user, key, hash, run } in self.new {
             sqlx::query("INSERT INTO idempotency (tenant, user, key, hash, run) VALUES (?, ?, ?, ?, ?)")
                 .bind(tenant.as_str())
                 .bind(user)
@@ -151,24 +156,24 @@ mod tests {
     /// The user of the test requests.
     const USER: &str = "keysersoze";
 
-    fn named(n: u128, key: &str) -> Row {
+    fn named(n: u128, key: &str) -> JournalRow {
         let mut first = event(n, 1);
         if let Event::RunQueued(queued) = &mut first.body {
             queued.idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
         }
-        Record::Run(first.into()).row().unwrap()
+        Record::Run(first.into()).to_row().unwrap()
     }
 
-    fn codes(outcomes: &[super::super::Outcome]) -> Vec<Option<&'static str>> {
+    fn codes(outcomes: &[super::super::AppendOutcome]) -> Vec<Option<&'static str>> {
         outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect()
     }
 
     #[tokio::test]
-    async fn a_key_is_the_first_runs_and_a_second_one_is_refused_alone() {
+    async fn second_run_with_same_key_is_refused_alone() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let other = Record::Run(Envelope { tenant: TenantId::new("other").unwrap(), ..event(5, 1) }.into());
-        let mut foreign = other.row().unwrap();
+        let mut foreign = other.to_row().unwrap();
         foreign.change.idempotency = named(5, "a").change.idempotency;
         let groups = [vec![named(1, "a")], vec![named(2, "a")], vec![named(3, "b")], vec![foreign]];
         let outcomes = store.write(&groups).await.unwrap();
@@ -176,27 +181,27 @@ mod tests {
         assert_eq!(codes(&outcomes), [None, Some("request.duplicate"), None, None]);
         let outcomes = store.write(&[vec![named(4, "a")]]).await.unwrap();
         assert_eq!(codes(&outcomes), [Some("request.duplicate")]);
-        let claimed = store.idempotent(&tenant(), USER, "a").await.unwrap().unwrap();
+        let claimed = store.claimed_request(&tenant(), USER, "a").await.unwrap().unwrap();
         assert_eq!((claimed.run, claimed.session.as_str()), (run_id(1), "s1"));
         assert_eq!(claimed.hash, "hash of 1");
         for n in [2, 4] {
             assert_eq!(store.run(&tenant(), run_id(n)).await.unwrap(), None, "run {n}");
         }
-        assert_eq!(store.idempotent(&tenant(), USER, "c").await.unwrap(), None);
+        assert_eq!(store.claimed_request(&tenant(), USER, "c").await.unwrap(), None);
         // Another user's key is a different key.
-        assert_eq!(store.idempotent(&tenant(), "hockney", "a").await.unwrap(), None);
+        assert_eq!(store.claimed_request(&tenant(), "hockney", "a").await.unwrap(), None);
         let mut theirs = named(6, "a");
-        theirs.change.by = "hockney".to_owned();
+        theirs.change.key_owner = "hockney".to_owned();
         assert_eq!(codes(&store.write(&[vec![theirs]]).await.unwrap()), [None]);
-        assert_eq!(store.idempotent(&tenant(), "hockney", "a").await.unwrap().unwrap().run, run_id(6));
-        assert_eq!(store.idempotent(&tenant(), USER, "a").await.unwrap().unwrap().run, run_id(1));
+        assert_eq!(store.claimed_request(&tenant(), "hockney", "a").await.unwrap().unwrap().run, run_id(6));
+        assert_eq!(store.claimed_request(&tenant(), USER, "a").await.unwrap().unwrap().run, run_id(1));
     }
 
     #[tokio::test]
-    async fn words_that_decide_claim_their_key_in_the_transaction_that_decides() {
+    async fn decision_claims_its_key_in_the_same_transaction() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
-        let begun = |n| Record::Run(event(n, 1).into()).row().unwrap();
+        let begun = |n| Record::Run(event(n, 1).into()).to_row().unwrap();
         store.write(&[vec![begun(1)], vec![begun(2)]]).await.unwrap();
         let decided = |n: u128, key: &str| {
             let idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
@@ -208,11 +213,11 @@ mod tests {
                 note: None,
                 word: Some(RequestIdentity { idempotency, asked: None }),
             };
-            Record::Run(envelope(Some(run_id(n)), "s1", 2, decided).into()).row().unwrap()
+            Record::Run(envelope(Some(run_id(n)), "s1", 2, decided).into()).to_row().unwrap()
         };
         let outcomes = store.write(&[vec![decided(1, "a")], vec![decided(2, "a")]]).await.unwrap();
         assert_eq!(codes(&outcomes), [None, Some("request.duplicate")]);
-        let claimed = store.idempotent(&tenant(), "b", "a").await.unwrap().unwrap();
+        let claimed = store.claimed_request(&tenant(), "b", "a").await.unwrap().unwrap();
         assert_eq!((claimed.run, claimed.hash.as_str()), (run_id(1), "hash of 1"));
         // The refused event was not written, so it decided nothing.
         assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
@@ -220,15 +225,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_goes_with_its_conversation() {
+    async fn erasing_conversation_frees_its_key() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         store.write(&[vec![named(1, "a")]]).await.unwrap();
         let end = Event::RunCompleted { status: RunStatus::Completed };
-        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into()).row().unwrap();
+        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into()).to_row().unwrap();
         store.write(&[vec![end]]).await.unwrap();
         assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
-        assert_eq!(store.idempotent(&tenant(), USER, "a").await.unwrap(), None);
+        assert_eq!(store.claimed_request(&tenant(), USER, "a").await.unwrap(), None);
         assert_eq!(codes(&store.write(&[vec![named(2, "a")]]).await.unwrap()), [None]);
     }
 }

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::{Code, Error};
-use super::private;
+use super::error::{Error, ErrorCode};
+use super::permissions;
 
 /// Name of the lock file.
 const LOCK: &str = "lock";
@@ -28,11 +28,11 @@ impl DataDir {
     /// `store.full` and `store.io` when the directory or the lock file cannot be created.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
-        make(&path)?;
+        create_data_dir(&path)?;
         let file = path.join(LOCK);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let mut lock = no_link(&mut options).open(&file).map_err(|e| lock_error(&file, &e))?;
+        let mut lock = private_no_follow(&mut options).open(&file).map_err(|e| lock_error(&file, &e))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(in_use(&path, &mut lock)),
@@ -46,17 +46,17 @@ impl DataDir {
                 _ => Err(Error::io(&file, "write the lock file", &error)),
             },
         )?;
-        private::mend(&path);
+        permissions::restrict_permissions(&path);
         Ok(Self { path, lock })
     }
 
     /// Creates an empty file that only this user can access, unless it exists. SQLite creates its auxiliary
     /// files with the same permissions.
-    pub(super) fn make_private(&self, name: &str) -> Result<(), Error> {
+    pub(super) fn create_private_file(&self, name: &str) -> Result<(), Error> {
         let file = self.path.join(name);
         let mut options = File::options();
         options.write(true).create_new(true);
-        match no_link(&mut options).open(&file) {
+        match private_no_follow(&mut options).open(&file) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(Error::io(&file, "create the database", &error)),
@@ -77,7 +77,7 @@ impl Drop for DataDir {
 }
 
 /// Restricts the file to this user whatever the umask, and refuses to follow a symbolic link.
-fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
+fn private_no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
@@ -93,12 +93,12 @@ fn lock_error(file: &Path, error: &std::io::Error) -> Error {
             "{}: the lock file is a symbolic link, which is not followed: remove it if no process owns the directory",
             file.display()
         );
-        return Error::new(Code::Io, what);
+        return Error::new(ErrorCode::Io, what);
     }
     Error::io(file, "open the lock file", error)
 }
 
-fn make(path: &Path) -> Result<(), Error> {
+fn create_data_dir(path: &Path) -> Result<(), Error> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -107,10 +107,10 @@ fn make(path: &Path) -> Result<(), Error> {
 }
 
 /// Whether the data directory exists. Fails if it does not exist and could not be created.
-pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
+pub(super) fn exists_or_creatable(path: &Path) -> Result<bool, Error> {
     let cannot = |path: &Path, error: &std::io::Error| Error::io(path, "inspect the data directory", error);
     // Checks the directory itself, or else its nearest existing ancestor.
-    for (above, at) in path.ancestors().map(here).enumerate() {
+    for (above, at) in path.ancestors().map(or_current_dir).enumerate() {
         let metadata = match at.metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -126,8 +126,8 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
         if !metadata.is_dir() {
             return Err(cannot(at, &ErrorKind::NotADirectory.into()));
         }
-        may_write(at).map_err(|error| cannot(at, &error))?;
-        if above > 0 && is_of_the_kernel(at) {
+        check_writable(at).map_err(|error| cannot(at, &error))?;
+        if above > 0 && is_kernel_filesystem(at) {
             let what = "directories cannot be created there: it is a kernel file system";
             return Err(cannot(at, &std::io::Error::new(ErrorKind::Unsupported, what)));
         }
@@ -138,7 +138,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
 
 /// Checks that files can be created in a directory, without creating one.
 #[cfg(unix)]
-fn may_write(dir: &Path) -> std::io::Result<()> {
+fn check_writable(dir: &Path) -> std::io::Result<()> {
     use rustix::fs::{Access, access};
     Ok(access(dir, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?)
 }
@@ -150,7 +150,7 @@ fn check_writable(_: &Path) -> std::io::Result<()> {
 
 /// Whether a directory is in `/proc` or `/sys`, where not even the superuser can create directories.
 #[cfg(target_os = "linux")]
-fn is_of_the_kernel(dir: &Path) -> bool {
+fn is_kernel_filesystem(dir: &Path) -> bool {
     const SYSFS: u64 = 0x6265_6572;
     rustix::fs::statfs(dir).is_ok_and(|found| {
         let kind = u64::try_from(found.f_type).unwrap_or_default();
@@ -164,15 +164,15 @@ fn is_kernel_filesystem(_: &Path) -> bool {
 }
 
 /// `.` for the empty path, which is how [`Path::ancestors`] represents the working directory.
-fn here(path: &Path) -> &Path {
+fn or_current_dir(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// The current owner of the directory, without taking the lock.
-pub(super) fn owner(path: &Path) -> Result<Option<String>, Error> {
+pub(super) fn lock_owner(path: &Path) -> Result<Option<String>, Error> {
     let file = path.join(LOCK);
     // Opened as the owner would open it, so that missing permissions surface here.
-    let mut lock = match no_link(File::options().read(true).write(true)).open(&file) {
+    let mut lock = match private_no_follow(File::options().read(true).write(true)).open(&file) {
         Ok(lock) => lock,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(lock_error(&file, &error)),
@@ -184,13 +184,13 @@ pub(super) fn owner(path: &Path) -> Result<Option<String>, Error> {
     }
     match lock.try_lock_shared() {
         Ok(()) => Ok(None),
-        Err(TryLockError::WouldBlock) => Ok(Some(named(&mut lock))),
+        Err(TryLockError::WouldBlock) => Ok(Some(describe_owner(&mut lock))),
         Err(TryLockError::Error(error)) => Err(Error::io(&file, "inspect the lock", &error)),
     }
 }
 
 /// The owner as the lock file names it.
-fn named(lock: &mut File) -> String {
+fn describe_owner(lock: &mut File) -> String {
     let mut text = String::new();
     // The owner may have taken the lock and not yet written its name.
     let _ = lock.take(200).read_to_string(&mut text);
@@ -203,11 +203,11 @@ fn named(lock: &mut File) -> String {
 
 fn in_use(path: &Path, lock: &mut File) -> Error {
     Error::new(
-        Code::InUse,
+        ErrorCode::InUse,
         format!(
             "the data directory {} is in use by {}: stop that process, or name another directory in `store.data_dir`",
             path.display(),
-            named(lock)
+            describe_owner(lock)
         ),
     )
 }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_owner_is_told_who_the_first_is_and_what_to_do() {
+    fn second_owner_error_names_first_owner_and_remedy() {
         let tmp = tempfile::tempdir().unwrap();
         let first = DataDir::open(tmp.path().join("data")).unwrap();
         let error = DataDir::open(tmp.path().join("data")).unwrap_err();
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_is_free_again_once_its_owner_is_gone() {
+    fn directory_is_free_after_owner_drops() {
         let tmp = tempfile::tempdir().unwrap();
         drop(DataDir::open(tmp.path()).unwrap());
         DataDir::open(tmp.path()).unwrap();
     }
 
     #[test]
-    fn a_lock_file_that_a_killed_process_left_behind_locks_nobody_out() {
+    fn stale_lock_file_does_not_block_opening() {
         let tmp = tempfile::tempdir().unwrap();
         std::fs::write(tmp.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n and more text").unwrap();
         let dir = DataDir::open(tmp.path()).unwrap();
@@ -247,7 +247,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_new_data_directory_is_for_its_user_only() {
+    fn new_data_directory_has_private_mode() {
         use std::os::unix::fs::PermissionsExt;
         let tmp = tempfile::tempdir().unwrap();
         let dir = DataDir::open(tmp.path().join("a/b")).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_the_directory_is_a_clear_error() {
+    fn file_in_place_of_directory_is_reported() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("data");
         std::fs::write(&path, "x").unwrap();
@@ -267,7 +267,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_directory_that_cannot_be_written_is_a_clear_error() {
+    fn unwritable_directory_is_reported() {
         use std::os::unix::fs::PermissionsExt;
         let tmp = tempfile::tempdir().unwrap();
         std::fs::set_permissions(tmp.path(), std::fs::Permissions::from_mode(0o500)).unwrap();

@@ -5,10 +5,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Store;
-use super::erased::keep_usage;
-use super::error::{Code, Error};
-use super::record::{Stream, status_named};
-use super::usage::OF_SESSION;
+use super::erased_usage::keep_usage;
+use super::error::{Error, ErrorCode};
+use super::record::{StreamId, status_from_name};
+use super::usage::SESSION_STREAMS;
 use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
 
 impl Store {
@@ -23,11 +23,11 @@ impl Store {
     /// # Errors
     /// `store.session_busy` if one of its runs has not ended.
     pub async fn erase_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
-        self.erase_unchanged(tenant, session, None).await
+        self.erase_if_unchanged(tenant, session, None).await
     }
 
     /// Like [`Store::erase_session`], but keeps a conversation that changed at `since` or later.
-    pub(crate) async fn erase_unchanged(
+    pub(crate) async fn erase_if_unchanged(
         &self,
         tenant: &TenantId,
         session: &SessionId,
@@ -50,7 +50,7 @@ impl Store {
         .map_err(failed)?;
         if let Some(run) = busy {
             return Err(Error::new(
-                Code::SessionBusy,
+                ErrorCode::SessionBusy,
                 format!(
                     "session {session} cannot be erased while its run {run} is active: cancel the run or wait for it to end"
                 ),
@@ -68,7 +68,7 @@ impl Store {
                 return Ok(false);
             }
         }
-        keep_usage(&mut tx, OF_SESSION, tenant, session.as_str()).await.map_err(failed)?;
+        keep_usage(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
         let mut erased = 0;
         for sql in [
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
@@ -89,7 +89,7 @@ impl Store {
                 .map_err(failed)?;
             erased += done.rows_affected();
         }
-        let own = Stream::Session(tenant.clone(), session.clone());
+        let own = StreamId::Session(tenant.clone(), session.clone());
         let done = sqlx::query("DELETE FROM journal WHERE stream = ?")
             .bind(own.to_string())
             .execute(&mut *tx)
@@ -127,10 +127,10 @@ impl Store {
                 .await
                 .map_err(failed)?;
         let Some(status) = status else { return Ok(false) };
-        if !status_named(&status).is_some_and(RunStatus::is_terminal) {
+        if !status_from_name(&status).is_some_and(RunStatus::is_terminal) {
             let message =
                 format!("run {run} cannot be erased while it is {status}: cancel it or wait for it to end");
-            return Err(Error::new(Code::RunBusy, message));
+            return Err(Error::new(ErrorCode::RunBusy, message));
         }
         keep_usage(&mut tx, "tenant = ?1 AND stream = 'run:' || ?2", tenant, &id).await.map_err(failed)?;
         for sql in [
@@ -158,7 +158,7 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn knows_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
+    pub async fn has_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM ({CHANGES}) WHERE tenant = ? AND session = ?)");
         sqlx::query_scalar(AssertSqlSafe(sql))
             .bind(tenant.as_str())

@@ -8,13 +8,13 @@ use crate::run::Fault;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    code: Code,
+    code: ErrorCode,
     message: String,
 }
 
 /// The closed set of error codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum ErrorCode {
     /// Nothing is stored yet.
     Absent,
     /// A record that cannot be stored: a bug of the caller.
@@ -60,54 +60,54 @@ pub enum Code {
     Unreadable,
 }
 
-impl Code {
+impl ErrorCode {
     /// The code as clients and logs see it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Code::Absent => "store.absent",
-            Code::BadRecord => "store.bad_record",
-            Code::Busy => "store.busy",
-            Code::Conflict => "store.conflict",
-            Code::Duplicate => "request.duplicate",
-            Code::Corrupt => "store.corrupt",
-            Code::Failed => "store.failed",
-            Code::Foreign => "store.foreign",
-            Code::Full => "store.full",
-            Code::Gap => "store.gap",
-            Code::InUse => "store.in_use",
-            Code::Io => "store.io",
-            Code::Locked => "store.locked",
-            Code::NewerSchema => "store.newer_schema",
-            Code::OlderSchema => "store.older_schema",
-            Code::ReadOnly => "store.read_only",
-            Code::RunBusy => "store.run_busy",
-            Code::SceneSchema => "store.scene_schema",
-            Code::SessionBusy => "store.session_busy",
-            Code::Stopped => "store.stopped",
-            Code::Unreadable => "store.unreadable",
+            ErrorCode::Absent => "store.absent",
+            ErrorCode::BadRecord => "store.bad_record",
+            ErrorCode::Busy => "store.busy",
+            ErrorCode::Conflict => "store.conflict",
+            ErrorCode::Duplicate => "request.duplicate",
+            ErrorCode::Corrupt => "store.corrupt",
+            ErrorCode::Failed => "store.failed",
+            ErrorCode::Foreign => "store.foreign",
+            ErrorCode::Full => "store.full",
+            ErrorCode::Gap => "store.gap",
+            ErrorCode::InUse => "store.in_use",
+            ErrorCode::Io => "store.io",
+            ErrorCode::Locked => "store.locked",
+            ErrorCode::NewerSchema => "store.newer_schema",
+            ErrorCode::OlderSchema => "store.older_schema",
+            ErrorCode::ReadOnly => "store.read_only",
+            ErrorCode::RunBusy => "store.run_busy",
+            ErrorCode::SceneSchema => "store.scene_schema",
+            ErrorCode::SessionBusy => "store.session_busy",
+            ErrorCode::Stopped => "store.stopped",
+            ErrorCode::Unreadable => "store.unreadable",
         }
     }
 }
 
 impl Error {
     /// An error with this code and message.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
     /// The code as an enum.
-    pub fn kind(&self) -> Code {
+    pub fn kind(&self) -> ErrorCode {
         self.code
     }
 
     /// Whether an unchanged retry may succeed later, once the disk or another process has changed.
-    pub(crate) fn may_pass(&self) -> bool {
-        matches!(self.code, Code::Full | Code::Io | Code::Locked | Code::ReadOnly)
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self.code, ErrorCode::Full | ErrorCode::Io | ErrorCode::Locked | ErrorCode::ReadOnly)
     }
 
     /// Whether a stream's events are damaged or too new for this program, so that no retry can read them.
-    pub(crate) fn is_of_the_events(&self) -> bool {
-        matches!(self.code, Code::Gap | Code::Unreadable)
+    pub(crate) fn is_damaged_stream(&self) -> bool {
+        matches!(self.code, ErrorCode::Gap | ErrorCode::Unreadable)
     }
 
     /// The stable code, such as `store.in_use`.
@@ -121,19 +121,19 @@ impl Error {
         let path = path.display();
         match error.kind() {
             K::PermissionDenied | K::ReadOnlyFilesystem => Self::new(
-                Code::ReadOnly,
+                ErrorCode::ReadOnly,
                 format!(
                     "{path}: cannot {doing}: {error}; make it readable and writable for this user, or name another directory in `store.data_dir`"
                 ),
             ),
             K::StorageFull | K::QuotaExceeded => Self::new(
-                Code::Full,
+                ErrorCode::Full,
                 format!(
                     "{path}: cannot {doing}: {error}; free some space, or name a directory on another disk in `store.data_dir`"
                 ),
             ),
             _ => Self::new(
-                Code::Io,
+                ErrorCode::Io,
                 format!(
                     "{path}: cannot {doing}: {error}; check the directory named in `store.data_dir` and its disk"
                 ),
@@ -158,32 +158,32 @@ impl From<Error> for Fault {
 const SHM_SIZE: u32 = 4874;
 
 /// The code and the remedy of a database error, by SQLite's primary result code.
-fn classify(error: &sqlx::Error) -> (Code, &'static str) {
+fn classify(error: &sqlx::Error) -> (ErrorCode, &'static str) {
     let database = match error {
         sqlx::Error::Database(database) => database,
-        sqlx::Error::Io(_) => return (Code::Io, "check the disk of the data directory"),
+        sqlx::Error::Io(_) => return (ErrorCode::Io, "check the disk of the data directory"),
         sqlx::Error::PoolTimedOut => {
             return (
-                Code::Locked,
+                ErrorCode::Locked,
                 "every connection stayed in use; try again, or find what holds the connections",
             );
         }
-        sqlx::Error::PoolClosed => return (Code::Stopped, "the store was closed"),
-        _ => return (Code::Failed, "see the message"),
+        sqlx::Error::PoolClosed => return (ErrorCode::Stopped, "the store was closed"),
+        _ => return (ErrorCode::Failed, "see the message"),
     };
     let extended = database.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or_default();
     match extended & 0xff {
-        _ if extended == SHM_SIZE => (Code::Full, "free some space on the disk of the data directory"),
+        _ if extended == SHM_SIZE => (ErrorCode::Full, "free some space on the disk of the data directory"),
         3 | 8 | 14 | 23 => {
-            (Code::ReadOnly, "make the directory and its files readable and writable for this user")
+            (ErrorCode::ReadOnly, "make the directory and its files readable and writable for this user")
         }
-        5 | 6 => (Code::Locked, "another program keeps the database locked; close it and try again"),
-        10 => (Code::Io, "check the disk of the data directory"),
+        5 | 6 => (ErrorCode::Locked, "another program keeps the database locked; close it and try again"),
+        10 => (ErrorCode::Io, "check the disk of the data directory"),
         11 | 26 => (
-            Code::Corrupt,
+            ErrorCode::Corrupt,
             "the file is damaged or not a database: restore it from a backup, or move it away to start with an empty one",
         ),
-        13 => (Code::Full, "free some space on the disk of the data directory"),
-        _ => (Code::Failed, "see the message"),
+        13 => (ErrorCode::Full, "free some space on the disk of the data directory"),
+        _ => (ErrorCode::Failed, "see the message"),
     }
 }

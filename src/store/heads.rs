@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use sqlx::{Row as _, SqliteConnection};
 
 use super::approvals::ApprovalChange;
-use super::error::{Code, Error};
+use super::error::{Error, ErrorCode};
 use super::plans::PlanHead;
-use super::record::{Row, Stream, status_named};
+use super::record::{JournalRow, StreamId, status_from_name};
 use crate::run::{RunStatus, SessionId, TenantId};
 
 /// Maximum number of cached stream heads.
@@ -15,7 +15,7 @@ const MAX_REMEMBERED: usize = 16_384;
 
 /// The head of a stream, with its row in the lists.
 #[derive(Debug, Clone)]
-pub(super) struct Head {
+pub(super) struct StreamHead {
     pub(super) tenant: TenantId,
     pub(super) session: SessionId,
     pub(super) last_seq: i64,
@@ -28,15 +28,15 @@ pub(super) struct Head {
     /// The state of the run's plan.
     pub(super) plan: Option<PlanHead>,
     /// Whether any approval was ever requested in the run.
-    pub(super) asked: bool,
+    pub(super) has_approvals: bool,
 }
 
 /// The heads of recently written streams. Only the journal writer changes streams, so it need not reread
 /// what it has just written.
 #[derive(Debug, Default)]
-pub(super) struct Heads(HashMap<Stream, Head>);
+pub(super) struct HeadCache(HashMap<StreamId, StreamHead>);
 
-impl Heads {
+impl HeadCache {
     /// Removes all cached heads.
     pub(super) fn clear(&mut self) {
         self.0.clear();
@@ -44,10 +44,10 @@ impl Heads {
 
     /// Looks up the streams of `groups`: returns the cached heads, and the streams whose heads must be read.
     /// A stream that starts in `groups` is in neither.
-    pub(super) fn of<'g>(
+    pub(super) fn lookup<'g>(
         &self,
-        groups: &'g [Vec<Row>],
-    ) -> (BTreeMap<&'g Stream, Head>, BTreeSet<&'g Stream>) {
+        groups: &'g [Vec<JournalRow>],
+    ) -> (BTreeMap<&'g StreamId, StreamHead>, BTreeSet<&'g StreamId>) {
         let mut known = BTreeMap::new();
         let mut seen = BTreeSet::new();
         let mut unknown = BTreeSet::new();
@@ -66,8 +66,8 @@ impl Heads {
 
     /// Caches the head of a stream as it is on disk now. The head of an ended run is dropped, since such a
     /// run is rarely written again.
-    pub(super) fn remember(&mut self, stream: &Stream, mut head: Head) {
-        if matches!(stream, Stream::Run(_)) && head.status.is_terminal() {
+    pub(super) fn remember(&mut self, stream: &StreamId, mut head: StreamHead) {
+        if matches!(stream, StreamId::Run(_)) && head.status.is_terminal() {
             self.0.remove(stream);
             return;
         }
@@ -75,26 +75,29 @@ impl Heads {
             self.0.clear();
         }
         if let Some(plan) = &mut head.plan {
-            plan.written();
+            plan.mark_written();
         }
         self.0.insert(stream.clone(), head);
     }
 }
 
 /// The head after `rows`, if they are valid continuations of `head`.
-pub(super) fn advance(head: Option<&Head>, rows: &[&Row]) -> Result<Head, Error> {
-    let mut now: Option<Head> = head.cloned();
+pub(super) fn advance(head: Option<&StreamHead>, rows: &[&JournalRow]) -> Result<StreamHead, Error> {
+    let mut now: Option<StreamHead> = head.cloned();
     for row in rows {
-        now = Some(step(now, row)?);
+        now = Some(advance_by_row(now, row)?);
     }
-    now.ok_or_else(|| Error::new(Code::BadRecord, "an append without records"))
+    now.ok_or_else(|| Error::new(ErrorCode::BadRecord, "an append without records"))
 }
 
-fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
+fn advance_by_row(head: Option<StreamHead>, row: &JournalRow) -> Result<StreamHead, Error> {
     let conflict = |why: String| {
-        Error::new(Code::Conflict, format!("{}, seq {}: {why}; read the stream again", row.stream, row.seq))
+        Error::new(
+            ErrorCode::Conflict,
+            format!("{}, seq {}: {why}; read the stream again", row.stream, row.seq),
+        )
     };
-    let mut head = head.unwrap_or_else(|| Head {
+    let mut head = head.unwrap_or_else(|| StreamHead {
         tenant: row.tenant.clone(),
         session: row.session.clone(),
         last_seq: 0,
@@ -105,7 +108,7 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
         request: String::new(),
         turns: 0,
         plan: None,
-        asked: false,
+        has_approvals: false,
     });
     if head.tenant != row.tenant || head.session != row.session {
         return Err(conflict("the stream belongs to another session".to_owned()));
@@ -124,10 +127,10 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
     head.updated = row.at;
     head.turns = head.turns.saturating_add(i64::from(row.change.turns));
     if let Some(standing) = row.change.status {
-        head.status = standing.after(head.status);
+        head.status = standing.apply(head.status);
     }
-    head.asked |= matches!(row.change.approval, Some(ApprovalChange::Required { .. }));
-    PlanHead::follow(&mut head.plan, &row.change.plan, row.at);
+    head.has_approvals |= matches!(row.change.approval, Some(ApprovalChange::Required { .. }));
+    PlanHead::apply(&mut head.plan, &row.change.plan, row.at);
     if let Some(request) = &row.change.request {
         head.request.clone_from(request);
     }
@@ -135,16 +138,16 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
 }
 
 /// Reads the heads of `streams`; a stream that does not exist yet is absent from the result.
-pub(super) async fn read<'g>(
+pub(super) async fn read_heads<'g>(
     connection: &mut SqliteConnection,
-    streams: impl IntoIterator<Item = &'g Stream>,
-) -> Result<BTreeMap<&'g Stream, Head>, sqlx::Error> {
-    let mut runs: BTreeMap<String, &Stream> = BTreeMap::new();
-    let mut sessions: BTreeMap<(&str, &str), &Stream> = BTreeMap::new();
+    streams: impl IntoIterator<Item = &'g StreamId>,
+) -> Result<BTreeMap<&'g StreamId, StreamHead>, sqlx::Error> {
+    let mut runs: BTreeMap<String, &StreamId> = BTreeMap::new();
+    let mut sessions: BTreeMap<(&str, &str), &StreamId> = BTreeMap::new();
     for stream in streams {
         match stream {
-            Stream::Run(run) => _ = runs.insert(run.to_string(), stream),
-            Stream::Session(tenant, session) => {
+            StreamId::Run(run) => _ = runs.insert(run.to_string(), stream),
+            StreamId::Session(tenant, session) => {
                 sessions.insert((tenant.as_str(), session.as_str()), stream);
             }
         }
@@ -174,19 +177,19 @@ pub(super) async fn read<'g>(
             None => sessions.get(&(tenant, session)),
         };
         let Some(stream) = stream else { continue };
-        let head = Head {
+        let head = StreamHead {
             tenant: id(TenantId::new(tenant))?,
             session: id(SessionId::new(session))?,
             last_seq: row.try_get("last_seq")?,
             epoch: row.try_get("epoch")?,
             created: row.try_get("created")?,
             updated: row.try_get("updated")?,
-            status: status_named(row.try_get("status")?)
+            status: status_from_name(row.try_get("status")?)
                 .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
             request: row.try_get("request")?,
             turns: row.try_get("turns")?,
             plan: PlanHead::read(&row)?,
-            asked: row.try_get("asked")?,
+            has_approvals: row.try_get("asked")?,
         };
         heads.insert(*stream, head);
     }

@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::error::Error;
-use super::held::{Held, HeldKeys};
+use super::key_holds::{KeyHold, KeyHolds};
 use super::keys::ApiKey;
 
 /// How long lookups are cached: a revoked key is rejected at most a second later.
-const LIFE: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 /// How often held keys are checked again, since another process may have revoked one.
-const LOOK: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of cached lookups, including failed ones.
 const MAX_REMEMBERED: u64 = 10_000;
 
@@ -25,9 +25,9 @@ pub struct KeyRing {
     store: Store,
     /// Keyed by the SHA-256 of the presented text: an invalid key may be a secret of another system and is
     /// not kept in memory.
-    found: Cache<[u8; 32], Option<Arc<ApiKey>>>,
-    any: Cache<(), bool>,
-    held: HeldKeys,
+    cache: Cache<[u8; 32], Option<Arc<ApiKey>>>,
+    any_key: Cache<(), bool>,
+    holds: KeyHolds,
 }
 
 impl fmt::Debug for KeyRing {
@@ -39,15 +39,15 @@ impl fmt::Debug for KeyRing {
 impl KeyRing {
     /// The keys in `store`, cached for at most a second.
     pub fn new(store: Store) -> Self {
-        Self::with_life(store, LIFE)
+        Self::with_ttl(store, CACHE_TTL)
     }
 
-    fn with_life(store: Store, life: Duration) -> Self {
+    fn with_ttl(store: Store, life: Duration) -> Self {
         Self {
             store,
-            found: Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(life).build(),
-            any: Cache::builder().max_capacity(1).time_to_live(life).build(),
-            held: HeldKeys::default(),
+            cache: Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(life).build(),
+            any_key: Cache::builder().max_capacity(1).time_to_live(life).build(),
+            holds: KeyHolds::default(),
         }
     }
 
@@ -55,8 +55,8 @@ impl KeyRing {
     ///
     /// # Errors
     /// Database errors; they are not cached.
-    pub async fn any(&self) -> Result<bool, Error> {
-        self.any.try_get_with((), self.store.has_keys()).await.map_err(|error| error.as_ref().clone())
+    pub async fn has_keys(&self) -> Result<bool, Error> {
+        self.any_key.try_get_with((), self.store.has_keys()).await.map_err(|error| error.as_ref().clone())
     }
 
     /// Like [`Store::find_key`], cached. Concurrent equal lookups share one query.
@@ -66,24 +66,24 @@ impl KeyRing {
     pub async fn find(&self, presented: &str) -> Result<Option<Arc<ApiKey>>, Error> {
         let digest: [u8; 32] = Sha256::digest(presented.as_bytes()).into();
         let look = async { Ok::<_, Error>(self.store.find_key(presented).await?.map(Arc::new)) };
-        self.found.try_get_with(digest, look).await.map_err(|error: Arc<Error>| error.as_ref().clone())
+        self.cache.try_get_with(digest, look).await.map_err(|error: Arc<Error>| error.as_ref().clone())
     }
 
     /// Holds a key: the hold ends when the key is revoked, as long as [`KeyRing::watch_revocations`] runs.
-    pub fn hold(&self, key: &ApiKey) -> Held {
-        self.held.hold(&key.id)
+    pub fn hold(&self, key: &ApiKey) -> KeyHold {
+        self.holds.hold(&key.id)
     }
 
     /// Ends the holds of revoked keys: at once if the key was revoked through this store, within a second if
     /// another process revoked it. Never returns.
-    pub async fn watch(self) {
+    pub async fn watch_revocations(self) {
         let mut changed = self.store.key_changes();
         loop {
             // The sender cannot be dropped: it lives as long as the store, which is held here.
-            if let Ok(Ok(())) = tokio::time::timeout(LOOK, changed.changed()).await {
-                self.found.invalidate_all();
+            if let Ok(Ok(())) = tokio::time::timeout(RECHECK_INTERVAL, changed.changed()).await {
+                self.cache.invalidate_all();
             }
-            let ids = self.held.ids();
+            let ids = self.holds.ids();
             if ids.is_empty() {
                 continue;
             }
@@ -91,8 +91,8 @@ impl KeyRing {
                 Ok(valid) if ids.iter().all(|id| valid.contains(id)) => {}
                 Ok(valid) => {
                     // Invalidate first: a client that sees its stream end must no longer be authenticated.
-                    self.found.invalidate_all();
-                    self.held.revoke(ids.iter().filter(|id| !valid.contains(*id)));
+                    self.cache.invalidate_all();
+                    self.holds.revoke(ids.iter().filter(|id| !valid.contains(*id)));
                 }
                 // The next round checks again.
                 Err(error) => tracing::debug!(%error, "the keys of open streams could not be checked"),
@@ -107,11 +107,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_found_is_remembered_and_what_was_not_as_well() {
+    async fn lookups_are_cached_whether_found_or_not() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
-        let ring = KeyRing::with_life(store.clone(), Duration::from_secs(3600));
+        let ring = KeyRing::with_ttl(store.clone(), Duration::from_secs(3600));
         assert_eq!(ring.find("psk_nonsense").await.unwrap(), None);
         assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));
         // The store is closed, so only cached lookups can succeed.
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_revoked_key_is_soon_forgotten() {
+    async fn revoked_key_leaves_the_cache() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
-        let ring = KeyRing::with_life(store.clone(), Duration::from_millis(20));
+        let ring = KeyRing::with_ttl(store.clone(), Duration::from_millis(20));
         assert!(ring.find(secret.expose()).await.unwrap().is_some());
         store.revoke_key(&key.id).await.unwrap();
         while ring.find(secret.expose()).await.unwrap().is_some() {
@@ -135,11 +135,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_holds_a_key_is_told_that_it_was_revoked_here_or_beside() {
+    async fn key_hold_ends_on_local_and_remote_revocation() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let ring = KeyRing::new(store.clone());
-        let watch = tokio::spawn(ring.clone().watch());
+        let watch = tokio::spawn(ring.clone().watch_revocations());
         let mut held = Vec::new();
         for _ in 0..3 {
             let (key, _) = store.create_key(&tenant(), "u", "").await.unwrap();
@@ -148,12 +148,12 @@ mod tests {
         store.revoke_key(&held[0].2.id).await.unwrap();
         held[0].0.revoked().await;
         held[0].1.revoked().await;
-        let beside = Store::open_beside(tmp.path()).await.unwrap();
+        let beside = Store::open_shared(tmp.path()).await.unwrap();
         beside.revoke_key(&held[1].2.id).await.unwrap();
         held[1].0.revoked().await;
         assert!(futures::FutureExt::now_or_never(held[2].0.revoked()).is_none());
         drop(held);
-        assert!(ring.held.ids().is_empty());
+        assert!(ring.holds.ids().is_empty());
         watch.abort();
     }
 }

@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 
 use super::Store;
-use super::error::{Code, Error};
+use super::error::{Error, ErrorCode};
 use crate::access::Role;
 use crate::run::TenantId;
 
@@ -81,16 +81,16 @@ pub struct KeyRules {
 
 /// The full text of a key, `psk_<id>_<secret>`, as clients send it. It is known only at creation, and
 /// `Debug` does not show it.
-pub struct Secret(SecretString);
+pub struct ApiKeySecret(SecretString);
 
-impl Secret {
+impl ApiKeySecret {
     /// The key's text, to hand to its user.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
@@ -109,7 +109,7 @@ impl Store {
         tenant: &TenantId,
         user: &str,
         label: &str,
-    ) -> Result<(ApiKey, Secret), Error> {
+    ) -> Result<(ApiKey, ApiKeySecret), Error> {
         self.create_key_with(tenant, user, label, KeyRules::default()).await
     }
 
@@ -123,11 +123,11 @@ impl Store {
         user: &str,
         label: &str,
         rules: KeyRules,
-    ) -> Result<(ApiKey, Secret), Error> {
-        printable("the user", user)?;
-        printable("the label", label)?;
+    ) -> Result<(ApiKey, ApiKeySecret), Error> {
+        check_printable("the user", user)?;
+        check_printable("the label", label)?;
         if user.trim().is_empty() {
-            return Err(Error::new(Code::BadRecord, "the user of a key must have a name"));
+            return Err(Error::new(ErrorCode::BadRecord, "the user of a key must have a name"));
         }
         let id = hex(&random::<ID_BYTES>()?);
         let secret = hex(&random::<SECRET_BYTES>()?);
@@ -153,7 +153,7 @@ impl Store {
         .bind(tenant.as_str())
         .bind(user)
         .bind(label)
-        .bind(hash(&secret).to_vec())
+        .bind(hash_secret(&secret).to_vec())
         .bind(nanoseconds(key.created)?)
         .bind(key.no_own_approval)
         .bind(key.role.name())
@@ -162,7 +162,7 @@ impl Store {
         .await
         .map_err(failed)?;
         let whole = format!("{PREFIX}{}_{secret}", key.id);
-        Ok((key, Secret(SecretString::from(whole))))
+        Ok((key, ApiKeySecret(SecretString::from(whole))))
     }
 
     /// The keys of one tenant or of all tenants, including revoked ones, oldest first.
@@ -252,8 +252,8 @@ impl Store {
     pub async fn find_key(&self, presented: &str) -> Result<Option<ApiKey>, Error> {
         let failed = |e| Error::database(self.path(), "look up a key", &e);
         // A text of another format is looked up under the empty id, which no key has.
-        let (id, secret) = parts(presented).unwrap_or_default();
-        let given = hash(secret);
+        let (id, secret) = split_key(presented).unwrap_or_default();
+        let given = hash_secret(secret);
         let row = sqlx::query(
             "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires, \
              hash FROM api_keys WHERE id = ?",
@@ -287,7 +287,7 @@ impl Store {
 }
 
 /// Splits a text in the format of a key into id and secret.
-fn parts(presented: &str) -> Option<(&str, &str)> {
+fn split_key(presented: &str) -> Option<(&str, &str)> {
     let (id, secret) = presented.strip_prefix(PREFIX)?.split_once('_')?;
     let fits = |text: &str, bytes: usize| {
         text.len() == 2 * bytes && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -295,7 +295,7 @@ fn parts(presented: &str) -> Option<(&str, &str)> {
     (fits(id, ID_BYTES) && fits(secret, SECRET_BYTES)).then_some((id, secret))
 }
 
-fn hash(secret: &str) -> [u8; 32] {
+fn hash_secret(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
@@ -303,7 +303,10 @@ fn hash(secret: &str) -> [u8; 32] {
 pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).map_err(|e| {
-        Error::new(Code::Failed, format!("no key can be created: the system provides no random bytes: {e}"))
+        Error::new(
+            ErrorCode::Failed,
+            format!("no key can be created: the system provides no random bytes: {e}"),
+        )
     })?;
     Ok(bytes)
 }
@@ -312,17 +315,17 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn printable(what: &str, text: &str) -> Result<(), Error> {
+fn check_printable(what: &str, text: &str) -> Result<(), Error> {
     if text.chars().count() > MAX_TEXT || text.chars().any(char::is_control) {
         let message = format!("{what} of a key has at most {MAX_TEXT} characters, all of them printable");
-        return Err(Error::new(Code::BadRecord, message));
+        return Err(Error::new(ErrorCode::BadRecord, message));
     }
     Ok(())
 }
 
 fn nanoseconds(at: Timestamp) -> Result<i64, Error> {
     i64::try_from(at.as_nanosecond())
-        .map_err(|_| Error::new(Code::BadRecord, format!("the time {at} cannot be stored")))
+        .map_err(|_| Error::new(ErrorCode::BadRecord, format!("the time {at} cannot be stored")))
 }
 
 fn key_row(row: &SqliteRow) -> Result<ApiKey, sqlx::Error> {
@@ -351,7 +354,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_key_is_found_by_its_whole_text_only() {
+    async fn key_is_found_only_by_its_full_text() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         assert!(!store.has_keys().await.unwrap());
@@ -360,8 +363,8 @@ mod tests {
         assert!(store.has_keys().await.unwrap());
         let text = secret.expose();
         assert_eq!(store.find_key(text).await.unwrap().as_ref(), Some(&key));
-        let (id, own) = parts(text).unwrap();
-        let (_, foreign) = parts(another.expose()).unwrap();
+        let (id, own) = split_key(text).unwrap();
+        let (_, foreign) = split_key(another.expose()).unwrap();
         assert_eq!((id, own.len()), (key.id.as_str(), 64));
         for wrong in [
             format!("{PREFIX}{id}_{foreign}"),
@@ -381,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_revoked_key_opens_nothing_and_stays_in_the_list() {
+    async fn revoked_key_is_invalid_but_still_listed() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_that_cannot_be_shown_are_refused() {
+    async fn unprintable_names_are_refused() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let long = "x".repeat(MAX_TEXT + 1);
@@ -411,12 +414,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_files_never_hold_a_secret_and_no_debug_shows_it() {
+    async fn secret_is_neither_stored_nor_shown_by_debug() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
-        let (_, own) = parts(secret.expose()).unwrap();
-        let stored: Vec<u8> = [super::super::FILE, "proscenium.db-wal"]
+        let (_, own) = split_key(secret.expose()).unwrap();
+        let stored: Vec<u8> = [super::super::DATABASE_FILE, "proscenium.db-wal"]
             .iter()
             .flat_map(|name| std::fs::read(tmp.path().join(name)).unwrap_or_default())
             .collect();
@@ -427,30 +430,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_are_made_and_revoked_beside_the_owner_of_the_directory() {
+    async fn shared_store_creates_and_revokes_keys_beside_owner() {
         let tmp = tempfile::tempdir().unwrap();
-        assert_eq!(Store::open_beside(tmp.path()).await.unwrap_err().code(), "store.absent");
+        assert_eq!(Store::open_shared(tmp.path()).await.unwrap_err().code(), "store.absent");
         let owner = open(tmp.path()).await;
-        let beside = Store::open_beside(tmp.path()).await.unwrap();
+        let beside = Store::open_shared(tmp.path()).await.unwrap();
         let (key, secret) = beside.create_key(&tenant(), "u", "").await.unwrap();
         assert_eq!(owner.find_key(secret.expose()).await.unwrap(), Some(key.clone()));
         assert!(beside.revoke_key(&key.id).await.unwrap());
         assert_eq!(owner.find_key(secret.expose()).await.unwrap(), None);
         sqlx::query("PRAGMA user_version = 1").execute(owner.pool()).await.unwrap();
-        let error = Store::open_beside(tmp.path()).await.unwrap_err();
+        let error = Store::open_shared(tmp.path()).await.unwrap_err();
         assert_eq!(error.code(), "store.older_schema");
         assert!(error.to_string().contains("stop the process"), "{error}");
     }
 
     #[tokio::test]
-    async fn a_key_that_was_made_before_there_were_rules_may_what_its_user_may() {
+    async fn key_created_before_roles_keeps_its_permissions() {
         let tmp = tempfile::tempdir().unwrap();
         let owner = super::super::DataDir::open(tmp.path()).unwrap();
         let old = Store::open_with(owner, &super::super::schema::MIGRATIONS[..4]).await.unwrap();
         sqlx::query(
             "INSERT INTO api_keys (id, tenant, user, label, hash, created) VALUES ('0123456789abcdef', 'acme', 'u', '', ?, 0)",
         )
-        .bind(hash(&"0".repeat(64)).to_vec())
+        .bind(hash_secret(&"0".repeat(64)).to_vec())
         .execute(old.pool())
         .await
         .unwrap();

@@ -5,34 +5,34 @@
 //! change only in the transaction that appends the events they are projected from.
 
 mod approvals;
-mod asked;
 mod audit;
-mod audit_read;
+mod audit_report;
 mod breakdown;
 mod claims;
 mod dir;
 mod erase;
-mod erased;
+mod erased_usage;
 mod error;
 mod heads;
-mod held;
+mod inspect;
+mod key_holds;
 mod keyring;
 mod keys;
-mod look;
+mod notifications;
 mod options;
 mod owners;
+mod permissions;
 mod plans;
-mod private;
 mod questions;
 mod read;
+mod recent_requests;
 mod record;
 mod recovery;
 mod scenes;
 mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
-mod told;
-mod unreadable;
+mod unreadable_runs;
 mod usage;
 mod write;
 mod writer;
@@ -46,57 +46,57 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use tokio::sync::watch;
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
-pub use asked::Asked;
-pub use audit_read::{Audit, AuditRow, Broken};
+pub use audit_report::{AuditFailure, AuditReport, AuditRow};
 pub use breakdown::UsageRow;
-pub use claims::Claimed;
+pub use claims::ClaimedRequest;
 pub use dir::DataDir;
-pub use error::{Code, Error};
-pub use held::Held;
+pub use error::{Error, ErrorCode};
+pub use inspect::{DataDirContents, DataDirReport, inspect};
+pub use key_holds::KeyHold;
 pub use keyring::KeyRing;
-pub use keys::{ApiKey, KeyRules, Secret};
-pub use look::{Holds, Standing, look};
+pub use keys::{ApiKey, ApiKeySecret, KeyRules};
+pub use notifications::{PendingNotification, WaitingCounts};
 pub use options::Options;
-pub use owners::{Owner, Scope};
+pub use owners::{OwnerScope, RunOwner};
+pub use permissions::exposed_files;
 pub use plans::{PlanFilter, PlanRow};
-pub use private::exposed;
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
-pub(crate) use record::Row;
-pub use record::{Record, Stream};
-pub use told::{Untold, Waiting};
-use unreadable::Unreadable;
-pub(crate) use write::Outcome;
-use writer::{Writer, Writing};
+pub use recent_requests::RecentRequest;
+pub(crate) use record::JournalRow;
+pub use record::{Record, StreamId};
+use unreadable_runs::UnreadableRuns;
+pub(crate) use write::AppendOutcome;
+use writer::{JournalWriter, WriterGuard};
 
 /// Name of the database file in the data directory.
-pub const FILE: &str = "proscenium.db";
+pub const DATABASE_FILE: &str = "proscenium.db";
 
 /// Connections for the scenes' data and for reads. The journal writer has its own connection, which a
 /// scene's long transaction cannot occupy.
-const READERS: u32 = 4;
+const POOL_SIZE: u32 = 4;
 
 /// The SQLite VFS that keeps the write-ahead log's index in memory instead of in a file, which a full disk
 /// has no room for. Other processes cannot read the database meanwhile.
-const ALONE: &str = "unix-excl";
+const EXCLUSIVE_VFS: &str = "unix-excl";
 
 /// How long a statement waits for another connection's write, and a caller waits for a free connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open store. Clones share it. The lock on the data directory is released by [`Store::close`], or
 /// when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
 // Drop order matters: connections first, the lock last.
 #[derive(Debug)]
-struct Inner {
+struct StoreInner {
     pool: SqlitePool,
-    writer: Option<Writer>,
+    writer: Option<JournalWriter>,
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
-    unreadable: Unreadable,
+    unreadable: UnreadableRuns,
     /// Number of keys revoked through this store.
     key_changes: watch::Sender<u64>,
 }
@@ -113,44 +113,49 @@ impl Store {
     }
 
     async fn open_with(dir: DataDir, migrations: &[&str]) -> Result<Self, Error> {
-        let path = dir.path().join(FILE);
-        dir.make_private(FILE)?;
-        let (options, writer) = match Self::connected(&path, None, migrations).await {
-            Err(error) if error.code() == Code::Full.as_str() => {
+        let path = dir.path().join(DATABASE_FILE);
+        dir.create_private_file(DATABASE_FILE)?;
+        let (options, writer) = match Self::connect(&path, None, migrations).await {
+            Err(error) if error.code() == ErrorCode::Full.as_str() => {
                 tracing::error!(code = error.code(), %error, "disk full: the database is open for this process only until a restart with free space");
-                Self::connected(&path, Some(ALONE), migrations).await?
+                Self::connect(&path, Some(EXCLUSIVE_VFS), migrations).await?
             }
             connected => connected?,
         };
-        let pool = pool(READERS).connect_lazy_with(options);
-        Ok(Self::over(pool, Some(writer), path, Some(dir)))
+        let pool = pool(POOL_SIZE).connect_lazy_with(options);
+        Ok(Self::from_parts(pool, Some(writer), path, Some(dir)))
     }
 
-    fn over(pool: SqlitePool, writer: Option<Writer>, path: PathBuf, dir: Option<DataDir>) -> Self {
-        let (unreadable, key_changes) = (Unreadable::default(), watch::Sender::default());
+    fn from_parts(
+        pool: SqlitePool,
+        writer: Option<JournalWriter>,
+        path: PathBuf,
+        dir: Option<DataDir>,
+    ) -> Self {
+        let (unreadable, key_changes) = (UnreadableRuns::default(), watch::Sender::default());
         let dir = Mutex::new(dir);
-        Self { inner: Arc::new(Inner { pool, writer, path, dir, unreadable, key_changes }) }
+        Self { inner: Arc::new(StoreInner { pool, writer, path, dir, unreadable, key_changes }) }
     }
 
     /// Connects to the database at `path`, creating or migrating it if needed.
-    async fn connected(
+    async fn connect(
         path: &Path,
         vfs: Option<&'static str>,
         migrations: &[&str],
-    ) -> Result<(SqliteConnectOptions, Writer), Error> {
+    ) -> Result<(SqliteConnectOptions, JournalWriter), Error> {
         let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(PATIENCE);
+            .busy_timeout(BUSY_TIMEOUT);
         if let Some(vfs) = vfs {
             options = options.vfs(vfs);
         }
-        let writer = Writer::new(options.clone().thread_name(|_| "journal-db".to_owned()));
+        let writer = JournalWriter::new(options.clone().thread_name(|_| "journal-db".to_owned()));
         let failed = |e| Error::database(path, "open the database", &e);
-        let mut writing = writer.alone().await.map_err(failed)?;
+        let mut writing = writer.lock().await.map_err(failed)?;
         schema::migrate(writing.connection().await.map_err(failed)?, path, migrations).await?;
         drop(writing);
         Ok((options, writer))
@@ -162,13 +167,13 @@ impl Store {
     /// # Errors
     /// `store.absent` when nothing is stored there yet, `store.older_schema` when the file must be migrated
     /// first, and those of [`Store::open`].
-    pub async fn open_reading(path: &Path) -> Result<Self, Error> {
-        let path = path.join(FILE);
-        let options = SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
-        let pool = pool(READERS).connect_lazy_with(options);
+    pub async fn open_read_only(path: &Path) -> Result<Self, Error> {
+        let path = path.join(DATABASE_FILE);
+        let options = SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+        let pool = pool(POOL_SIZE).connect_lazy_with(options);
         let remedy = "run a command that writes, such as `proscenium chat`, to migrate it";
-        up_to_date(&path, &pool, remedy).await?;
-        Ok(Self::over(pool, None, path, None))
+        check_schema(&path, &pool, remedy).await?;
+        Ok(Self::from_parts(pool, None, path, None))
     }
 
     /// Opens the database under `path` for a short write while another process owns the directory, for
@@ -178,18 +183,18 @@ impl Store {
     /// # Errors
     /// `store.absent` when nothing is stored there yet, `store.older_schema` when the owner is an older
     /// version of this program, and those of [`Store::open`].
-    pub async fn open_beside(path: &Path) -> Result<Self, Error> {
-        let path = path.join(FILE);
+    pub async fn open_shared(path: &Path) -> Result<Self, Error> {
+        let path = path.join(DATABASE_FILE);
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(PATIENCE);
+            .busy_timeout(BUSY_TIMEOUT);
         let pool = pool(1).connect_lazy_with(options.clone());
         let remedy = "stop the process that uses it and try again, which migrates it";
-        up_to_date(&path, &pool, remedy).await?;
-        let writer = Some(Writer::new(options));
-        Ok(Self::over(pool, writer, path, None))
+        check_schema(&path, &pool, remedy).await?;
+        let writer = Some(JournalWriter::new(options));
+        Ok(Self::from_parts(pool, writer, path, None))
     }
 
     /// The pool for scene data and reads. Callers wait up to ten seconds for a free connection, and
@@ -217,15 +222,15 @@ impl Store {
 
     /// The writing connection, for changes outside the journal. The journal rereads the stream heads
     /// afterwards.
-    async fn writer(&self, doing: &str) -> Result<Writing<'_>, Error> {
-        self.journal_writer()?.alone().await.map_err(|e| Error::database(self.path(), doing, &e))
+    async fn writer(&self, doing: &str) -> Result<WriterGuard<'_>, Error> {
+        self.journal_writer()?.lock().await.map_err(|e| Error::database(self.path(), doing, &e))
     }
 
     /// The only connection that writes to the journal.
-    fn journal_writer(&self) -> Result<&Writer, Error> {
+    fn journal_writer(&self) -> Result<&JournalWriter, Error> {
         self.inner.writer.as_ref().ok_or_else(|| {
             Error::new(
-                Code::ReadOnly,
+                ErrorCode::ReadOnly,
                 format!("{}: the database was opened read-only", self.path().display()),
             )
         })
@@ -233,11 +238,14 @@ impl Store {
 }
 
 /// Checks that the database exists and has this program's schema version. Changes nothing.
-async fn up_to_date(path: &Path, pool: &SqlitePool, remedy: &str) -> Result<(), Error> {
+async fn check_schema(path: &Path, pool: &SqlitePool, remedy: &str) -> Result<(), Error> {
     match path.try_exists() {
         Ok(true) => {}
         Ok(false) => {
-            return Err(Error::new(Code::Absent, format!("{}: nothing is stored here yet", path.display())));
+            return Err(Error::new(
+                ErrorCode::Absent,
+                format!("{}: nothing is stored here yet", path.display()),
+            ));
         }
         Err(e) => return Err(Error::io(path, "open the database", &e)),
     }
@@ -250,7 +258,7 @@ async fn up_to_date(path: &Path, pool: &SqlitePool, remedy: &str) -> Result<(), 
             "{}: the database has schema version {version}, this program needs {needed}: {remedy}",
             path.display()
         );
-        return Err(Error::new(Code::OlderSchema, message));
+        return Err(Error::new(ErrorCode::OlderSchema, message));
     }
     Ok(())
 }
@@ -259,7 +267,7 @@ fn pool(connections: u32) -> SqlitePoolOptions {
     // Connections live as long as the store: a SQLite connection cannot go stale.
     SqlitePoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(PATIENCE)
+        .acquire_timeout(BUSY_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)

@@ -10,23 +10,23 @@ use crate::run::{RunId, SessionId, TenantId};
 
 /// Which users' rows a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum OwnerScope {
     /// Rows of all users of the tenant.
     #[default]
     Tenant,
     /// Rows of one user.
     User(String),
     /// Rows of one user, and rows of runs in which any approval was requested.
-    UserAndPut(String),
+    UserOrWithApprovals(String),
 }
 
-impl Scope {
+impl OwnerScope {
     /// Adds the condition for this scope to a query; `run` is the column with the run's id.
-    pub(super) fn push(&self, query: &mut QueryBuilder<Sqlite>, run: &'static str) {
+    pub(super) fn push_condition(&self, query: &mut QueryBuilder<Sqlite>, run: &'static str) {
         let (user, put) = match self {
-            Scope::Tenant => return,
-            Scope::User(user) => (user, false),
-            Scope::UserAndPut(user) => (user, true),
+            OwnerScope::Tenant => return,
+            OwnerScope::User(user) => (user, false),
+            OwnerScope::UserOrWithApprovals(user) => (user, true),
         };
         query.push(" AND (EXISTS (SELECT 1 FROM plans AS own WHERE own.run = ").push(run);
         query.push(" AND own.user = ").push_bind(user.clone()).push(")");
@@ -39,11 +39,11 @@ impl Scope {
 
 /// The owner of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
+pub struct RunOwner {
     /// The user who requested it; empty if unknown.
     pub user: String,
     /// Whether any approval was requested in it.
-    pub put: bool,
+    pub has_approvals: bool,
 }
 
 impl Store {
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn run_owner(&self, tenant: &TenantId, run: RunId) -> Result<Option<Owner>, Error> {
+    pub async fn run_owner(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunOwner>, Error> {
         let row = sqlx::query(
             "SELECT coalesce((SELECT user FROM plans WHERE plans.run = runs.run), '') AS user, \
              EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS put \
@@ -61,10 +61,11 @@ impl Store {
         .bind(run.to_string())
         .fetch_optional(self.pool())
         .await
-        .map_err(|e| self.listing(&e))?;
-        let read =
-            |row: sqlx::sqlite::SqliteRow| Ok(Owner { user: row.try_get("user")?, put: row.try_get("put")? });
-        row.map(read).transpose().map_err(|e| self.listing(&e))
+        .map_err(|e| self.list_error(&e))?;
+        let read = |row: sqlx::sqlite::SqliteRow| {
+            Ok(RunOwner { user: row.try_get("user")?, has_approvals: row.try_get("put")? })
+        };
+        row.map(read).transpose().map_err(|e| self.list_error(&e))
     }
 
     /// The owner of a conversation; `None` if nothing of it is stored.
@@ -81,7 +82,7 @@ impl Store {
             .bind(session.as_str())
             .fetch_optional(self.pool())
             .await
-            .map_err(|e| self.listing(&e))
+            .map_err(|e| self.list_error(&e))
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
     use crate::run::{Event, RunStatus};
 
     #[tokio::test]
-    async fn a_conversation_is_its_first_users_until_nothing_of_it_is_left() {
+    async fn first_user_owns_conversation_until_it_is_fully_erased() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let begun = |n: u128, user: &str| {
@@ -103,20 +104,20 @@ mod tests {
             if let Event::RunQueued(queued) = &mut first.body {
                 queued.user = user.to_owned();
             }
-            vec![Record::Run(first.into()).row().unwrap()]
+            vec![Record::Run(first.into()).to_row().unwrap()]
         };
         store.write(&[begun(1, "ada"), begun(2, "bob")]).await.unwrap();
         let owner = async || store.session_owner(&tenant(), &session("s1")).await.unwrap();
         assert_eq!(owner().await.as_deref(), Some("ada"));
         let of = async |n| store.run_owner(&tenant(), run_id(n)).await.unwrap();
-        assert_eq!(of(2).await, Some(Owner { user: "bob".to_owned(), put: false }));
+        assert_eq!(of(2).await, Some(RunOwner { user: "bob".to_owned(), has_approvals: false }));
         assert_eq!(of(3).await, None);
-        let filter = RunFilter { scope: Scope::User("bob".to_owned()), ..RunFilter::default() };
+        let filter = RunFilter { scope: OwnerScope::User("bob".to_owned()), ..RunFilter::default() };
         let listed = store.runs(&tenant(), &filter, &super::super::Page::default()).await.unwrap();
         assert_eq!(listed.iter().map(|row| row.run).collect::<Vec<_>>(), [run_id(2)]);
         for n in [1, 2] {
             let end = Event::RunCompleted { status: RunStatus::Completed };
-            let end = Record::Run(envelope(Some(run_id(n)), "s1", 2, end).into()).row().unwrap();
+            let end = Record::Run(envelope(Some(run_id(n)), "s1", 2, end).into()).to_row().unwrap();
             store.write(&[vec![end]]).await.unwrap();
         }
         assert!(store.erase_run(&tenant(), run_id(1)).await.unwrap());
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_stored_before_there_were_owners_belongs_to_who_asked() {
+    async fn migration_assigns_owners_from_first_requests() {
         let tmp = tempfile::tempdir().unwrap();
         let old = Store::open_with(DataDir::open(tmp.path()).unwrap(), &MIGRATIONS[..6]).await.unwrap();
         sqlx::raw_sql(
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(owner("s1").await.as_deref(), Some("ada"));
         assert_eq!(owner("erased-runs").await.as_deref(), Some(""));
         for (user, key, run) in [("ada", "one", Some(1)), ("carl", "yes", Some(2)), ("bob", "yes", None)] {
-            let found = store.idempotent(&tenant(), user, key).await.unwrap();
+            let found = store.claimed_request(&tenant(), user, key).await.unwrap();
             assert_eq!(found.map(|claimed| claimed.run), run.map(run_id), "{user} {key}");
         }
     }

@@ -7,9 +7,9 @@ use sqlx::{QueryBuilder, Row as _, Sqlite};
 
 use super::Store;
 use super::error::Error;
-use super::owners::Scope;
-use super::read::{MAX_PAGE, Page, decode, time};
-use super::usage::bound;
+use super::owners::OwnerScope;
+use super::read::{MAX_PAGE, Page, decode, read_time};
+use super::usage::time_bound;
 use crate::plan::{PlanStatus, TaskId};
 use crate::run::{Event, RunId, SessionId, TenantId};
 
@@ -50,10 +50,10 @@ pub struct PlanFilter {
     /// Only those requested before this time.
     pub until: Option<Timestamp>,
     /// Only those of the users in this scope.
-    pub scope: Scope,
+    pub scope: OwnerScope,
 }
 
-const COLUMNS: &str = "SELECT runs.run, tenant, session, request, created, task, user, version, \
+const PLAN_COLUMNS: &str = "SELECT runs.run, tenant, session, request, created, task, user, version, \
      plans.status AS plan, plans.updated AS changed";
 
 impl Store {
@@ -67,9 +67,9 @@ impl Store {
         filter: &PlanFilter,
         page: &Page<TaskId>,
     ) -> Result<Vec<PlanRow>, Error> {
-        let mut query = listed(tenant, filter, page);
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
-        rows.iter().map(plan_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        let mut query = list_query(tenant, filter, page);
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        rows.iter().map(plan_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
     /// One plan as lists show it; `None` when the tenant has no such plan.
@@ -77,28 +77,32 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn plan(&self, tenant: &TenantId, task: TaskId) -> Result<Option<PlanRow>, Error> {
-        let mut query = QueryBuilder::new(COLUMNS);
+        let mut query = QueryBuilder::new(PLAN_COLUMNS);
         query.push(" FROM plans JOIN runs USING (run) WHERE task = ").push_bind(task.to_string());
         query.push(" AND tenant = ").push_bind(tenant.as_str());
-        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.listing(&e))?;
-        row.as_ref().map(plan_row).transpose().map_err(|e| self.listing(&e))
+        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        row.as_ref().map(plan_row).transpose().map_err(|e| self.list_error(&e))
     }
 
     /// The run of the plan with this public id; `None` when the tenant has none.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Error> {
+    pub async fn run_of_task(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Error> {
         Ok(self.plan(tenant, task).await?.map(|plan| plan.run))
     }
 }
 
 /// The query for a list. Plans with a waiting or executing status are searched only among unfinished runs.
-pub(super) fn listed(tenant: &TenantId, filter: &PlanFilter, page: &Page<TaskId>) -> QueryBuilder<Sqlite> {
+pub(super) fn list_query(
+    tenant: &TenantId,
+    filter: &PlanFilter,
+    page: &Page<TaskId>,
+) -> QueryBuilder<Sqlite> {
     use PlanStatus::{Approved, Executing, PendingApproval};
     let few =
         matches!(filter.status, Some(PendingApproval | Approved | Executing)) && filter.session.is_none();
-    let mut query = QueryBuilder::new(COLUMNS);
+    let mut query = QueryBuilder::new(PLAN_COLUMNS);
     query.push(" FROM runs ");
     if few {
         query.push("INDEXED BY runs_unfinished ");
@@ -114,10 +118,10 @@ pub(super) fn listed(tenant: &TenantId, filter: &PlanFilter, page: &Page<TaskId>
         query.push(" AND plans.status = ").push_bind(status.name());
     }
     if let Some(since) = filter.since {
-        query.push(" AND created >= ").push_bind(bound(Some(since), i64::MIN));
+        query.push(" AND created >= ").push_bind(time_bound(Some(since), i64::MIN));
     }
     if let Some(until) = filter.until {
-        query.push(" AND created < ").push_bind(bound(Some(until), i64::MAX));
+        query.push(" AND created < ").push_bind(time_bound(Some(until), i64::MAX));
     }
     if let Some(after) = page.after {
         query.push(
@@ -126,10 +130,10 @@ pub(super) fn listed(tenant: &TenantId, filter: &PlanFilter, page: &Page<TaskId>
         );
         query.push_bind(after.to_string()).push(" AND r.tenant = ");
         query.push_bind(tenant.as_str());
-        filter.scope.push(&mut query, "p.run");
+        filter.scope.push_condition(&mut query, "p.run");
         query.push(")");
     }
-    filter.scope.push(&mut query, "runs.run");
+    filter.scope.push_condition(&mut query, "runs.run");
     query.push(" ORDER BY created DESC, runs.run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
     query
 }
@@ -144,8 +148,8 @@ fn plan_row(row: &SqliteRow) -> Result<PlanRow, sqlx::Error> {
         objective: row.try_get("request")?,
         status: status(row)?,
         version: row.try_get("version")?,
-        created: time(row, "created")?,
-        updated: time(row, "changed")?,
+        created: read_time(row, "created")?,
+        updated: read_time(row, "changed")?,
     })
 }
 
@@ -158,16 +162,16 @@ fn status(row: &SqliteRow) -> Result<PlanStatus, sqlx::Error> {
 /// What an event changes in its run's plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PlanChange {
-    new: Option<NewPlan>,
+    new: Option<NewPlanRow>,
     status: Option<PlanStatus>,
     version: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct NewPlan {
+struct NewPlanRow {
     task: TaskId,
     user: String,
-    only_wanted: bool,
+    plan_only: bool,
 }
 
 impl PlanChange {
@@ -176,7 +180,7 @@ impl PlanChange {
         let (new, version) = match event {
             Event::RunQueued(queued) => {
                 let (task, user) = (queued.task, queued.user.clone());
-                (Some(NewPlan { task, user, only_wanted: queued.plan_only }), None)
+                (Some(NewPlanRow { task, user, plan_only: queued.plan_only }), None)
             }
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
                 (None, Some(made.version))
@@ -191,8 +195,8 @@ impl PlanChange {
 #[derive(Debug, Clone)]
 pub(super) struct PlanHead {
     /// The plan's first row, until it is written.
-    new: Option<NewPlan>,
-    only_wanted: bool,
+    new: Option<NewPlanRow>,
+    plan_only: bool,
     status: PlanStatus,
     version: u32,
     /// When it changed, if the change is not written yet.
@@ -201,21 +205,19 @@ pub(super) struct PlanHead {
 
 impl PlanHead {
     /// Applies an event of the run. The plan stays `None` until the run has a request.
-    pub(super) fn follow(plan: &mut Option<Self>, change: &PlanChange, at: i64) {
+    pub(super) fn apply(plan: &mut Option<Self>, change: &PlanChange, at: i64) {
         if let Some(new) = &change.new {
             *plan = Some(Self {
                 new: Some(new.clone()),
-                only_wanted: new.only_wanted,
+                plan_only: new.plan_only,
                 status: PlanStatus::Draft,
                 version: 0,
                 changed: Some(at),
             });
         }
         let Some(plan) = plan else { return };
-        let now = (
-            plan.status.after_event(change.status, plan.only_wanted),
-            change.version.unwrap_or(plan.version),
-        );
+        let now =
+            (plan.status.after_event(change.status, plan.plan_only), change.version.unwrap_or(plan.version));
         if now != (plan.status, plan.version) {
             (plan.status, plan.version) = now;
             plan.changed = Some(at);
@@ -228,29 +230,29 @@ impl PlanHead {
             return Ok(None);
         }
         let (only_wanted, version) = (row.try_get("only_wanted")?, row.try_get("version")?);
-        Ok(Some(Self { new: None, only_wanted, status: status(row)?, version, changed: None }))
+        Ok(Some(Self { new: None, plan_only: only_wanted, status: status(row)?, version, changed: None }))
     }
 
     /// Marks the plan as written to the table.
-    pub(super) fn written(&mut self) {
+    pub(super) fn mark_written(&mut self) {
         (self.new, self.changed) = (None, None);
     }
 
     /// The row to write, if anything has changed.
-    pub(super) fn change(&self, run: &str) -> Option<Written<'_>> {
+    pub(super) fn unwritten_row(&self, run: &str) -> Option<PlanTuple<'_>> {
         let at = self.changed?;
         let (task, user) = self.new.as_ref().map(|new| (new.task.to_string(), new.user.as_str())).unzip();
         let (task, user) = (task.unwrap_or_default(), user.unwrap_or_default());
-        Some((run.to_owned(), task, user, u8::from(self.only_wanted), self.status.name(), self.version, at))
+        Some((run.to_owned(), task, user, u8::from(self.plan_only), self.status.name(), self.version, at))
     }
 }
 
 /// A row of the list of plans: run, task, user, whether only a plan was requested, status, version, time of
 /// the change. Task and user are empty if the row already exists.
-pub(super) type Written<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
+pub(super) type PlanTuple<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
 
 /// The statement that writes [`PlanTuple`] rows.
-pub(super) const WRITE: &str = "; \
+pub(super) const WRITE_PLANS: &str = "; \
     INSERT INTO plans (run, task, user, only_wanted, status, version, updated) \
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \
     FROM json_each(?) WHERE true \

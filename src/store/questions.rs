@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 
 use super::Store;
-use super::asked::first_id;
 use super::error::Error;
-use super::record::short;
+use super::recent_requests::first_run_id;
+use super::record::request_excerpt;
 use crate::run::{RunId, TenantId};
 
 /// Maximum number of runs returned for the same request.
-const MOST: u32 = 50;
+const MAX_QUESTIONS: u32 = 50;
 
 impl Store {
     /// The runs of a tenant that ended with a question to the user at `since` or later and whose request has
@@ -17,7 +17,7 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub(crate) async fn questions(
+    pub(crate) async fn runs_with_question(
         &self,
         tenant: &TenantId,
         request: &str,
@@ -27,9 +27,9 @@ impl Store {
                    AND updated >= ?3 ORDER BY run DESC LIMIT ?4";
         let query = sqlx::query_scalar::<_, String>(sql)
             .bind(tenant.as_str())
-            .bind(short(request))
+            .bind(request_excerpt(request))
             .bind(i64::try_from(since.as_nanosecond()).unwrap_or(i64::MAX))
-            .bind(i64::from(MOST));
+            .bind(i64::from(MAX_QUESTIONS));
         let found = query.fetch_all(self.pool()).await;
         let found = found.map_err(|e| Error::database(self.path(), "find runs with a question", &e))?;
         Ok(found.iter().filter_map(|run| run.parse().ok()).collect())
@@ -50,7 +50,7 @@ impl Store {
                    AND CASE WHEN json_valid(body) THEN json_extract(body, '$.pending.run') END = ?3)";
         let query = sqlx::query_scalar::<_, bool>(sql)
             .bind(tenant.as_str())
-            .bind(first_id(since).to_string())
+            .bind(first_run_id(since).to_string())
             .bind(run.to_string());
         let found = query.fetch_one(self.pool()).await;
         found.map_err(|e| Error::database(self.path(), "find the answer to a question", &e))

@@ -8,16 +8,16 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::Store;
-use super::error::{Code, Error};
-use super::owners::Scope;
-use super::record::{Stream, status_named, status_text};
+use super::error::{Error, ErrorCode};
+use super::owners::OwnerScope;
+use super::record::{StreamId, status_from_name, status_name};
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
 
 /// Maximum number of rows per page.
 pub const MAX_PAGE: u32 = 500;
 
 /// Streams with at least this many bytes are decoded on a blocking thread.
-const LONG: usize = 256 * 1024;
+const LONG_STREAM_BYTES: usize = 256 * 1024;
 
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,7 +69,7 @@ pub struct RunFilter {
     /// Only those with this status.
     pub status: Option<RunStatus>,
     /// Only those of the users in this scope.
-    pub scope: Scope,
+    pub scope: OwnerScope,
 }
 
 /// Which part of a list to return.
@@ -95,18 +95,18 @@ impl Store {
     /// `store.gap` and `store.unreadable`, which name the run and the event.
     pub async fn run_events(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Error> {
         let sql = "SELECT last_seq FROM runs WHERE tenant = ?1 AND run = ?2";
-        self.stream(&Stream::Run(run), sql, tenant, &run.to_string()).await
+        self.read_stream(&StreamId::Run(run), sql, tenant, &run.to_string()).await
     }
 
     /// The events of a damaged run that can still be read, in order.
     ///
     /// # Errors
     /// Database errors.
-    pub(crate) async fn run_events_left(&self, run: RunId) -> Result<Vec<Event>, Error> {
-        let stream = Stream::Run(run);
+    pub(crate) async fn readable_run_events(&self, run: RunId) -> Result<Vec<Event>, Error> {
+        let stream = StreamId::Run(run);
         let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
         let mut connection = self.pool().acquire().await.map_err(failed)?;
-        let rows = rows(&mut connection, &stream).await.map_err(failed)?;
+        let rows = stream_rows(&mut connection, &stream).await.map_err(failed)?;
         Ok(rows.iter().filter_map(|row| envelope(&stream, row, 0).ok()).map(|event| event.body).collect())
     }
 
@@ -119,14 +119,14 @@ impl Store {
         tenant: &TenantId,
         session: &SessionId,
     ) -> Result<Vec<Envelope<SessionEvent>>, Error> {
-        let stream = Stream::Session(tenant.clone(), session.clone());
+        let stream = StreamId::Session(tenant.clone(), session.clone());
         let sql = "SELECT last_seq FROM sessions WHERE tenant = ?1 AND session = ?2";
-        self.stream(&stream, sql, tenant, session.as_str()).await
+        self.read_stream(&stream, sql, tenant, session.as_str()).await
     }
 
-    async fn stream<B: DeserializeOwned + Send + 'static>(
+    async fn read_stream<B: DeserializeOwned + Send + 'static>(
         &self,
-        stream: &Stream,
+        stream: &StreamId,
         last: &'static str,
         tenant: &TenantId,
         id: &str,
@@ -141,16 +141,17 @@ impl Store {
             .await
             .map_err(failed)?;
         let Some(last) = last else { return Ok(Vec::new()) };
-        let rows = rows(&mut tx, stream).await.map_err(failed)?;
+        let rows = stream_rows(&mut tx, stream).await.map_err(failed)?;
         drop(tx);
-        let read = match rows.iter().map(size).sum::<usize>() {
-            0..LONG => envelopes(stream, &rows, last),
+        let read = match rows.iter().map(body_size).sum::<usize>() {
+            0..LONG_STREAM_BYTES => envelopes(stream, &rows, last),
             // Decoding a long stream must not block the async thread.
             _ => {
                 let stream = stream.clone();
                 let task = tokio::task::spawn_blocking(move || envelopes(&stream, &rows, last));
-                task.await
-                    .map_err(|error| Error::new(Code::Failed, format!("the events were not read: {error}")))?
+                task.await.map_err(|error| {
+                    Error::new(ErrorCode::Failed, format!("the events were not read: {error}"))
+                })?
             }
         };
         self.note_read(stream, &read);
@@ -167,8 +168,8 @@ impl Store {
             .bind(run.to_string())
             .fetch_optional(self.pool())
             .await
-            .map_err(|e| self.listing(&e))?;
-        row.as_ref().map(run_row).transpose().map_err(|e| self.listing(&e))
+            .map_err(|e| self.list_error(&e))?;
+        row.as_ref().map(run_row).transpose().map_err(|e| self.list_error(&e))
     }
 
     /// A tenant's runs, newest first.
@@ -187,19 +188,19 @@ impl Store {
             query.push(" AND session = ").push_bind(session.as_str());
         }
         if let Some(status) = filter.status {
-            query.push(" AND status = ").push_bind(status_text(status));
+            query.push(" AND status = ").push_bind(status_name(status));
         }
         if let Some(after) = page.after {
             query.push(" AND (created, run) < (SELECT created, run FROM runs WHERE tenant = ");
             query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.to_string());
             // Another user's run is not a valid cursor, as if it did not exist.
-            filter.scope.push(&mut query, "runs.run");
+            filter.scope.push_condition(&mut query, "runs.run");
             query.push(")");
         }
-        filter.scope.push(&mut query, "runs.run");
+        filter.scope.push_condition(&mut query, "runs.run");
         query.push(" ORDER BY created DESC, run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
-        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
     /// The runs of all tenants that have not ended, oldest first, which a server resumes at startup. Not
@@ -213,15 +214,19 @@ impl Store {
         )
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.listing(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        .map_err(|e| self.list_error(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
     /// A conversation's runs that have not ended, oldest first.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn unfinished_of(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<RunRow>, Error> {
+    pub async fn unfinished_runs_of(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> Result<Vec<RunRow>, Error> {
         let rows = sqlx::query(
             "SELECT * FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting') \
              ORDER BY created, run",
@@ -230,8 +235,8 @@ impl Store {
         .bind(session.as_str())
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.listing(&e))?;
-        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        .map_err(|e| self.list_error(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
     /// One conversation as lists show it; `None` when the tenant has no such session.
@@ -244,8 +249,8 @@ impl Store {
             .bind(session.as_str())
             .fetch_optional(self.pool())
             .await
-            .map_err(|e| self.listing(&e))?;
-        row.as_ref().map(session_row).transpose().map_err(|e| self.listing(&e))
+            .map_err(|e| self.list_error(&e))?;
+        row.as_ref().map(session_row).transpose().map_err(|e| self.list_error(&e))
     }
 
     /// The number of conversations of all tenants.
@@ -296,16 +301,16 @@ impl Store {
         .bind(user)
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.listing(&e))?;
-        rows.iter().map(session_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+        .map_err(|e| self.list_error(&e))?;
+        rows.iter().map(session_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
-    pub(super) fn listing(&self, error: &sqlx::Error) -> Error {
+    pub(super) fn list_error(&self, error: &sqlx::Error) -> Error {
         Error::database(self.path(), "read the lists", error)
     }
 }
 
-async fn rows(tx: &mut SqliteConnection, stream: &Stream) -> Result<Vec<SqliteRow>, sqlx::Error> {
+async fn stream_rows(tx: &mut SqliteConnection, stream: &StreamId) -> Result<Vec<SqliteRow>, sqlx::Error> {
     sqlx::query(
         "SELECT seq, session, tenant, at, epoch, schema, body FROM journal WHERE stream = ? ORDER BY seq",
     )
@@ -315,13 +320,13 @@ async fn rows(tx: &mut SqliteConnection, stream: &Stream) -> Result<Vec<SqliteRo
 }
 
 /// The size of an event's body in bytes.
-fn size(row: &SqliteRow) -> usize {
+fn body_size(row: &SqliteRow) -> usize {
     row.try_get::<&str, _>("body").map_or(0, str::len)
 }
 
 /// Decodes the rows as events. They must be in order and without gaps up to `last`.
 fn envelopes<B: DeserializeOwned>(
-    stream: &Stream,
+    stream: &StreamId,
     rows: &[SqliteRow],
     last: i64,
 ) -> Result<Vec<Envelope<B>>, Error> {
@@ -330,19 +335,19 @@ fn envelopes<B: DeserializeOwned>(
         let expected = events.len() as u64 + 1;
         let envelope = envelope(stream, row, expected)?;
         if envelope.seq != expected {
-            return Err(gap(stream, expected));
+            return Err(gap_error(stream, expected));
         }
         events.push(envelope);
     }
     if events.len() as i64 != last {
-        return Err(gap(stream, events.len() as u64 + 1));
+        return Err(gap_error(stream, events.len() as u64 + 1));
     }
     Ok(events)
 }
 
-fn gap(stream: &Stream, seq: u64) -> Error {
+fn gap_error(stream: &StreamId, seq: u64) -> Error {
     Error::new(
-        Code::Gap,
+        ErrorCode::Gap,
         format!("{stream}: event {seq} is missing from the journal; restore the database from a backup"),
     )
 }
@@ -350,12 +355,12 @@ fn gap(stream: &Stream, seq: u64) -> Error {
 /// Decodes a row as an envelope. `expected` is the sequence number for the error message if the row's own
 /// is unreadable.
 fn envelope<B: DeserializeOwned>(
-    stream: &Stream,
+    stream: &StreamId,
     row: &SqliteRow,
     expected: u64,
 ) -> Result<Envelope<B>, Error> {
     let unreadable = |seq: u64, why: String| {
-        Error::new(Code::Unreadable, format!("{stream}: event {seq} cannot be read: {why}"))
+        Error::new(ErrorCode::Unreadable, format!("{stream}: event {seq} cannot be read: {why}"))
     };
     let column = |e: sqlx::Error| unreadable(expected, e.to_string());
     let seq: u64 = row.try_get("seq").map_err(column)?;
@@ -373,8 +378,8 @@ fn envelope<B: DeserializeOwned>(
     Ok(Envelope {
         seq,
         run: match stream {
-            Stream::Run(run) => Some(*run),
-            Stream::Session(..) => None,
+            StreamId::Run(run) => Some(*run),
+            StreamId::Session(..) => None,
         },
         session: SessionId::new(row.try_get("session").map_err(column)?)
             .map_err(|e| unreadable(seq, e.to_string()))?,
@@ -393,7 +398,7 @@ pub(super) fn decode<T, E: std::error::Error + Send + Sync + 'static>(
     value.map_err(|e| sqlx::Error::Decode(Box::new(e)))
 }
 
-pub(super) fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+pub(super) fn read_time(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
     decode(Timestamp::from_nanosecond(i128::from(row.try_get::<i64, _>(column)?)))
 }
 
@@ -403,10 +408,10 @@ fn run_row(row: &SqliteRow) -> Result<RunRow, sqlx::Error> {
         tenant: decode(TenantId::new(row.try_get("tenant")?))?,
         session: decode(SessionId::new(row.try_get("session")?))?,
         request: row.try_get("request")?,
-        status: status_named(row.try_get("status")?)
+        status: status_from_name(row.try_get("status")?)
             .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
-        created: time(row, "created")?,
-        updated: time(row, "updated")?,
+        created: read_time(row, "created")?,
+        updated: read_time(row, "updated")?,
         epoch: row.try_get("epoch")?,
         last_seq: row.try_get("last_seq")?,
     })
@@ -416,8 +421,8 @@ fn session_row(row: &SqliteRow) -> Result<SessionRow, sqlx::Error> {
     Ok(SessionRow {
         session: decode(SessionId::new(row.try_get("session")?))?,
         tenant: decode(TenantId::new(row.try_get("tenant")?))?,
-        created: time(row, "created")?,
-        updated: time(row, "updated")?,
+        created: read_time(row, "created")?,
+        updated: read_time(row, "updated")?,
         turns: row.try_get("turns")?,
         epoch: row.try_get("epoch")?,
         last_seq: row.try_get("last_seq")?,

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::approvals::ApprovalChange;
-use super::audit::Ruling;
-use super::error::{Code, Error};
+use super::audit::AuditDecision;
+use super::error::{Error, ErrorCode};
 use super::plans::PlanChange;
 use crate::nesting;
 use crate::run::{
@@ -32,27 +32,27 @@ pub enum Record {
 
 /// The id of a journal stream, in which sequence numbers count from 1 without gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stream {
+pub enum StreamId {
     /// The stream of a run.
     Run(RunId),
     /// The stream of a session's own events.
     Session(TenantId, SessionId),
 }
 
-impl std::fmt::Display for Stream {
+impl std::fmt::Display for StreamId {
     /// Formats as in the column `stream`. Ids contain no `/`, so two sessions never share a stream.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Stream::Run(run) => write!(f, "run:{run}"),
-            Stream::Session(tenant, session) => write!(f, "session:{tenant}/{session}"),
+            StreamId::Run(run) => write!(f, "run:{run}"),
+            StreamId::Session(tenant, session) => write!(f, "session:{tenant}/{session}"),
         }
     }
 }
 
 /// A record in the form the database stores: the body as JSON text, integers and nanoseconds as `i64`.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
-    pub(crate) stream: Stream,
+pub(crate) struct JournalRow {
+    pub(crate) stream: StreamId,
     pub(crate) seq: i64,
     pub(crate) session: SessionId,
     pub(crate) tenant: TenantId,
@@ -60,14 +60,14 @@ pub(crate) struct Row {
     pub(crate) epoch: u32,
     pub(crate) schema: u16,
     pub(crate) body: String,
-    pub(crate) change: Change,
+    pub(crate) change: ListChange,
 }
 
 /// What an event changes in the lists. A pure function of the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct ListChange {
     /// The change of the run's status.
-    pub(crate) status: Option<Standing>,
+    pub(crate) status: Option<StatusChange>,
     /// The excerpt of the request.
     pub(crate) request: Option<String>,
     /// Number of turns that ended.
@@ -76,41 +76,41 @@ pub(crate) struct Change {
     /// other run.
     pub(crate) idempotency: Option<Idempotency>,
     /// The user of that key; empty if there is none.
-    pub(crate) by: String,
+    pub(crate) key_owner: String,
     /// The fingerprint of a request without idempotency key that decided about the run.
-    pub(crate) asked: Option<String>,
+    pub(crate) fingerprint: Option<String>,
     /// The change of the run's plan.
     pub(crate) plan: PlanChange,
     /// The change of the run's approvals.
     pub(crate) approval: Option<ApprovalChange>,
     /// The human decision that the event records.
-    pub(crate) ruling: Option<Ruling>,
+    pub(crate) audit_decision: Option<AuditDecision>,
 }
 
 /// What an event changes in a run's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum StatusChange {
     /// Sets the status.
-    Is(RunStatus),
+    Set(RunStatus),
     /// Sets a waiting run to running; any other status stays.
-    GoesOn,
+    Resume,
 }
 
-impl Standing {
+impl StatusChange {
     /// The status after the change.
-    pub(super) fn after(self, now: RunStatus) -> RunStatus {
+    pub(super) fn apply(self, now: RunStatus) -> RunStatus {
         match self {
-            Standing::Is(status) => status,
-            Standing::GoesOn if now == RunStatus::Waiting => RunStatus::Running,
-            Standing::GoesOn => now,
+            StatusChange::Set(status) => status,
+            StatusChange::Resume if now == RunStatus::Waiting => RunStatus::Running,
+            StatusChange::Resume => now,
         }
     }
 }
 
-impl Row {
+impl JournalRow {
     /// Whether the row is the first of a run, whose request counts as accepted only once it is stored.
-    pub(crate) fn begins_a_run(&self) -> bool {
-        self.seq == 1 && matches!(self.stream, Stream::Run(_))
+    pub(crate) fn starts_run(&self) -> bool {
+        self.seq == 1 && matches!(self.stream, StreamId::Run(_))
     }
 }
 
@@ -119,40 +119,41 @@ impl Record {
     ///
     /// # Errors
     /// `store.bad_record` when a run's event names no run or a session's event names one.
-    pub fn stream(&self) -> Result<Stream, Error> {
+    pub fn stream(&self) -> Result<StreamId, Error> {
         let run = match self {
             Record::Run(envelope) => envelope.run,
             Record::Session(envelope) => envelope.run,
         };
         match (self, run) {
-            (Record::Run(_), Some(run)) => Ok(Stream::Run(run)),
+            (Record::Run(_), Some(run)) => Ok(StreamId::Run(run)),
             (Record::Session(Envelope { session, tenant, .. }), None) => {
-                Ok(Stream::Session(tenant.clone(), session.clone()))
+                Ok(StreamId::Session(tenant.clone(), session.clone()))
             }
             (Record::Run(_), None) => {
-                Err(Error::new(Code::BadRecord, "an event of a run whose envelope names no run"))
+                Err(Error::new(ErrorCode::BadRecord, "an event of a run whose envelope names no run"))
             }
             (Record::Session(_), Some(_)) => {
-                Err(Error::new(Code::BadRecord, "an event of a session whose envelope names a run"))
+                Err(Error::new(ErrorCode::BadRecord, "an event of a session whose envelope names a run"))
             }
         }
     }
 
-    pub(crate) fn row(&self) -> Result<Row, Error> {
+    pub(crate) fn to_row(&self) -> Result<JournalRow, Error> {
         let stream = self.stream()?;
         match self {
-            Record::Run(envelope) => row(stream, envelope, of_run(&envelope.body)),
-            Record::Session(envelope) => row(stream, envelope, of_session(&envelope.body)),
+            Record::Run(envelope) => build_row(stream, envelope, run_change(&envelope.body)),
+            Record::Session(envelope) => build_row(stream, envelope, session_change(&envelope.body)),
         }
     }
 }
 
 /// Builds the row of an event. Refuses an event that could not be read back.
-fn row<B>(stream: Stream, envelope: &Envelope<B>, change: Change) -> Result<Row, Error>
+fn build_row<B>(stream: StreamId, envelope: &Envelope<B>, change: ListChange) -> Result<JournalRow, Error>
 where
     B: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
 {
-    let bad = |what: String| Error::new(Code::BadRecord, format!("{stream}, seq {}: {what}", envelope.seq));
+    let bad =
+        |what: String| Error::new(ErrorCode::BadRecord, format!("{stream}, seq {}: {what}", envelope.seq));
     let body = serde_json::to_string(&envelope.body)
         .map_err(|e| bad(format!("the event cannot be written as JSON: {e}")))?;
     if nesting::depth_of_text(body.as_bytes()) > nesting::READ_DEPTH {
@@ -167,7 +168,7 @@ where
     let seq = i64::try_from(envelope.seq).map_err(|_| bad("the sequence number is too large".to_owned()))?;
     let at = i64::try_from(envelope.at.as_nanosecond())
         .map_err(|_| bad(format!("the time {} cannot be stored", envelope.at)))?;
-    Ok(Row {
+    Ok(JournalRow {
         seq,
         session: envelope.session.clone(),
         tenant: envelope.tenant.clone(),
@@ -180,44 +181,53 @@ where
     })
 }
 
-fn of_run(event: &Event) -> Change {
+fn run_change(event: &Event) -> ListChange {
     let status = match event {
-        Event::RunQueued(_) => Some(Standing::Is(RunStatus::Queued)),
-        Event::RunStarted(_) | Event::RunReopened { .. } => Some(Standing::Is(RunStatus::Running)),
-        Event::RunWaiting {} | Event::RunPutAside { .. } => Some(Standing::Is(RunStatus::Waiting)),
+        Event::RunQueued(_) => Some(StatusChange::Set(RunStatus::Queued)),
+        Event::RunStarted(_) | Event::RunReopened { .. } => Some(StatusChange::Set(RunStatus::Running)),
+        Event::RunWaiting {} | Event::RunPutAside { .. } => Some(StatusChange::Set(RunStatus::Waiting)),
         Event::Decided { .. }
         | Event::ApprovalLapsed { .. }
         | Event::Released { .. }
         | Event::ModificationAsked { .. }
         | Event::PlanEdited(_)
-        | Event::CancelRequested { .. } => Some(Standing::GoesOn),
-        Event::RunCompleted { status } => Some(Standing::Is(*status)),
-        Event::RunFailed { .. } => Some(Standing::Is(RunStatus::Failed)),
-        Event::RunCancelled { .. } => Some(Standing::Is(RunStatus::Cancelled)),
+        | Event::CancelRequested { .. } => Some(StatusChange::Resume),
+        Event::RunCompleted { status } => Some(StatusChange::Set(*status)),
+        Event::RunFailed { .. } => Some(StatusChange::Set(RunStatus::Failed)),
+        Event::RunCancelled { .. } => Some(StatusChange::Set(RunStatus::Cancelled)),
         _ => None,
     };
     let (plan, approval) = (PlanChange::of(event), ApprovalChange::of(event));
-    let change = Change { status, plan, approval, ruling: Ruling::of(event), ..Change::default() };
+    let change = ListChange {
+        status,
+        plan,
+        approval,
+        audit_decision: AuditDecision::of(event),
+        ..ListChange::default()
+    };
     match event {
-        Event::RunQueued(queued) => Change {
-            request: Some(short(&queued.request)),
+        Event::RunQueued(queued) => ListChange {
+            request: Some(request_excerpt(&queued.request)),
             idempotency: queued.idempotency.clone(),
-            by: queued.user.clone(),
+            key_owner: queued.user.clone(),
             ..change
         },
-        Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => {
-            Change { idempotency: idempotency.clone(), by: by.clone(), asked: asked.clone(), ..change }
-        }
+        Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => ListChange {
+            idempotency: idempotency.clone(),
+            key_owner: by.clone(),
+            fingerprint: asked.clone(),
+            ..change
+        },
         _ => change,
     }
 }
 
-fn of_session(event: &SessionEvent) -> Change {
-    Change { turns: u32::from(matches!(event, SessionEvent::TurnEnded { .. })), ..Change::default() }
+fn session_change(event: &SessionEvent) -> ListChange {
+    ListChange { turns: u32::from(matches!(event, SessionEvent::TurnEnded { .. })), ..ListChange::default() }
 }
 
 /// The beginning of the request, on one line.
-pub(super) fn short(request: &str) -> String {
+pub(super) fn request_excerpt(request: &str) -> String {
     let mut out = String::new();
     for word in request.split_whitespace() {
         if !out.is_empty() {
@@ -234,7 +244,7 @@ pub(super) fn short(request: &str) -> String {
 }
 
 /// The stored name of a status.
-pub(crate) fn status_text(status: RunStatus) -> &'static str {
+pub(crate) fn status_name(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Queued => "queued",
         RunStatus::Running => "running",
@@ -248,7 +258,7 @@ pub(crate) fn status_text(status: RunStatus) -> &'static str {
 }
 
 /// The status with this stored name.
-pub(crate) fn status_named(text: &str) -> Option<RunStatus> {
+pub(crate) fn status_from_name(text: &str) -> Option<RunStatus> {
     [
         RunStatus::Queued,
         RunStatus::Running,
@@ -260,7 +270,7 @@ pub(crate) fn status_named(text: &str) -> Option<RunStatus> {
         RunStatus::Cancelled,
     ]
     .into_iter()
-    .find(|status| status_text(*status) == text)
+    .find(|status| status_name(*status) == text)
 }
 
 #[cfg(test)]
@@ -314,9 +324,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
-        fn every_event_that_is_appended_reads_back_equal(value in any_json()) {
+        fn every_accepted_event_reads_back_equal(value in any_json()) {
             for event in events(&value) {
-                match Record::Run(envelope(Some(run_id(1)), "s", 1, event.clone()).into()).row() {
+                match Record::Run(envelope(Some(run_id(1)), "s", 1, event.clone()).into()).to_row() {
                     Ok(row) => prop_assert_eq!(serde_json::from_str::<Event>(&row.body).unwrap(), event),
                     Err(error) => {
                         prop_assert_eq!(error.code(), "store.bad_record");
@@ -326,7 +336,7 @@ mod tests {
             }
             // Input of bounded depth is always accepted.
             for event in events(&nesting::truncate_deep(value)) {
-                prop_assert!(Record::Run(envelope(Some(run_id(1)), "s", 1, event).into()).row().is_ok());
+                prop_assert!(Record::Run(envelope(Some(run_id(1)), "s", 1, event).into()).to_row().is_ok());
             }
         }
     }

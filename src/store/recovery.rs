@@ -9,7 +9,7 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn deaths(&self) -> Result<CrashHistory, Error> {
+    pub async fn crash_history(&self) -> Result<CrashHistory, Error> {
         let failed = |e| Error::database(self.path(), "read the crash history", &e);
         let stored: Option<String> = sqlx::query_scalar("SELECT deaths FROM recovery WHERE id = 1")
             .fetch_optional(self.pool())
@@ -23,7 +23,7 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn set_deaths(&self, deaths: &CrashHistory) -> Result<(), Error> {
+    pub async fn set_crash_history(&self, deaths: &CrashHistory) -> Result<(), Error> {
         let doing = "store the crash history";
         let failed = |e| Error::database(self.path(), doing, &e);
         let mut writing = self.writer(doing).await?;

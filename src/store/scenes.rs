@@ -3,7 +3,7 @@
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::Store;
-use super::error::{Code, Error};
+use super::error::{Error, ErrorCode};
 
 /// The definitions of the store's own tables, to detect that a scene changes them.
 const RESERVED: &str = "SELECT group_concat(name || ' ' || coalesce(sql, ''), ';') FROM (SELECT name, sql FROM sqlite_schema \
@@ -21,7 +21,10 @@ impl Store {
         let doing = format!("create the tables of scene {scene}");
         let failed = |e| Error::database(self.path(), &doing, &e);
         let wrong = |why: String| {
-            Error::new(Code::SceneSchema, format!("the schema.sql of scene {scene} cannot be applied: {why}"))
+            Error::new(
+                ErrorCode::SceneSchema,
+                format!("the schema.sql of scene {scene} cannot be applied: {why}"),
+            )
         };
         let mut writing = self.writer(&doing).await?;
         let connection = writing.connection().await.map_err(failed)?;
@@ -33,7 +36,7 @@ impl Store {
         // The operator's own file is trusted and runs unchanged.
         if let Err(error) = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await {
             let error = match failed(error) {
-                error if error.kind() == Code::Failed => wrong(error.to_string()),
+                error if error.kind() == ErrorCode::Failed => wrong(error.to_string()),
                 other => other,
             };
             return Err(error);

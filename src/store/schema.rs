@@ -4,10 +4,10 @@ use std::path::Path;
 
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
-use super::error::{Code, Error};
+use super::error::{Error, ErrorCode};
 
 /// Marks a file as Proscenium's, in SQLite's `application_id`: `PROS` in ASCII.
-const APPLICATION: i64 = 0x5052_4f53;
+const APPLICATION_ID: i64 = 0x5052_4f53;
 
 /// The migrations in order. A file's version (SQLite's `user_version`) is the number of migrations applied
 /// to it. Entries are added, never changed.
@@ -42,9 +42,9 @@ pub(super) async fn version(
         .fetch_one(&mut *connection)
         .await
         .map_err(failed)?;
-    if application != APPLICATION && (application != 0 || version != 0 || tables != 0) {
+    if application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0) {
         return Err(Error::new(
-            Code::Foreign,
+            ErrorCode::Foreign,
             format!(
                 "{}: this database belongs to another program; name another directory in `store.data_dir`",
                 path.display()
@@ -55,7 +55,7 @@ pub(super) async fn version(
     match usize::try_from(version) {
         Ok(version) if version <= known => Ok(version),
         _ => Err(Error::new(
-            Code::NewerSchema,
+            ErrorCode::NewerSchema,
             format!(
                 "{}: the database has schema version {version}, this program knows up to {known}: use the newer program that wrote it, or name another directory in `store.data_dir`",
                 path.display()
@@ -76,7 +76,8 @@ pub(super) async fn migrate(
     for (index, sql) in migrations.iter().enumerate().skip(from) {
         let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
         let number = index + 1;
-        let sql = format!("{sql}\n;PRAGMA user_version = {number}; PRAGMA application_id = {APPLICATION};");
+        let sql =
+            format!("{sql}\n;PRAGMA user_version = {number}; PRAGMA application_id = {APPLICATION_ID};");
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         tracing::debug!(version = number, path = %path.display(), "database schema applied");

@@ -61,7 +61,7 @@ pub(crate) async fn open(path: &Path) -> Store {
 
 /// Appends each record as its own group; returns the first failure.
 async fn write(store: &Store, records: impl IntoIterator<Item = Record>) -> Result<(), Error> {
-    let groups: Vec<Vec<Row>> = records.into_iter().map(|r| vec![r.row().unwrap()]).collect();
+    let groups: Vec<Vec<JournalRow>> = records.into_iter().map(|r| vec![r.to_row().unwrap()]).collect();
     for outcome in store.write(&groups).await? {
         if let Some((_, error)) = outcome.failures.into_iter().next() {
             return Err(error);
@@ -85,7 +85,7 @@ fn turn_ended() -> SessionEvent {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_back_as_it_was() {
+async fn written_events_read_back_equal() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let events: Vec<Envelope<Event>> = (1..=150).map(|seq| event(7, seq)).collect();
@@ -97,7 +97,7 @@ async fn what_is_written_is_read_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_closed_opens_as_it_was() {
+async fn reopened_store_keeps_its_data() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1), record(1, 2)]).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_store_that_was_closed_opens_as_it_was() {
 }
 
 #[tokio::test]
-async fn the_data_directory_stays_locked_until_the_last_clone_of_the_store_is_gone() {
+async fn directory_stays_locked_until_last_store_clone_drops() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let clone = store.clone();
@@ -121,13 +121,13 @@ async fn the_data_directory_stays_locked_until_the_last_clone_of_the_store_is_go
 
 /// Copies the files as a killed process leaves them, without a checkpoint of the log.
 async fn killed(from: &Path, to: &Path) {
-    for name in [FILE, "proscenium.db-wal"] {
+    for name in [DATABASE_FILE, "proscenium.db-wal"] {
         std::fs::copy(from.join(name), to.join(name)).unwrap();
     }
 }
 
 #[tokio::test]
-async fn what_was_committed_survives_a_kill() {
+async fn committed_events_survive_a_kill() {
     let (tmp, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = open(tmp.path()).await;
     for seq in 1..=20 {
@@ -142,7 +142,7 @@ async fn what_was_committed_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn a_torn_log_loses_only_its_end_and_the_journal_goes_on_from_there() {
+async fn torn_log_loses_only_its_end_and_accepts_appends() {
     let (tmp, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = open(tmp.path()).await;
     for seq in 1..=20 {
@@ -166,25 +166,28 @@ async fn a_torn_log_loses_only_its_end_and_the_journal_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_a_clear_error() {
+async fn non_database_file_is_reported_as_corrupt() {
     let tmp = tempfile::tempdir().unwrap();
-    std::fs::write(tmp.path().join(FILE), "this is not a database, whatever it was before".repeat(50))
-        .unwrap();
+    std::fs::write(
+        tmp.path().join(DATABASE_FILE),
+        "this is not a database, whatever it was before".repeat(50),
+    )
+    .unwrap();
     let error = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), "store.corrupt");
     let message = error.to_string();
-    assert!(message.contains(FILE) && message.contains("backup"), "{message}");
-    assert_eq!(Store::open_reading(tmp.path()).await.unwrap_err().code(), "store.corrupt");
+    assert!(message.contains(DATABASE_FILE) && message.contains("backup"), "{message}");
+    assert_eq!(Store::open_read_only(tmp.path()).await.unwrap_err().code(), "store.corrupt");
 }
 
 #[tokio::test]
-async fn a_database_damaged_in_its_middle_is_a_clear_error() {
+async fn database_damaged_in_the_middle_is_reported_as_corrupt() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, (1..=400).map(|seq| record(1, seq))).await.unwrap();
     store.close().await;
     drop(store);
-    let path = tmp.path().join(FILE);
+    let path = tmp.path().join(DATABASE_FILE);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[4096..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
@@ -196,7 +199,7 @@ async fn a_database_damaged_in_its_middle_is_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_program_is_refused() {
+async fn newer_schema_is_refused() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     sqlx::query("PRAGMA user_version = 99").execute(store.pool()).await.unwrap();
@@ -205,11 +208,11 @@ async fn a_file_of_a_newer_program_is_refused() {
     let error = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), "store.newer_schema");
     assert!(error.to_string().contains("schema version 99"), "{error}");
-    assert_eq!(Store::open_reading(tmp.path()).await.unwrap_err().code(), "store.newer_schema");
+    assert_eq!(Store::open_read_only(tmp.path()).await.unwrap_err().code(), "store.newer_schema");
 }
 
 #[tokio::test]
-async fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
+async fn older_schema_is_migrated_and_keeps_its_data() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
@@ -229,7 +232,7 @@ async fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_migration_that_fails_leaves_the_file_as_it_was() {
+async fn failed_migration_leaves_file_unchanged() {
     let tmp = tempfile::tempdir().unwrap();
     open(tmp.path()).await.close().await;
     let newer =
@@ -244,9 +247,10 @@ async fn a_migration_that_fails_leaves_the_file_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_program_is_left_alone() {
+async fn foreign_database_is_refused_and_unchanged() {
     let tmp = tempfile::tempdir().unwrap();
-    let options = SqliteConnectOptions::new().filename(tmp.path().join(FILE)).create_if_missing(true);
+    let options =
+        SqliteConnectOptions::new().filename(tmp.path().join(DATABASE_FILE)).create_if_missing(true);
     let other = pool(1).connect_with(options).await.unwrap();
     sqlx::query("CREATE TABLE theirs (x)").execute(&other).await.unwrap();
     other.close().await;
@@ -255,12 +259,12 @@ async fn a_database_of_another_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn one_may_look_beside_the_owner_but_not_write() {
+async fn read_only_store_reads_beside_owner_but_cannot_write() {
     let tmp = tempfile::tempdir().unwrap();
-    assert_eq!(Store::open_reading(tmp.path()).await.unwrap_err().code(), "store.absent");
+    assert_eq!(Store::open_read_only(tmp.path()).await.unwrap_err().code(), "store.absent");
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
-    let reading = Store::open_reading(tmp.path()).await.unwrap();
+    let reading = Store::open_read_only(tmp.path()).await.unwrap();
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
     assert_eq!(write(&reading, [record(1, 2)]).await.unwrap_err().code(), "store.read_only");
     write(&store, [record(1, 2)]).await.unwrap();
@@ -275,7 +279,7 @@ pub(crate) async fn pages(store: &Store, most: u32) {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_a_clear_error_and_stores_nothing_by_halves() {
+async fn full_disk_is_reported_and_stores_nothing_partially() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
@@ -288,12 +292,12 @@ async fn a_full_disk_is_a_clear_error_and_stores_nothing_by_halves() {
 }
 
 #[tokio::test]
-async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() {
+async fn wrong_sequence_number_is_refused_without_affecting_other_streams() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
-    let groups: Vec<Vec<Row>> = [(1, 2), (2, 3), (1, 3), (2, 2), (3, 1), (4, 2)]
-        .map(|(n, seq)| vec![record(n, seq).row().unwrap()])
+    let groups: Vec<Vec<JournalRow>> = [(1, 2), (2, 3), (1, 3), (2, 2), (3, 1), (4, 2)]
+        .map(|(n, seq)| vec![record(n, seq).to_row().unwrap()])
         .into();
     let outcomes = store.write(&groups).await.unwrap();
     let codes: Vec<Option<&str>> =
@@ -307,10 +311,11 @@ async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() 
 }
 
 #[tokio::test]
-async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
+async fn records_of_one_stream_in_one_append_are_atomic() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let group: Vec<Row> = [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).row().unwrap()).into();
+    let group: Vec<JournalRow> =
+        [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).to_row().unwrap()).into();
     let outcomes = store.write(&[group]).await.unwrap();
     assert_eq!(outcomes[0].failures.len(), 1);
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
@@ -318,13 +323,13 @@ async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_of_a_stream_gives_way_to_what_is_there() {
+async fn stored_stream_head_overrides_cached_head() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
     // Another writer has changed two streams, one of which is new according to the cache.
     for (n, seq) in [(1, 2), (3, 1)] {
-        let row = record(n, seq).row().unwrap();
+        let row = record(n, seq).to_row().unwrap();
         let stream = row.stream.to_string();
         sqlx::query("INSERT INTO journal VALUES (?, ?, 's1', 'acme', 0, 1, 1, ?)")
             .bind(&stream)
@@ -340,8 +345,8 @@ async fn what_is_remembered_of_a_stream_gives_way_to_what_is_there() {
             .await
             .unwrap();
     }
-    let groups: Vec<Vec<Row>> =
-        [(1, 2), (2, 2), (3, 1)].map(|(n, seq)| vec![record(n, seq).row().unwrap()]).into();
+    let groups: Vec<Vec<JournalRow>> =
+        [(1, 2), (2, 2), (3, 1)].map(|(n, seq)| vec![record(n, seq).to_row().unwrap()]).into();
     let outcomes = store.write(&groups).await.unwrap();
     let codes: Vec<Option<&str>> =
         outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect();
@@ -351,7 +356,7 @@ async fn what_is_remembered_of_a_stream_gives_way_to_what_is_there() {
 }
 
 #[tokio::test]
-async fn a_conversation_begins_anew_after_it_was_erased() {
+async fn erased_conversation_can_start_again() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let turns = |seq| Record::Session(envelope(None, "s1", seq, turn_ended()));
@@ -384,7 +389,7 @@ async fn texts_are_stored_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_writer_whose_epoch_is_over_is_refused() {
+async fn writer_of_older_epoch_is_refused() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) }.into());
@@ -405,7 +410,7 @@ async fn a_run_cannot_change_its_session_or_tenant() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_tenant_looks_as_if_it_did_not_exist() {
+async fn data_of_another_tenant_is_invisible() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let ours = envelope(None, "s1", 1, SessionEvent::SessionStarted {});
@@ -423,13 +428,13 @@ async fn what_belongs_to_another_tenant_looks_as_if_it_did_not_exist() {
 }
 
 #[tokio::test]
-async fn a_missing_event_is_an_error_that_names_run_and_number() {
+async fn missing_event_error_names_run_and_sequence_number() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     for (missing, n) in [(2, 1), (1, 2), (5, 3)] {
         write(&store, (1..=5).map(|seq| record(n, seq))).await.unwrap();
         sqlx::query("DELETE FROM journal WHERE stream = ? AND seq = ?")
-            .bind(Stream::Run(run_id(n)).to_string())
+            .bind(StreamId::Run(run_id(n)).to_string())
             .bind(missing)
             .execute(store.pool())
             .await
@@ -441,7 +446,7 @@ async fn a_missing_event_is_an_error_that_names_run_and_number() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_read_is_an_error_that_names_run_and_number() {
+async fn unreadable_event_error_names_run_and_sequence_number() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     for (n, change) in [
@@ -450,7 +455,7 @@ async fn an_event_that_cannot_be_read_is_an_error_that_names_run_and_number() {
         (3, "UPDATE journal SET schema = 999 WHERE stream = ? AND seq = 2"),
     ] {
         write(&store, [record(n, 1), record(n, 2)]).await.unwrap();
-        let stream = Stream::Run(run_id(n)).to_string();
+        let stream = StreamId::Run(run_id(n)).to_string();
         sqlx::query(change).bind(&stream).execute(store.pool()).await.unwrap();
         let error = store.run_events(&tenant(), run_id(n)).await.unwrap_err();
         assert_eq!(error.code(), "store.unreadable");
@@ -459,7 +464,7 @@ async fn an_event_that_cannot_be_read_is_an_error_that_names_run_and_number() {
 }
 
 #[tokio::test]
-async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
+async fn run_list_follows_events_newest_first_and_pages() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, (1..=5).map(|n| record(n, 1))).await.unwrap();
@@ -502,7 +507,7 @@ async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn lists_of_sessions_count_their_turns_and_show_the_last_changed_first() {
+async fn session_list_counts_turns_and_sorts_by_last_change() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let started = |name| Record::Session(envelope(None, name, 1, SessionEvent::SessionStarted {}));
@@ -519,7 +524,7 @@ async fn lists_of_sessions_count_their_turns_and_show_the_last_changed_first() {
 }
 
 #[tokio::test]
-async fn an_erased_session_leaves_no_word_in_the_files() {
+async fn erased_session_leaves_no_text_in_the_files() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let secret = "myverysecretword";
@@ -533,7 +538,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
     }
     write(&store, [Record::Run(first.into()), Record::Session(envelope(None, "s1", 1, said))]).await.unwrap();
     let held = || {
-        [FILE, "proscenium.db-wal"].iter().any(|name| {
+        [DATABASE_FILE, "proscenium.db-wal"].iter().any(|name| {
             let bytes = std::fs::read(tmp.path().join(name)).unwrap_or_default();
             bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
         })
@@ -552,7 +557,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
 }
 
 #[tokio::test]
-async fn a_scenes_tables_are_made_once_and_used_through_the_pool() {
+async fn scene_tables_are_created_once_and_usable_through_pool() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let sql = "CREATE TABLE IF NOT EXISTS vacation_requests (id TEXT PRIMARY KEY, days INTEGER) STRICT;";
@@ -563,7 +568,7 @@ async fn a_scenes_tables_are_made_once_and_used_through_the_pool() {
 }
 
 #[tokio::test]
-async fn a_scenes_faulty_schema_names_the_scene_and_applies_nothing() {
+async fn faulty_scene_schema_names_scene_and_applies_nothing() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     for sql in [
@@ -581,7 +586,7 @@ async fn a_scenes_faulty_schema_names_the_scene_and_applies_nothing() {
 }
 
 #[test]
-fn options_outside_their_bounds_are_named() {
+fn out_of_range_options_are_named() {
     assert!(Options::default().problems().is_empty());
     let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0, keep_sessions_days: 36_501 };
     assert_eq!(options.problems().len(), 4);

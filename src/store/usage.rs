@@ -19,13 +19,13 @@ SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
 SUM(json_extract(body, '$.usage.cached_input_tokens')) AS cached_input_tokens, \
 SUM(json_extract(body, '$.usage.output_tokens')) AS output_tokens, \
 SUM(json_extract(body, '$.usage.cost_nano_usd')) AS cost_nano_usd";
-pub(super) const TELL: &str = "\
+pub(super) const USAGE_EVENTS: &str = "\
 (body GLOB '{\"type\":\"model_replied\"*' OR body GLOB '{\"type\":\"model_failed\"*' OR \
 body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*') \
 AND json_valid(body)";
 
 // The streams of conversation `?2` of tenant `?1`.
-pub(super) const OF_SESSION: &str = "stream IN (SELECT 'run:' || run FROM runs \
+pub(super) const SESSION_STREAMS: &str = "stream IN (SELECT 'run:' || run FROM runs \
 WHERE tenant = ?1 AND session = ?2 UNION ALL SELECT 'session:' || ?1 || '/' || ?2)";
 impl Store {
     /// Model usage of each tenant in events appended from `from` (inclusive) to `to` (exclusive; both are
@@ -44,20 +44,20 @@ impl Store {
             "SELECT tenant, SUM(calls) AS calls, SUM(input_tokens) AS input_tokens, \
              SUM(cached_input_tokens) AS cached_input_tokens, SUM(output_tokens) AS output_tokens, \
              SUM(cost_nano_usd) AS cost_nano_usd FROM \
-             (SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {TELL} GROUP BY tenant \
+             (SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {USAGE_EVENTS} GROUP BY tenant \
              UNION ALL SELECT tenant, calls, input_tokens, cached_input_tokens, output_tokens, cost_nano_usd \
              FROM erased_usage WHERE at >= ?1 AND at < ?2) GROUP BY tenant"
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(bound(from, i64::MIN))
-            .bind(bound(to, i64::MAX))
+            .bind(time_bound(from, i64::MIN))
+            .bind(time_bound(to, i64::MAX))
             .fetch_all(self.pool())
             .await
             .map_err(failed)?;
         let read = |row: &SqliteRow| {
             let tenant =
                 TenantId::new(row.try_get("tenant")?).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
-            Ok((tenant, sums(row)?))
+            Ok((tenant, read_usage(row)?))
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
     }
@@ -68,25 +68,25 @@ impl Store {
     /// Database errors.
     pub async fn session_usage(&self, tenant: &TenantId, session: &SessionId) -> Result<Usage, Error> {
         let failed = |e| Error::database(self.path(), "sum up the usage of models", &e);
-        let sql = format!("SELECT {SUMS} FROM journal WHERE {TELL} AND {OF_SESSION}");
+        let sql = format!("SELECT {SUMS} FROM journal WHERE {USAGE_EVENTS} AND {SESSION_STREAMS}");
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.as_str())
             .bind(session.as_str())
             .fetch_one(self.pool())
             .await
             .map_err(failed)?;
-        sums(&row).map_err(failed)
+        read_usage(&row).map_err(failed)
     }
 }
 
 /// A time bound in nanoseconds; `none` if absent. Saturates: a time that does not fit into 64 bits is far
 /// outside any journal.
-pub(super) fn bound(at: Option<Timestamp>, none: i64) -> i64 {
+pub(super) fn time_bound(at: Option<Timestamp>, none: i64) -> i64 {
     let far = |nanos: i128| if nanos < 0 { i64::MIN } else { i64::MAX };
     at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or_else(|_| far(at.as_nanosecond())))
 }
 
-fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
+fn read_usage(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
     let sum = |column: &str| {
         let sum: Option<i64> = row.try_get(column)?;
         Ok::<_, sqlx::Error>(u64::try_from(sum.unwrap_or(0)).unwrap_or(0))

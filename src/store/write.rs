@@ -15,15 +15,15 @@ use super::approvals;
 use super::audit;
 use super::claims::Claims;
 use super::error::Error;
-use super::heads::{self, Head, advance};
+use super::heads::{self, StreamHead, advance};
 use super::plans;
-use super::record::{Row, Stream, status_text};
-use super::writer::Writing;
+use super::record::{JournalRow, StreamId, status_name};
+use super::writer::WriterGuard;
 
 /// Inserts the rows of one transaction. Texts that may be long are concatenated in a separate parameter,
 /// and the lists hold their offsets: inside a list they would be parsed again for each column. (A substring
 /// of an empty parameter is NULL.)
-const ROWS: &str = "\
+const INSERT_ROWS: &str = "\
     INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) \
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
     CAST(substr(?, value ->> 7, value ->> 8) AS TEXT) FROM json_each(?); \
@@ -49,11 +49,15 @@ impl Store {
     /// # Errors
     /// Failures of the whole transaction, of which nothing is stored. If the commit itself failed, all or
     /// nothing is stored, and only reading can tell which.
-    pub(crate) async fn append(&self, groups: &[Vec<Row>], synced: bool) -> Result<Vec<Outcome>, Error> {
+    pub(crate) async fn append(
+        &self,
+        groups: &[Vec<JournalRow>],
+        synced: bool,
+    ) -> Result<Vec<AppendOutcome>, Error> {
         let failed = |e| Error::database(self.path(), "append to the journal", &e);
-        let mut writing = self.journal_writer()?.alone().await.map_err(failed)?;
+        let mut writing = self.journal_writer()?.lock().await.map_err(failed)?;
         let mut written = write(&mut writing, groups, synced, false).await;
-        if written.as_ref().is_err_and(was_there) {
+        if written.as_ref().is_err_and(is_unique_violation) {
             // The cached heads are wrong: another writer has changed a stream. Retry with the stored heads.
             writing.discard();
             written = write(&mut writing, groups, synced, true).await;
@@ -66,7 +70,7 @@ impl Store {
 
     /// [`Store::append`], synced.
     #[cfg(test)]
-    pub(crate) async fn write(&self, groups: &[Vec<Row>]) -> Result<Vec<Outcome>, Error> {
+    pub(crate) async fn write(&self, groups: &[Vec<JournalRow>]) -> Result<Vec<AppendOutcome>, Error> {
         self.append(groups, true).await
     }
 
@@ -86,32 +90,32 @@ impl Store {
 
 /// The outcome of one group: the streams that failed, empty on success.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) failures: Vec<(Stream, Error)>,
+pub(crate) struct AppendOutcome {
+    pub(crate) failures: Vec<(StreamId, Error)>,
 }
 
 /// One attempt, based on the cached stream heads, or with `read` on the stored heads of all streams.
 async fn write(
-    writing: &mut Writing<'_>,
-    groups: &[Vec<Row>],
+    writing: &mut WriterGuard<'_>,
+    groups: &[Vec<JournalRow>],
     synced: bool,
     read: bool,
-) -> Result<Vec<Outcome>, sqlx::Error> {
-    let (connection, remembered) = writing.journal().await?;
-    let (mut heads, mut unknown) = remembered.of(groups);
+) -> Result<Vec<AppendOutcome>, sqlx::Error> {
+    let (connection, remembered) = writing.connection_and_heads().await?;
+    let (mut heads, mut unknown) = remembered.lookup(groups);
     if read {
         unknown = groups.iter().flatten().map(|row| &row.stream).collect();
     }
     if !unknown.is_empty() {
-        heads.extend(heads::read(connection, unknown).await?);
+        heads.extend(heads::read_heads(connection, unknown).await?);
     }
     let mut claims = Claims::read(connection, groups).await?;
-    let mut broken: BTreeMap<&Stream, Error> = BTreeMap::new();
-    let mut accepted: Vec<&Row> = Vec::new();
+    let mut broken: BTreeMap<&StreamId, Error> = BTreeMap::new();
+    let mut accepted: Vec<&JournalRow> = Vec::new();
     let mut outcomes = Vec::with_capacity(groups.len());
     for group in groups {
         let mut failures = Vec::new();
-        let mut streams: BTreeMap<&Stream, Vec<&Row>> = BTreeMap::new();
+        let mut streams: BTreeMap<&StreamId, Vec<&JournalRow>> = BTreeMap::new();
         for row in group {
             streams.entry(&row.stream).or_default().push(row);
         }
@@ -132,17 +136,17 @@ async fn write(
                 }
             }
         }
-        outcomes.push(Outcome { failures });
+        outcomes.push(AppendOutcome { failures });
     }
     if accepted.is_empty() {
         return Ok(outcomes);
     }
-    let touched: BTreeSet<&Stream> = accepted.iter().map(|row| &row.stream).collect();
+    let touched: BTreeSet<&StreamId> = accepted.iter().map(|row| &row.stream).collect();
     heads.retain(|stream, _| touched.contains(stream));
-    writing.begin();
-    commit(writing.journal().await?.0, &accepted, &heads, claims, synced).await?;
-    writing.end();
-    let (_, remembered) = writing.journal().await?;
+    writing.begin_transaction();
+    commit(writing.connection_and_heads().await?.0, &accepted, &heads, claims, synced).await?;
+    writing.end_transaction();
+    let (_, remembered) = writing.connection_and_heads().await?;
     for (stream, head) in heads {
         remembered.remember(stream, head);
     }
@@ -150,66 +154,67 @@ async fn write(
 }
 
 /// Whether the error says that a row to insert already exists.
-fn was_there(error: &sqlx::Error) -> bool {
+fn is_unique_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
 /// A row of the journal: stream, sequence number, session, tenant, time, epoch, schema, offset and length of
 /// the body.
-type Event<'a> = (String, i64, &'a str, &'a str, i64, u32, u16, usize, usize);
+type EventTuple<'a> = (String, i64, &'a str, &'a str, i64, u32, u16, usize, usize);
 
 /// A row of the list of runs: run, tenant, session, status, created, updated, epoch, last sequence number,
 /// offset and length of the request.
-type Run<'a> = (String, &'a str, &'a str, &'a str, i64, i64, u32, i64, usize, usize);
+type RunTuple<'a> = (String, &'a str, &'a str, &'a str, i64, i64, u32, i64, usize, usize);
 
 /// A row of the list of sessions: tenant, session, turns, created, updated, epoch, last sequence number.
-type Session<'a> = (&'a str, &'a str, i64, i64, i64, u32, i64);
+type SessionTuple<'a> = (&'a str, &'a str, i64, i64, i64, u32, i64);
 
 /// Writes the rows and updates the rows of their streams in the lists.
 async fn commit(
     connection: &mut SqliteConnection,
-    rows: &[&Row],
-    heads: &BTreeMap<&Stream, Head>,
+    rows: &[&JournalRow],
+    heads: &BTreeMap<&StreamId, StreamHead>,
     claims: Claims,
     synced: bool,
 ) -> Result<(), sqlx::Error> {
-    let mut bodies = Texts::default();
-    let mut events: Vec<Event<'_>> = Vec::with_capacity(rows.len());
+    let mut bodies = TextBuffer::default();
+    let mut events: Vec<EventTuple<'_>> = Vec::with_capacity(rows.len());
     for row in rows {
         let (from, length) = bodies.add(&row.body);
         let (session, tenant) = (row.session.as_str(), row.tenant.as_str());
         let stream = row.stream.to_string();
         events.push((stream, row.seq, session, tenant, row.at, row.epoch, row.schema, from, length));
     }
-    let mut requests = Texts::default();
-    let mut runs: Vec<Run<'_>> = Vec::new();
-    let mut sessions: Vec<Session<'_>> = Vec::new();
-    let mut plans: Vec<plans::Written<'_>> = Vec::new();
+    let mut requests = TextBuffer::default();
+    let mut runs: Vec<RunTuple<'_>> = Vec::new();
+    let mut sessions: Vec<SessionTuple<'_>> = Vec::new();
+    let mut plans: Vec<plans::PlanTuple<'_>> = Vec::new();
     for (stream, head) in heads {
-        let Head { tenant, session, last_seq, epoch, created, updated, status, request, turns, .. } = head;
+        let StreamHead { tenant, session, last_seq, epoch, created, updated, status, request, turns, .. } =
+            head;
         let (tenant, session) = (tenant.as_str(), session.as_str());
         match stream {
-            Stream::Run(run) => {
+            StreamId::Run(run) => {
                 let (from, length) = requests.add(request);
-                let (run, status) = (run.to_string(), status_text(*status));
-                plans.extend(head.plan.as_ref().and_then(|plan| plan.change(&run)));
+                let (run, status) = (run.to_string(), status_name(*status));
+                plans.extend(head.plan.as_ref().and_then(|plan| plan.unwritten_row(&run)));
                 runs.push((
                     run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,
                 ));
             }
-            Stream::Session(..) => {
+            StreamId::Session(..) => {
                 sessions.push((tenant, session, *turns, *created, *updated, *epoch, *last_seq));
             }
         }
     }
-    let put = approvals::changes(rows, heads);
-    let rulings = audit::rulings(rows);
+    let put = approvals::approval_changes(rows, heads);
+    let rulings = audit::audit_decisions(rows);
     let alone = claims.is_empty() && put.is_empty() && rulings.is_empty();
     // SQLite accepts this setting only outside a transaction.
     let waits = if synced { "FULL" } else { "NORMAL" };
-    let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {ROWS}");
+    let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {INSERT_ROWS}");
     if !plans.is_empty() {
-        sql.push_str(plans::WRITE);
+        sql.push_str(plans::WRITE_PLANS);
     }
     if alone {
         sql.push_str("; COMMIT");
@@ -219,32 +224,32 @@ async fn commit(
         // Cached statements terminate the database's thread if one of several cannot be prepared again.
         .persistent(false)
         .bind(bodies.0)
-        .bind(list(&events))
+        .bind(json_list(&events))
         .bind(requests.0)
-        .bind(list(&runs))
-        .bind(list(&sessions));
+        .bind(json_list(&runs))
+        .bind(json_list(&sessions));
     if !plans.is_empty() {
-        query = query.bind(list(&plans));
+        query = query.bind(json_list(&plans));
     }
     query.execute(&mut *connection).await?;
     if !alone {
         claims.write(connection).await?;
-        approvals::write(connection, &put).await?;
+        approvals::write_approvals(connection, &put).await?;
         audit::write(connection, &rulings).await?;
         sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())
 }
 
-fn list<T: Serialize>(rows: &[T]) -> Json<&[T]> {
+fn json_list<T: Serialize>(rows: &[T]) -> Json<&[T]> {
     Json(rows)
 }
 
 /// Concatenated texts.
 #[derive(Default)]
-struct Texts(Vec<u8>);
+struct TextBuffer(Vec<u8>);
 
-impl Texts {
+impl TextBuffer {
     /// Appends a text; returns its 1-based offset, as SQL counts, and its length in bytes.
     fn add(&mut self, text: &str) -> (usize, usize) {
         let from = self.0.len() + 1;

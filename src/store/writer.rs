@@ -7,53 +7,53 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::PATIENCE;
-use super::heads::Heads;
+use super::BUSY_TIMEOUT;
+use super::heads::HeadCache;
 
 /// The writing connection, behind a lock.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct JournalWriter {
     options: SqliteConnectOptions,
-    slot: Mutex<Slot>,
+    slot: Mutex<WriterSlot>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct WriterSlot {
     /// Opened on first use, and again after it was discarded.
     connection: Option<SqliteConnection>,
     /// The heads of recently written streams. Only this connection changes streams.
-    heads: Heads,
+    heads: HeadCache,
     closed: bool,
 }
 
 /// Exclusive access to the connection.
-pub(super) struct Writing<'w> {
+pub(super) struct WriterGuard<'w> {
     options: &'w SqliteConnectOptions,
-    slot: MutexGuard<'w, Slot>,
+    slot: MutexGuard<'w, WriterSlot>,
     /// Whether a transaction is open. Dropping the guard then closes the connection, which rolls it back.
-    open: bool,
+    in_transaction: bool,
 }
 
-impl Writer {
+impl JournalWriter {
     /// A connection that is opened on first use.
     pub(super) fn new(options: SqliteConnectOptions) -> Self {
         Self { options, slot: Mutex::default() }
     }
 
     /// Waits for exclusive access.
-    pub(super) async fn alone(&self) -> Result<Writing<'_>, sqlx::Error> {
-        let slot = tokio::time::timeout(PATIENCE, self.slot.lock());
+    pub(super) async fn lock(&self) -> Result<WriterGuard<'_>, sqlx::Error> {
+        let slot = tokio::time::timeout(BUSY_TIMEOUT, self.slot.lock());
         let slot = slot.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
         if slot.closed {
             return Err(sqlx::Error::PoolClosed);
         }
-        Ok(Writing { options: &self.options, slot, open: false })
+        Ok(WriterGuard { options: &self.options, slot, in_transaction: false })
     }
 
     /// Waits for exclusive access, then closes the connection for good.
     pub(super) async fn close(&self) {
         let mut slot = self.slot.lock().await;
-        let closing = std::mem::replace(&mut *slot, Slot { closed: true, ..Slot::default() });
+        let closing = std::mem::replace(&mut *slot, WriterSlot { closed: true, ..WriterSlot::default() });
         if let Some(connection) = closing.connection
             && let Err(error) = connection.close().await
         {
@@ -62,19 +62,21 @@ impl Writer {
     }
 }
 
-impl Writing<'_> {
+impl WriterGuard<'_> {
     /// The connection for any change of the database. Clears the cached stream heads.
     pub(super) async fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         self.slot.heads.clear();
-        let (connection, _) = self.journal().await?;
+        let (connection, _) = self.connection_and_heads().await?;
         // A journal append may have changed this setting.
         sqlx::query("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
         Ok(connection)
     }
 
     /// The connection and the cached heads of recently written streams.
-    pub(super) async fn journal(&mut self) -> Result<(&mut SqliteConnection, &mut Heads), sqlx::Error> {
-        let Slot { connection, heads, .. } = &mut *self.slot;
+    pub(super) async fn connection_and_heads(
+        &mut self,
+    ) -> Result<(&mut SqliteConnection, &mut HeadCache), sqlx::Error> {
+        let WriterSlot { connection, heads, .. } = &mut *self.slot;
         let connection = match connection {
             Some(connection) => connection,
             none => none.insert(SqliteConnection::connect_with(self.options).await?),
@@ -83,13 +85,13 @@ impl Writing<'_> {
     }
 
     /// Marks the beginning of a transaction, whose statements also end it.
-    pub(super) fn begin(&mut self) {
-        self.open = true;
+    pub(super) fn begin_transaction(&mut self) {
+        self.in_transaction = true;
     }
 
     /// Marks the end of the transaction.
-    pub(super) fn end(&mut self) {
-        self.open = false;
+    pub(super) fn end_transaction(&mut self) {
+        self.in_transaction = false;
     }
 
     /// Drops the connection, which rolls back an open transaction, and clears the cached heads. An explicit
@@ -97,13 +99,13 @@ impl Writing<'_> {
     pub(super) fn discard(&mut self) {
         self.slot.connection = None;
         self.slot.heads.clear();
-        self.open = false;
+        self.in_transaction = false;
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for WriterGuard<'_> {
     fn drop(&mut self) {
-        if self.open {
+        if self.in_transaction {
             self.discard();
         }
     }

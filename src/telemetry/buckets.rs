@@ -24,7 +24,7 @@ pub(super) const RATIO: &[f64] = &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 
 /// Number of steps that a person changed.
 pub(super) const CHANGES: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0];
 /// A person's time to decide, from a second to a month.
-pub(super) const PEOPLE: &[f64] = &[
+pub(super) const DECISION: &[f64] = &[
     1.0,
     5.0,
     15.0,

@@ -3,7 +3,7 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{Kpis, Outside, PREFIX};
+use super::{Kpis, PREFIX, ServerMetrics};
 
 /// Collects metric families and formats them.
 #[derive(Default)]
@@ -12,18 +12,18 @@ pub struct Exposition {
 }
 
 /// One series: its label values and its value.
-pub(super) type Series = (Vec<String>, f64);
+pub(super) type LabelledValue = (Vec<String>, f64);
 
 impl Exposition {
     /// The metrics of runs and of the server.
-    pub fn new(kpis: &Kpis, outside: &Outside) -> Self {
+    pub fn new(kpis: &Kpis, outside: &ServerMetrics) -> Self {
         let mut families = kpis.gather();
         families.extend(outside.gather());
         Self { families }
     }
 
     /// Only the metrics of runs.
-    pub fn of(kpis: &Kpis) -> Self {
+    pub fn of_runs(kpis: &Kpis) -> Self {
         Self { families: kpis.gather() }
     }
 
@@ -32,7 +32,7 @@ impl Exposition {
         name: &str,
         help: &str,
         labels: &[&str],
-        series: impl IntoIterator<Item = Series>,
+        series: impl IntoIterator<Item = LabelledValue>,
     ) {
         self.family(name, help, MetricType::COUNTER, labels, series, |metric, value| {
             let mut counter = Counter::default();
@@ -46,7 +46,7 @@ impl Exposition {
         name: &str,
         help: &str,
         labels: &[&str],
-        series: impl IntoIterator<Item = Series>,
+        series: impl IntoIterator<Item = LabelledValue>,
     ) {
         self.family(name, help, MetricType::GAUGE, labels, series, |metric, value| {
             let mut gauge = Gauge::default();
@@ -61,10 +61,10 @@ impl Exposition {
         help: &str,
         kind: MetricType,
         labels: &[&str],
-        series: impl IntoIterator<Item = Series>,
+        series: impl IntoIterator<Item = LabelledValue>,
         set: impl Fn(&mut Metric, f64),
     ) {
-        let metric = |(values, value): Series| {
+        let metric = |(values, value): LabelledValue| {
             let pairs = labels.iter().zip(values).map(|(name, value)| {
                 let mut pair = LabelPair::default();
                 pair.set_name((*name).to_owned());

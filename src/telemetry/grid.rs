@@ -14,7 +14,7 @@ pub(super) fn axis<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Axis {
 }
 
 /// A metric with labels.
-pub(super) trait Labelled {
+pub(super) trait LabelledMetric {
     /// The type of one series.
     type Series;
 
@@ -24,7 +24,7 @@ pub(super) trait Labelled {
 
 macro_rules! labelled {
     ($($metric:ty => $series:ty),*) => {$(
-        impl Labelled for $metric {
+        impl LabelledMetric for $metric {
             type Series = $series;
 
             fn series(&self, values: &[&str]) -> Option<$series> {
@@ -38,14 +38,14 @@ labelled!(IntCounterVec => IntCounter, IntGaugeVec => IntGauge, HistogramVec => 
 
 /// One metric, with a series for each combination of positions that has occurred. Clones share it.
 #[derive(Clone)]
-pub(super) struct Grid<M: Labelled, const N: usize> {
+pub(super) struct Grid<M: LabelledMetric, const N: usize> {
     metric: M,
     axes: [Axis; N],
     /// The series by flattened position, looked up once each.
     cells: Arc<[OnceLock<M::Series>]>,
 }
 
-impl<M: Labelled, const N: usize> Grid<M, N> {
+impl<M: LabelledMetric, const N: usize> Grid<M, N> {
     /// A grid without series. The labels of `metric` must be those of the axes, in order.
     pub(super) fn new(metric: M, axes: [Axis; N]) -> Self {
         let size = axes.iter().map(|axis| axis.len()).product();
@@ -54,7 +54,7 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
 
     /// The same metric with another first axis, which must start with all values of the current one. Existing
     /// series are kept.
-    pub(super) fn along(&self, first: &Axis) -> Self
+    pub(super) fn with_first_axis(&self, first: &Axis) -> Self
     where
         M: Clone,
     {
@@ -66,7 +66,7 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
     }
 
     /// Creates every possible series at zero.
-    pub(super) fn filled(self) -> Self {
+    pub(super) fn with_all_series(self) -> Self {
         for index in 0..self.cells.len() {
             let mut rest = index;
             let mut at = [0; N];
@@ -74,14 +74,14 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
                 *place = rest % axis.len();
                 rest /= axis.len();
             }
-            let _ = self.at(at);
+            let _ = self.cell(at);
         }
         self
     }
 
     /// The series at these positions. `None` only if the labels of metric and axes differ, whatever the
     /// position; then nothing is recorded.
-    fn at(&self, at: [usize; N]) -> Option<&M::Series> {
+    fn cell(&self, at: [usize; N]) -> Option<&M::Series> {
         let mut index = 0;
         for (place, axis) in at.iter().zip(&self.axes) {
             index = index * axis.len() + (*place).min(axis.len().saturating_sub(1));
@@ -104,7 +104,7 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
 
 impl<const N: usize> Grid<IntCounterVec, N> {
     pub(super) fn add(&self, at: [usize; N], by: u64) {
-        if let Some(counter) = self.at(at) {
+        if let Some(counter) = self.cell(at) {
             counter.inc_by(by);
         }
     }
@@ -116,7 +116,7 @@ impl<const N: usize> Grid<IntCounterVec, N> {
 
 impl<const N: usize> Grid<HistogramVec, N> {
     pub(super) fn observe(&self, at: [usize; N], value: f64) {
-        if let Some(histogram) = self.at(at) {
+        if let Some(histogram) = self.cell(at) {
             histogram.observe(value);
         }
     }
@@ -124,13 +124,13 @@ impl<const N: usize> Grid<HistogramVec, N> {
 
 impl<const N: usize> Grid<IntGaugeVec, N> {
     pub(super) fn set(&self, at: [usize; N], value: i64) {
-        if let Some(gauge) = self.at(at) {
+        if let Some(gauge) = self.cell(at) {
             gauge.set(value);
         }
     }
 
-    pub(super) fn shift(&self, at: [usize; N], by: i64) {
-        if let Some(gauge) = self.at(at) {
+    pub(super) fn adjust(&self, at: [usize; N], by: i64) {
+        if let Some(gauge) = self.cell(at) {
             gauge.add(by);
         }
     }

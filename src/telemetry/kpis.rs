@@ -4,15 +4,15 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, MetricFamily};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
-use super::grid::{Axis, Grid, Labelled, axis};
-use super::people::{DECISIONS, EDITS, PLAN_EDITS};
-use super::plans::{KINDS, PLAN_OUTCOMES};
-use super::{Names, PREFIX, buckets};
+use super::approval_metrics::{DECISIONS, EDITS, PLAN_EDITS};
+use super::grid::{Axis, Grid, LabelledMetric, axis};
+use super::plan_metrics::{KINDS, PLAN_OUTCOMES};
+use super::{LabelNames, PREFIX, buckets};
 use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
 
-type Counts<const N: usize> = Grid<IntCounterVec, N>;
-type Times<const N: usize> = Grid<HistogramVec, N>;
+type CounterGrid<const N: usize> = Grid<IntCounterVec, N>;
+type HistogramGrid<const N: usize> = Grid<HistogramVec, N>;
 
 /// Outcomes of requests.
 pub(super) const RUN_OUTCOMES: [&str; 5] = ["completed", "partial", "needs_input", "failed", "cancelled"];
@@ -33,40 +33,40 @@ const WAITING: usize = 2;
 #[derive(Clone)]
 pub struct Kpis {
     registry: Registry,
-    pub(super) requests: Counts<1>,
-    pub(super) request_seconds: Times<1>,
-    pub(super) overhead_seconds: Times<0>,
-    pub(super) plans: Counts<2>,
-    pub(super) plan_steps: Times<2>,
-    pub(super) plan_quality: Times<2>,
-    pub(super) steps: Counts<2>,
-    pub(super) step_seconds: Times<2>,
-    pub(super) replans: Counts<1>,
+    pub(super) requests: CounterGrid<1>,
+    pub(super) request_seconds: HistogramGrid<1>,
+    pub(super) overhead_seconds: HistogramGrid<0>,
+    pub(super) plans: CounterGrid<2>,
+    pub(super) plan_steps: HistogramGrid<2>,
+    pub(super) plan_quality: HistogramGrid<2>,
+    pub(super) steps: CounterGrid<2>,
+    pub(super) step_seconds: HistogramGrid<2>,
+    pub(super) replans: CounterGrid<1>,
     /// By scene and tool, and outcome.
-    pub(super) calls: Counts<2>,
-    pub(super) call_seconds: Times<2>,
-    pub(super) mutations: Counts<2>,
+    pub(super) calls: CounterGrid<2>,
+    pub(super) call_seconds: HistogramGrid<2>,
+    pub(super) mutations: CounterGrid<2>,
     /// By model, purpose and outcome.
-    pub(super) llm_requests: Counts<3>,
-    pub(super) llm_seconds: Times<3>,
-    pub(super) llm_first_token: Times<3>,
-    pub(super) llm_tokens: Counts<3>,
+    pub(super) llm_requests: CounterGrid<3>,
+    pub(super) llm_seconds: HistogramGrid<3>,
+    pub(super) llm_first_token: HistogramGrid<3>,
+    pub(super) llm_tokens: CounterGrid<3>,
     /// In nano-USD, so that sums are exact; exported in dollars.
-    pub(super) llm_cost: Counts<2>,
+    pub(super) llm_cost: CounterGrid<2>,
     pub(super) in_flight: Grid<IntGaugeVec, 1>,
-    pub(super) recovered: Counts<1>,
-    pub(super) edits: Counts<1>,
-    pub(super) edited_steps: Times<1>,
-    pub(super) approval_wait: Times<1>,
+    pub(super) recovered: CounterGrid<1>,
+    pub(super) edits: CounterGrid<1>,
+    pub(super) edited_steps: HistogramGrid<1>,
+    pub(super) approval_wait: HistogramGrid<1>,
 }
 
 /// The index of a purpose on its axis.
-pub(super) fn purpose(name: &str) -> usize {
+pub(super) fn purpose_index(name: &str) -> usize {
     Purpose::ALL.iter().position(|purpose| purpose.name() == name).unwrap_or(Purpose::ALL.len())
 }
 
 /// The index of an attempt's outcome on its axis.
-pub(super) fn attempt_outcome(name: &str) -> usize {
+pub(super) fn attempt_outcome_index(name: &str) -> usize {
     if name == Attempt::OK {
         return 0;
     }
@@ -79,9 +79,9 @@ impl Kpis {
     ///
     /// # Errors
     /// If two metrics have the same name, or a name is invalid.
-    pub fn new(names: &Names) -> Result<Self, prometheus::Error> {
+    pub fn new(names: &LabelNames) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
-        let book = Book(&registry);
+        let book = MetricRegistrar(&registry);
         let outcomes = || axis(RUN_OUTCOMES);
         let (scenes, tools, models) =
             (|| names.scene_axis.clone(), || names.tool_axis.clone(), || names.model_axis.clone());
@@ -90,7 +90,7 @@ impl Kpis {
         let purposes = || axis(Purpose::ALL.map(Purpose::name).into_iter().chain(["other"]));
         let attempt_end = || axis([Attempt::OK].into_iter().chain(ErrorKind::CLASSES).chain(["other"]));
         let made = Self {
-            requests: book.count("requests_total", "Requests that ended, by their first outcome: resuming a finished run is not counted again.", ["outcome"], [outcomes()])?.filled(),
+            requests: book.count("requests_total", "Requests that ended, by their first outcome: resuming a finished run is not counted again.", ["outcome"], [outcomes()])?.with_all_series(),
             request_seconds: book.time(
                 "request_duration_seconds",
                 "Time from a request's acceptance to its first end, excluding the time it waited for a person.",
@@ -104,7 +104,7 @@ impl Kpis {
                 [],
                 [],
                 buckets::OVERHEAD,
-            )?.filled(),
+            )?.with_all_series(),
             plans: book.count(
                 "plans_total",
                 "Plans of runs that ended, by kind (scene; fallback: made by the embedded rules instead of models; \
@@ -147,7 +147,7 @@ impl Kpis {
                 "Plans made after the first one of a run, by cause.",
                 ["cause"],
                 [axis(CAUSES)],
-            )?.filled(),
+            )?.with_all_series(),
             calls: book.count(
                 "tool_calls_total",
                 "Tool calls that a scene's model requested, by outcome (skipped: it shares the result of an equal call).",
@@ -204,20 +204,20 @@ impl Kpis {
                 "Runs that have not ended, by state.",
                 ["state"],
                 [axis(IN_FLIGHT)],
-            )?.filled(),
+            )?.with_all_series(),
             recovered: book.count(
                 "recovered_runs_total",
                 "Runs that were recovered after a restart and ended, by outcome. A run that is resumed after its end counts at each end.",
                 ["outcome"],
                 [outcomes()],
-            )?.filled(),
+            )?.with_all_series(),
             edits: book.count(
                 "human_edits_total",
                 "Edits by people: plan (a plan replaced by their own), feedback (replanning requested in words), \
                  arguments (of a tool call).",
                 ["action"],
                 [axis(EDITS)],
-            )?.filled(),
+            )?.with_all_series(),
             edited_steps: book.time(
                 "human_edited_steps",
                 "Steps of a plan that a person's edit or feedback changed.",
@@ -230,7 +230,7 @@ impl Kpis {
                 "Time from an approval request to its decision (expired: not decided in time).",
                 ["action"],
                 [axis(DECISIONS)],
-                buckets::PEOPLE,
+                buckets::DECISION,
             )?,
             registry: registry.clone(),
         };
@@ -238,19 +238,19 @@ impl Kpis {
     }
 
     /// The same metrics for extended names, which must start with the current ones. Both share all series.
-    pub(super) fn along(&self, names: &Names) -> Self {
-        let Names { scene_axis, tool_axis, model_axis, .. } = names;
+    pub(super) fn with_names(&self, names: &LabelNames) -> Self {
+        let LabelNames { scene_axis, tool_axis, model_axis, .. } = names;
         Self {
-            steps: self.steps.along(scene_axis),
-            step_seconds: self.step_seconds.along(scene_axis),
-            calls: self.calls.along(tool_axis),
-            call_seconds: self.call_seconds.along(tool_axis),
-            mutations: self.mutations.along(tool_axis),
-            llm_requests: self.llm_requests.along(model_axis),
-            llm_seconds: self.llm_seconds.along(model_axis),
-            llm_first_token: self.llm_first_token.along(model_axis),
-            llm_tokens: self.llm_tokens.along(model_axis),
-            llm_cost: self.llm_cost.along(model_axis),
+            steps: self.steps.with_first_axis(scene_axis),
+            step_seconds: self.step_seconds.with_first_axis(scene_axis),
+            calls: self.calls.with_first_axis(tool_axis),
+            call_seconds: self.call_seconds.with_first_axis(tool_axis),
+            mutations: self.mutations.with_first_axis(tool_axis),
+            llm_requests: self.llm_requests.with_first_axis(model_axis),
+            llm_seconds: self.llm_seconds.with_first_axis(model_axis),
+            llm_first_token: self.llm_first_token.with_first_axis(model_axis),
+            llm_tokens: self.llm_tokens.with_first_axis(model_axis),
+            llm_cost: self.llm_cost.with_first_axis(model_axis),
             ..self.clone()
         }
     }
@@ -272,10 +272,10 @@ impl std::fmt::Debug for Kpis {
 }
 
 /// Creates metrics and registers them.
-struct Book<'a>(&'a Registry);
+struct MetricRegistrar<'a>(&'a Registry);
 
-impl Book<'_> {
-    fn enter<M: Labelled + Collector + Clone + 'static, const N: usize>(
+impl MetricRegistrar<'_> {
+    fn register<M: LabelledMetric + Collector + Clone + 'static, const N: usize>(
         &self,
         metric: M,
         axes: [Axis; N],
@@ -290,8 +290,8 @@ impl Book<'_> {
         help: &str,
         labels: [&str; L],
         axes: [Axis; N],
-    ) -> Result<Counts<N>, prometheus::Error> {
-        self.enter(IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), &labels)?, axes)
+    ) -> Result<CounterGrid<N>, prometheus::Error> {
+        self.register(IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), &labels)?, axes)
     }
 
     fn gauge<const L: usize, const N: usize>(
@@ -301,7 +301,7 @@ impl Book<'_> {
         labels: [&str; L],
         axes: [Axis; N],
     ) -> Result<Grid<IntGaugeVec, N>, prometheus::Error> {
-        self.enter(IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), &labels)?, axes)
+        self.register(IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), &labels)?, axes)
     }
 
     fn time<const L: usize, const N: usize>(
@@ -311,9 +311,9 @@ impl Book<'_> {
         labels: [&str; L],
         axes: [Axis; N],
         buckets: &[f64],
-    ) -> Result<Times<N>, prometheus::Error> {
+    ) -> Result<HistogramGrid<N>, prometheus::Error> {
         let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
-        self.enter(HistogramVec::new(options, &labels)?, axes)
+        self.register(HistogramVec::new(options, &labels)?, axes)
     }
 
     fn dollars<const L: usize, const N: usize>(
@@ -322,17 +322,17 @@ impl Book<'_> {
         help: &str,
         labels: [&str; L],
         axes: [Axis; N],
-    ) -> Result<Counts<N>, prometheus::Error> {
+    ) -> Result<CounterGrid<N>, prometheus::Error> {
         let nano = IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), &labels)?;
-        self.0.register(Box::new(Dollars(nano.clone())))?;
+        self.0.register(Box::new(DollarCounter(nano.clone())))?;
         Ok(Grid::new(nano, axes))
     }
 }
 
 /// Counts nano-USD and exports dollars.
-struct Dollars(IntCounterVec);
+struct DollarCounter(IntCounterVec);
 
-impl Collector for Dollars {
+impl Collector for DollarCounter {
     fn desc(&self) -> Vec<&Desc> {
         self.0.desc()
     }

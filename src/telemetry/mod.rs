@@ -7,30 +7,30 @@
 //! **Invariant:** no label has a value that a user, a model or a client can invent ([`LabelNames`]), and
 //! no log line contains their text.
 
-mod awaited;
+mod approval_metrics;
 mod buckets;
 mod exposition;
-mod figures;
 mod grid;
 mod kpis;
-mod lines;
+mod log_lines;
+mod metric_set;
 mod names;
-mod outside;
-mod people;
-mod plans;
-mod run;
+mod plan_metrics;
+mod run_tracker;
 mod scrape;
+mod server_metrics;
 mod subscriber;
 #[cfg(test)]
 mod tests;
+mod wait_time;
 
 pub use exposition::Exposition;
-pub use figures::{Figures, Sheet};
 pub use kpis::Kpis;
-pub use names::Names;
-pub use outside::{Outside, Part, Queued};
-pub use scrape::{gateway, journal, people, sessions};
-pub use subscriber::{Subscriber, Watch};
+pub use metric_set::{MetricSet, MetricSnapshot};
+pub use names::LabelNames;
+pub use scrape::{add_approvals, add_gateway, add_queues, add_sessions};
+pub use server_metrics::{Component, QueueGuard, ServerMetrics};
+pub use subscriber::{JournalTelemetry, Subscriber};
 
 /// The prefix of every metric name.
 const PREFIX: &str = "proscenium_";

@@ -14,19 +14,19 @@ use crate::scene::Catalogue;
 /// The label value for names that are not on the list.
 const OTHER: &str = "other";
 /// The fixed index of [`OTHER`].
-const OTHER_AT: usize = 0;
+const OTHER_INDEX: usize = 0;
 
 /// Maximum number of scenes after configuration changes. Scenes present at startup are always listed.
-pub(super) const MOST_SCENES: usize = 500;
+pub(super) const MAX_SCENES: usize = 500;
 /// The same for tools. Each scene has one extra row for tools that it does not have.
-pub(super) const MOST_TOOLS: usize = 5_000;
+pub(super) const MAX_TOOLS: usize = 5_000;
 /// The same for models.
-pub(super) const MOST_MODELS: usize = 100;
+pub(super) const MAX_MODELS: usize = 100;
 
 /// The lists of label values. Metrics are indexed by a name's position; index 0 is `other`.
 #[derive(Debug, Clone)]
-pub struct Names {
-    scenes: HashMap<String, SceneNames>,
+pub struct LabelNames {
+    scenes: HashMap<String, SceneLabels>,
     models: HashMap<String, usize>,
     pub(super) scene_axis: Axis,
     pub(super) tool_axis: Axis,
@@ -34,51 +34,51 @@ pub struct Names {
 }
 
 #[derive(Debug, Clone)]
-struct SceneNames {
-    at: usize,
+struct SceneLabels {
+    index: usize,
     tools: HashMap<String, usize>,
     /// The index for tools that the scene does not have.
-    other: usize,
+    other_tool: usize,
 }
 
-impl Names {
+impl LabelNames {
     /// The names of these scenes with their tools, of these models and of the embedded rules.
     pub fn new(catalogue: &Catalogue, models: &[String]) -> Self {
-        let mut lists = Lists {
+        let mut lists = LabelNamesBuilder {
             scenes: HashMap::new(),
             models: HashMap::new(),
-            scene_rows: Rows::new(&[OTHER], usize::MAX),
-            tool_rows: Rows::new(&[OTHER, OTHER], usize::MAX),
-            model_rows: Rows::new(&[OTHER], usize::MAX),
+            scene_rows: AxisRows::new(&[OTHER], usize::MAX),
+            tool_rows: AxisRows::new(&[OTHER, OTHER], usize::MAX),
+            model_rows: AxisRows::new(&[OTHER], usize::MAX),
         };
         lists.add(catalogue, models);
-        lists.done()
+        lists.build()
     }
 
     /// Adds the names of a changed configuration, up to the bounds; `None` if that adds nothing.
-    pub fn with(&self, catalogue: &Catalogue, models: &[String]) -> Option<Self> {
-        let mut lists = Lists {
+    pub fn extended(&self, catalogue: &Catalogue, models: &[String]) -> Option<Self> {
+        let mut lists = LabelNamesBuilder {
             scenes: self.scenes.clone(),
             models: self.models.clone(),
-            scene_rows: Rows::of(&self.scene_axis, MOST_SCENES),
-            tool_rows: Rows::of(&self.tool_axis, MOST_TOOLS),
-            model_rows: Rows::of(&self.model_axis, MOST_MODELS),
+            scene_rows: AxisRows::of(&self.scene_axis, MAX_SCENES),
+            tool_rows: AxisRows::of(&self.tool_axis, MAX_TOOLS),
+            model_rows: AxisRows::of(&self.model_axis, MAX_MODELS),
         };
         lists.add(catalogue, models);
-        let new = lists.done();
+        let new = lists.build();
         let size =
             |names: &Self| [&names.scene_axis, &names.tool_axis, &names.model_axis].map(|axis| axis.len());
         (size(&new) != size(self)).then_some(new)
     }
 
-    pub(super) fn scene(&self, name: &str) -> usize {
-        self.scenes.get(name).map_or(OTHER_AT, |scene| scene.at)
+    pub(super) fn scene_index(&self, name: &str) -> usize {
+        self.scenes.get(name).map_or(OTHER_INDEX, |scene| scene.index)
     }
 
-    pub(super) fn tool(&self, scene: &str, tool: &str) -> usize {
+    pub(super) fn tool_index(&self, scene: &str, tool: &str) -> usize {
         match self.scenes.get(scene) {
-            Some(scene) => scene.tools.get(tool).copied().unwrap_or(scene.other),
-            None => OTHER_AT,
+            Some(scene) => scene.tools.get(tool).copied().unwrap_or(scene.other_tool),
+            None => OTHER_INDEX,
         }
     }
 
@@ -92,33 +92,33 @@ impl Names {
         self.tool_axis.get(at).and_then(|row| row.last()).map_or(OTHER, String::as_str)
     }
 
-    pub(super) fn model(&self, name: &str) -> usize {
-        self.models.get(name).copied().unwrap_or(OTHER_AT)
+    pub(super) fn model_index(&self, name: &str) -> usize {
+        self.models.get(name).copied().unwrap_or(OTHER_INDEX)
     }
 }
 
 /// The rows of a growing axis.
-struct Rows {
+struct AxisRows {
     rows: Vec<Vec<String>>,
-    most: usize,
+    max: usize,
 }
 
-impl Rows {
+impl AxisRows {
     fn new(other: &[&str], most: usize) -> Self {
-        let mut rows = Self { rows: Vec::new(), most };
+        let mut rows = Self { rows: Vec::new(), max: most };
         rows.add(other);
         rows
     }
 
-    fn of(axis: &Axis, most: usize) -> Self {
-        Self { rows: axis.to_vec(), most }
+    fn of(axis: &Axis, max: usize) -> Self {
+        Self { rows: axis.to_vec(), max }
     }
 
     /// Adds a row and returns its index, or that of `other` if there is no room.
     fn add(&mut self, row: &[&str]) -> usize {
         // One row is `other`, which the limit does not count.
-        if self.rows.len() > self.most {
-            return OTHER_AT;
+        if self.rows.len() > self.max {
+            return OTHER_INDEX;
         }
         self.rows.push(row.iter().map(|&name| name.to_owned()).collect());
         self.rows.len() - 1
@@ -126,32 +126,35 @@ impl Rows {
 }
 
 /// Builds [`LabelNames`].
-struct Lists {
-    scenes: HashMap<String, SceneNames>,
+struct LabelNamesBuilder {
+    scenes: HashMap<String, SceneLabels>,
     models: HashMap<String, usize>,
-    scene_rows: Rows,
-    tool_rows: Rows,
-    model_rows: Rows,
+    scene_rows: AxisRows,
+    tool_rows: AxisRows,
+    model_rows: AxisRows,
 }
 
-impl Lists {
+impl LabelNamesBuilder {
     fn add(&mut self, catalogue: &Catalogue, models: &[String]) {
         for scene in catalogue.iter() {
             let rows = &mut self.tool_rows;
             // A scene without room is not listed, and neither are its tools.
             if !self.scenes.contains_key(&scene.name) {
                 let at = self.scene_rows.add(&[&scene.name]);
-                if at == OTHER_AT {
+                if at == OTHER_INDEX {
                     continue;
                 }
                 let other = rows.add(&[&scene.name, OTHER]);
-                self.scenes.insert(scene.name.clone(), SceneNames { at, tools: HashMap::new(), other });
+                self.scenes.insert(
+                    scene.name.clone(),
+                    SceneLabels { index: at, tools: HashMap::new(), other_tool: other },
+                );
             }
             let Some(names) = self.scenes.get_mut(&scene.name) else { continue };
             for tool in &scene.tools {
                 if !names.tools.contains_key(&tool.name) {
                     let at = rows.add(&[&scene.name, &tool.name]);
-                    if at != OTHER_AT {
+                    if at != OTHER_INDEX {
                         names.tools.insert(tool.name.clone(), at);
                     }
                 }
@@ -160,16 +163,16 @@ impl Lists {
         for model in models.iter().map(String::as_str).chain([OFFLINE]) {
             if !self.models.contains_key(model) {
                 let at = self.model_rows.add(&[model]);
-                if at != OTHER_AT {
+                if at != OTHER_INDEX {
                     self.models.insert(model.to_owned(), at);
                 }
             }
         }
     }
 
-    fn done(self) -> Names {
-        let axis = |rows: Rows| -> Axis { Arc::from(rows.rows) };
-        Names {
+    fn build(self) -> LabelNames {
+        let axis = |rows: AxisRows| -> Axis { Arc::from(rows.rows) };
+        LabelNames {
             scenes: self.scenes,
             models: self.models,
             scene_axis: axis(self.scene_rows),

@@ -1,18 +1,18 @@
 //! Metrics that are collected on each scrape.
 
 use super::exposition::Exposition;
-use super::{Outside, Part};
+use super::{Component, ServerMetrics};
 use crate::llm::Gateway;
 use crate::llm::breaker::BreakerState;
 use crate::llm::budget::BudgetScope;
-use crate::store::Waiting;
+use crate::store::WaitingCounts;
 
 fn usd(nano: u64) -> f64 {
     nano as f64 / 1e9
 }
 
 /// Adds the metrics of the gateway's guards and circuit breakers.
-pub async fn gateway(to: &mut Exposition, gateway: &Gateway) {
+pub async fn add_gateway(to: &mut Exposition, gateway: &Gateway) {
     let guards = gateway.guards();
     let cache = guards.cache.stats();
     to.counter(
@@ -82,27 +82,27 @@ pub async fn gateway(to: &mut Exposition, gateway: &Gateway) {
 }
 
 /// Adds queue depths and load shedding; `pending` is the number of events waiting for the journal.
-pub fn journal(to: &mut Exposition, outside: &Outside, pending: u64) {
-    let name = |part: Part| vec![part.name().to_owned()];
+pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, pending: u64) {
+    let name = |part: Component| vec![part.name().to_owned()];
     to.counter(
         "shed_total",
         "Work items refused because a queue was full, by component.",
         &["actor"],
-        Part::ALL.map(|part| (name(part), outside.sheds(part) as f64)),
+        Component::ALL.map(|part| (name(part), outside.shed_count(part) as f64)),
     );
     to.gauge(
         "mailbox_depth",
         "Queued work items by component; events for the journal.",
         &["actor"],
-        Part::ALL.map(|part| {
-            let depth = if part == Part::Journal { pending } else { outside.depth(part) };
+        Component::ALL.map(|part| {
+            let depth = if part == Component::Journal { pending } else { outside.depth(part) };
             (name(part), depth as f64)
         }),
     );
 }
 
 /// Adds the open approvals.
-pub fn people(to: &mut Exposition, waiting: Waiting) {
+pub fn add_approvals(to: &mut Exposition, waiting: WaitingCounts) {
     to.gauge(
         "approvals_open",
         "Open approvals, by subject: a plan, a call, or the unknown outcome of a write.",
@@ -113,7 +113,7 @@ pub fn people(to: &mut Exposition, waiting: Waiting) {
 }
 
 /// Adds the conversations in memory and, if the number of all `stored` ones is known, the others.
-pub fn sessions(to: &mut Exposition, outside: &Outside, stored: Option<u64>) {
+pub fn add_sessions(to: &mut Exposition, outside: &ServerMetrics, stored: Option<u64>) {
     let awake = outside.awake();
     let asleep = stored.map(|stored| ("asleep", stored.saturating_sub(awake)));
     to.gauge(

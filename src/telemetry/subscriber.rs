@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::run::{Run, To, spent};
-use super::{Figures, Kpis, Names, Outside, Sheet, lines};
+use super::run_tracker::{MetricSink, RunTracker, record_attempts};
+use super::{Kpis, LabelNames, MetricSet, MetricSnapshot, ServerMetrics, log_lines};
 use crate::llm::Purpose;
 use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, Usage};
-use crate::store::{Record, Stream};
+use crate::store::{Record, StreamId};
 
 /// Maximum number of runs tracked at once. Beyond it, the oldest is dropped and no longer counted.
 const MAX_RUNS: usize = 65_536;
@@ -16,36 +16,36 @@ const MAX_RUNS: usize = 65_536;
 /// journal passes it what was written. Replaying the stored records gives the same counts, provided that
 /// runs that waited for a person are restored before they continue ([`Subscriber::restore`]).
 pub struct Subscriber {
-    figures: Figures,
+    metrics: MetricSet,
     /// The runs that have not ended. Ids sort by time.
-    runs: BTreeMap<RunId, Run>,
+    runs: BTreeMap<RunId, RunTracker>,
 }
 
 /// The telemetry of the journal writer.
 #[derive(Default)]
-pub struct Watch {
+pub struct JournalTelemetry {
     /// Receives the written records.
     pub subscriber: Option<Subscriber>,
     /// Records commits and refused appends.
-    pub outside: Outside,
+    pub server_metrics: ServerMetrics,
 }
 
 impl Subscriber {
     /// Records to `kpis`, if present, and always writes log lines.
-    pub fn new(names: Arc<Names>, kpis: Option<Arc<Kpis>>) -> Self {
-        Self::of(Figures::new(names, kpis))
+    pub fn new(names: Arc<LabelNames>, kpis: Option<Arc<Kpis>>) -> Self {
+        Self::with_metrics(MetricSet::new(names, kpis))
     }
 
     /// Records to `figures`, with the names current at the time of each record.
-    pub fn of(figures: Figures) -> Self {
-        Self { figures, runs: BTreeMap::new() }
+    pub fn with_metrics(metrics: MetricSet) -> Self {
+        Self { metrics, runs: BTreeMap::new() }
     }
 
     /// Processes a record that is in the journal.
     pub fn observe(&mut self, record: &Record) {
         match record {
-            Record::Run(envelope) => self.of_run(envelope),
-            Record::Session(envelope) => self.of_session(envelope),
+            Record::Run(envelope) => self.observe_run(envelope),
+            Record::Session(envelope) => self.observe_session(envelope),
         }
     }
 
@@ -53,78 +53,78 @@ impl Subscriber {
     /// as if the run had been tracked from the start; the given ones are neither counted nor logged again.
     pub fn restore(&mut self, events: &[Envelope<Event>]) {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
-        let mut run = Run::new(first);
-        let now = self.figures.now();
-        let to = To { names: &now.names, kpis: None };
+        let mut run = RunTracker::new(first);
+        let now = self.metrics.load();
+        let to = MetricSink { names: &now.names, kpis: None };
         tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
             for event in events {
                 run.observe(event, to);
             }
         });
-        run.is_restored();
+        run.mark_restored();
         self.runs.insert(id, run);
     }
 
     /// Drops the tracker of a stream from which no more events are expected.
-    pub fn forget(&mut self, stream: &Stream) {
-        if let Stream::Run(run) = stream {
-            self.leave(*run);
+    pub fn forget(&mut self, stream: &StreamId) {
+        if let StreamId::Run(run) = stream {
+            self.stop_tracking(*run);
         }
     }
 
     /// The number of tracked runs.
-    pub fn following(&self) -> usize {
+    pub fn tracked_runs(&self) -> usize {
         self.runs.len()
     }
 
-    fn of_run(&mut self, envelope: &Envelope<Event>) {
+    fn observe_run(&mut self, envelope: &Envelope<Event>) {
         let Some(id) = envelope.run else { return };
         if self.runs.len() >= MAX_RUNS
             && !self.runs.contains_key(&id)
             && let Some(oldest) = self.runs.keys().next().copied()
         {
-            self.leave(oldest);
+            self.stop_tracking(oldest);
         }
-        let now = self.figures.now();
-        let run = self.runs.entry(id).or_insert_with(|| Run::new(envelope));
-        run.observe(envelope, To::from(&**now));
-        if run.rests() {
+        let now = self.metrics.load();
+        let run = self.runs.entry(id).or_insert_with(|| RunTracker::new(envelope));
+        run.observe(envelope, MetricSink::from(&**now));
+        if run.is_idle() {
             self.runs.remove(&id);
         }
     }
 
-    fn of_session(&self, envelope: &Envelope<SessionEvent>) {
+    fn observe_session(&self, envelope: &Envelope<SessionEvent>) {
         match &envelope.body {
-            SessionEvent::Summarised { usage, attempts, .. } => self.summary(attempts, *usage),
+            SessionEvent::Summarised { usage, attempts, .. } => self.record_summary(attempts, *usage),
             SessionEvent::SummaryFailed { error, usage, attempts } => {
-                lines::summary_failed(&envelope.session, &envelope.tenant, &error.code);
-                self.summary(attempts, *usage);
+                log_lines::summary_failed(&envelope.session, &envelope.tenant, &error.code);
+                self.record_summary(attempts, *usage);
             }
             // A turn's usage repeats that of its run.
             SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } => {}
         }
     }
 
-    fn summary(&self, attempts: &[Attempt], usage: Usage) {
-        let now = self.figures.now();
-        spent(attempts, usage, "", Purpose::Summary.name(), To::from(&**now));
+    fn record_summary(&self, attempts: &[Attempt], usage: Usage) {
+        let now = self.metrics.load();
+        record_attempts(attempts, usage, "", Purpose::Summary.name(), MetricSink::from(&**now));
     }
 
-    fn leave(&mut self, run: RunId) {
+    fn stop_tracking(&mut self, run: RunId) {
         if let Some(mut run) = self.runs.remove(&run) {
-            run.leave(To::from(&**self.figures.now()));
+            run.stop_tracking(MetricSink::from(&**self.metrics.load()));
         }
     }
 }
 
-impl<'a> From<&'a Sheet> for To<'a> {
-    fn from(sheet: &'a Sheet) -> Self {
-        To { names: &sheet.names, kpis: sheet.kpis.as_deref() }
+impl<'a> From<&'a MetricSnapshot> for MetricSink<'a> {
+    fn from(sheet: &'a MetricSnapshot) -> Self {
+        MetricSink { names: &sheet.names, kpis: sheet.kpis.as_deref() }
     }
 }
 
 impl std::fmt::Debug for Subscriber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscriber").field("tracked_runs", &self.following()).finish_non_exhaustive()
+        f.debug_struct("Subscriber").field("tracked_runs", &self.tracked_runs()).finish_non_exhaustive()
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::names::{MOST_MODELS, MOST_SCENES, MOST_TOOLS};
-use super::{Exposition, Figures, Kpis, Names, Outside, Part, Subscriber};
+use super::names::{MAX_MODELS, MAX_SCENES, MAX_TOOLS};
+use super::{Component, Exposition, Kpis, LabelNames, MetricSet, ServerMetrics, Subscriber};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
     ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
@@ -16,31 +16,38 @@ use crate::run::{
     RunStarted, RunStatus, SessionEvent, SessionId, Settings, Subject, TenantId, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
-use crate::store::{Record, Stream};
+use crate::store::{Record, StreamId};
 use crate::tools::{ToolContext, native};
 
 /// User text that must not leak into metrics or log lines.
 const CANARY: &str = "canary-in-a-coal-mine";
 
-fn names() -> Arc<Names> {
-    Arc::new(Names::new(&Catalogue::default(), &["main".to_owned()]))
+fn names() -> Arc<LabelNames> {
+    Arc::new(LabelNames::new(&Catalogue::default(), &["main".to_owned()]))
 }
 
-struct Book {
+struct EventScript {
     subscriber: Subscriber,
-    figures: Figures,
+    figures: MetricSet,
     kpis: Arc<Kpis>,
     run: u128,
     seq: u64,
     micros: i64,
 }
 
-impl Book {
+impl EventScript {
     fn new() -> Self {
         let names = names();
         let kpis = Arc::new(Kpis::new(&names).unwrap());
-        let figures = Figures::new(names, Some(kpis.clone()));
-        Self { subscriber: Subscriber::of(figures.clone()), figures, kpis, run: 1, seq: 0, micros: 0 }
+        let figures = MetricSet::new(names, Some(kpis.clone()));
+        Self {
+            subscriber: Subscriber::with_metrics(figures.clone()),
+            figures,
+            kpis,
+            run: 1,
+            seq: 0,
+            micros: 0,
+        }
     }
 
     fn envelope<B>(&mut self, run: Option<RunId>, body: B) -> Envelope<B> {
@@ -70,7 +77,7 @@ impl Book {
     }
 
     fn text(&self) -> String {
-        Exposition::of(&self.kpis).text()
+        Exposition::of_runs(&self.kpis).text()
     }
 
     #[track_caller]
@@ -157,7 +164,7 @@ fn attempt(model: &str, purpose: &str, outcome: &str) -> Attempt {
 }
 
 /// A run whose events contain user text everywhere.
-fn wordy(book: &mut Book) {
+fn wordy(book: &mut EventScript) {
     let fault = || Fault::new("tool.said", CANARY);
     book.after(1_000, queued()).after(1_000, started());
     book.tell(Event::Planning { version: 1, cause: PlanCause::Request });
@@ -204,8 +211,8 @@ fn wordy(book: &mut Book) {
 }
 
 #[test]
-fn a_runs_events_are_counted_as_what_they_mean() {
-    let mut book = Book::new();
+fn run_events_update_the_expected_metrics() {
+    let mut book = EventScript::new();
     wordy(&mut book);
     book.shows(r#"requests_total{outcome="partial"} 1"#);
     book.shows(r#"plans_total{kind="scene",outcome="partial"} 1"#);
@@ -219,12 +226,12 @@ fn a_runs_events_are_counted_as_what_they_mean() {
     book.shows("orchestration_overhead_seconds_sum 0.0065");
     book.shows(r#"request_duration_seconds_sum{outcome="partial"} 0.2631"#);
     book.shows(r#"runs_in_flight{state="running"} 0"#);
-    assert_eq!(book.subscriber.following(), 0);
+    assert_eq!(book.subscriber.tracked_runs(), 0);
 }
 
 #[test]
-fn a_plan_that_another_had_to_follow_lacked_a_step() {
-    let mut book = Book::new();
+fn replanned_plan_counts_a_missing_step() {
+    let mut book = EventScript::new();
     book.tell(queued()).tell(started()).tell(planned(&[(1, "A", &[])]));
     book.tell(Event::StepStarted { step: 1 });
     book.tell(Event::StepCompleted { step: 1, result: String::new() });
@@ -239,8 +246,8 @@ fn a_plan_that_another_had_to_follow_lacked_a_step() {
 }
 
 #[test]
-fn whatever_names_events_invent_the_series_are_those_of_the_lists() {
-    let mut book = Book::new();
+fn invented_names_create_no_new_series() {
+    let mut book = EventScript::new();
     let mut series = Vec::new();
     for n in 0..1_000_u32 {
         book.run = u128::from(n) + 1;
@@ -290,7 +297,7 @@ fn catalogue(scenes: &[(&str, &[&str])]) -> Catalogue {
     }))
 }
 
-impl Book {
+impl EventScript {
     /// A run of one step, whose scene calls one tool.
     fn runs(&mut self, scene: &str, tool: &str, model: &str) -> &mut Self {
         self.run += 1;
@@ -317,12 +324,12 @@ impl Book {
 }
 
 #[test]
-fn what_a_changed_configuration_brings_has_its_name_from_then_on_and_what_it_drops_keeps_its_series() {
-    let mut book = Book::new();
+fn configuration_change_adds_new_names_and_keeps_old_series() {
+    let mut book = EventScript::new();
     let figures = book.figures.clone();
     let models = |name: &str| [name.to_owned()];
     book.runs("Garden", "Do", "spare").shows(r#"steps_total{outcome="completed",scene="other"} 1"#);
-    figures.follow(&catalogue(&[("Garden", &["Do"])]), &models("spare"));
+    figures.update(&catalogue(&[("Garden", &["Do"])]), &models("spare"));
     book.runs("Garden", "Do", "spare").runs("Garden", "Else", "main");
     book.shows(r#"steps_total{outcome="completed",scene="Garden"} 2"#);
     book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="Do"} 1"#);
@@ -335,12 +342,12 @@ fn what_a_changed_configuration_brings_has_its_name_from_then_on_and_what_it_dro
     // A run planned before the change ends in its old series, as do removed names.
     book.run += 1;
     book.tell(queued()).tell(started()).tell(planned(&[(1, "Garden", &["Do"])]));
-    figures.follow(&catalogue(&[("Kiosk", &["Do", "Sell"]), ("Attic", &["Do"])]), &models("third"));
+    figures.update(&catalogue(&[("Kiosk", &["Do", "Sell"]), ("Attic", &["Do"])]), &models("third"));
     book.tell(Event::StepStarted { step: 1 }).tell(Event::StepCompleted { step: 1, result: String::new() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
     book.runs("Kiosk", "Sell", "third").runs("Garden", "Do", "spare").runs("Attic", "Do", "offline");
     // A tool added to a scene later.
-    figures.follow(&catalogue(&[("Garden", &["Do", "Mow"])]), &models("main"));
+    figures.update(&catalogue(&[("Garden", &["Do", "Mow"])]), &models("main"));
     book.runs("Garden", "Mow", "main");
     book.shows(r#"steps_total{outcome="completed",scene="Garden"} 5"#);
     book.shows(r#"steps_total{outcome="completed",scene="Kiosk"} 1"#);
@@ -356,24 +363,24 @@ fn what_a_changed_configuration_brings_has_its_name_from_then_on_and_what_it_dro
 }
 
 #[test]
-fn a_thousand_changes_with_invented_names_make_no_more_series_than_there_is_room_for() {
-    let mut book = Book::new();
+fn configuration_changes_never_exceed_the_series_limit() {
+    let mut book = EventScript::new();
     let figures = book.figures.clone();
     for n in 0..1_000 {
         let invented = format!("Invented{n}");
         let tools: Vec<String> = (0..12).map(|n| format!("Do{n}")).collect();
         let tools: Vec<&str> = tools.iter().map(String::as_str).chain(["Do"]).collect();
-        figures.follow(&catalogue(&[(&invented, &tools)]), std::slice::from_ref(&invented));
+        figures.update(&catalogue(&[(&invented, &tools)]), std::slice::from_ref(&invented));
         book.runs(&invented, "Do11", &invented);
     }
-    let now = figures.now();
+    let now = figures.load();
     let sizes = [&now.names.scene_axis, &now.names.tool_axis, &now.names.model_axis].map(|axis| axis.len());
     // One extra each for `other`.
-    assert_eq!(sizes, [MOST_SCENES, MOST_TOOLS, MOST_MODELS].map(|most| most + 1));
-    assert_eq!(book.values("scene").len(), MOST_SCENES + 1);
+    assert_eq!(sizes, [MAX_SCENES, MAX_TOOLS, MAX_MODELS].map(|most| most + 1));
+    assert_eq!(book.values("scene").len(), MAX_SCENES + 1);
     // The embedded rules and the initial model are on the list but were not called.
-    assert_eq!(book.values("model").len(), MOST_MODELS - 2 + 1);
-    let room = MOST_MODELS - 2;
+    assert_eq!(book.values("model").len(), MAX_MODELS - 2 + 1);
+    let room = MAX_MODELS - 2;
     book.shows(&format!(
         r#"llm_requests_total{{model="other",outcome="ok",purpose="scene"}} {}"#,
         1_000 - room
@@ -386,8 +393,8 @@ fn a_thousand_changes_with_invented_names_make_no_more_series_than_there_is_room
 }
 
 #[test]
-fn events_without_their_beginnings_are_counted_all_the_same() {
-    let mut book = Book::new();
+fn events_without_run_start_are_still_counted() {
+    let mut book = EventScript::new();
     book.tell(Event::RunResumed { epoch: 1, restart: false });
     book.tell(replied(7, 5, vec![attempt("main", "scene", "ok")]));
     let ok = Outcome::Ok { result: json!(1), say: None };
@@ -401,8 +408,8 @@ fn events_without_their_beginnings_are_counted_all_the_same() {
 }
 
 #[test]
-fn what_older_events_cost_counts_as_their_replys_model() {
-    let mut book = Book::new();
+fn usage_of_older_events_counts_under_reply_model() {
+    let mut book = EventScript::new();
     book.tell(asked(1, Subject::Answer));
     let reply = Reply { model: "main".to_owned(), ..Reply::default() };
     let usage = Usage { calls: 1, input_tokens: 9, ..Usage::default() };
@@ -411,15 +418,15 @@ fn what_older_events_cost_counts_as_their_replys_model() {
 }
 
 #[test]
-fn runs_that_never_end_are_followed_up_to_a_bound() {
-    let mut book = Book::new();
+fn tracked_unfinished_runs_are_bounded() {
+    let mut book = EventScript::new();
     for n in 0..70_000 {
         book.run = n;
         book.tell(queued());
     }
-    assert_eq!(book.subscriber.following(), 65_536);
+    assert_eq!(book.subscriber.tracked_runs(), 65_536);
     book.shows(r#"runs_in_flight{state="queued"} 65536"#);
-    book.subscriber.forget(&Stream::Run(RunId(Uuid::from_u128(69_999))));
+    book.subscriber.forget(&StreamId::Run(RunId(Uuid::from_u128(69_999))));
     book.shows(r#"runs_in_flight{state="queued"} 65535"#);
 }
 
@@ -450,7 +457,7 @@ const LINES: [&str; 8] = [
 ];
 
 #[test]
-fn log_lines_say_how_things_went_and_nothing_that_anybody_said() {
+fn log_lines_contain_outcomes_but_no_user_text() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -469,7 +476,7 @@ fn log_lines_say_how_things_went_and_nothing_that_anybody_said() {
         log.0.lock().unwrap().clear();
         tracing::dispatcher::with_default(&listener, || {
             tracing::callsite::rebuild_interest_cache();
-            wordy(&mut Book::new());
+            wordy(&mut EventScript::new());
         });
         text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         if LINES.iter().all(|line| text.contains(line)) {
@@ -485,13 +492,13 @@ fn log_lines_say_how_things_went_and_nothing_that_anybody_said() {
 }
 
 #[test]
-fn what_waits_is_known_until_it_is_taken_or_lost() {
-    let outside = Outside::default();
-    let (first, second) = (outside.queued(Part::Scene), outside.queued(Part::Scene));
-    assert_eq!((outside.depth(Part::Scene), outside.depth(Part::Http)), (2, 0));
+fn queue_depth_counts_until_guard_is_dropped() {
+    let outside = ServerMetrics::default();
+    let (first, second) = (outside.enqueue(Component::Scene), outside.enqueue(Component::Scene));
+    assert_eq!((outside.depth(Component::Scene), outside.depth(Component::Http)), (2, 0));
     drop((first, second));
-    outside.shed(Part::Http);
-    assert_eq!((outside.depth(Part::Scene), outside.sheds(Part::Http)), (0, 1));
+    outside.shed(Component::Http);
+    assert_eq!((outside.depth(Component::Scene), outside.shed_count(Component::Http)), (0, 1));
 }
 
 /// A plan of these steps that requires approval.
@@ -517,15 +524,15 @@ fn decided(approval: u32, matter: ApprovalSubject, decision: Decision, by: &str)
 }
 
 #[test]
-fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
+fn human_edits_and_decision_times_are_counted_across_restarts() {
     const SECOND: i64 = 1_000_000;
-    let mut book = Book::new();
+    let mut book = EventScript::new();
     book.tell(queued()).tell(started());
     book.tell(Event::PlanCreated(to_approve(1, PlanCause::Request, &[(1, "A", &[]), (2, "B", &["b"])])));
     book.tell(put(1, ApprovalSubject::Plan { version: 1 })).tell(Event::RunWaiting {});
-    assert_eq!(book.subscriber.following(), 0);
+    assert_eq!(book.subscriber.tracked_runs(), 0);
     // Another process takes over the run without having seen its events.
-    let journal = |book: &mut Book| {
+    let journal = |book: &mut EventScript| {
         let run = Some(RunId(Uuid::from_u128(book.run)));
         let made = to_approve(1, PlanCause::Request, &[(1, "A", &[]), (2, "B", &["b"])]);
         [
@@ -584,8 +591,8 @@ fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
 }
 
 #[test]
-fn a_run_that_is_carried_on_after_its_end_is_one_request_and_counts_what_it_does_since() {
-    let mut book = Book::new();
+fn reopened_run_is_one_request_and_counts_new_work() {
+    let mut book = EventScript::new();
     let reopened = || Event::RunReopened { by: CANARY.to_owned() };
     let begins = [queued(), started(), planned(&[(1, "A", &[]), (2, "B", &[])])];
     let fails = [
@@ -629,9 +636,9 @@ fn a_run_that_is_carried_on_after_its_end_is_one_request_and_counts_what_it_does
 }
 
 #[test]
-fn a_persons_time_is_neither_the_requests_nor_overhead() {
+fn approval_wait_is_excluded_from_request_time_and_overhead() {
     const DAY: i64 = 24 * 60 * 60 * 1_000_000;
-    let mut book = Book::new();
+    let mut book = EventScript::new();
     let events = [
         (0, queued()),
         (0, started()),

@@ -203,7 +203,7 @@ async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
         Scripted::forced(request, plan).held(&held)
     });
     let served = Served::start(Setup::scripted(&llm)).await;
-    let beside = Store::open_beside(&served.dir.path().join("data")).await.unwrap();
+    let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     let (stays, other) = key(&served).await;
     let [mut kept, ..] = streams(&served, &other).await;
     for through in [served.engine.store(), &beside] {

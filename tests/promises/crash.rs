@@ -237,7 +237,7 @@ impl Hall {
         let scenes = load_dir(&self.desk.path().join("scenes"), &NativeTools::new(), &policy);
         let catalogue = Catalogue::new(scenes.scenes);
         let tenant = TenantId::new("local").unwrap();
-        let store = Store::open_reading(&self.desk.data()).await.unwrap();
+        let store = Store::open_read_only(&self.desk.data()).await.unwrap();
         let mut spent = 0;
         let mut runs = 0;
         let mut after = None;

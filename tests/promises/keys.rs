@@ -114,7 +114,7 @@ fn keys_are_made_and_revoked_while_another_process_owns_the_directory() {
 async fn a_running_engine_sees_a_key_that_is_made_beside_it_and_soon_one_that_is_revoked() {
     let house = Setup::offline().start().await;
     let ring = KeyRing::new(house.engine.store().clone());
-    let beside = Store::open_beside(&house.dir.path().join("data")).await.unwrap();
+    let beside = Store::open_shared(&house.dir.path().join("data")).await.unwrap();
     let acme = proscenium::run::TenantId::new("acme").unwrap();
     let (key, secret) = beside.create_key(&acme, "maria", "").await.unwrap();
     assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));

@@ -103,7 +103,7 @@ async fn a_run_that_was_cut_off_is_replayed_as_far_as_it_goes() {
     let desk = Desk::new();
     let held = desk.hold_with(&["chat", MAIN], &[("CRASH_POINT_AT", "after:step_started".to_owned())]);
     assert_eq!(held.end().status, -1);
-    let store = Store::open_reading(&desk.data()).await.unwrap();
+    let store = Store::open_read_only(&desk.data()).await.unwrap();
     let page = Page::<RunId> { limit: 5, after: None };
     let rows = store.runs(&TenantId::new("local").unwrap(), &RunFilter::default(), &page).await.unwrap();
     let ran = desk.run(&["replay", &rows[0].run.to_string()]);

@@ -336,7 +336,7 @@ async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_
     let dir = served.dir.clone();
     drop(served);
     let served = Served::start(shelf.setup().on(&dir)).await;
-    assert_eq!(served.engine.resume_and_reply().await.unwrap(), 66);
+    assert_eq!(served.engine.resume_unfinished().await.unwrap(), 66);
     let opened = async {
         for run in &runs {
             while served.engine.watch(&served.tenant, run.parse().unwrap()).is_none() {

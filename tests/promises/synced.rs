@@ -224,7 +224,7 @@ async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
     assert_eq!(server.end().status, 0);
     assert_eq!(listed.len(), books.len());
     let reached = depot.reached();
-    let store = Store::open_reading(&depot.desk.data()).await.unwrap();
+    let store = Store::open_read_only(&depot.desk.data()).await.unwrap();
     let tenant = TenantId::new("local").unwrap();
     let page = Page { limit: 500, after: None };
     for row in store.runs(&tenant, &RunFilter::default(), &page).await.unwrap() {

@@ -185,7 +185,7 @@ async fn resumed(words: &str) -> Events {
     let dir = house.stop().await;
     workshop.go.open();
     let house: House = workshop.setup().on(&dir).start().await;
-    assert_eq!(house.engine.resume_and_reply().await.unwrap(), 1);
+    assert_eq!(house.engine.resume_unfinished().await.unwrap(), 1);
     house.engine.wait(&tenant, run).await.unwrap();
     house.events(run).await
 }

@@ -9,7 +9,7 @@ use super::inbox::{CompletionSender, InboxItem};
 use super::shared::{JournalShared, JournalStats, stopped_error};
 use super::{BoxedCommitHook, Journal, Wake};
 use crate::run::{Envelope, Event};
-use crate::store::{Code, Error, Record, Row, Stream};
+use crate::store::{Error, ErrorCode, JournalRow, Record, StreamId};
 
 /// A handle to the journal. Clones share one journal; when the last is dropped, it writes its pending
 /// appends and stops.
@@ -71,9 +71,9 @@ impl Handle {
         if records.is_empty() {
             return Ok(());
         }
-        let rows = records.iter().map(Record::row).collect::<Result<Vec<Row>, Error>>()?;
+        let rows = records.iter().map(Record::to_row).collect::<Result<Vec<JournalRow>, Error>>()?;
         let records = if self.shared.has_subscriber { records } else { Vec::new() };
-        let begins = rows.iter().any(Row::begins_a_run);
+        let begins = rows.iter().any(JournalRow::starts_run);
         let permit = self.shared.reserve(rows.len(), begins).await?;
         // Checked after the wait and, without another await, before the append is queued.
         if let Some(error) = rows.iter().find_map(|row| self.shared.stream_error(&row.stream)) {
@@ -105,7 +105,7 @@ impl Handle {
     /// `store.busy`, `store.stopped`.
     pub async fn flush_for_read(&self) -> Result<(), Error> {
         match self.flush().await {
-            Err(error) if matches!(error.kind(), Code::Busy | Code::Stopped) => Err(error),
+            Err(error) if matches!(error.kind(), ErrorCode::Busy | ErrorCode::Stopped) => Err(error),
             _ => Ok(()),
         }
     }
@@ -115,7 +115,7 @@ impl Handle {
     ///
     /// # Errors
     /// Why the disk rejects writes, while appends of this stream are held; `store.busy`, `store.stopped`.
-    pub async fn reopen(&self, stream: Stream) -> Result<(), Error> {
+    pub async fn reopen(&self, stream: StreamId) -> Result<(), Error> {
         self.request(|done| InboxItem::Reopen(stream, done)).await
     }
 

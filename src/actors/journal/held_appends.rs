@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use actix::prelude::*;
 
 use super::{CommitBatch, InboxPoll, Journal, send_reply};
-use crate::store::{Error, Row, Stream};
+use crate::store::{Error, JournalRow, StreamId};
 
 /// How long held appends are retried: longer than any caller waits. The queue bounds their number.
 const MAX_HOLD_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -25,7 +25,7 @@ pub(super) struct HeldAppends {
 
 impl HeldAppends {
     /// Whether an append of this stream is held.
-    pub(super) fn contains_stream(&self, stream: &Stream) -> bool {
+    pub(super) fn contains_stream(&self, stream: &StreamId) -> bool {
         self.batch.groups.iter().flatten().any(|row| row.stream == *stream)
     }
 
@@ -45,7 +45,7 @@ impl Journal {
         let mut kept = CommitBatch::default();
         for (group, waiting) in groups.into_iter().zip(waiting) {
             // The permit is released before the waiter is answered, so that a retry finds room.
-            if group.iter().any(Row::begins_a_run) {
+            if group.iter().any(JournalRow::starts_run) {
                 drop(waiting.permit);
                 send_reply(waiting.done, Err(error.clone()));
             } else {

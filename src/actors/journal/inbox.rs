@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::BoxedCommitHook;
 
 use crate::run::{Envelope, Event};
-use crate::store::{Error, Record, Row, Stream};
+use crate::store::{Error, JournalRow, Record, StreamId};
 
 /// Completes a caller's request.
 pub(super) type CompletionSender = oneshot::Sender<Result<(), Error>>;
@@ -19,7 +19,7 @@ pub(super) enum InboxItem {
     /// Rows to write, their records and their queue permit.
     Append {
         records: Vec<Record>,
-        rows: Vec<Row>,
+        rows: Vec<JournalRow>,
         permit: OwnedSemaphorePermit,
         done: Option<CompletionSender>,
         committed: Option<BoxedCommitHook>,
@@ -29,7 +29,7 @@ pub(super) enum InboxItem {
     /// Completes when everything queued before it is on disk.
     Flush(CompletionSender),
     /// Makes a failed stream accept appends again.
-    Reopen(Stream, CompletionSender),
+    Reopen(StreamId, CompletionSender),
     /// Stops the actor.
     Stop(CompletionSender),
 }
@@ -191,7 +191,7 @@ mod tests {
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         InboxItem::Append {
             records: Vec::new(),
-            rows: vec![record(1, seq).row().unwrap()],
+            rows: vec![record(1, seq).to_row().unwrap()],
             permit,
             done,
             committed: None,

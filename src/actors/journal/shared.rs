@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::inbox::{Inbox, InboxError, InboxItem, InboxPoll};
-use crate::store::{Code, Error, Options, Stream};
-use crate::telemetry::{Outside, Part};
+use crate::store::{Error, ErrorCode, Options, StreamId};
+use crate::telemetry::{Component, ServerMetrics};
 
 /// How many failed streams are remembered with their error. The store still refuses a forgotten one,
 /// because its next sequence number does not fit, but with a different error.
@@ -20,7 +20,7 @@ pub(super) struct JournalShared {
     inbox: Inbox,
     /// Whether a subscriber observes what was written.
     pub(super) has_subscriber: bool,
-    pub(super) outside: Outside,
+    pub(super) outside: ServerMetrics,
     max_pending: usize,
     failed_streams: Mutex<FailedStreams>,
     /// Why the disk currently rejects writes; `None` while it accepts them.
@@ -35,8 +35,8 @@ pub(super) struct JournalShared {
 
 #[derive(Default)]
 struct FailedStreams {
-    errors: HashMap<Stream, Error>,
-    order: VecDeque<Stream>,
+    errors: HashMap<StreamId, Error>,
+    order: VecDeque<StreamId>,
 }
 
 /// Statistics of the journal since its start.
@@ -59,12 +59,12 @@ pub struct JournalStats {
 }
 
 pub(super) fn stopped_error() -> Error {
-    Error::new(Code::Stopped, "the journal has stopped and accepts no more events")
+    Error::new(ErrorCode::Stopped, "the journal has stopped and accepts no more events")
 }
 
 impl JournalShared {
     /// Creates the state with capacity for `spare` items beside the appends.
-    pub(super) fn new(options: &Options, spare: usize, has_subscriber: bool, outside: Outside) -> Self {
+    pub(super) fn new(options: &Options, spare: usize, has_subscriber: bool, outside: ServerMetrics) -> Self {
         let max_pending = options.max_pending.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
             permits: Arc::new(Semaphore::new(max_pending)),
@@ -115,9 +115,9 @@ impl JournalShared {
         self.inbox.push(item, || self.has_room()).map_err(|refused| match refused {
             InboxError::Closed => stopped_error(),
             InboxError::Full => {
-                self.outside.shed(Part::Journal);
+                self.outside.shed(Component::Journal);
                 let message = "the journal queue is full: the disk cannot keep up; try again later";
-                Error::new(Code::Busy, message)
+                Error::new(ErrorCode::Busy, message)
             }
         })
     }
@@ -154,14 +154,14 @@ impl JournalShared {
     }
 
     /// The error with which the stream refuses appends, if it failed.
-    pub(super) fn stream_error(&self, stream: &Stream) -> Option<Error> {
+    pub(super) fn stream_error(&self, stream: &StreamId) -> Option<Error> {
         self.lock().errors.get(stream).cloned()
     }
 
     /// Makes the stream of a run refuse appends from now on; the first error is kept. A session's stream is
     /// exempt: its writers wait for every append, and the store enforces its sequence numbers.
-    pub(super) fn fail_stream(&self, stream: Stream, error: Error) {
-        if matches!(stream, Stream::Session(..)) {
+    pub(super) fn fail_stream(&self, stream: StreamId, error: Error) {
+        if matches!(stream, StreamId::Session(..)) {
             return;
         }
         let mut stuck = self.lock();
@@ -178,7 +178,7 @@ impl JournalShared {
     }
 
     /// Makes the stream accept appends again.
-    pub(super) fn reopen_stream(&self, stream: &Stream) {
+    pub(super) fn reopen_stream(&self, stream: &StreamId) {
         let mut stuck = self.lock();
         if stuck.errors.remove(stream).is_some() {
             stuck.order.retain(|other| other != stream);

@@ -20,7 +20,7 @@ fn durable_append_is_on_disk_when_it_returns() {
     run_in_system(async |tmp| {
         let (_, journal) = start(tmp.path(), &Options::default()).await;
         journal.append(vec![record(1, 1), record(1, 2)], true).await.unwrap();
-        let reading = Store::open_reading(tmp.path()).await.unwrap();
+        let reading = Store::open_read_only(tmp.path()).await.unwrap();
         assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap(), [event(1, 1), event(1, 2)]);
     });
 }
@@ -109,7 +109,7 @@ fn failed_stream_refuses_appends_until_reopened() {
             assert_eq!(error.code(), "store.conflict");
         }
         assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
-        journal.reopen(Stream::Run(run_id(1))).await.unwrap();
+        journal.reopen(StreamId::Run(run_id(1))).await.unwrap();
         journal.append(vec![record(1, 2)], true).await.unwrap();
         assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
     });

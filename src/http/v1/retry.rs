@@ -49,7 +49,7 @@ use tokio::sync::watch;
 use super::fingerprint::RequestFingerprint;
 use crate::engine::earlier_requests::{self, ANSWERED_RETRY_WINDOW, RETRY_WINDOW};
 use crate::run::RunId;
-use crate::store::Asked;
+use crate::store::RecentRequest;
 
 /// How long a rejection is kept after the end of its `Retry-After`.
 const REFUSAL_GRACE: Duration = Duration::from_secs(10);
@@ -103,10 +103,10 @@ enum RetryState {
 
 impl RetryRegistry {
     /// Starts with the runs that earlier processes accepted, oldest first.
-    pub(crate) fn from_earlier(earlier: &[Asked]) -> Self {
+    pub(crate) fn from_earlier(earlier: &[RecentRequest]) -> Self {
         let now = Instant::now();
         let mut kept = RetryTable::default();
-        for Asked { run, asked, created: _, ended } in earlier {
+        for RecentRequest { run, fingerprint: asked, created: _, ended } in earlier {
             let Some(key) = RequestFingerprint::from_hex(asked) else { continue };
             let (_, run) = watch::channel(Some(*run));
             let what = RetryState::Run { run, waiting: 0, answered: ended.then_some(now) };
@@ -394,9 +394,9 @@ mod tests {
 
     fn earlier(runs: &[(u128, u64, bool)]) -> RetryRegistry {
         let now = Timestamp::now();
-        let asked = runs.iter().map(|(number, age, ended)| Asked {
+        let asked = runs.iter().map(|(number, age, ended)| RecentRequest {
             run: run(*number),
-            asked: KEY.to_hex(),
+            fingerprint: KEY.to_hex(),
             created: now - Duration::from_secs(*age),
             ended: *ended,
         });
@@ -437,9 +437,9 @@ mod tests {
         assert!(tries.join_at(&KEY, soon + Duration::from_secs(2)).is_none());
         assert!(tries.lock_table().by_fingerprint.is_empty() && tries.lock_table().earlier.is_empty());
         // A clock that was set back, and invalid fingerprints.
-        let asked = |mark: String| Asked {
+        let asked = |mark: String| RecentRequest {
             run: run(1),
-            asked: mark,
+            fingerprint: mark,
             created: Timestamp::now() + Duration::from_secs(60),
             ended: false,
         };
@@ -482,7 +482,7 @@ mod tests {
             key[..8].copy_from_slice(&(number as u64).to_le_bytes());
             drop(accepted(&tries, RequestFingerprint(key), number as u128));
         }
-        assert_eq!(tries.kept().asked.len(), MOST);
+        assert_eq!(tries.lock_table().by_fingerprint.len(), MAX_ENTRIES);
         assert!(tries.join(&RequestFingerprint([0; 32])).is_none());
         tries.lock_table().evict(Instant::now() + RETRY_WINDOW);
         assert!(tries.lock_table().by_fingerprint.is_empty() && tries.lock_table().by_age.is_empty());

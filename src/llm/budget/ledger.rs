@@ -48,7 +48,7 @@ impl std::fmt::Display for BudgetScope {
     }
 }
 
-/// Why money was not set aside. Amounts in nano-USD.
+/// Why money was not reserved. Amounts in nano-USD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetRefusal {
     /// The budget that has not so much left.
@@ -59,11 +59,11 @@ pub struct BudgetRefusal {
     pub limit: u64,
     /// What is spent.
     pub spent: u64,
-    /// What calls under way may cost.
+    /// What calls in progress may cost.
     pub reserved: u64,
     /// What this call may cost.
     pub wanted: u64,
-    /// When it begins anew; absent where it does not.
+    /// When it begins again; absent where it does not.
     pub renews: Option<Zoned>,
 }
 
@@ -103,7 +103,7 @@ fn usd(nano: u64) -> String {
 pub struct AccountBalance {
     /// What was spent.
     pub spent: u64,
-    /// What calls under way may cost.
+    /// What calls in progress may cost.
     pub reserved: u64,
 }
 
@@ -162,11 +162,11 @@ impl AccountKey {
 struct Account {
     spent: u64,
     reserved: u64,
-    /// How many keep it. Those of tenants are kept for ever: tenants are few.
+    /// How many keep it. Those of tenants are kept forever: tenants are few.
     holders: u32,
 }
 
-/// All accounts: of the tenants, of what is held, and of what is under way.
+/// All accounts: of the tenants, of what is held, and of what is in progress.
 #[derive(Debug)]
 pub(super) struct Ledger {
     limits: [Option<u64>; 4],
@@ -205,7 +205,7 @@ impl Ledger {
         }
     }
 
-    /// It is `today`: on a later day the days' accounts begin anew. What is under way stays reserved,
+    /// It is `today`: on a later day the days' accounts begin again. What is in progress stays reserved,
     /// and is charged to the day on which it ends.
     pub(super) fn turn(&mut self, today: Date) {
         if today > self.today {

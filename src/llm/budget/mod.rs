@@ -1,8 +1,8 @@
-//! Money: reserved before an attempt at a model, settled after it, so that calls under way at the same
+//! Money: reserved before an attempt at a model, settled after it, so that calls in progress at the same
 //! time cannot overshoot a budget together.
 //!
 //! A [`Budget`] is a handle on one ledger behind a short lock and not an actor: a reservation is one
-//! check over four accounts that nobody may come between, takes less time than a message, and has to
+//! check over four accounts that no one may come between, takes less time than a message, and has to
 //! be given back also where a call is dropped in the middle.
 
 mod ledger;
@@ -60,7 +60,7 @@ impl Budget {
     }
 
     /// Keeps the account of a run, which has spent `spent` nano-USD so far, until the hold is dropped.
-    /// What nobody holds is forgotten when nothing of it is under way any more.
+    /// What no one holds is forgotten when nothing of it is in progress any more.
     pub fn hold_run(&self, tenant: &TenantId, run: RunId, spent: u64) -> Hold {
         self.hold(AccountKey::Run(tenant.clone(), run), spent)
     }
@@ -87,12 +87,12 @@ impl Budget {
         Ok(Reservation { budget: self.clone(), keys, amount, due: 0, open: true })
     }
 
-    /// Charges what was spent where nobody could set it aside before: by a process that has ended.
+    /// Charges what was spent where no one could set it aside before: by a process that has ended.
     pub fn charge(&self, caller: &Caller, amount: u64) {
         self.ledger().0.charge(&AccountKey::of(caller), amount);
     }
 
-    /// Whether `amount` nano-USD are left in every account of the caller; nothing is set aside.
+    /// Whether `amount` nano-USD are left in every account of the caller; nothing is reserved.
     ///
     /// # Errors
     /// The account that has not so much left.
@@ -111,12 +111,12 @@ impl Budget {
         self.ledger().0.figures(&AccountKey::Day(tenant.clone()))
     }
 
-    /// What a run has spent and reserved; nothing where nobody holds its account.
+    /// What a run has spent and reserved; nothing where no one holds its account.
     pub fn run(&self, tenant: &TenantId, run: RunId) -> AccountBalance {
         self.ledger().0.figures(&AccountKey::Run(tenant.clone(), run))
     }
 
-    /// What a conversation has spent and reserved; nothing where nobody holds its account.
+    /// What a conversation has spent and reserved; nothing where no one holds its account.
     pub fn session(&self, tenant: &TenantId, session: &SessionId) -> AccountBalance {
         self.ledger().0.figures(&AccountKey::Session(tenant.clone(), session.clone()))
     }
@@ -165,8 +165,8 @@ impl std::fmt::Debug for Budget {
     }
 }
 
-/// Money set aside for one attempt. Dropped before the model is asked it costs nothing, dropped while
-/// the model is asked all of it: nobody knows what the model did.
+/// Money reserved for one attempt. Dropped before the model is asked it costs nothing, dropped while
+/// the model is asked all of it: no one knows what the model did.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,

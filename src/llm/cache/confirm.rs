@@ -27,7 +27,7 @@ impl Confirm {
         }
     }
 
-    /// The reply could not be used: nobody else shall get it.
+    /// The reply could not be used: no one else shall get it.
     pub async fn rejected(self) {
         if let Some(pending) = self.0 {
             pending.cache.drop_rejected(&pending.key).await;

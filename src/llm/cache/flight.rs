@@ -1,4 +1,4 @@
-//! Equal questions under way: the first one asks, those behind it wait.
+//! Equal questions in progress: the first one asks, those behind it wait.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::{CacheKey, Completion, Error, is_the_models};
 type Landed = Result<Completion, Error>;
 type Open = Arc<Mutex<HashMap<CacheKey, watch::Receiver<Option<Landed>>>>>;
 
-/// As many as questions are under way.
+/// As many as questions are in progress.
 #[derive(Default)]
 pub(super) struct Flights {
     open: Open,

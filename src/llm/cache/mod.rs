@@ -94,7 +94,7 @@ struct CacheCounters {
 pub struct CacheStats {
     /// Questions answered with a kept reply.
     pub hits: u64,
-    /// Questions answered with the reply to an equal one that was under way.
+    /// Questions answered with the reply to an equal one that was in progress.
     pub shared: u64,
     /// Questions that a model had to answer although the cache was asked.
     pub misses: u64,
@@ -168,7 +168,7 @@ impl Cache {
         self.inner.replies.entry_count()
     }
 
-    /// The reply kept under `key`, or that of an equal question under way, or that of `ask`, whose
+    /// The reply kept under `key`, or that of an equal question in progress, or that of `ask`, whose
     /// replies have at most `max_output` tokens unless they are cut.
     pub(crate) async fn through(
         &self,

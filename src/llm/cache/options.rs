@@ -12,7 +12,7 @@ use crate::setting::{SettingProblem, SettingsReview};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Most bytes of replies that are kept; the least used go first. 0 keeps none.
+    /// Maximum number of bytes of replies that are kept; the least used go first. 0 keeps none.
     pub max_bytes: u64,
     /// Seconds for which a reply is kept.
     pub ttl_s: u64,

@@ -180,7 +180,7 @@ async fn when_the_first_gives_up_another_asks_and_a_models_failure_is_everybodys
             Err(Error::new("m", kind))
         });
         let second = async {
-            // The first is under way; this one stands behind it.
+            // The first is in progress; this one stands behind it.
             let found = through(&cache, "q", Mode::On, Ok(completion("mine"))).await;
             found.map_or_else(|e| e.code(), |_| "ok")
         };

@@ -23,7 +23,7 @@ use bucket::{Blocked, Bucket};
 
 pub use options::{Options, Rates};
 
-/// What to say of when a place will be free: nobody knows.
+/// What to say of when a place will be free: no one knows.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Why an attempt was not let through.

@@ -14,7 +14,7 @@ const MOST_AT_ONCE: u32 = 500_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Most milliseconds that an attempt waits until the limits let it pass.
+    /// Maximum number of milliseconds that an attempt waits until the limits let it pass.
     pub max_wait_ms: u64,
     /// For each tenant.
     pub tenant: Rates,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::background;
-use super::change_phrase::Changed;
+use super::change_phrase::RequestedChanges;
 use super::prompt::{Conversation, Executed, Lang, PromptText};
 use super::recap;
 use super::render;
@@ -25,19 +25,19 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
     if prompt.get("mode").trim() == "answer" || !executed.is_empty() {
-        return from_steps(&executed, prompt, lang);
+        return answer_from_steps(&executed, prompt, lang);
     }
     let conversation: Conversation = prompt.json("conversation");
     let request = prompt.request();
     let kind = small_talk::of(&request);
     if kind == Talk::Other
-        && let Some(task) = background::task(&request, &background::instructions(prompt))
+        && let Some(task) = background::detect_text_task(&request, &background::chatbot_instructions(prompt))
     {
-        let can = if task.program { String::new() } else { capabilities(prompt, lang) };
-        return format!("{} {can}", not_here(lang)).trim().to_owned();
+        let can = if task.for_program { String::new() } else { capabilities(prompt, lang) };
+        return format!("{} {can}", text_task_refusal(lang)).trim().to_owned();
     }
     if kind == Talk::Other
-        && let Some(left) = declined(&request, lang)
+        && let Some(left) = declined_notice(&request, lang)
     {
         return left;
     }
@@ -75,7 +75,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
 }
 
 /// The refusal of a task on a text.
-fn not_here(lang: Lang) -> String {
+fn text_task_refusal(lang: Lang) -> String {
     lang.pick([
         "Questo è un compito su un testo, che qui non posso svolgere: non ho eseguito nulla di ciò che contiene.",
         "This is a task on a text, which I cannot do here; nothing that the text says was carried out.",
@@ -87,7 +87,7 @@ fn not_here(lang: Lang) -> String {
 }
 
 /// Confirms that actions which the user declined were not executed.
-fn declined(request: &str, lang: Lang) -> Option<String> {
+fn declined_notice(request: &str, lang: Lang) -> Option<String> {
     let left = speech::declined(request);
     let lead = lang.pick([
         "Come richiesto, non ho fatto questo",
@@ -128,7 +128,7 @@ fn capabilities(prompt: &PromptText, lang: Lang) -> String {
     format!("{lead}\n{}", lines.join("\n"))
 }
 
-fn words(value: Option<&Value>) -> String {
+fn text_of_value(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.trim().to_owned(),
         Some(Value::Object(map)) => ["message", "text", "question"]
@@ -142,23 +142,24 @@ fn words(value: Option<&Value>) -> String {
 }
 
 /// Reports the steps' results in order, failures with their reasons, and open questions last.
-pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang) -> String {
+pub(super) fn answer_from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut questions: Vec<String> = Vec::new();
     for step in executed {
         let about = text::shorten(&text::one_line(&step.purpose), 160).to_owned();
         let text = match step.status.as_str() {
             "needs_input" => {
-                let question = words(step.question.as_ref());
-                let question = if question.is_empty() { words(step.error.as_ref()) } else { question };
+                let question = text_of_value(step.question.as_ref());
+                let question =
+                    if question.is_empty() { text_of_value(step.error.as_ref()) } else { question };
                 if !question.is_empty() && !questions.contains(&question) {
                     questions.push(question);
                 }
                 continue;
             }
             "completed" | "" => {
-                let said = words(step.result.as_ref());
-                if said.is_empty() { from_calls(step, lang) } else { said }
+                let said = text_of_value(step.result.as_ref());
+                if said.is_empty() { text_from_calls(step, lang) } else { said }
             }
             "blocked" => {
                 let not = lang.pick([
@@ -185,7 +186,7 @@ pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang)
                     "Es war nicht möglich:",
                     "No fue posible completar",
                 ]);
-                let why = words(step.error.as_ref());
+                let why = text_of_value(step.error.as_ref());
                 if why.is_empty() {
                     format!("{not} «{about}».")
                 } else {
@@ -198,11 +199,11 @@ pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang)
         }
     }
     if !executed.is_empty()
-        && let Some(left) = declined(&prompt.request(), lang)
+        && let Some(left) = declined_notice(&prompt.request(), lang)
     {
         parts.push(left);
     }
-    if let Some(rest) = unserved(executed, prompt) {
+    if let Some(rest) = unserved_clauses(executed, prompt) {
         let not = lang.pick([
             "Non posso invece aiutarti con",
             "I cannot help with",
@@ -227,7 +228,7 @@ pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang)
     parts.join("\n")
 }
 
-fn from_calls(step: &Executed, lang: Lang) -> String {
+fn text_from_calls(step: &Executed, lang: Lang) -> String {
     let done: Vec<render::CompletedCall> = step
         .calls
         .iter()
@@ -243,7 +244,7 @@ fn from_calls(step: &Executed, lang: Lang) -> String {
 
 /// Clauses of the request for which no scene was found: no step's purpose contains any of their words, and
 /// the user did not remove them from the plan.
-fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
+fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     let plan: Value = prompt.json("plan");
     if let Some(told) = plan["unserved"].as_array() {
         let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
@@ -251,16 +252,16 @@ fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     }
     let planned: std::collections::HashSet<String> =
         executed.iter().flat_map(|e| text::norms(&e.purpose)).collect();
-    struct Nothing;
-    impl super::clauses::Judge for Nothing {
-        fn tool(&self, _words: &str, _after: Option<usize>) -> Option<(usize, bool)> {
+    struct NoTool;
+    impl super::clauses::ClauseRouter for NoTool {
+        fn tool_for(&self, _words: &str, _after: Option<usize>) -> Option<(usize, bool)> {
             None
         }
-        fn acts(&self, _words: &str) -> bool {
+        fn has_verb_or_question(&self, _words: &str) -> bool {
             false
         }
     }
-    let clauses = super::clauses::split(&prompt.request(), &Nothing);
+    let clauses = super::clauses::split(&prompt.request(), &NoTool);
     // A single clause may have been planned in other words.
     if clauses.len() < 2 {
         return None;
@@ -268,7 +269,7 @@ fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     let own_words = clauses.iter().any(|c| {
         text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm))
     });
-    let changed = Changed::of(prompt);
+    let changed = RequestedChanges::from_prompt(prompt);
     let rest: Vec<String> = clauses
         .into_iter()
         .filter(|c| !small_talk::is_chat(&c.text))
@@ -278,11 +279,11 @@ fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
             let tokens = text::tokens(&c.text);
             let words: Vec<_> = tokens
                 .iter()
-                .filter(|t| t.word && t.norm.len() > 2 && !super::lexicon::is_stop(&t.norm))
+                .filter(|t| t.word && t.norm.len() > 2 && !super::lexicon::is_stop_word(&t.norm))
                 .collect();
             !words.is_empty() && !words.iter().any(|t| planned.contains(&t.norm))
         })
-        .filter(|(c, place)| !changed.took_out(c, *place, executed))
+        .filter(|(c, place)| !changed.excludes_clause(c, *place, executed))
         .map(|(c, _)| c.text)
         .collect();
     (own_words && !rest.is_empty()).then(|| rest.join("; "))

@@ -1,28 +1,28 @@
 //! Detects tasks on a text: background tasks of chat programs (a title, tags, follow-up questions) and tasks
 //! of users (translate, correct, summarise). The text is the object of the task, not a request.
 
-use super::mood::unfilled;
+use super::mood::strip_fillers;
 use super::pattern::{any, find};
 use super::prompt::{Conversation, PromptText};
 use super::text::{self, Token};
 
 /// A task on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Task {
+pub(super) struct TextTask {
     /// Verb in the name of a tool dedicated to this task, if there is one.
-    pub verb: Option<&'static str>,
+    pub tool_verb: Option<&'static str>,
     /// Whether a program requests it, so that no person reads the reply.
-    pub program: bool,
+    pub for_program: bool,
 }
 
 /// Prefix of the instructions where the prompt carries them in the summary instead of a section.
-const TOLD: &str = "The chatbot's instructions: ";
+const INSTRUCTIONS_PREFIX: &str = "The chatbot's instructions: ";
 
 /// Maximum number of sentences searched for a task.
 const MAX_SENTENCES: usize = 16;
 
 /// Tags and headings of prompts written by programs.
-const MARKS: &[&str] = &[
+const PROMPT_MARKERS: &[&str] = &[
     "### task",
     "### guidelines",
     "### chat history",
@@ -39,7 +39,7 @@ const MARKS: &[&str] = &[
 ];
 
 /// Verbs whose object is always a text, each with the name of a tool dedicated to it.
-const WORDINGS: &[(&str, &str)] = &[
+const TEXT_ONLY_VERBS: &[(&str, &str)] = &[
     ("translate/traduci/traducimi/traducete/tradurre/traduca/ubersetze/traduis/traduce", "translate"),
     ("proofread", "proofread"),
     ("rewrite/riscrivi/riscrivere/riscrivimi", "rewrite"),
@@ -52,24 +52,24 @@ const TEXT_VERBS: &str = "assign/determine/identify/assegna/attribuisci/determin
 correggi/correggere/correggimi/sistema/migliora/riscrivi/riscrivere/accorcia/semplifica/riassumi/riassumere/riassumimi/sintetizza/rivedi/formatta/classifica/categorizza/estrai/analizza/completa/continua/rendi/resume/corrige/korrigiere";
 
 /// Verbs for which a text in the same sentence or after a colon is enough.
-const PLAIN_VERBS: &str = "correct/improve/rewrite/summarize/summarise/shorten/simplify/correggi/migliora/riscrivi/riassumi/sintetizza/accorcia/semplifica";
+const DIRECT_TEXT_VERBS: &str = "correct/improve/rewrite/summarize/summarise/shorten/simplify/correggi/migliora/riscrivi/riassumi/sintetizza/accorcia/semplifica";
 
 /// Verbs that transform or judge the user's text.
-const WORKS: &str = "return/output/turn/convert/transform/detect/score/rate/grade/evaluate/assess/judge/rank/parse/compress/condense/expand/reformulate/transliterate/clean/normalize/normalise/anonymize/anonymise/redact/mask/moderate/flag/annotate/predict/infer/repeat/echo/encode/decode/reformat/rephrase/paraphrase/proofread/translate/\
+const TRANSFORM_VERBS: &str = "return/output/turn/convert/transform/detect/score/rate/grade/evaluate/assess/judge/rank/parse/compress/condense/expand/reformulate/transliterate/clean/normalize/normalise/anonymize/anonymise/redact/mask/moderate/flag/annotate/predict/infer/repeat/echo/encode/decode/reformat/rephrase/paraphrase/proofread/translate/\
 restituisci/restituire/trasforma/trasformare/converti/convertire/rileva/rilevare/individua/individuare/valuta/valutare/giudica/giudicare/estrarre/riformula/riformulare/ripeti/ripulisci/anonimizza/normalizza/etichetta/etichettare/classificare/tradurre/traduci/parafrasa";
 
 /// Verbs of returning output to a program.
-const RETURNS: &str = "return/output/generate/produce/restituisci/produci/genera/extract/estrai";
+const OUTPUT_VERBS: &str = "return/output/generate/produce/restituisci/produci/genera/extract/estrai";
 
 /// Phrases for the user's text that contain no noun.
-const WHAT_IS_WRITTEN: &[&str] = &[
+const USER_TEXT_PATTERNS: &[&str] = &[
     "what/whatever/everything/anything/all that? the/a? user/users/they/people write/writes/say/says/type/types/send/sends/enter/enters/input/inputs",
     "cio/quello/quanto/tutto cio/quello/quanto? che? l? utente scrive/dice/invia/manda/digita",
     "cio/quello/quanto/tutto cio/quello/quanto? che? scrive/dice/invia/manda/digita l? utente",
 ];
 
 /// Text qualities to detect or fix. A role named after one of them does only that.
-const CRAFTS: &[&str] = &[
+const TEXT_QUALITIES: &[&str] = &[
     "grammar",
     "spelling",
     "spell",
@@ -91,7 +91,7 @@ const CRAFTS: &[&str] = &[
     "tag",
 ];
 
-const TEXTS: &[&str] = &[
+const TEXT_NOUNS: &[&str] = &[
     "text",
     "sentence",
     "sentences",
@@ -143,7 +143,7 @@ const TEXTS: &[&str] = &[
 ];
 
 /// Kinds of text that no system stores.
-const WORDS: &[&str] = &[
+const TRANSIENT_TEXT_NOUNS: &[&str] = &[
     "grammar",
     "spelling",
     "punctuation",
@@ -164,7 +164,7 @@ const WORDS: &[&str] = &[
     "cronologia",
 ];
 
-const THESE: &[&str] = &[
+const DEMONSTRATIVES: &[&str] = &[
     "following",
     "this",
     "these",
@@ -182,9 +182,9 @@ const THESE: &[&str] = &[
     "utente",
 ];
 
-const MAKES: &str = "generate/create/suggest/propose/write/provide/produce/name/craft/make/give/come/genera/generare/crea/creare/suggerisci/suggerire/proponi/proporre/scrivi/scrivere/fornisci/inventa/dai/dammi/indica";
+const GENERATION_VERBS: &str = "generate/create/suggest/propose/write/provide/produce/name/craft/make/give/come/genera/generare/crea/creare/suggerisci/suggerire/proponi/proporre/scrivi/scrivere/fornisci/inventa/dai/dammi/indica";
 
-const MADE: &[&str] = &[
+const GENERATED_NOUNS: &[&str] = &[
     "title",
     "titles",
     "headline",
@@ -217,7 +217,7 @@ const MADE: &[&str] = &[
 ];
 
 /// Outputs that only programs request.
-const MADE_OF_TEXTS: &[&str] = &[
+const PROGRAM_ONLY_NOUNS: &[&str] = &[
     "questions",
     "follow-ups",
     "followups",
@@ -231,7 +231,7 @@ const MADE_OF_TEXTS: &[&str] = &[
     "emoji",
 ];
 
-const ROLES: &[&str] = &[
+const TEXT_ROLES: &[&str] = &[
     "translator",
     "translation",
     "tagger",
@@ -259,35 +259,39 @@ const ROLES: &[&str] = &[
 ];
 
 /// Detects a text task in the request or in the chatbot's instructions.
-pub(super) fn task(request: &str, instructions: &str) -> Option<Task> {
-    if !instructions.trim().is_empty() && describes_another(instructions) {
-        return Some(Task { verb: None, program: true });
+pub(super) fn detect_text_task(request: &str, instructions: &str) -> Option<TextTask> {
+    if !instructions.trim().is_empty() && describes_text_tool(instructions) {
+        return Some(TextTask { tool_verb: None, for_program: true });
     }
     let lower = text::shorten(request, 16_000).to_lowercase();
-    let marked = MARKS.iter().any(|mark| lower.contains(mark));
+    let marked = PROMPT_MARKERS.iter().any(|mark| lower.contains(mark));
     let tokens = text::tokens(request);
     let sentences = sentences(&tokens);
     // A program's prompt may state its task anywhere; a user starts with it.
     let most = if marked { MAX_SENTENCES } else { 2 };
-    let found = sentences.iter().take(most).find_map(|sentence| of_sentence(sentence));
-    let role = || sentences.first().is_some_and(|s| is_role(&words(s)) || given(&words(s)));
-    let found = found.map(|task| Task { program: marked || task.program, ..task });
-    found.or_else(|| (marked || role()).then_some(Task { verb: None, program: true }))
+    let found = sentences.iter().take(most).find_map(|sentence| sentence_task(sentence));
+    let role = || {
+        sentences
+            .first()
+            .is_some_and(|s| assigns_text_role(&word_tokens(s)) || opens_with_given_context(&word_tokens(s)))
+    };
+    let found = found.map(|task| TextTask { for_program: marked || task.for_program, ..task });
+    found.or_else(|| (marked || role()).then_some(TextTask { tool_verb: None, for_program: true }))
 }
 
 /// The chatbot's instructions from the prompt.
-pub(super) fn instructions(prompt: &PromptText) -> String {
+pub(super) fn chatbot_instructions(prompt: &PromptText) -> String {
     let own = prompt.get("instructions");
     if !own.trim().is_empty() {
         return own;
     }
     let conversation: Conversation = prompt.json("conversation");
-    let told = conversation.summary.as_deref().and_then(|summary| summary.strip_prefix(TOLD));
+    let told = conversation.summary.as_deref().and_then(|summary| summary.strip_prefix(INSTRUCTIONS_PREFIX));
     told.map(|text| text::shorten(text, 2000).to_owned()).unwrap_or_default()
 }
 
 /// Whether the instructions make the chatbot a text tool, so that the user's words are its object.
-fn describes_another(instructions: &str) -> bool {
+fn describes_text_tool(instructions: &str) -> bool {
     let lower = instructions.to_lowercase();
     if lower.contains("### task") {
         return true;
@@ -295,7 +299,7 @@ fn describes_another(instructions: &str) -> bool {
     let tokens = text::tokens(instructions);
     let sentences = sentences(&tokens);
     sentences.iter().take(MAX_SENTENCES).enumerate().any(|(n, sentence)| {
-        let all = words(sentence);
+        let all = word_tokens(sentence);
         // "If the user writes in another language, translate your answer" describes the chatbot's style.
         let manners = all.iter().take(12).any(|t| {
             t.is(&["if", "when", "se", "quando", "your", "tue", "tua", "answers", "replies", "risposte"])
@@ -311,22 +315,22 @@ fn describes_another(instructions: &str) -> bool {
         );
         let own = tasked.filter(|(from, _)| !manners || !all[*from].is(&["you"]));
         if let Some((_, at)) = own
-            && (is_wording(&all[at..]).is_some()
+            && (text_only_verb(&all[at..]).is_some()
                 || is_text_task(&all[at..], sentence)
-                || makes(&all[at..], sentence))
+                || generates_short_text(&all[at..], sentence))
         {
             return true;
         }
-        is_role(&all)
-            || restricts(&all)
-            || !manners && works_on_words(&all, sentence)
-            || n < 3 && (gives_text(&all) || !manners && of_sentence(sentence).is_some())
+        assigns_text_role(&all)
+            || restricts_output(&all)
+            || !manners && transforms_user_text(&all, sentence)
+            || n < 3 && (opens_with_given_text(&all) || !manners && sentence_task(sentence).is_some())
     })
 }
 
 /// Whether the user's words are transformed or judged instead of obeyed: "Return the user's text without
 /// mistakes", "you score whatever the user writes".
-fn works_on_words(all: &[&Token], sentence: &[Token]) -> bool {
+fn transforms_user_text(all: &[&Token], sentence: &[Token]) -> bool {
     let begins = |n: usize| {
         let Some(before) = n.checked_sub(1).and_then(|b| all.get(b)) else { return true };
         let between = sentence.iter().filter(|t| t.start >= before.end && t.end <= all[n].start);
@@ -334,38 +338,38 @@ fn works_on_words(all: &[&Token], sentence: &[Token]) -> bool {
             "you", "to", "then", "and", "e", "poi", "must", "will", "should", "only", "please", "di", "tu",
         ]) || between.into_iter().any(|t| matches!(t.raw.as_str(), "," | ":" | "-" | "–"))
     };
-    let does = |n: &usize| any(all, *n, &[WORKS]).or_else(|| any(all, *n, &[TEXT_VERBS])).is_some();
+    let does = |n: &usize| any(all, *n, &[TRANSFORM_VERBS]).or_else(|| any(all, *n, &[TEXT_VERBS])).is_some();
     (0..all.len()).filter(does).filter(|n| begins(*n)).any(|n| {
         let near: Vec<&Token> = all[n + 1..].iter().take(12).copied().collect();
-        let named = near.iter().position(|t| t.is(TEXTS)).is_some_and(|at| {
+        let named = near.iter().position(|t| t.is(TEXT_NOUNS)).is_some_and(|at| {
             let user = |t: &&&Token| t.is(&["user", "user's", "users", "utente", "incoming", "input"]);
             near.iter().take(at + 4).any(|t| user(&t))
         });
-        let json = any(all, n, &[RETURNS]).is_some() && near.iter().take(4).any(|t| t.is(&["json"]));
-        named || json || find(&near, 4, WHAT_IS_WRITTEN).is_some()
+        let json = any(all, n, &[OUTPUT_VERBS]).is_some() && near.iter().take(4).any(|t| t.is(&["json"]));
+        named || json || find(&near, 4, USER_TEXT_PATTERNS).is_some()
     })
 }
 
 /// Whether a sentence begins like "Given a message, …".
-fn gives_text(all: &[&Token]) -> bool {
+fn opens_with_given_text(all: &[&Token]) -> bool {
     any(all, 0, &["given a/an/the/this/each/any", "for each/every", "dato/data un/una/il/la", "per ogni"])
-        .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXTS)))
+        .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXT_NOUNS)))
 }
 
 /// Whether a noun is the agent of a text verb: "classifier", "extractor".
-fn is_agent(noun: &Token) -> bool {
+fn is_agent_noun(noun: &Token) -> bool {
     let norm = noun.norm.as_str();
     let Some(stem) = norm.strip_suffix("er").or_else(|| norm.strip_suffix("or")) else { return false };
     let stem = stem.strip_suffix('i').unwrap_or(stem);
     let doubled = stem.as_bytes().windows(2).last().is_some_and(|pair| pair[0] == pair[1]);
     let single = if doubled { &stem[..stem.len() - 1] } else { stem };
-    let verbs = || TEXT_VERBS.split('/').chain(WORKS.split('/'));
+    let verbs = || TEXT_VERBS.split('/').chain(TRANSFORM_VERBS.split('/'));
     let is = |verb: &str| verb == single || verb.len() == stem.len() + 1 && verb.starts_with(stem);
     stem.len() >= 3 && verbs().any(is)
 }
 
 /// Whether a sentence restricts the output: "Reply only with the title", "do not answer the question".
-fn restricts(all: &[&Token]) -> bool {
+fn restricts_output(all: &[&Token]) -> bool {
     let only = find(
         all,
         6,
@@ -380,7 +384,7 @@ fn restricts(all: &[&Token]) -> bool {
     let made = only.is_some_and(|(_, at)| {
         !manner(at)
             && all.iter().skip(at).take(5).any(|t| {
-                t.is(MADE)
+                t.is(GENERATED_NOUNS)
                     || t.is(&[
                         "corrected",
                         "rewritten",
@@ -412,7 +416,7 @@ fn restricts(all: &[&Token]) -> bool {
 }
 
 /// Whether a sentence assigns the role of a text tool: "You are a translator".
-fn is_role(all: &[&Token]) -> bool {
+fn assigns_text_role(all: &[&Token]) -> bool {
     let Some((_, at)) = find(
         all,
         4,
@@ -450,21 +454,21 @@ fn is_role(all: &[&Token]) -> bool {
         let maker = next.is_some_and(|t| {
             t.is(&["maker", "generator", "generation", "writer", "bot", "creator", "model"])
         });
-        let crafts = t.is(CRAFTS)
+        let crafts = t.is(TEXT_QUALITIES)
             && next.is_some_and(|t| {
                 t.norm.len() > 5
                     && (t.norm.ends_with("er") || t.norm.ends_with("or"))
                     && !t.is(&["teacher", "tutor"])
             });
         crafts
-            || (t.is(ROLES) || is_agent(t)) && !next.is_some_and(|t| t.is(&firm))
+            || (t.is(TEXT_ROLES) || is_agent_noun(t)) && !next.is_some_and(|t| t.is(&firm))
             || t.is(&["title", "query", "tag", "keyword", "headline"]) && maker
-            || t.is(&["generatore", "creatore"]) && all.iter().any(|t| t.is(MADE))
+            || t.is(&["generatore", "creatore"]) && all.iter().any(|t| t.is(GENERATED_NOUNS))
     })
 }
 
 /// Whether a sentence begins like "Given the following conversation, …".
-fn given(all: &[&Token]) -> bool {
+fn opens_with_given_context(all: &[&Token]) -> bool {
     let opened = any(
         all,
         0,
@@ -477,10 +481,9 @@ fn given(all: &[&Token]) -> bool {
         ],
     );
     opened.is_some_and(|at| {
-        all.iter()
-            .skip(at)
-            .take(4)
-            .any(|t| t.is(WORDS) || t.is(&["text", "messages", "testo", "messaggi", "history"]))
+        all.iter().skip(at).take(4).any(|t| {
+            t.is(TRANSIENT_TEXT_NOUNS) || t.is(&["text", "messages", "testo", "messaggi", "history"])
+        })
     })
 }
 
@@ -491,14 +494,14 @@ fn sentences(tokens: &[Token]) -> Vec<&[Token]> {
     parts.filter(|part| part.iter().any(|t| t.word)).collect()
 }
 
-fn words(sentence: &[Token]) -> Vec<&Token> {
+fn word_tokens(sentence: &[Token]) -> Vec<&Token> {
     sentence.iter().filter(|t| t.word).collect()
 }
 
 /// The task that a sentence sets.
-fn of_sentence(sentence: &[Token]) -> Option<Task> {
-    let all = words(sentence);
-    let all = unfilled(&all);
+fn sentence_task(sentence: &[Token]) -> Option<TextTask> {
+    let all = word_tokens(sentence);
+    let all = strip_fillers(&all);
     let polite = any(
         all,
         0,
@@ -514,20 +517,20 @@ fn of_sentence(sentence: &[Token]) -> Option<Task> {
             "your task is to",
         ],
     );
-    let own = polite.map_or(all, |at| unfilled(&all[at..]));
-    if let Some(verb) = is_wording(own) {
-        return (own.len() > 1).then_some(Task { verb: Some(verb), program: false });
+    let own = polite.map_or(all, |at| strip_fillers(&all[at..]));
+    if let Some(verb) = text_only_verb(own) {
+        return (own.len() > 1).then_some(TextTask { tool_verb: Some(verb), for_program: false });
     }
     if is_text_task(own, sentence) {
         let sums =
             own[0].is(&["summarize", "summarise", "riassumi", "riassumere", "sintetizza", "riassumimi"]);
-        return Some(Task { verb: sums.then_some("summarize"), program: false });
+        return Some(TextTask { tool_verb: sums.then_some("summarize"), for_program: false });
     }
-    makes(own, sentence).then_some(Task { verb: None, program: true })
+    generates_short_text(own, sentence).then_some(TextTask { tool_verb: None, for_program: true })
 }
 
-fn is_wording(own: &[&Token]) -> Option<&'static str> {
-    WORDINGS.iter().find(|(verbs, _)| any(own, 0, &[verbs]).is_some()).map(|w| w.1)
+fn text_only_verb(own: &[&Token]) -> Option<&'static str> {
+    TEXT_ONLY_VERBS.iter().find(|(verbs, _)| any(own, 0, &[verbs]).is_some()).map(|w| w.1)
 }
 
 /// Whether the words set a task on an existing text: "Correct the grammar of …", "summarise this
@@ -547,23 +550,23 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
         return false;
     }
     let near: Vec<&&Token> = own.iter().skip(1).take(7).collect();
-    let these = near.iter().take(5).any(|t| t.is(THESE));
-    let named = near.iter().any(|t| t.is(TEXTS));
+    let these = near.iter().take(5).any(|t| t.is(DEMONSTRATIVES));
+    let named = near.iter().any(|t| t.is(TEXT_NOUNS));
     // "Correct this: …".
     let behind = sentence.iter().skip_while(|t| t.start < own[0].end);
     let mark = behind.clone().filter(|t| t.word).take(2).last().map(|t| t.end);
     let colon = |t: &Token| matches!(t.raw.as_str(), ":" | "\"" | "“" | "«");
-    let at_once = any(own, 0, &[PLAIN_VERBS]).is_some()
-        && (own.get(1).is_some_and(|t| t.is(THESE)) || own.len() == 1)
+    let at_once = any(own, 0, &[DIRECT_TEXT_VERBS]).is_some()
+        && (own.get(1).is_some_and(|t| t.is(DEMONSTRATIVES)) || own.len() == 1)
         && behind.clone().any(|t| colon(t) && mark.is_none_or(|end| t.start <= end + 1));
     let quoted = behind.clone().any(colon);
-    at_once || named && (these || quoted) || near.iter().any(|t| t.is(WORDS))
+    at_once || named && (these || quoted) || near.iter().any(|t| t.is(TRANSIENT_TEXT_NOUNS))
 }
 
 /// Whether the words ask for a short text about another: "Generate a concise title for …", "name 1-3 broad
 /// tags …", "suggest 3-5 questions".
-fn makes(own: &[&Token], sentence: &[Token]) -> bool {
-    if any(own, 0, &[MAKES]).is_none() {
+fn generates_short_text(own: &[&Token], sentence: &[Token]) -> bool {
+    if any(own, 0, &[GENERATION_VERBS]).is_none() {
         return false;
     }
     let links = [
@@ -571,17 +574,21 @@ fn makes(own: &[&Token], sentence: &[Token]) -> bool {
         "on", "in", "from", "da",
     ];
     let up_to = |t: &&&Token| t.is(&["up", "to", "at", "with", "of", "word", "words", "per"]);
-    let Some(at) = own.iter().skip(1).take(9).position(|t| t.is(MADE)).map(|at| at + 1) else { return false };
+    let Some(at) = own.iter().skip(1).take(9).position(|t| t.is(GENERATED_NOUNS)).map(|at| at + 1) else {
+        return false;
+    };
     let linked = own[1..at].iter().filter(|t| !up_to(t)).any(|t| t.is(&links));
     if linked {
         return false;
     }
     let rest = &own[at + 1..];
     let of_text = rest.iter().take(14).any(|t| {
-        t.is(TEXTS)
-            || t.is(THESE)
+        t.is(TEXT_NOUNS)
+            || t.is(DEMONSTRATIVES)
             || t.is(&["next", "themes", "themselves", "topic", "summarizing", "categorizing"])
     });
     let colon = sentence.iter().any(|t| t.raw == ":");
-    of_text || colon || own[at].is(MADE_OF_TEXTS) && !own[0].is(&["give", "make", "dammi", "dai", "name"])
+    of_text
+        || colon
+        || own[at].is(PROGRAM_ONLY_NOUNS) && !own[0].is(&["give", "make", "dammi", "dai", "name"])
 }

@@ -10,7 +10,7 @@ use super::text::{Features, Token};
 
 /// A span that may be a name.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
+pub(super) struct NameCandidate {
     /// Index of its first token.
     pub first: usize,
     /// Index of its last token.
@@ -24,29 +24,29 @@ pub(super) struct Candidate {
     /// Whether it contains a digit.
     pub digits: bool,
     /// The preposition before it, empty if there is none.
-    pub lead: String,
+    pub preposition: String,
     /// Cue words before it, nearest first, with their distance in words.
     pub cues: Vec<(Rc<Features>, usize)>,
     /// Whether it follows an introduction: "Sono X", "my name is X".
-    pub intro: bool,
+    pub is_introduction: bool,
     /// Whether a question asks who it is: "Chi è X", "who is X".
-    pub asked: bool,
+    pub is_asked_about: bool,
     /// Whether the word before it announces it: "the song X", "titled X".
-    pub called: bool,
+    pub is_announced: bool,
     /// Whether it opens a sentence, so that its capital is weak evidence.
-    pub opens: bool,
+    pub opens_sentence: bool,
 }
 
-pub(super) const PLACE: &[&str] = &[
+pub(super) const PLACE_PREPOSITIONS: &[&str] = &[
     "a", "ad", "in", "at", "to", "from", "da", "di", "per", "for", "near", "su", "nel", "nella", "of", "of",
     "verso", "en", "zu", "nach", "pour",
 ];
-pub(super) const PERSON: &[&str] =
+pub(super) const PERSON_PREPOSITIONS: &[&str] =
     &["per", "for", "con", "with", "di", "of", "a", "to", "by", "del", "della", "dell", "dello", "from"];
-pub(super) const VENUE: &[&str] =
+pub(super) const VENUE_PREPOSITIONS: &[&str] =
     &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
 const ARTICLES: &[&str] = &["il", "lo", "la", "i", "gli", "le", "l", "un", "una", "uno", "the", "a", "an"];
-const BE: &[&str] = &[
+const NAMING_VERBS: &[&str] = &[
     "is",
     "sono",
     "am",
@@ -61,21 +61,21 @@ const BE: &[&str] = &[
     "sia",
 ];
 /// Words of amount: never a name, whatever precedes them.
-const AMOUNTS: &str = "\
+const AMOUNT_WORDS: &str = "\
 half mezza mezzo mezz meta quarter quarto past few several couple dozen paio pair pochi poche alcuni alcune \
 lot lots bit other others another altro altra altri altre both entrambi entrambe more less most least enough \
 whole intero intera one ones uno una anyone everyone everybody someone somebody qualcuno qualcosa something \
 anything nessuno nobody";
 
 /// Nouns that form an adverb with the preposition before them: "in advance", "at home", "in contanti".
-const ADVERBIAL: &str = "\
+const ADVERBIAL_NOUNS: &str = "\
 advance person home work once particular general total cash hurry case fact order town fun now nearby abroad \
 downtown center centre campus sure free anticipo contanti fretta casa lavoro piedi generale particolare \
 totale giornata mattinata serata centro zona point school scuola mind bed pranzo cena colazione breakfast \
 dinner lunch sale stock turno caso ordine";
 
 /// Verbs that follow "to" in everyday wishes ("a place to eat"): not place names.
-const VERBS: &str = "\
+const ENGLISH_VERBS: &str = "\
 be go eat see watch hear listen play drink stay live sleep rent buy visit travel ride drive leave get have \
 find make take do know come meet spend celebrate relax rest enjoy attend try use work study learn read write \
 dance sing swim walk run hike fly sit wait talk speak share save pay move return help give put look start \
@@ -83,26 +83,30 @@ stop finish keep bring pick drop plan explore shop cook tour sightsee unwind han
 depart ask tell show say hold fix repair cut";
 
 /// Function words that distinguish English from Italian: only in English "a" is an article.
-const ENGLISH: &str = "\
+const ENGLISH_FUNCTION_WORDS: &str = "\
 the to of for with my is are an you can please want need from at find book get me some and";
-const ITALIAN: &str = "\
+const ITALIAN_FUNCTION_WORDS: &str = "\
 il lo gli di per con che un una del della alle dal al mi vorrei e ho non da nel ad voglio";
 
-const INNER: &[&str] = &[
+const NAME_INNER_WORDS: &[&str] = &[
     "di", "della", "dello", "del", "dei", "degli", "delle", "de", "da", "of", "the", "von", "van", "e", "and",
 ];
 
 /// Finds all name candidates, in order.
-pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[String]) -> Vec<Candidate> {
+pub(super) fn find_candidates(
+    source: &SourceText,
+    fields: &[ArgumentField],
+    verbs: &[String],
+) -> Vec<NameCandidate> {
     let tokens = &source.tokens;
     let english = is_english(tokens);
-    let mut out: Vec<Candidate> = Vec::new();
+    let mut out: Vec<NameCandidate> = Vec::new();
     for (a, b) in &source.found.quotes {
-        out.push(candidate(source, *a, *b, true));
+        out.push(build_candidate(source, *a, *b, true));
     }
     let cue = |i: usize| {
         tokens.get(i).is_some_and(|t| {
-            let says = t.word && !lexicon::is_stop(&t.norm);
+            let says = t.word && !lexicon::is_stop_word(&t.norm);
             says && fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
         })
     };
@@ -117,11 +121,11 @@ pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[Strin
         let named = before.is_some_and(|b| {
             cue(b)
                 || (tokens[b].lower == "è"
-                    || tokens[b].is(&BE[..BE.len() - 2])
+                    || tokens[b].is(&NAMING_VERBS[..NAMING_VERBS.len() - 2])
                     || matches!(tokens[b].raw.as_str(), ":" | "#"))
                     && b.checked_sub(1).is_some_and(cue)
         });
-        let intro = introduces(tokens, i);
+        let intro = follows_introduction(tokens, i);
         let asked = i >= 2
             && (tokens[i - 1].lower == "è" || tokens[i - 1].is(&["is", "s"]))
             && tokens[i - 2].is(&["chi", "who"]);
@@ -129,46 +133,47 @@ pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[Strin
             && (token.norm.len() >= 4
                 || token.raw.chars().any(char::is_alphabetic)
                 || named
-                || hash(tokens, i)))
+                || follows_number_sign(tokens, i)))
             || token.raw.contains('_');
         // "The Anchor", "La Lanterna": a capitalised article is part of the name. So is a function word of
         // another language: "Los Angeles", "Las Vegas".
         let article = token.capital()
             && (!token.first || token.is(&["los", "las", "el", "san"]))
-            && (token.norm != "i" && lexicon::is_stop(&token.norm))
+            && (token.norm != "i" && lexicon::is_stop_word(&token.norm))
             && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !source.gone(i + 1));
         let plain_number = super::numbers::word(&token.norm).is_some()
-            || (lexicon::is_stop(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
+            || (lexicon::is_stop_word(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
         // "Marco Villa" contains no month name.
         let person = token.capital()
             && lexicon::is_first_name(&token.norm)
             && tokens.get(i + 1).is_some_and(|t| t.word && t.capital());
-        let calendar = super::dates::is_calendar(&token.norm) && !person;
+        let calendar = super::dates::is_calendar_word(&token.norm) && !person;
         let verb = lexicon::is_action(&token.features().concepts);
         let opens = token.first && token.capital();
         let common = opens
             && (verb
-                || orders(&token.norm)
-                || lexicon::is_asking(&token.norm)
-                || lexicon::is_chat(&token.norm)
+                || is_order_with_pronoun(&token.norm)
+                || lexicon::is_question_word(&token.norm)
+                || lexicon::is_pleasantry(&token.norm)
                 || !token.features().concepts.is_empty()
                 || verbs.contains(&token.norm));
         let plain_number = plain_number && !article;
         let capital = token.capital()
-            && !(plain_number || calendar || common || (lexicon::is_chat(&token.norm) && opens));
+            && !(plain_number || calendar || common || (lexicon::is_pleasantry(&token.norm) && opens));
         if code || capital {
             let mut last = i;
             if capital {
-                last = with_country(source, with_sons(source, run(source, i)));
+                last =
+                    extend_over_country(source, extend_over_family(source, capitalized_run_end(source, i)));
             }
-            let mut made = candidate(source, i, last, false);
-            made.intro = intro;
-            made.asked = asked;
-            made.called = named;
-            made.opens = opens && last == i && !named;
+            let mut made = build_candidate(source, i, last, false);
+            made.is_introduction = intro;
+            made.is_asked_about = asked;
+            made.is_announced = named;
+            made.opens_sentence = opens && last == i && !named;
             // "At Luigi's" names a place; in "Mario's booking" the name is Mario.
             if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
-                && VENUE.contains(&made.lead.as_str())
+                && VENUE_PREPOSITIONS.contains(&made.preposition.as_str())
             {
                 made.text = source.span(made.first, last + 1).to_owned();
             }
@@ -177,20 +182,22 @@ pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[Strin
             continue;
         }
         let unknown = !plain_number
-            && !token.among(AMOUNTS)
+            && !token.among(AMOUNT_WORDS)
             && !calendar
-            && !lexicon::is_stop(&token.norm)
-            && !lexicon::is_asking(&token.norm)
+            && !lexicon::is_stop_word(&token.norm)
+            && !lexicon::is_question_word(&token.norm)
             && token.features().concepts.is_empty()
             && !verbs.contains(&token.norm)
-            && !lexicon::is_chat(&token.norm);
+            && !lexicon::is_pleasantry(&token.norm);
         let led = before.is_some_and(|b| {
-            let leads = tokens[b].is(PLACE) || tokens[b].is(PERSON) || tokens[b].is(VENUE);
-            leads && !(english && tokens[b].is(ARTICLES)) && is_behind(tokens, b, i)
+            let leads = tokens[b].is(PLACE_PREPOSITIONS)
+                || tokens[b].is(PERSON_PREPOSITIONS)
+                || tokens[b].is(VENUE_PREPOSITIONS);
+            leads && !(english && tokens[b].is(ARTICLES)) && may_be_name_after(tokens, b, i)
         });
         // "From savings to main": both ends are names, whatever the words mean elsewhere.
-        let end = !plain_number && !calendar && !token.among(AMOUNTS) && is_end(tokens, i);
-        if end || (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
+        let end = !plain_number && !calendar && !token.among(AMOUNT_WORDS) && is_range_end(tokens, i);
+        if end || (unknown && (led || named || asked)) || (intro && is_login_like(tokens, i)) {
             let mut last = i;
             // "per mario rossi": the unknown words that follow belong to the name.
             while last < i + 2
@@ -198,18 +205,18 @@ pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[Strin
                     t.word
                         && !t.digit()
                         && !source.gone(last + 1)
-                        && !lexicon::is_stop(&t.norm)
+                        && !lexicon::is_stop_word(&t.norm)
                         && t.features().concepts.is_empty()
-                        && !super::dates::is_calendar(&t.norm)
+                        && !super::dates::is_calendar_word(&t.norm)
                         && !cue(last + 1)
                 })
             {
                 last += 1;
             }
-            let mut made = candidate(source, i, if intro { i } else { last }, false);
-            made.intro = intro;
-            made.asked = asked;
-            made.called = named;
+            let mut made = build_candidate(source, i, if intro { i } else { last }, false);
+            made.is_introduction = intro;
+            made.is_asked_about = asked;
+            made.is_announced = named;
             out.push(made);
             i = last + 1;
             continue;
@@ -222,41 +229,45 @@ pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[Strin
 
 /// Whether a word expresses an amount.
 pub(super) fn is_amount(norm: &str) -> bool {
-    AMOUNTS.split_whitespace().any(|w| w == norm)
+    AMOUNT_WORDS.split_whitespace().any(|w| w == norm)
 }
 
 /// Whether a word is an everyday English verb.
 pub(super) fn is_verb(norm: &str) -> bool {
-    VERBS.split_whitespace().any(|w| w == norm)
+    ENGLISH_VERBS.split_whitespace().any(|w| w == norm)
 }
 
 /// Whether a text is English rather than Italian. It decides the reading of "a" and "i", words of both.
 fn is_english(tokens: &[Token]) -> bool {
     let count = |words: &str| tokens.iter().filter(|t| t.among(words) && t.lower != "è").count();
-    count(ENGLISH) > count(ITALIAN)
+    count(ENGLISH_FUNCTION_WORDS) > count(ITALIAN_FUNCTION_WORDS)
 }
 
 /// Whether a word is an imperative with a suffixed pronoun: "prestami", "trovaci".
-fn orders(norm: &str) -> bool {
+fn is_order_with_pronoun(norm: &str) -> bool {
     let verb = norm.strip_suffix("mi").or_else(|| norm.strip_suffix("ci"));
     verb.filter(|v| v.len() > 3).is_some_and(|v| lexicon::may_be_action(&super::text::features(v).concepts))
 }
 
 /// Whether a word is X or Y in "from X to Y".
-fn is_end(tokens: &[Token], i: usize) -> bool {
+fn is_range_end(tokens: &[Token], i: usize) -> bool {
     const FROM: &[&str] = &["from", "da", "dal", "dalla", "von"];
     const TO: &[&str] = &["to", "a", "al", "alla", "zu", "nach"];
     let at = |n: Option<usize>, words: &[&str]| n.and_then(|n| tokens.get(n)).is_some_and(|t| t.is(words));
-    let word = |n: usize| tokens.get(n).is_some_and(|t| t.word && !lexicon::is_stop(&t.norm) && !t.digit());
+    let word =
+        |n: usize| tokens.get(n).is_some_and(|t| t.word && !lexicon::is_stop_word(&t.norm) && !t.digit());
     let back = |n: usize| i.checked_sub(n);
     (at(back(1), FROM) && at(Some(i + 1), TO) && word(i + 2))
-        || (at(back(1), TO) && back(2).is_some_and(word) && at(back(3), FROM) && !tokens[i].among(VERBS))
+        || (at(back(1), TO)
+            && back(2).is_some_and(word)
+            && at(back(3), FROM)
+            && !tokens[i].among(ENGLISH_VERBS))
 }
 
 /// Whether a word without a capital may be a name after the preposition at `lead`: not an infinitive and not
 /// part of an adverb.
-fn is_behind(tokens: &[Token], lead: usize, i: usize) -> bool {
-    if tokens[i].among(ADVERBIAL) {
+fn may_be_name_after(tokens: &[Token], lead: usize, i: usize) -> bool {
+    if tokens[i].among(ADVERBIAL_NOUNS) {
         return false;
     }
     // "To watch", "to visit my sister": a word with an object is a verb.
@@ -265,17 +276,17 @@ fn is_behind(tokens: &[Token], lead: usize, i: usize) -> bool {
             && (t.is(ARTICLES)
                 || t.is(&["my", "our", "some", "it", "them", "her", "his", "their", "this", "that"]))
     });
-    !tokens[lead].is(&["to"]) || !(tokens[i].among(VERBS) || object)
+    !tokens[lead].is(&["to"]) || !(tokens[i].among(ENGLISH_VERBS) || object)
 }
 
-fn hash(tokens: &[Token], i: usize) -> bool {
+fn follows_number_sign(tokens: &[Token], i: usize) -> bool {
     i > 0
         && (tokens[i - 1].raw == "#"
             || tokens[i - 1].is(&["numero", "number", "n", "no", "nr", "codice", "code", "id"]))
 }
 
 /// The last token of a name with its family suffix: "Gino e figli", "Smith and sons".
-fn with_sons(source: &SourceText, last: usize) -> usize {
+fn extend_over_family(source: &SourceText, last: usize) -> usize {
     let and =
         source.tokens.get(last + 1).is_some_and(|t| t.raw == "&" || t.lower == "e" || t.is(&["and", "und"]));
     let kin = source.is(
@@ -299,7 +310,7 @@ fn with_sons(source: &SourceText, last: usize) -> usize {
 }
 
 /// The last token of a place name with its country or state: "Paris, France", "Portland, OR".
-fn with_country(source: &SourceText, last: usize) -> usize {
+fn extend_over_country(source: &SourceText, last: usize) -> usize {
     let tokens = &source.tokens;
     let comma = tokens.get(last + 1).is_some_and(|t| t.raw == ",");
     let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.gone(i));
@@ -311,12 +322,12 @@ fn with_country(source: &SourceText, last: usize) -> usize {
     if !comma || !capital(last + 2) || is_country(last, last) {
         return last;
     }
-    let end = run(source, last + 2);
+    let end = capitalized_run_end(source, last + 2);
     if is_country(last + 2, end) { end } else { last }
 }
 
 /// The last token of a run of capitalised words: "Il nome della Rosa", "Mario Rossi".
-fn run(source: &SourceText, first: usize) -> usize {
+fn capitalized_run_end(source: &SourceText, first: usize) -> usize {
     let tokens = &source.tokens;
     let mut last = first;
     let good = |i: usize| {
@@ -325,13 +336,16 @@ fn run(source: &SourceText, first: usize) -> usize {
                 && (t.capital() || t.digit())
                 && !source.gone(i)
                 && !source.found.quoted[i]
-                && !super::dates::is_calendar(&t.norm)
+                && !super::dates::is_calendar_word(&t.norm)
         })
     };
     while last < first + 8 {
         if good(last + 1) && (tokens[last + 1].capital() || tokens[last + 1].norm.len() <= 4) {
             last += 1;
-        } else if tokens.get(last + 1).is_some_and(|t| t.is(&INNER[..INNER.len() - 2]) && t.lower != "e") {
+        } else if tokens
+            .get(last + 1)
+            .is_some_and(|t| t.is(&NAME_INNER_WORDS[..NAME_INNER_WORDS.len() - 2]) && t.lower != "e")
+        {
             let next = if tokens.get(last + 2).is_some_and(|t| t.is(&["the", "l", "la"])) {
                 last + 3
             } else {
@@ -349,7 +363,7 @@ fn run(source: &SourceText, first: usize) -> usize {
     last
 }
 
-fn candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> Candidate {
+fn build_candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> NameCandidate {
     let tokens = &source.tokens;
     let mut cues = Vec::new();
     let mut lead = String::new();
@@ -366,7 +380,8 @@ fn candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> Ca
         steps += 1;
         let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
         // "… for 7 days for X", "2 seats for X": a counted noun is a cue for its number only.
-        let leads = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
+        let leads =
+            token.is(PLACE_PREPOSITIONS) || token.is(PERSON_PREPOSITIONS) || token.is(VENUE_PREPOSITIONS);
         let counted =
             !leads && source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
         if steps > 5
@@ -382,10 +397,10 @@ fn candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> Ca
         } else if token.is(&["il", "la"]) && lead.is_empty() {
             // An article is never the preposition.
         }
-        if !lexicon::is_stop(&token.norm) && !token.is(BE) {
+        if !lexicon::is_stop_word(&token.norm) && !token.is(NAMING_VERBS) {
             cues.push((token.features(), steps));
             if i > 0
-                && let Some(joined) = lexicon::pair(&tokens[i - 1].norm, &token.norm)
+                && let Some(joined) = lexicon::pair_meaning(&tokens[i - 1].norm, &token.norm)
             {
                 cues.insert(cues.len() - 1, (super::text::features(joined), steps));
             }
@@ -398,24 +413,24 @@ fn candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> Ca
     if last > first && !quoted {
         cues.insert(0, (tokens[first].features(), 0));
     }
-    Candidate {
+    NameCandidate {
         first,
         last,
         text: source.span(first, last).to_owned(),
         quoted,
         capital: tokens[first].capital(),
         digits: tokens[first..=last].iter().any(Token::digit),
-        lead,
+        preposition: lead,
         cues,
-        intro: false,
-        asked: false,
-        called: false,
-        opens: false,
+        is_introduction: false,
+        is_asked_about: false,
+        is_announced: false,
+        opens_sentence: false,
     }
 }
 
 /// Whether the words before introduce a person: "sono X", "mi chiamo X", "I am X", "my name is X".
-fn introduces(tokens: &[Token], i: usize) -> bool {
+fn follows_introduction(tokens: &[Token], i: usize) -> bool {
     let word = |back: usize, words: &[&str]| {
         i.checked_sub(back).and_then(|k| tokens.get(k)).is_some_and(|t| t.is(words))
     };
@@ -429,19 +444,19 @@ fn introduces(tokens: &[Token], i: usize) -> bool {
 }
 
 /// The name by which the user introduces themselves: "sono X", "my name is X".
-pub(super) fn introduced(text: &str, now: &jiff::Zoned) -> Option<String> {
+pub(super) fn introduced_name(text: &str, now: &jiff::Zoned) -> Option<String> {
     let source = SourceText::new(text, now);
-    find(&source, &[], &[]).into_iter().find(|c| c.intro).map(|c| c.text)
+    find_candidates(&source, &[], &[]).into_iter().find(|c| c.is_introduction).map(|c| c.text)
 }
 
 /// Whether a word without a capital looks like a login and not like an adjective ("sono stanco").
-fn name_like(tokens: &[Token], i: usize) -> bool {
+fn is_login_like(tokens: &[Token], i: usize) -> bool {
     let token = &tokens[i];
     let explicit =
         i > 0 && tokens[i - 1].is(&["chiamo"]) || (i > 1 && tokens[i - 2].is(&["name", "username"]));
     let ends = tokens.get(i + 1).is_none_or(|t| !t.word || t.lower == "e" || t.is(&["and"]));
     let login = token.digit() || token.raw.contains(['_', '.', '-']);
     let italian = tokens[i.saturating_sub(1)].is(&["sono"]) && !token.norm.ends_with(['o', 'a', 'e']);
-    let stop = lexicon::is_stop(&token.norm) || !token.features().concepts.is_empty();
+    let stop = lexicon::is_stop_word(&token.norm) || !token.features().concepts.is_empty();
     explicit || (ends && !stop && (login || italian))
 }

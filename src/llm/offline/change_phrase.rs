@@ -12,29 +12,30 @@ use super::prompt::{Executed, PromptText};
 use super::text::{self, Token, name_words};
 
 /// Similarity above which two words have the same meaning.
-const SAME: f64 = 0.8;
+const SAME_WORD_SIMILARITY: f64 = 0.8;
 
 /// Words that separate wanted from unwanted things.
-const BUT: [&str; 9] = ["but", "instead", "ma", "invece", "pero", "bensi", "mais", "sondern", "aber"];
+const CONTRAST_WORDS: [&str; 9] =
+    ["but", "instead", "ma", "invece", "pero", "bensi", "mais", "sondern", "aber"];
 
 /// The changes requested to the plan of a request.
 #[derive(Debug, Default)]
-pub(super) struct Changed {
+pub(super) struct RequestedChanges {
     /// Steps, or former purposes of steps, that are no longer in the plan.
-    gone: Vec<String>,
+    removed_steps: Vec<String>,
     /// Phrases that exclude something.
-    out: Vec<ChangePhrase>,
+    exclusions: Vec<ChangePhrase>,
     /// Phrases that exclude everything else.
-    only: Vec<ChangePhrase>,
+    restrictions: Vec<ChangePhrase>,
 }
 
 /// What a phrase requests for its subject.
 #[derive(Debug, Clone, Copy)]
 enum ChangeKind {
     /// Exclude it.
-    Out,
+    Exclude,
     /// Exclude everything else.
-    Only,
+    KeepOnly,
 }
 
 /// A phrase of the requester, with the step numbers it names.
@@ -44,49 +45,49 @@ struct ChangePhrase {
     steps: Vec<u64>,
 }
 
-impl Changed {
+impl RequestedChanges {
     /// Reads the section `changed` of a prompt; empty if it is absent.
-    pub fn of(prompt: &PromptText) -> Self {
+    pub fn from_prompt(prompt: &PromptText) -> Self {
         let mut changed = Self::default();
         for line in prompt.get("changed").lines().map(str::trim).take(100) {
-            changed.read(line);
+            changed.add_line(line);
         }
         changed
     }
 
-    fn read(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         if let Some(step) = line.strip_prefix("- step ") {
             // The old step number no longer applies, and tool names are not a subject.
             let told = step.split_once(' ').map_or(step, |(_, told)| told);
             let told = told.rfind(" [").map_or(told, |tools| &told[..tools]);
             let (scene, purpose) = told.split_once(':').unwrap_or((told, ""));
-            self.gone.push(format!("{} {purpose}", name_words(scene).join(" ")));
+            self.removed_steps.push(format!("{} {purpose}", name_words(scene).join(" ")));
         } else if let Some(step) = line.strip_prefix("~ step ") {
             let purpose = step.split_once(": purpose ").and_then(|(_, said)| said.rsplit_once(" -> "));
-            self.gone.extend(purpose.map(|(before, _)| before.to_owned()));
+            self.removed_steps.extend(purpose.map(|(before, _)| before.to_owned()));
         } else if !line.starts_with("+ step ") {
-            self.said(line);
+            self.add_user_words(line);
         }
     }
 
     /// Adds the exclusions in the requester's words, phrase by phrase.
-    fn said(&mut self, line: &str) {
+    fn add_user_words(&mut self, line: &str) {
         let mut before = None;
-        for part in parts(line) {
+        for part in split_phrases(line) {
             let tokens = text::tokens(part);
             // "Senza il meteo, l'albergo e il treno": a comma continues the list.
             let acts = || tokens.iter().any(|t| t.word && lexicon::is_action(&t.features().concepts));
             let listed = before.filter(|_| part.starts_with(',') && !acts());
             let kind = match (tokens.iter().any(is_only), leaves_out(&tokens)) {
-                (true, _) => Some(ChangeKind::Only),
-                (_, true) => Some(ChangeKind::Out),
+                (true, _) => Some(ChangeKind::KeepOnly),
+                (_, true) => Some(ChangeKind::Exclude),
                 _ => listed,
             };
             before = kind;
             let words = ChangePhrase { text: part.to_owned(), steps: numbered_steps(&tokens) };
             match kind {
-                Some(ChangeKind::Only) => self.only.push(words),
-                Some(ChangeKind::Out) => self.out.push(words),
+                Some(ChangeKind::KeepOnly) => self.restrictions.push(words),
+                Some(ChangeKind::Exclude) => self.exclusions.push(words),
                 None => {}
             }
         }
@@ -94,22 +95,22 @@ impl Changed {
 
     /// Whether the changes exclude the clause at position `place` (from 1) of the request. A restriction
     /// ("only …") counts only if it names a step number or matches an `executed` step.
-    pub fn took_out(&self, clause: &Clause, place: u64, executed: &[Executed]) -> bool {
-        let subject = subject(&clause.text);
-        let speaks = |text: &str| speaks_of(text, &subject);
+    pub fn excludes_clause(&self, clause: &Clause, place: u64, executed: &[Executed]) -> bool {
+        let subject = subject_tokens(&clause.text);
+        let speaks = |text: &str| mentions_subject(text, &subject);
         let kept = |words: &&ChangePhrase| {
             !words.steps.is_empty()
                 || executed.iter().any(|step| {
                     let told = format!("{} {}", name_words(&step.scene).join(" "), step.purpose);
-                    speaks_of(&words.text, &self::subject(&told))
+                    mentions_subject(&words.text, &self::subject_tokens(&told))
                 })
         };
-        self.gone.iter().any(|text| speaks(text))
-            || self.out.iter().any(|words| match words.steps.as_slice() {
+        self.removed_steps.iter().any(|text| speaks(text))
+            || self.exclusions.iter().any(|words| match words.steps.as_slice() {
                 [] => speaks(&words.text),
                 steps => steps.contains(&place),
             })
-            || self.only.iter().filter(kept).any(|words| match words.steps.as_slice() {
+            || self.restrictions.iter().filter(kept).any(|words| match words.steps.as_slice() {
                 [] => !speaks(&words.text),
                 steps => !steps.contains(&place),
             })
@@ -117,10 +118,10 @@ impl Changed {
 }
 
 /// Splits a line into phrases that may request different changes: "not in Milan but in Rome".
-fn parts(line: &str) -> Vec<&str> {
+fn split_phrases(line: &str) -> Vec<&str> {
     let tokens = text::tokens(line);
     let ends = |token: &&Token| {
-        !token.word && matches!(token.raw.as_str(), "," | ";" | "." | "!" | "?") || token.is(&BUT)
+        !token.word && matches!(token.raw.as_str(), "," | ";" | "." | "!" | "?") || token.is(&CONTRAST_WORDS)
     };
     let mut out = Vec::new();
     let mut start = 0;
@@ -133,12 +134,12 @@ fn parts(line: &str) -> Vec<&str> {
 
 /// The tokens that express the subject of some words. Function words and dates are removed. Names, numbers
 /// and actions are removed too unless nothing else is left.
-fn subject(words: &str) -> Vec<Token> {
+fn subject_tokens(words: &str) -> Vec<Token> {
     let tokens = text::tokens(words);
     // The reference date does not matter: only the positions of dates are used.
-    let found = Entities::within(words, jiff::civil::Date::constant(2026, 1, 1));
+    let found = Entities::in_text(words, jiff::civil::Date::constant(2026, 1, 1));
     let telling = |(token, dated): &(&Token, &bool)| {
-        let common = lexicon::is_stop(&token.norm) || lexicon::is_measure(&token.norm);
+        let common = lexicon::is_stop_word(&token.norm) || lexicon::is_time_unit(&token.norm);
         token.word && !**dated && !common && token.norm.chars().count() > 2
     };
     let mut told: Vec<Token> =
@@ -155,9 +156,12 @@ fn subject(words: &str) -> Vec<Token> {
 
 /// Whether `text` has a word similar to one of the `subject`, apart from words of exclusion and
 /// restriction.
-fn speaks_of(text: &str, subject: &[Token]) -> bool {
+fn mentions_subject(text: &str, subject: &[Token]) -> bool {
     let tokens = text::tokens(text);
     let says = |t: &&Token| t.word && !is_out(t) && !is_only(t);
     let said: Vec<_> = tokens.iter().filter(says).map(Token::features).collect();
-    subject.iter().map(Token::features).any(|word| said.iter().any(|other| other.similarity(&word) > SAME))
+    subject
+        .iter()
+        .map(Token::features)
+        .any(|word| said.iter().any(|other| other.similarity(&word) > SAME_WORD_SIMILARITY))
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::dayexpr::DayExpr;
+use super::date_expression::DateExpressionKind;
 use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
@@ -12,7 +12,7 @@ use super::text::{self, Features, Token, features, fold, name_words};
 use crate::llm::ToolSpec;
 
 /// Light verbs without a meaning of their own: "make a booking", "take three days off".
-const LIGHT: &str = "\
+const LIGHT_VERBS: &str = "\
 make take get have keep hold tieni tenere tenete do put give go going let help would love prefer wish hope plan planning try see use \
 looking arrange start starting happen proceed ahead fare faccia faresti prendere prendo prendi avere mettere \
 metti dare desidero desidererei gradirei piacerebbe intendo andare aiutami aiutarmi procedi riesci \
@@ -20,7 +20,7 @@ riusciresti occupati potrei gonna wanna partire beginning ending possible possib
 guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami mettimi vado vai inizia iniziano comincia cominciano starts begins fai fammi";
 
 /// Words of manner, urgency and praise: they do not change the action.
-const MANNER: &str = "\
+const MANNER_WORDS: &str = "\
 asap mano hand aiuto domanda question now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
 velocemente fretta hurry kindly gentilmente cortesemente cortese possible possibile again nuovamente nuovo \
 nuova right away straight directly direttamente nice good great lovely wonderful perfect bel bella bello \
@@ -32,58 +32,58 @@ appreciate appreciated appreciation cheers thx pls plz grazie cortesia favore an
 cordiali max circa";
 
 /// Containers and units by which things are counted.
-const COUNTED: &str = "\
+const COUNTER_NOUNS: &str = "\
 copy copia box boxes pack packs packets bottle bottles pieces piece copies units kg kilos liters bags cans pairs sets sheets items \
 scatole scatola pacchi confezioni confezione bottiglie pezzi copie chili litri risme fogli coppie posti seats tickets \
 biglietti people persons adults kids guests persone adulti ospiti bambini children";
 
 /// Persons with whom or for whom something is done. A tool may take one of them as an argument.
-const KIN: &str = "\
+const COMPANIONS: &str = "\
 wife husband partner girlfriend boyfriend brother sister mother father mom mum dad son daughter uncle aunt \
 boss manager friend colleague client moglie marito compagno compagna fidanzato fidanzata fratello sorella \
 madre padre mamma papa figlio figlia zio zia capo amico amica collega cliente nonna nonno";
 
 /// Groups of such persons.
-const GROUP: &str = "\
+const COMPANION_GROUPS: &str = "\
 family families kids children parents friends team colleagues guests famiglia bambini figli genitori amici \
 squadra colleghi ospiti myself ourselves us me noi mio mia";
 
 /// Words that introduce a reason.
-const WHY: &str = "\
+const REASON_CUES: &str = "\
 because since perche poiche siccome dato visto cause cosi";
 
 /// Words that negate a part of the request.
-const NEGATING: &str = "\
+const NEGATION_CUES: &str = "\
 not non never mai unless except tranne eccetto salvo instead invece without senza cannot rather piuttosto \
 but ma";
 
 /// Verbs that turn a negation into an emphatic request ("don't forget to …").
-const FORGET: &str = "\
+const FORGET_VERBS: &str = "\
 forget dimenticare dimenticarti dimenticate scordare scordarti hesitate";
 
 /// Words that add another request.
-const FURTHER: &str = "\
+const ADDITION_CUES: &str = "\
 please also anche puoi potresti can could then poi inoltre";
 
 /// Words for a part of the day next to a time.
-const PARTS: &str = "\
+const DAY_PARTS: &str = "\
 sera serata mattina mattino mattinata pomeriggio notte evening morning afternoon night tonight stasera \
 stamattina oclock clock ore ora pm am dinner lunch cena pranzo noon";
 
 /// The vocabulary that explains words other than values: the texts of the tool and its scene.
-pub(super) struct Own {
+pub(super) struct ToolVocabulary {
     words: Vec<Rc<Features>>,
     /// The first word of the tool's name: its action.
     verb: Option<Rc<Features>>,
     /// Whether some argument is a person's name.
-    names_somebody: bool,
+    names_person: bool,
     /// Whether some argument is a time of day.
-    timed: bool,
+    takes_time: bool,
 }
 
-impl Own {
+impl ToolVocabulary {
     /// Collects the vocabulary of a tool, of the tools `beside` it, and of its scene's name and description.
-    pub fn of(
+    pub fn of_tool(
         tool: &ToolSpec,
         fields: &[ArgumentField],
         beside: &[&ToolSpec],
@@ -93,9 +93,9 @@ impl Own {
         let mut norms: Vec<String> = name_words(scene);
         for other in std::iter::once(&tool).chain(beside) {
             norms.extend(name_words(&other.name));
-            norms.extend(words(&other.description));
+            norms.extend(content_norms(&other.description));
         }
-        norms.extend(words(about));
+        norms.extend(content_norms(about));
         let mut all: Vec<Rc<Features>> = norms.iter().map(|norm| features(norm)).collect();
         for field in fields {
             all.extend(field.cues.iter().chain(&field.hints).cloned());
@@ -103,68 +103,68 @@ impl Own {
                 all.extend(choices.iter().flat_map(|c| &c.words).flatten().map(|w| features(w)));
             }
         }
-        all.retain(|word| !lexicon::is_stop(&word.norm));
+        all.retain(|word| !lexicon::is_stop_word(&word.norm));
         all.sort_by(|a, b| a.norm.cmp(&b.norm));
         all.dedup_by(|a, b| a.norm == b.norm);
         Self {
             words: all,
             verb: name_words(&tool.name).first().map(|verb| features(verb)),
-            names_somebody: fields.iter().any(|f| f.kind == ArgumentKind::Person),
-            timed: fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime)),
+            names_person: fields.iter().any(|f| f.kind == ArgumentKind::Person),
+            takes_time: fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime)),
         }
     }
 
     /// Whether the vocabulary has one of these words or a similar one.
-    pub fn says_any(&self, words: &[&str]) -> bool {
+    pub fn mentions_any(&self, words: &[&str]) -> bool {
         words.iter().any(|w| self.words.iter().any(|own| own.similarity(&features(w)) > 0.8))
     }
 
-    fn says(&self, token: &Token) -> bool {
+    fn mentions(&self, token: &Token) -> bool {
         let word = token.features();
         self.words.iter().any(|own| own.similarity(&word) > 0.8)
     }
 }
 
-fn words(text: &str) -> Vec<String> {
-    let telling = |t: &Token| t.word && !lexicon::is_stop(&t.norm) && t.norm.len() > 1;
+fn content_norms(text: &str) -> Vec<String> {
+    let telling = |t: &Token| t.word && !lexicon::is_stop_word(&t.norm) && t.norm.len() > 1;
     text::tokens(text).iter().filter(|t| telling(t)).take(80).map(|t| t.norm.clone()).collect()
 }
 
 /// The words that neither the vocabulary nor a value explains.
-pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<String> {
-    let said = said(filled);
+pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &ToolVocabulary) -> Vec<String> {
+    let said = value_words(filled);
     let mut out = Vec::new();
     let mut acted: Option<&str> = None;
-    let reason = reasons(source, filled);
-    let preamble = preambles(source, filled);
-    let days = accounted_days(source, filled);
+    let reason = reason_mask(source, filled);
+    let preamble = preamble_mask(source, filled);
+    let days = explained_days_mask(source, filled);
     let mut object = None;
     // "… e la carta di credito" is no request by itself.
-    if !wants(source, own) {
+    if !expresses_wish(source, own) {
         out.push("…".to_owned());
     }
     for (i, token) in source.tokens.iter().enumerate() {
         let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
-        let known = used || reason[i] || preamble[i] || days[i] || is_number_of(source, filled, i);
-        if !token.word || known || is_label(source, filled, i) || is_maker(source, filled, i) {
+        let known = used || reason[i] || preamble[i] || days[i] || is_day_count(source, filled, i);
+        if !token.word || known || is_value_label(source, filled, i) || is_creator_name(source, filled, i) {
             continue;
         }
-        let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop(&token.norm));
+        let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
         let dated = source.found.taken[i];
-        let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET)))
-            || token.among(FORGET);
-        if urged && (token.among(NEGATING) || token.among(FORGET) || token.lower == "don") {
+        let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET_VERBS)))
+            || token.among(FORGET_VERBS);
+        if urged && (token.among(NEGATION_CUES) || token.among(FORGET_VERBS) || token.lower == "don") {
             continue;
         }
-        if token.among(NEGATING) {
+        if token.among(NEGATION_CUES) {
             out.push(token.raw.clone());
             continue;
         }
-        let plain = lexicon::is_stop(&token.norm)
-            || lexicon::is_chat(&token.norm)
-            || lexicon::is_asking(&token.norm)
-            || lexicon::is_measure(&token.norm);
-        if dated && !is_said_again(source, filled, i) && !lexicon::is_stop(&token.norm) {
+        let plain = lexicon::is_stop_word(&token.norm)
+            || lexicon::is_pleasantry(&token.norm)
+            || lexicon::is_question_word(&token.norm)
+            || lexicon::is_time_unit(&token.norm);
+        if dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm) {
             out.push(token.raw.clone());
             continue;
         }
@@ -178,12 +178,12 @@ pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<
         // "Annual leave": two words with one meaning.
         let pair = |a: usize, b: usize| {
             let words = (source.tokens.get(a), source.tokens.get(b));
-            matches!(words, (Some(a), Some(b)) if lexicon::pair(&a.norm, &b.norm).is_some())
+            matches!(words, (Some(a), Some(b)) if lexicon::pair_meaning(&a.norm, &b.norm).is_some())
         };
         if pair(i, i + 1) || (i > 0 && pair(i - 1, i)) {
             continue;
         }
-        if dated || (!name && plain) || own.says(token) || (!name && is_plain(source, i, own)) {
+        if dated || (!name && plain) || own.mentions(token) || (!name && is_neutral_word(source, i, own)) {
             continue;
         }
         // "Fai lavare …": an infinitive is a verb too.
@@ -194,8 +194,8 @@ pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<
             continue;
         }
         // "Prenota un posto per …": a single object noun after the verb led to the tool.
-        let article = |k: usize| source.tokens[k].word && lexicon::is_stop(&source.tokens[k].norm);
-        let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop(&t.norm));
+        let article = |k: usize| source.tokens[k].word && lexicon::is_stop_word(&source.tokens[k].norm);
+        let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop_word(&t.norm));
         if !name
             && alone
             && !super::candidates::is_amount(&token.norm)
@@ -214,15 +214,15 @@ fn is_infinitive(norm: &str) -> bool {
 }
 
 /// Whether there is a verb of action or wish, either a known one or the first word.
-fn wants(source: &SourceText, own: &Own) -> bool {
+fn expresses_wish(source: &SourceText, own: &ToolVocabulary) -> bool {
     const WISH: &str = "vorrei voglio vogliamo vorremmo want wants need needs like serve servono servirebbe bisogno please puoi \
 potresti can could would mi ci me";
     let mut words = source.tokens.iter().filter(|t| t.word);
-    let head = words.clone().find(|t| !lexicon::is_chat(&t.norm));
+    let head = words.clone().find(|t| !lexicon::is_pleasantry(&t.norm));
     let verb = |t: &Token| own.verb.as_ref().is_some_and(|v| v.similarity(&t.features()) > 0.8);
-    head.is_some_and(|t| !lexicon::is_stop(&t.norm) && (!own.says(t) || verb(t)) && !t.digit())
+    head.is_some_and(|t| !lexicon::is_stop_word(&t.norm) && (!own.mentions(t) || verb(t)) && !t.digit())
         || words.any(|t| {
-            t.among(LIGHT)
+            t.among(LIGHT_VERBS)
                 || t.among(WISH)
                 || lexicon::may_be_action(&t.features().concepts)
                 || super::pronouns::is_suffixed(&t.norm)
@@ -230,7 +230,7 @@ potresti can could would mi ci me";
 }
 
 /// The normalised words of all values.
-fn said(filled: &Filled) -> Vec<String> {
+fn value_words(filled: &Filled) -> Vec<String> {
     let values = filled.values.values().chain(filled.several.iter().flat_map(serde_json::Map::values));
     let texts =
         values.filter_map(|v| v.as_str().map(str::to_owned).or_else(|| v.as_f64().map(|n| n.to_string())));
@@ -240,7 +240,7 @@ fn said(filled: &Filled) -> Vec<String> {
 
 /// Whether a word does not change the action: urgency, companions, light verbs, parts of the day next to a
 /// time.
-fn is_plain(source: &SourceText, i: usize, own: &Own) -> bool {
+fn is_neutral_word(source: &SourceText, i: usize, own: &ToolVocabulary) -> bool {
     let token = &source.tokens[i];
     let before = i.checked_sub(1).map(|b| &source.tokens[b]);
     let mine = (i.saturating_sub(3)..i).any(|k| {
@@ -252,25 +252,26 @@ fn is_plain(source: &SourceText, i: usize, own: &Own) -> bool {
             ],
         )
     });
-    let kin = token.among(GROUP) || (token.among(KIN) && !own.names_somebody);
+    let kin = token.among(COMPANION_GROUPS) || (token.among(COMPANIONS) && !own.names_person);
     // "For my birthday", "per il mio compleanno": an occasion.
     let occasion = (i.saturating_sub(3)..i).any(|k| source.is(k, &["for", "per"]))
         && before
             .is_some_and(|t| t.is(&["my", "our", "mio", "mia", "nostro", "nostra", "miei", "mie", "nostri"]))
-        && !token.among(KIN);
+        && !token.among(COMPANIONS);
     // "A copy of the book": a counter noun.
-    let counted = token.among(COUNTED) && source.is(i + 1, &["of", "di", "del", "dei", "della", "delle"]);
-    token.among(LIGHT)
-        || token.among(MANNER)
+    let counted =
+        token.among(COUNTER_NOUNS) && source.is(i + 1, &["of", "di", "del", "dei", "della", "delle"]);
+    token.among(LIGHT_VERBS)
+        || token.among(MANNER_WORDS)
         || counted
         || (mine && kin)
         || occasion
-        || (own.timed && token.among(PARTS))
+        || (own.takes_time && token.among(DAY_PARTS))
         || super::pronouns::is_suffixed(&token.norm)
 }
 
 /// By token: whether it belongs to a reason that contains no request.
-fn reasons(source: &SourceText, filled: &Filled) -> Vec<bool> {
+fn reason_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
     let dated = |i: usize| source.found.taken.get(i).copied().unwrap_or(false);
@@ -284,11 +285,11 @@ fn reasons(source: &SourceText, filled: &Filled) -> Vec<bool> {
         });
         verb && (0..i).any(used) && !(i..tokens.len()).any(used)
     };
-    let opens = |i: usize| i > 0 && !dated(i + 1) && (tokens[i].among(WHY) || aims(i));
+    let opens = |i: usize| i > 0 && !dated(i + 1) && (tokens[i].among(REASON_CUES) || aims(i));
     let Some(first) = (0..tokens.len()).find(|i| opens(*i)) else { return out };
     let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | ";");
     let last = (first..tokens.len()).find(|i| ends(&tokens[*i])).unwrap_or(tokens.len());
-    let further = tokens[first + 1..last].iter().any(|t| t.among(FURTHER));
+    let further = tokens[first + 1..last].iter().any(|t| t.among(ADDITION_CUES));
     let ordered = tokens[first + 1..last].windows(2).any(|pair| {
         (pair[0].raw == "," || pair[0].lower == "e" || pair[0].is(&["and"]))
             && lexicon::is_action(&pair[1].features().concepts)
@@ -300,14 +301,14 @@ fn reasons(source: &SourceText, filled: &Filled) -> Vec<bool> {
 }
 
 /// Whether a word labels the value next to it: "Targa AB123CD", "50 euro", "3 boxes of …".
-fn is_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
+fn is_value_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
     let token = &source.tokens[i];
     let before = i.checked_sub(1).is_some_and(used);
-    if super::counts::is_coin(token) {
+    if super::number_arguments::is_currency(token) {
         return before || used(i + 1);
     }
-    if before && token.among(COUNTED) {
+    if before && token.among(COUNTER_NOUNS) {
         return source.found.numbers.iter().any(|n| n.last + 1 == i);
     }
     let link = |k: &usize| {
@@ -322,13 +323,13 @@ fn is_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let value =
         source.tokens.get(next).is_some_and(|t| t.digit() || t.capital() || source.found.quoted[next]);
     // "Livello avanzato", "sede campus".
-    let value = value || (next == i + 1 && used(next) && !lexicon::is_stop(&source.tokens[next].norm));
+    let value = value || (next == i + 1 && used(next) && !lexicon::is_stop_word(&source.tokens[next].norm));
     let noun = !token.capital() && !token.digit() && !lexicon::is_action(&token.features().concepts);
     noun && value && used(next) && !source.found.taken[next]
 }
 
 /// Whether a word is the creator of the named thing: "Dubliners by James Joyce".
-fn is_maker(source: &SourceText, filled: &Filled, i: usize) -> bool {
+fn is_creator_name(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
     let mut at = i;
     while at > 0 && source.tokens[at].capital() && i - at < 4 {
@@ -341,11 +342,11 @@ fn is_maker(source: &SourceText, filled: &Filled, i: usize) -> bool {
 }
 
 /// Whether a sentence has neither a request nor a value: "I'm planning a trip", "my wallet was stolen".
-fn is_background(source: &SourceText, first: usize, last: usize) -> bool {
+fn is_background_sentence(source: &SourceText, first: usize, last: usize) -> bool {
     let words = source.span(first, last);
-    let names = source.tokens[first..=last]
-        .iter()
-        .any(|t| t.digit() || t.among(NEGATING) || (t.capital() && !t.first && !lexicon::is_stop(&t.norm)));
+    let names = source.tokens[first..=last].iter().any(|t| {
+        t.digit() || t.among(NEGATION_CUES) || (t.capital() && !t.first && !lexicon::is_stop_word(&t.norm))
+    });
     let told = || {
         matches!(
             super::speech::act_of(words),
@@ -356,8 +357,8 @@ fn is_background(source: &SourceText, first: usize, last: usize) -> bool {
 }
 
 /// The text from the first sentence that is not background, used to detect its speech act.
-pub(super) fn asking(source: &SourceText, filled: &Filled) -> String {
-    let background = preambles(source, filled);
+pub(super) fn without_background(source: &SourceText, filled: &Filled) -> String {
+    let background = preamble_mask(source, filled);
     let first = background.iter().position(|b| !b).unwrap_or(0);
     let from = (first..source.tokens.len()).find(|i| source.tokens[*i].word).unwrap_or(0);
     source.span(from, source.tokens.len().saturating_sub(1)).to_owned()
@@ -365,11 +366,11 @@ pub(super) fn asking(source: &SourceText, filled: &Filled) -> String {
 
 /// By token: whether it is part of a date expression that filled a value, or of excluded days, which fill
 /// none.
-fn accounted_days(source: &SourceText, filled: &Filled) -> Vec<bool> {
+fn explained_days_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let mut out = vec![false; source.tokens.len()];
-    for expr in &source.found.said {
+    for expr in &source.found.date_expressions {
         let used = (expr.first..=expr.last).any(|i| filled.used.get(i).copied().unwrap_or(false));
-        if used || matches!(expr.said, DayExpr::Excluded(..)) {
+        if used || matches!(expr.kind, DateExpressionKind::Excluded(..)) {
             out[expr.first..=expr.last].fill(true);
         }
     }
@@ -377,14 +378,14 @@ fn accounted_days(source: &SourceText, filled: &Filled) -> Vec<bool> {
 }
 
 /// By token: whether it belongs to a background sentence, which only opens the conversation or states facts.
-fn preambles(source: &SourceText, filled: &Filled) -> Vec<bool> {
+fn preamble_mask(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
     let mut first = 0;
     let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | "\n");
     for end in (0..tokens.len()).filter(|i| ends(&tokens[*i])) {
         let used = (first..end).any(|i| filled.used.get(i).copied().unwrap_or(false));
-        if end > first && !used && is_background(source, first, end - 1) {
+        if end > first && !used && is_background_sentence(source, first, end - 1) {
             out[first..end].fill(true);
         }
         first = end + 1;
@@ -393,24 +394,25 @@ fn preambles(source: &SourceText, filled: &Filled) -> Vec<bool> {
 }
 
 /// Whether a number counts the given days: "3 giorni" next to the dates.
-fn is_number_of(source: &SourceText, filled: &Filled, i: usize) -> bool {
+fn is_day_count(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let Some(number) = source.found.numbers.iter().find(|n| (n.first..=n.last).contains(&i)) else {
         return false;
     };
     let unit = source.tokens.get(number.last + 1);
     let days = source.found.days.iter().any(|d| filled.used.get(d.first).copied().unwrap_or(false));
-    let counts = unit
-        .is_some_and(|t| lexicon::is_measure(&t.norm) || t.is(&["working", "lavorativi", "full", "interi"]));
+    let counts = unit.is_some_and(|t| {
+        lexicon::is_time_unit(&t.norm) || t.is(&["working", "lavorativi", "full", "interi"])
+    });
     // "A" and "one" before a noun add nothing to the noun.
     let article = source.tokens[i].is(&["a", "an", "un", "una", "uno", "one"]);
     article || (counts && days && number.value.fract() == 0.0)
 }
 
 /// Whether an unused day or time repeats one that an argument uses: "Friday 12 June".
-fn is_said_again(source: &SourceText, filled: &Filled, i: usize) -> bool {
+fn is_restated(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used =
         |first: usize, last: usize| (first..=last).any(|k| filled.used.get(k).copied().unwrap_or(false));
     let day = source.found.days.iter().find(|d| (d.first..=d.last).contains(&i));
     day.is_some_and(|day| source.found.days.iter().any(|o| o.date == day.date && used(o.first, o.last)))
-        || source.found.hours.iter().any(|h| (h.first..=h.last).contains(&i) && used(h.first, h.last))
+        || source.found.times.iter().any(|h| (h.first..=h.last).contains(&i) && used(h.first, h.last))
 }

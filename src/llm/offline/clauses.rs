@@ -14,7 +14,7 @@ const MAX_CLAUSES: usize = 12;
 
 /// How a clause relates to the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum ClauseLink {
     /// First clause, or a new sentence.
     Next,
     /// To be done after it.
@@ -29,7 +29,7 @@ pub(super) struct Clause {
     /// Its text.
     pub text: String,
     /// How it relates to the previous clause.
-    pub link: Link,
+    pub link: ClauseLink,
     /// Its speech act.
     pub act: Act,
     /// Which part of a condition it is.
@@ -37,68 +37,68 @@ pub(super) struct Clause {
 }
 
 /// Routes parts of a sentence while it is split. Tools are opaque numbers.
-pub(super) trait Judge {
+pub(super) trait ClauseRouter {
     /// The tool that serves these words, and whether the match is certain. `after` is the tool of the
     /// previous words, to which these may refer back.
-    fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)>;
+    fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)>;
     /// Whether the words contain their own verb or question.
-    fn acts(&self, words: &str) -> bool;
+    fn has_verb_or_question(&self, words: &str) -> bool;
     /// Whether the words name something in the tool's texts.
-    fn names(&self, _words: &str, _tool: usize) -> bool {
+    fn names_tool_subject(&self, _words: &str, _tool: usize) -> bool {
         false
     }
     /// Whether words without a verb only give other values for the tool of the previous words.
-    fn repeats(&self, _before: &str, _words: &str, _tool: usize) -> bool {
+    fn only_varies_values(&self, _before: &str, _words: &str, _tool: usize) -> bool {
         false
     }
 }
 
 /// Connectives of sequence (`Then`) and addition (`Also`), longer ones first.
-const CONNECTIVES: &[(&[&str], Link)] = &[
-    (&["dopo", "di", "che"], Link::Then),
-    (&["una", "volta", "fatto"], Link::Then),
-    (&["after", "that"], Link::Then),
-    (&["once", "done"], Link::Then),
-    (&["fatto", "questo"], Link::Then),
-    (&["subito", "dopo"], Link::Then),
-    (&["in", "seguito"], Link::Then),
-    (&["per", "ultimo"], Link::Then),
-    (&["per", "finire"], Link::Then),
-    (&["e", "dopo"], Link::Then),
-    (&["dopodiche"], Link::Then),
-    (&["poi"], Link::Then),
-    (&["then"], Link::Then),
-    (&["afterwards"], Link::Then),
-    (&["successivamente"], Link::Then),
-    (&["infine"], Link::Then),
-    (&["finally"], Link::Then),
-    (&["lastly"], Link::Then),
-    (&["puis"], Link::Then),
-    (&["ensuite"], Link::Then),
-    (&["enfin"], Link::Then),
-    (&["danach"], Link::Then),
-    (&["dann"], Link::Then),
-    (&["luego"], Link::Then),
-    (&["despues"], Link::Then),
-    (&["depois"], Link::Then),
-    (&["in", "addition"], Link::Also),
-    (&["allo", "stesso", "tempo"], Link::Also),
-    (&["at", "the", "same", "time"], Link::Also),
-    (&["nel", "frattempo"], Link::Also),
-    (&["and", "also"], Link::Also),
-    (&["e", "anche"], Link::Also),
-    (&["ed", "anche"], Link::Also),
-    (&["e", "pure"], Link::Also),
-    (&["et", "aussi"], Link::Also),
-    (&["und", "auch"], Link::Also),
-    (&["y", "tambien"], Link::Also),
-    (&["inoltre"], Link::Also),
-    (&["additionally"], Link::Also),
-    (&["furthermore"], Link::Also),
-    (&["moreover"], Link::Also),
-    (&["meanwhile"], Link::Also),
-    (&["ausserdem"], Link::Also),
-    (&["nonche"], Link::Also),
+const CONNECTIVES: &[(&[&str], ClauseLink)] = &[
+    (&["dopo", "di", "che"], ClauseLink::Then),
+    (&["una", "volta", "fatto"], ClauseLink::Then),
+    (&["after", "that"], ClauseLink::Then),
+    (&["once", "done"], ClauseLink::Then),
+    (&["fatto", "questo"], ClauseLink::Then),
+    (&["subito", "dopo"], ClauseLink::Then),
+    (&["in", "seguito"], ClauseLink::Then),
+    (&["per", "ultimo"], ClauseLink::Then),
+    (&["per", "finire"], ClauseLink::Then),
+    (&["e", "dopo"], ClauseLink::Then),
+    (&["dopodiche"], ClauseLink::Then),
+    (&["poi"], ClauseLink::Then),
+    (&["then"], ClauseLink::Then),
+    (&["afterwards"], ClauseLink::Then),
+    (&["successivamente"], ClauseLink::Then),
+    (&["infine"], ClauseLink::Then),
+    (&["finally"], ClauseLink::Then),
+    (&["lastly"], ClauseLink::Then),
+    (&["puis"], ClauseLink::Then),
+    (&["ensuite"], ClauseLink::Then),
+    (&["enfin"], ClauseLink::Then),
+    (&["danach"], ClauseLink::Then),
+    (&["dann"], ClauseLink::Then),
+    (&["luego"], ClauseLink::Then),
+    (&["despues"], ClauseLink::Then),
+    (&["depois"], ClauseLink::Then),
+    (&["in", "addition"], ClauseLink::Also),
+    (&["allo", "stesso", "tempo"], ClauseLink::Also),
+    (&["at", "the", "same", "time"], ClauseLink::Also),
+    (&["nel", "frattempo"], ClauseLink::Also),
+    (&["and", "also"], ClauseLink::Also),
+    (&["e", "anche"], ClauseLink::Also),
+    (&["ed", "anche"], ClauseLink::Also),
+    (&["e", "pure"], ClauseLink::Also),
+    (&["et", "aussi"], ClauseLink::Also),
+    (&["und", "auch"], ClauseLink::Also),
+    (&["y", "tambien"], ClauseLink::Also),
+    (&["inoltre"], ClauseLink::Also),
+    (&["additionally"], ClauseLink::Also),
+    (&["furthermore"], ClauseLink::Also),
+    (&["moreover"], ClauseLink::Also),
+    (&["meanwhile"], ClauseLink::Also),
+    (&["ausserdem"], ClauseLink::Also),
+    (&["nonche"], ClauseLink::Also),
 ];
 
 /// Words removed from the beginning of a clause.
@@ -139,43 +139,43 @@ const OPENERS: &[&[&str]] = &[
 ];
 
 /// Splits a request into clauses in execution order, each with its speech act.
-pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
+pub(super) fn split(request: &str, judge: &dyn ClauseRouter) -> Vec<Clause> {
     let tokens = text::tokens(request);
-    let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
+    let found = Entities::in_text(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
     let speech = speech::of(&tokens, quoted);
     let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {
         if run.plain {
-            part.plain(run, judge, &mut out);
+            part.split_request(run, judge, &mut out);
         } else {
-            out.push(part.other(run));
+            out.push(part.non_request_clause(run));
         }
     }
     out.retain(|c| c.text.chars().any(char::is_alphanumeric));
-    cases_first(&mut out);
-    bounded(&mut out);
+    move_cases_first(&mut out);
+    merge_excess_clauses(&mut out);
     out
 }
 
 /// Splits words that are all orders, whatever their form.
-pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
+pub(super) fn split_orders(request: &str, judge: &dyn ClauseRouter) -> Vec<Clause> {
     let tokens = text::tokens(request);
-    let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
+    let found = Entities::in_text(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
     let speech = Speech::default();
     let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     let all = ActRun::plain(0, tokens.len().saturating_sub(1));
-    part.plain(&all, judge, &mut out);
+    part.split_request(&all, judge, &mut out);
     out.retain(|c| c.text.chars().any(char::is_alphanumeric));
-    bounded(&mut out);
+    merge_excess_clauses(&mut out);
     out
 }
 
 /// Moves a condition before its consequence: "Book it if it is free".
-fn cases_first(clauses: &mut [Clause]) {
+fn move_cases_first(clauses: &mut [Clause]) {
     for n in 1..clauses.len() {
         let follows = n > 1 && clauses[n - 2].part == speech::ConditionPart::Case;
         if clauses[n - 1].part == speech::ConditionPart::Then
@@ -184,13 +184,13 @@ fn cases_first(clauses: &mut [Clause]) {
         {
             clauses.swap(n - 1, n);
             clauses[n - 1].link = clauses[n].link;
-            clauses[n].link = Link::Then;
+            clauses[n].link = ClauseLink::Then;
         }
     }
 }
 
-/// Merges the clauses beyond the maximum into the last plain clause, so that none is lost.
-fn bounded(clauses: &mut Vec<Clause>) {
+/// Merges the clauses beyond the maximum into the last one, so that none is lost.
+fn merge_excess_clauses(clauses: &mut Vec<Clause>) {
     if clauses.len() > MAX_CLAUSES {
         let rest: Vec<String> = clauses.drain(MAX_CLAUSES..).map(|c| c.text).collect();
         if let Some(last) = clauses.last_mut() {
@@ -201,10 +201,10 @@ fn bounded(clauses: &mut Vec<Clause>) {
 
 /// Segments between sentence ends and connectives: first and last token, the link to the previous segment,
 /// and whether it goes before that segment.
-fn hard(tokens: &[Token], quoted: &[bool], run: &ActRun) -> Vec<(usize, usize, Link, bool)> {
+fn split_segments(tokens: &[Token], quoted: &[bool], run: &ActRun) -> Vec<(usize, usize, ClauseLink, bool)> {
     let mut out = Vec::new();
     let mut start = run.first;
-    let mut link = Link::Next;
+    let mut link = ClauseLink::Next;
     let mut before = false;
     let mut i = start;
     let end = (run.last + 1).min(tokens.len());
@@ -214,11 +214,11 @@ fn hard(tokens: &[Token], quoted: &[bool], run: &ActRun) -> Vec<(usize, usize, L
             continue;
         }
         let found = if ends_sentence(tokens, i) {
-            Some((1, Link::Next, false))
-        } else if let Some(length) = reversal(tokens, i) {
-            Some((length, Link::Then, true))
+            Some((1, ClauseLink::Next, false))
+        } else if let Some(length) = match_reversal(tokens, i) {
+            Some((length, ClauseLink::Then, true))
         } else {
-            connective(tokens, i).map(|(length, link)| (length, link, false))
+            match_connective(tokens, i).map(|(length, link)| (length, link, false))
         };
         match found {
             Some((length, next, reverse)) => {
@@ -226,11 +226,11 @@ fn hard(tokens: &[Token], quoted: &[bool], run: &ActRun) -> Vec<(usize, usize, L
                 if !blank {
                     out.push((start, i - 1, link, before));
                     link = next;
-                } else if next != Link::Next {
+                } else if next != ClauseLink::Next {
                     // "…. Poi …": the connective overrides the end of the sentence.
                     link = next;
                 }
-                before = reverse || (blank && before && next == Link::Next);
+                before = reverse || (blank && before && next == ClauseLink::Next);
                 i += length;
                 start = i;
             }
@@ -260,7 +260,7 @@ pub(super) fn ends_sentence(tokens: &[Token], i: usize) -> bool {
     }
 }
 
-fn connective(tokens: &[Token], i: usize) -> Option<(usize, Link)> {
+fn match_connective(tokens: &[Token], i: usize) -> Option<(usize, ClauseLink)> {
     // An "e" or "and" before the connective belongs to it.
     let lead = usize::from(
         tokens[i].lower == "e" || tokens[i].is(&["ed", "and", "et", "und", "y"]) && tokens[i].lower != "è",
@@ -271,7 +271,7 @@ fn connective(tokens: &[Token], i: usize) -> Option<(usize, Link)> {
             let fits = words.iter().enumerate().all(|(k, w)| {
                 tokens.get(at + k).is_some_and(|t| t.norm == *w && (*w != "e" || t.lower == "e"))
             });
-            if fits && separates(tokens, at, words) {
+            if fits && is_clause_boundary(tokens, at, words) {
                 return Some((skip + words.len(), *link));
             }
         }
@@ -279,13 +279,13 @@ fn connective(tokens: &[Token], i: usize) -> Option<(usize, Link)> {
     // ", also …" and "… . Also, …"
     let comma = i > 0 && tokens[i - 1].raw == ",";
     if comma && tokens[i].is(&["also", "anche", "plus"]) {
-        return Some((1, Link::Also));
+        return Some((1, ClauseLink::Also));
     }
     None
 }
 
 /// Whether the connective separates clauses and is not part of another expression.
-fn separates(tokens: &[Token], at: usize, words: &[&str]) -> bool {
+fn is_clause_boundary(tokens: &[Token], at: usize, words: &[&str]) -> bool {
     let before = at.checked_sub(1).and_then(|k| tokens.get(k));
     let after = tokens.get(at + words.len());
     match words {
@@ -297,7 +297,7 @@ fn separates(tokens: &[Token], at: usize, words: &[&str]) -> bool {
 }
 
 /// Matches a connective that reverses the order: "…, but first …", "ma prima …".
-fn reversal(tokens: &[Token], i: usize) -> Option<usize> {
+fn match_reversal(tokens: &[Token], i: usize) -> Option<usize> {
     let second = tokens.get(i + 1)?;
     let opens = tokens[i].is(&["ma", "but", "pero", "mais", "aber"]);
     if !opens || !second.is(&["prima", "first", "abord", "zuerst", "primero", "before"]) {
@@ -325,10 +325,10 @@ struct ClausePart<'a> {
 
 impl ClausePart<'_> {
     /// The clauses of a plain request, in execution order.
-    fn plain(&self, run: &ActRun, judge: &dyn Judge, out: &mut Vec<Clause>) {
+    fn split_request(&self, run: &ActRun, judge: &dyn ClauseRouter, out: &mut Vec<Clause>) {
         let mut own: Vec<Clause> = Vec::new();
-        for (first, last, link, before) in hard(self.tokens, self.quoted, run) {
-            let mut inner = self.sequence(first, last, judge);
+        for (first, last, link, before) in split_segments(self.tokens, self.quoted, run) {
+            let mut inner = self.split_sequence(first, last, judge);
             if let Some(head) = inner.first_mut() {
                 head.link = link;
             }
@@ -337,7 +337,7 @@ impl ClausePart<'_> {
                 if let Some(head) = inner.first_mut() {
                     head.link = earlier.link;
                 }
-                earlier.link = Link::Then;
+                earlier.link = ClauseLink::Then;
                 inner.push(earlier);
             }
             own.extend(inner);
@@ -346,10 +346,11 @@ impl ClausePart<'_> {
     }
 
     /// The clause of words that are not a plain request.
-    fn other(&self, run: &ActRun) -> Clause {
+    fn non_request_clause(&self, run: &ActRun) -> Clause {
         let then = self.tokens[run.first..=run.last].iter().find(|t| t.word);
         let then = then.is_some_and(|t| t.is(&["then", "poi", "dopo", "infine", "finally"]));
-        let link = if then || run.part == speech::ConditionPart::Then { Link::Then } else { Link::Next };
+        let link =
+            if then || run.part == speech::ConditionPart::Then { ClauseLink::Then } else { ClauseLink::Next };
         let mut clause = self.clause(run.first, run.last, link);
         if let Some(verb) = &run.verb {
             clause.text = format!("{verb} {}", clause.text);
@@ -358,7 +359,7 @@ impl ClausePart<'_> {
     }
 
     /// The text between two tokens, without the dropped ones.
-    fn said(&self, first: usize, last: usize) -> String {
+    fn meant_text(&self, first: usize, last: usize) -> String {
         let dropped = |i: usize| self.speech.dropped.get(i) == Some(&true);
         let mut text = String::new();
         let mut from = None;
@@ -379,14 +380,14 @@ impl ClausePart<'_> {
         text.trim_end_matches([',', ' ']).to_owned()
     }
 
-    fn clause(&self, first: usize, last: usize, link: Link) -> Clause {
-        let (first, last) = self.trim(first, last);
-        let mut text = self.said(first, last);
+    fn clause(&self, first: usize, last: usize, link: ClauseLink) -> Clause {
+        let (first, last) = self.trim_span(first, last);
+        let mut text = self.meant_text(first, last);
         // Trimming removes a closing quotation mark; restore it.
         if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”"))
             && self.quoted.get(last) == Some(&true)
         {
-            text = self.said(first, last + 1);
+            text = self.meant_text(first, last + 1);
         }
         // Restore the question mark, without which the clause is not read as a question.
         if self.tokens.get(last + 1).is_some_and(|t| t.raw == "?") {
@@ -397,7 +398,7 @@ impl ClausePart<'_> {
     }
 
     /// Trims marks at both ends and opening words.
-    fn trim(&self, mut first: usize, mut last: usize) -> (usize, usize) {
+    fn trim_span(&self, mut first: usize, mut last: usize) -> (usize, usize) {
         while first < last
             && !self.tokens[last].word
             && !matches!(self.tokens[last].raw.as_str(), "\"" | "»" | "”" | "'")
@@ -440,9 +441,9 @@ impl ClausePart<'_> {
     }
 
     /// The clauses of one segment, in execution order.
-    fn sequence(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
+    fn split_sequence(&self, first: usize, last: usize, judge: &dyn ClauseRouter) -> Vec<Clause> {
         let word = |i: usize, words: &[&str]| self.tokens.get(i).is_some_and(|t| t.is(words));
-        let (start, _) = self.trim(first, last);
+        let (start, _) = self.trim_span(first, last);
         // "Prima di X, Y" and "after X, Y" at the beginning.
         let before = (word(start, &["prima"]) && word(start + 1, &["di", "che"])) || word(start, &["before"]);
         let after = (word(start, &["dopo"]) && !word(start + 1, &["domani"]))
@@ -454,17 +455,17 @@ impl ClausePart<'_> {
         {
             let from = start
                 + if word(start + 1, &["di", "che", "aver", "avere", "volta", "having"]) { 2 } else { 1 };
-            let (x, y) = (self.words(from, comma - 1), self.words(comma + 1, last));
-            if judge.tool(&x, None).is_some() && judge.tool(&y, None).is_some() {
-                let mut inner = self.soft(from, comma - 1, judge);
-                let mut main = self.soft(comma + 1, last, judge);
+            let (x, y) = (self.span_text(from, comma - 1), self.span_text(comma + 1, last));
+            if judge.tool_for(&x, None).is_some() && judge.tool_for(&y, None).is_some() {
+                let mut inner = self.split_conjunctions(from, comma - 1, judge);
+                let mut main = self.split_conjunctions(comma + 1, last, judge);
                 if before && main.first().is_some_and(|clause| clause.act == Act::Question) {
                     // "Before I pay, how much is left?": it may depend on the answer.
                     inner.iter_mut().for_each(|clause| clause.act = Act::Question);
                 }
                 let (a, b) = if before { (&mut main, &mut inner) } else { (&mut inner, &mut main) };
                 if let Some(head) = b.first_mut() {
-                    head.link = Link::Then;
+                    head.link = ClauseLink::Then;
                 }
                 a.append(b);
                 return std::mem::take(a);
@@ -484,34 +485,34 @@ impl ClausePart<'_> {
             if from > last {
                 continue;
             }
-            let (y, x) = (self.words(start, i - 1), self.words(from, last));
-            if let (Some(a), Some(b)) = (judge.tool(&y, None), judge.tool(&x, None))
+            let (y, x) = (self.span_text(start, i - 1), self.span_text(from, last));
+            if let (Some(a), Some(b)) = (judge.tool_for(&y, None), judge.tool_for(&x, None))
                 && (a.0 != b.0)
                 && b.1
             {
                 let (one, two) =
                     if before { ((start, i - 1), (from, last)) } else { ((from, last), (start, i - 1)) };
-                let mut out = self.soft(one.0, one.1, judge);
-                let mut rest = self.soft(two.0, two.1, judge);
+                let mut out = self.split_conjunctions(one.0, one.1, judge);
+                let mut rest = self.split_conjunctions(two.0, two.1, judge);
                 if let Some(head) = rest.first_mut() {
-                    head.link = Link::Then;
+                    head.link = ClauseLink::Then;
                 }
                 out.append(&mut rest);
                 return out;
             }
         }
-        self.soft(first, last, judge)
+        self.split_conjunctions(first, last, judge)
     }
 
-    fn words(&self, first: usize, last: usize) -> String {
+    fn span_text(&self, first: usize, last: usize) -> String {
         if first > last {
             return String::new();
         }
-        self.clause(first, last, Link::Next).text
+        self.clause(first, last, ClauseLink::Next).text
     }
 
     /// Whether a part begins with a preposition and so belongs to the previous part ("a nome X").
-    fn leans(&self, first: usize) -> bool {
+    fn starts_with_preposition(&self, first: usize) -> bool {
         let words = [
             "a", "ad", "al", "con", "per", "di", "da", "in", "su", "nel", "nella", "at", "with", "for",
             "under", "by", "on", "to", "of", "from",
@@ -520,12 +521,12 @@ impl ClausePart<'_> {
     }
 
     /// Whether a part has a verb and a day or time but no object: "…, pick up tomorrow at 2pm".
-    fn only_when(&self, first: usize, last: usize) -> bool {
+    fn only_adds_time(&self, first: usize, last: usize) -> bool {
         let content = |i: &usize| {
             let token = &self.tokens[*i];
             token.word
                 && !self.taken[*i]
-                && (lexicon::is_asking(&token.norm) || !lexicon::is_stop(&token.norm))
+                && (lexicon::is_question_word(&token.norm) || !lexicon::is_stop_word(&token.norm))
         };
         let rest: Vec<usize> = (first..=last).filter(content).collect();
         let timed = self.taken[first..=last].contains(&true);
@@ -534,26 +535,27 @@ impl ClausePart<'_> {
     }
 
     /// Whether a part contains its own order.
-    fn asks_more(&self, first: usize, last: usize) -> bool {
+    fn has_own_order(&self, first: usize, last: usize) -> bool {
         let part = &self.tokens[first..=last];
         let words: Vec<&Token> = part.iter().filter(|t| t.word).collect();
-        mood::orders_more(&words) && !pronouns::hands_back(part) && !self.only_when(first, last)
+        mood::adds_order(&words) && !pronouns::hands_back(part) && !self.only_adds_time(first, last)
     }
 
     /// Whether a part asks its own question and is not a relative clause of the previous part.
-    fn asks_else(&self, first: usize, last: usize) -> bool {
+    fn has_own_question(&self, first: usize, last: usize) -> bool {
         let words: Vec<&Token> = self.tokens[first..=last].iter().filter(|t| t.word).collect();
         let comma = first > 0 && self.tokens[first - 1].raw == ",";
         let relative = comma
             && words.first().is_some_and(|t| {
                 t.is(&["which", "whose", "whom", "where", "when", "why", "dove", "quando", "come", "perche"])
             });
-        let content = words.iter().any(|t| !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm));
-        content && !relative && mood::asks_what(&words)
+        let content =
+            words.iter().any(|t| !lexicon::is_stop_word(&t.norm) && !lexicon::is_question_word(&t.norm));
+        content && !relative && mood::opens_with_question_word(&words)
     }
 
     /// Whether the text that follows may belong to an explanation or message: "… because …", "segnala che …".
-    fn accounts(&self, first: usize, last: usize) -> bool {
+    fn may_open_account(&self, first: usize, last: usize) -> bool {
         let account = ["because", "perche", "that", "saying", "poiche", "since", "so", "about"];
         let wish = ["like", "want", "need", "love", "wish", "prefer", "you", "wanted", "have"];
         let ask = ["dimmi", "dirmi", "sapere", "mostrami", "a", "in", "di"];
@@ -571,13 +573,13 @@ impl ClausePart<'_> {
 
     /// Whether an order only refers back to the preceding statement ("…, potresti prenotarlo?"), so that the
     /// statement contains the values and both are one request.
-    fn continues(
+    fn completes_statement(
         &self,
         said: (usize, usize),
         order: (usize, usize),
         left: Option<(usize, bool)>,
         right: Option<(usize, bool)>,
-        judge: &dyn Judge,
+        judge: &dyn ClauseRouter,
     ) -> bool {
         if !pronouns::hands_back(&self.tokens[order.0..=order.1]) {
             return false;
@@ -587,14 +589,14 @@ impl ClausePart<'_> {
             (Some(l), Some(r)) if l.0 == r.0 => true,
             // The statement alone has no certain tool, and both together have the tool of the order.
             (Some((_, false)), Some(r)) => {
-                judge.tool(&self.words(said.0, order.1), None).is_some_and(|whole| whole.0 == r.0)
+                judge.tool_for(&self.span_text(said.0, order.1), None).is_some_and(|whole| whole.0 == r.0)
             }
             _ => false,
         }
     }
 
     /// Splits at "e", "and" and commas where both sides are requests by themselves.
-    fn soft(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
+    fn split_conjunctions(&self, first: usize, last: usize, judge: &dyn ClauseRouter) -> Vec<Clause> {
         let mut pieces: Vec<(usize, usize)> = Vec::new();
         let mut start = first;
         let mut account = false;
@@ -629,26 +631,33 @@ impl ClausePart<'_> {
                 out.push((a, b));
                 continue;
             };
-            let left = judge.tool(&self.words(current.0, current.1), None);
-            let words = self.words(a, b);
-            let right = judge.tool(&words, left.map(|l| l.0));
+            let left = judge.tool_for(&self.span_text(current.0, current.1), None);
+            let words = self.span_text(a, b);
+            let right = judge.tool_for(&words, left.map(|l| l.0));
             let apart = match (left, right) {
-                (Some((l, _)), Some((r, sure))) if l != r => (sure && !self.leans(a)) || judge.acts(&words),
-                (Some(_), Some((_, sure))) => sure && judge.acts(&words),
+                (Some((l, _)), Some((r, sure))) if l != r => {
+                    (sure && !self.starts_with_preposition(a)) || judge.has_verb_or_question(&words)
+                }
+                (Some(_), Some((_, sure))) => sure && judge.has_verb_or_question(&words),
                 // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
-                (None, Some((_, sure))) => sure && judge.acts(&words),
+                (None, Some((_, sure))) => sure && judge.has_verb_or_question(&words),
                 // "… and order a pizza": a request even if no tool serves it.
                 (Some((l, _)), None) => {
-                    let more = self.asks_more(a, b) || self.asks_else(a, b);
-                    more && !self.accounts(current.0, current.1) && !judge.names(&words, l)
+                    let more = self.has_own_order(a, b) || self.has_own_question(a, b);
+                    more && !self.may_open_account(current.0, current.1)
+                        && !judge.names_tool_subject(&words, l)
                 }
                 _ => false,
             };
             let apart = apart
                 && !left.is_some_and(|(l, _)| {
-                    !judge.acts(&words) && judge.repeats(&self.words(current.0, current.1), &words, l)
+                    !judge.has_verb_or_question(&words)
+                        && judge.only_varies_values(&self.span_text(current.0, current.1), &words, l)
                 });
-            if apart && !self.only_when(a, b) && !self.continues(*current, (a, b), left, right, judge) {
+            if apart
+                && !self.only_adds_time(a, b)
+                && !self.completes_statement(*current, (a, b), left, right, judge)
+            {
                 out.push((a, b));
             } else {
                 current.1 = b;
@@ -656,7 +665,7 @@ impl ClausePart<'_> {
         }
         out.into_iter()
             .enumerate()
-            .map(|(n, (a, b))| self.clause(a, b, if n == 0 { Link::Next } else { Link::Also }))
+            .map(|(n, (a, b))| self.clause(a, b, if n == 0 { ClauseLink::Next } else { ClauseLink::Also }))
             .collect()
     }
 }

@@ -13,10 +13,10 @@ use super::slots::Filled;
 use super::source::SourceText;
 
 /// Number of tokens before a day that are searched for cues.
-const NEAR: usize = 4;
+const CUE_DISTANCE: usize = 4;
 
 /// Cue words for the beginning of a journey, stay or hire.
-const BEGINS: &[&str] = &[
+const BEGIN_CUES: &[&str] = &[
     "pickup",
     "leave",
     "leaving",
@@ -43,7 +43,7 @@ const BEGINS: &[&str] = &[
 ];
 
 /// Cue words for its end.
-const ENDS: &[&str] = &[
+const END_CUES: &[&str] = &[
     "dropoff",
     "return",
     "returning",
@@ -73,12 +73,12 @@ pub(super) fn fill<'f>(
 ) -> Cow<'f, [ArgumentField]> {
     let ends: Vec<&ArgumentField> =
         fields.iter().filter(|f| f.kind == ArgumentKind::Date && f.role != RangeRole::Single).collect();
-    if ends.len() < 2 || source.found.days.is_empty() || !are_apart(&ends) {
+    if ends.len() < 2 || source.found.days.is_empty() || !are_separate_ends(&ends) {
         return Cow::Borrowed(fields);
     }
     let mut gone = Vec::new();
     for (n, day) in source.found.days.iter().enumerate().filter(|(_, d)| d.role == RangeRole::Single) {
-        let Some(role) = announced(source, day.first) else { continue };
+        let Some(role) = announced_role(source, day.first) else { continue };
         let open = |f: &&&ArgumentField| f.role == role && !out.values.contains_key(&f.name);
         if let Some(field) = ends.iter().find(open) {
             out.values.insert(field.name.clone(), json!(day.date.to_string()));
@@ -106,16 +106,16 @@ pub(super) fn fill<'f>(
 }
 
 /// The range role given by the cue words before a token.
-fn announced(source: &SourceText, first: usize) -> Option<RangeRole> {
+fn announced_role(source: &SourceText, first: usize) -> Option<RangeRole> {
     let tokens = &source.tokens;
-    let from = first.saturating_sub(NEAR);
+    let from = first.saturating_sub(CUE_DISTANCE);
     for i in (from..first).rev() {
         if source.found.taken[i] || matches!(tokens[i].raw.as_str(), "." | ";" | "?" | "!") {
             return None;
         }
         let joined = tokens.get(i + 1).map(|next| format!("{}{}", tokens[i].norm, next.norm));
         let says = |list: &[&str]| tokens[i].is(list) || joined.as_deref().is_some_and(|j| list.contains(&j));
-        match (says(BEGINS), says(ENDS)) {
+        match (says(BEGIN_CUES), says(END_CUES)) {
             (true, false) => return Some(RangeRole::From),
             (false, true) => return Some(RangeRole::To),
             _ => {}
@@ -126,7 +126,7 @@ fn announced(source: &SourceText, first: usize) -> Option<RangeRole> {
 
 /// Whether one stated day never fills both ends: they belong to a journey, stay or hire, or are two
 /// independent days.
-pub(super) fn are_apart(ends: &[&ArgumentField]) -> bool {
+pub(super) fn are_separate_ends(ends: &[&ArgumentField]) -> bool {
     const JOURNEY: &[&str] = &[
         "pickup",
         "dropoff",

@@ -21,7 +21,7 @@ pub(super) enum RangeRole {
 
 /// A date with its token span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Day {
+pub(super) struct DateSpan {
     /// Index of its first token, including the preposition of a range.
     pub first: usize,
     /// Index of its last token.
@@ -35,13 +35,13 @@ pub(super) struct Day {
 /// A date as written, before missing parts are resolved.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum WrittenDate {
-    Exactly(Date),
+    Exact(Date),
     Parts {
         day: i8,
         month: Option<i8>,
         year: Option<i16>,
     },
-    Week(Weekday),
+    Weekday(Weekday),
     /// First and last day.
     Between(Date, Date),
 }
@@ -72,7 +72,7 @@ const WEEKDAYS: &[(&[&str], Weekday)] = &[
 ];
 
 /// Maximum length in days of a range whose day numbers decrease: "from 28 to 3 July".
-const MAX_TURNED: i64 = 14;
+const MAX_WRAPPED_DAYS: i64 = 14;
 
 const FROM: &[&str] = &[
     "dal", "dall", "dalla", "da", "from", "between", "tra", "fra", "du", "vom", "von", "del", "desde",
@@ -83,7 +83,7 @@ const TO: &[&str] = &[
     "al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis",
     "hasta", "ate",
 ];
-const FILLER: &[&str] = &[
+const FILLER_WORDS: &[&str] = &[
     "il",
     "lo",
     "l",
@@ -121,16 +121,16 @@ pub(super) fn weekday(norm: &str) -> Option<Weekday> {
 }
 
 /// Whether the word is a month or a weekday.
-pub(super) fn is_calendar(norm: &str) -> bool {
+pub(super) fn is_calendar_word(norm: &str) -> bool {
     month(norm).is_some() || weekday(norm).is_some()
 }
 
 /// A parsed range of dates, with the index of the token after it.
-pub(super) enum Span {
+pub(super) enum DateRange {
     /// A beginning and an end.
-    Days(Vec<Day>, usize),
+    Days(Vec<DateSpan>, usize),
     /// The dates contradict each other: "from 17 to 15 June".
-    Contrary(usize),
+    Contradictory(usize),
 }
 
 /// Parses dates from tokens. Methods take a token index and return the index after the match.
@@ -144,58 +144,58 @@ pub(super) struct DateReader<'a> {
 }
 
 impl DateReader<'_> {
-    pub fn at(&self, i: usize) -> Option<&Token> {
+    pub fn token_at(&self, i: usize) -> Option<&Token> {
         if self.taken.get(i).copied().unwrap_or(false) { None } else { self.tokens.get(i) }
     }
 
     pub fn is(&self, i: usize, words: &[&str]) -> bool {
-        self.at(i).is_some_and(|t| t.is(words))
+        self.token_at(i).is_some_and(|t| t.is(words))
     }
 
     /// Parses two dates as a range.
-    pub fn range(&self, i: usize) -> Option<Span> {
-        if let Some(found) = self.dashed(i) {
+    pub fn range(&self, i: usize) -> Option<DateRange> {
+        if let Some(found) = self.dashed_range(i) {
             return Some(found);
         }
         let opens = self.is(i, FROM);
         let between = self.is(i, BETWEEN);
-        let mut at = if opens { self.skip(i + 1) } else { i };
+        let mut at = if opens { self.skip_fillers(i + 1) } else { i };
         let (a, next) = self.date_at(at, opens)?;
         if let WrittenDate::Between(..) = a {
             return None;
         }
         at = next;
-        if self.at(at).is_some_and(|t| t.raw == ",") {
+        if self.token_at(at).is_some_and(|t| t.raw == ",") {
             at += 1;
         }
-        let dash = self.at(at).is_some_and(|t| matches!(t.raw.as_str(), "-" | "–" | "—"));
+        let dash = self.token_at(at).is_some_and(|t| matches!(t.raw.as_str(), "-" | "–" | "—"));
         let joined = self.is(at, TO) || dash || (between && self.is(at, &["e", "ed", "and", "y", "et"]));
         let up_to = self.is(at, &["up"]) && self.is(at + 1, &["to"]);
         if !(joined || up_to || (self.is(at, &["e", "and"]) && self.is(at + 1, &["fino", "until"]))) {
             return None;
         }
-        at = self.skip(at + if up_to { 2 } else { 1 });
+        at = self.skip_fillers(at + if up_to { 2 } else { 1 });
         let (b, next) = self.date_at(at, true)?;
         let bare = |s: &WrittenDate| matches!(s, WrittenDate::Parts { month: None, .. });
         // "10 to 12" alone is not a range of dates.
         if bare(&a) && bare(&b) && !opens {
             return None;
         }
-        let Some((from, to)) = self.resolve_range(a, b)? else { return Some(Span::Contrary(next)) };
+        let Some((from, to)) = self.resolve_range(a, b)? else { return Some(DateRange::Contradictory(next)) };
         let middle = at.saturating_sub(1).max(i);
         let days = vec![
-            Day { first: i, last: middle.saturating_sub(1).max(i), date: from, role: RangeRole::From },
-            Day { first: middle, last: next - 1, date: to, role: RangeRole::To },
+            DateSpan { first: i, last: middle.saturating_sub(1).max(i), date: from, role: RangeRole::From },
+            DateSpan { first: middle, last: next - 1, date: to, role: RangeRole::To },
         ];
-        Some(Span::Days(days, next))
+        Some(DateRange::Days(days, next))
     }
 
-    /// Parses a dashed range: `15-17 June`, `June 15-17`, `15/06-17/06`.
-    fn dashed(&self, i: usize) -> Option<Span> {
+    /// Parses a dashed range: `15-17 June`, `June 15-17`.
+    fn dashed_range(&self, i: usize) -> Option<DateRange> {
         let start = if self.is(i, FROM) { i + 1 } else { i };
-        let month_first = self.at(start).and_then(|t| month(&t.norm));
+        let month_first = self.token_at(start).and_then(|t| month(&t.norm));
         let at = if month_first.is_some() { start + 1 } else { start };
-        let token = self.at(at)?;
+        let token = self.token_at(at)?;
         let (left, right) = token.norm.split_once('-')?;
         let (a, b) = (day_number(left)?, day_number(right)?);
         let mut next = at + 1;
@@ -205,7 +205,7 @@ impl DateReader<'_> {
                 if self.is(next, &["di", "of", "de"]) {
                     next += 1;
                 }
-                let m = self.at(next).and_then(|t| month(&t.norm))?;
+                let m = self.token_at(next).and_then(|t| month(&t.norm))?;
                 next += 1;
                 m
             }
@@ -213,27 +213,27 @@ impl DateReader<'_> {
         let (year, next) = self.year(next);
         let said = |day| WrittenDate::Parts { day, month: Some(month), year };
         let Some((from, to)) = self.resolve_range(said(a), said(b))? else {
-            return Some(Span::Contrary(next));
+            return Some(DateRange::Contradictory(next));
         };
-        let day = |date, role| Day { first: i, last: next - 1, date, role };
-        Some(Span::Days(vec![day(from, RangeRole::From), day(to, RangeRole::To)], next))
+        let day = |date, role| DateSpan { first: i, last: next - 1, date, role };
+        Some(DateRange::Days(vec![day(from, RangeRole::From), day(to, RangeRole::To)], next))
     }
 
     /// Parses one date, optionally with a word that makes it a beginning or an end.
-    pub fn single(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+    pub fn single_date(&self, i: usize) -> Option<(Vec<DateSpan>, usize)> {
         let opens = self.is(i, FROM) && !self.is(i, &["del", "du", "von"]);
         let ends = self.is(i, &["until", "till", "til", "fino", "entro", "by", "bis", "hasta", "through"]);
         let dal = self.is(i, &["dal", "dall", "from", "starting"]);
-        if let Some((WrittenDate::Exactly(date), next)) = self.relative(i) {
-            return Some((vec![Day { first: i, last: next - 1, date, role: RangeRole::Single }], next));
+        if let Some((WrittenDate::Exact(date), next)) = self.relative_date(i) {
+            return Some((vec![DateSpan { first: i, last: next - 1, date, role: RangeRole::Single }], next));
         }
-        let start = if opens || ends { self.skip(i + 1) } else { i };
-        let (said, next) = self.date_at(start, (dal || ends) && !self.counts(start))?;
+        let start = if opens || ends { self.skip_fillers(i + 1) } else { i };
+        let (said, next) = self.date_at(start, (dal || ends) && !self.is_counted(start))?;
         if let WrittenDate::Between(from, to) = said {
-            let day = |date, role| Day { first: i, last: next - 1, date, role };
+            let day = |date, role| DateSpan { first: i, last: next - 1, date, role };
             return Some((vec![day(from, RangeRole::From), day(to, RangeRole::To)], next));
         }
-        let date = self.resolve(self.month_of_next(said, next), self.today, false)?;
+        let date = self.resolve(self.with_next_month(said, next), self.today, false)?;
         let role = if ends {
             RangeRole::To
         } else if opens && !self.is(i, BETWEEN) {
@@ -241,17 +241,17 @@ impl DateReader<'_> {
         } else {
             RangeRole::Single
         };
-        Some((vec![Day { first: i, last: next - 1, date, role }], next))
+        Some((vec![DateSpan { first: i, last: next - 1, date, role }], next))
     }
 
     /// Completes a day without a month by the month of the day joined to it: "il 3 e il 4 agosto".
-    fn month_of_next(&self, said: WrittenDate, mut at: usize) -> WrittenDate {
+    fn with_next_month(&self, said: WrittenDate, mut at: usize) -> WrittenDate {
         let WrittenDate::Parts { day, month: None, year: None } = said else { return said };
         for _ in 0..4 {
-            if !self.at(at).is_some_and(|t| t.raw == "," || t.is(&["e", "ed", "and", "o", "or"])) {
+            if !self.token_at(at).is_some_and(|t| t.raw == "," || t.is(&["e", "ed", "and", "o", "or"])) {
                 break;
             }
-            match self.date_at(self.skip(at + 1), true) {
+            match self.date_at(self.skip_fillers(at + 1), true) {
                 Some((WrittenDate::Parts { month: Some(month), year, .. }, _)) => {
                     return WrittenDate::Parts { day, month: Some(month), year };
                 }
@@ -263,15 +263,15 @@ impl DateReader<'_> {
     }
 
     /// Whether the number at `i` counts something ("from 15 people") and so is not a day.
-    pub fn counts(&self, i: usize) -> bool {
+    pub fn is_counted(&self, i: usize) -> bool {
         self.tokens.get(i + 1).is_some_and(|t| {
-            t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none() && !t.is(TO)
+            t.word && !super::lexicon::is_stop_word(&t.norm) && month(&t.norm).is_none() && !t.is(TO)
         })
     }
 
-    fn skip(&self, mut i: usize) -> usize {
+    fn skip_fillers(&self, mut i: usize) -> usize {
         let mut steps = 0;
-        while steps < 3 && self.is(i, FILLER) {
+        while steps < 3 && self.is(i, FILLER_WORDS) {
             i += 1;
             steps += 1;
         }
@@ -280,10 +280,10 @@ impl DateReader<'_> {
 
     pub fn year(&self, i: usize) -> (Option<i16>, usize) {
         let mut at = i;
-        if self.at(at).is_some_and(|t| t.raw == ",") || self.is(at, &["del", "of", "de", "dell"]) {
+        if self.token_at(at).is_some_and(|t| t.raw == ",") || self.is(at, &["del", "of", "de", "dell"]) {
             at += 1;
         }
-        match self.at(at).filter(|t| t.norm.len() == 4).and_then(|t| t.norm.parse::<i16>().ok()) {
+        match self.token_at(at).filter(|t| t.norm.len() == 4).and_then(|t| t.norm.parse::<i16>().ok()) {
             Some(year) if (1900..2200).contains(&year) => (Some(year), at + 1),
             _ => (None, i),
         }
@@ -291,31 +291,31 @@ impl DateReader<'_> {
 
     /// Parses a date at `i`; `bare` also accepts a day number alone.
     pub fn date_at(&self, i: usize, bare: bool) -> Option<(WrittenDate, usize)> {
-        let token = self.at(i)?;
-        if let Some(said) = numeric(&token.norm) {
+        let token = self.token_at(i)?;
+        if let Some(said) = parse_numeric_date(&token.norm) {
             return Some((said, i + 1));
         }
-        if let Some(found) = self.relative(i) {
+        if let Some(found) = self.relative_date(i) {
             return Some(found);
         }
         if let Some(day) = weekday(&token.norm) {
-            return Some(self.weekday_at(i, day));
+            return Some(self.weekday_date(i, day));
         }
         if self.is(i, &["next", "this", "prossimo", "prossima", "questo", "questa", "coming", "on"])
-            && let Some(day) = self.at(i + 1).and_then(|t| weekday(&t.norm))
+            && let Some(day) = self.token_at(i + 1).and_then(|t| weekday(&t.norm))
         {
-            return Some(self.weekday_at(i + 1, day));
+            return Some(self.weekday_date(i + 1, day));
         }
         // June 15th, 2026
         if let Some(month) = month(&token.norm) {
             let at = if self.is(i + 1, &["the"]) { i + 2 } else { i + 1 };
-            let day = self.at(at).and_then(|t| day_number(&t.norm))?;
+            let day = self.token_at(at).and_then(|t| day_number(&t.norm))?;
             let (year, next) = self.year(at + 1);
             return Some((WrittenDate::Parts { day, month: Some(month), year }, next));
         }
         let leads = self.is(i, &["il", "the", "giorno", "day", "l", "el", "le", "den"]);
-        let at = if leads { self.skip(i + 1) } else { i };
-        let number = self.at(at)?;
+        let at = if leads { self.skip_fillers(i + 1) } else { i };
+        let number = self.token_at(at)?;
         let day = day_number(&number.norm).or(match number.norm.as_str() {
             "primo" | "first" => Some(1),
             _ => None,
@@ -324,7 +324,7 @@ impl DateReader<'_> {
         if self.is(next, &["di", "of", "de", "."]) {
             next += 1;
         }
-        if let Some(month) = self.at(next).and_then(|t| month(&t.norm)) {
+        if let Some(month) = self.token_at(next).and_then(|t| month(&t.norm)) {
             let (year, next) = self.year(next + 1);
             return Some((WrittenDate::Parts { day, month: Some(month), year }, next));
         }
@@ -334,40 +334,39 @@ impl DateReader<'_> {
         let follows = self.tokens.get(at + 1);
         let followed = !named
             && follows.is_some_and(|t| {
-                (t.word && !super::lexicon::is_stop(&t.norm) && !is_calendar(&t.norm) && !t.is(TO))
+                (t.word && !super::lexicon::is_stop_word(&t.norm) && !is_calendar_word(&t.norm) && !t.is(TO))
                     || matches!(t.raw.as_str(), "%" | "€")
             });
         let word = number.is(&["primo", "first"]);
         // "From the first to the 20th".
-        let ranged = bare && self.is(at + 1, TO) && self.at(at + 2).is_some_and(Token::digit);
+        let ranged = bare && self.is(at + 1, TO) && self.token_at(at + 2).is_some_and(Token::digit);
         ((bare || lone) && !followed && (!word || ranged))
             .then_some((WrittenDate::Parts { day, month: None, year: None }, at + 1))
     }
 
     /// Parses a weekday, or the date that follows it ("venerdì 12 giugno").
-    fn weekday_at(&self, i: usize, day: Weekday) -> (WrittenDate, usize) {
+    fn weekday_date(&self, i: usize, day: Weekday) -> (WrittenDate, usize) {
         let mut next = i + 1;
-        if self.at(next).is_some_and(|t| t.raw == ",") {
+        if self.token_at(next).is_some_and(|t| t.raw == ",") {
             next += 1;
         }
         if self.is(next, &["il", "the"]) {
             next += 1;
         }
-        if self.at(next).is_some_and(|t| t.digit() || month(&t.norm).is_some())
-            && let Some((said @ (WrittenDate::Parts { .. } | WrittenDate::Exactly(_)), end)) =
-                self.date_at(next, !self.counts(next))
+        if self.token_at(next).is_some_and(|t| t.digit() || month(&t.norm).is_some())
+            && let Some((said @ (WrittenDate::Parts { .. } | WrittenDate::Exact(_)), end)) =
+                self.date_at(next, !self.is_counted(next))
         {
             return (said, end);
         }
         let end = if self.is(i + 1, &["prossimo", "prossima", "next"]) { i + 2 } else { i + 1 };
-        (WrittenDate::Week(day), end)
+        (WrittenDate::Weekday(day), end)
     }
 
-    fn relative(&self, i: usize) -> Option<(WrittenDate, usize)> {
-        let token = self.at(i)?;
-        let exactly = |days: i64, next: usize| {
-            Some((WrittenDate::Exactly(self.today.saturating_add(days.days())), next))
-        };
+    fn relative_date(&self, i: usize) -> Option<(WrittenDate, usize)> {
+        let token = self.token_at(i)?;
+        let exactly =
+            |days: i64, next: usize| Some((WrittenDate::Exact(self.today.saturating_add(days.days())), next));
         match token.norm.as_str() {
             "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy"
             | "hoje" | "aujourd" => return exactly(0, i + 1),
@@ -394,11 +393,11 @@ impl DateReader<'_> {
         if (self.is(i, &["next", "prossima"]) && self.is(i + 1, &["week", "settimana"]))
             || (self.is(i, &["settimana"]) && self.is(i + 1, &["prossima"]))
         {
-            let monday = self.resolve(WrittenDate::Week(Weekday::Monday), self.today, true)?;
+            let monday = self.resolve(WrittenDate::Weekday(Weekday::Monday), self.today, true)?;
             return Some((WrittenDate::Between(monday, monday.saturating_add(6.days())), i + 2));
         }
         if self.is(i, &["tra", "fra", "in", "within"]) {
-            let count = self.at(i + 1).and_then(|t| {
+            let count = self.token_at(i + 1).and_then(|t| {
                 super::numbers::digits(&t.norm)
                     .or_else(|| super::numbers::word(&t.norm))
                     .or_else(|| t.is(&["un", "una", "a"]).then_some(1.0))
@@ -421,16 +420,15 @@ impl DateReader<'_> {
             Weekday::Sunday if coming => self.today.saturating_add(6.days()),
             Weekday::Saturday if coming => self.today.saturating_add(7.days()),
             Weekday::Sunday => self.today.saturating_sub(1.days()),
-            _ => self.resolve(WrittenDate::Week(Weekday::Saturday), self.today, false).unwrap_or(self.today),
+            _ => {
+                self.resolve(WrittenDate::Weekday(Weekday::Saturday), self.today, false).unwrap_or(self.today)
+            }
         };
         (WrittenDate::Between(saturday, saturday.saturating_add(1.days())), next)
     }
 
     /// Resolves the ends of a range; `Some(None)` if they contradict each other.
-    #[expect(
-        clippy::option_option,
-        reason = "no dates, and dates that contradict one another, are two things"
-    )]
+    #[expect(clippy::option_option, reason = "`None` is no range, `Some(None)` is a contradictory one")]
     fn resolve_range(&self, a: WrittenDate, b: WrittenDate) -> Option<Option<(Date, Date)>> {
         let mut turned = false;
         let a = match (a, b) {
@@ -458,12 +456,12 @@ impl DateReader<'_> {
             turned = day > end;
         }
         let from = self.resolve(a, self.today, false)?;
-        let to = self.resolve(b, from, matches!(b, WrittenDate::Week(_)))?;
-        let long = turned && from.saturating_add(MAX_TURNED.days()) < to;
+        let to = self.resolve(b, from, matches!(b, WrittenDate::Weekday(_)))?;
+        let long = turned && from.saturating_add(MAX_WRAPPED_DAYS.days()) < to;
         // Without a year the end resolves to the next such day, which may be almost a year later.
         let wrapped = matches!(b, WrittenDate::Parts { month: Some(_), year: None, .. })
             && (to.month(), to.day()) < (from.month(), from.day())
-            && super::dayexpr::far(from, to);
+            && super::date_expression::is_too_far_apart(from, to);
         Some((to >= from && !long && !wrapped).then_some((from, to)))
     }
 
@@ -471,7 +469,7 @@ impl DateReader<'_> {
     /// week if `after` is set or `since` is today.
     pub fn resolve(&self, said: WrittenDate, since: Date, after: bool) -> Option<Date> {
         match said {
-            WrittenDate::Exactly(date) => Some(date),
+            WrittenDate::Exact(date) => Some(date),
             WrittenDate::Between(date, _) => Some(date),
             WrittenDate::Parts { day, month: Some(month), year: Some(year) } => {
                 Date::new(year, month, day).ok()
@@ -483,7 +481,7 @@ impl DateReader<'_> {
                 .filter_map(|ahead: i32| since.first_of_month().checked_add(ahead.months()).ok())
                 .filter_map(|month| Date::new(month.year(), month.month(), day).ok())
                 .find(|date| *date >= since),
-            WrittenDate::Week(day) => {
+            WrittenDate::Weekday(day) => {
                 let ahead = i64::from(
                     (day.to_monday_zero_offset() - since.weekday().to_monday_zero_offset()).rem_euclid(7),
                 );
@@ -505,7 +503,7 @@ pub(super) fn day_number(norm: &str) -> Option<i8> {
 }
 
 /// Parses a numeric date: `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
-fn numeric(norm: &str) -> Option<WrittenDate> {
+fn parse_numeric_date(norm: &str) -> Option<WrittenDate> {
     let parts: Vec<&str> = norm.split(['-', '/', '.']).collect();
     if !parts.iter().all(|p| !p.is_empty() && p.len() <= 4 && p.chars().all(|c| c.is_ascii_digit())) {
         return None;
@@ -522,9 +520,7 @@ fn numeric(norm: &str) -> Option<WrittenDate> {
         })
     };
     match parts.as_slice() {
-        [y, m, d] if y.len() == 4 => {
-            Date::new(number(y)?, small(m)?, small(d)?).ok().map(WrittenDate::Exactly)
-        }
+        [y, m, d] if y.len() == 4 => Date::new(number(y)?, small(m)?, small(d)?).ok().map(WrittenDate::Exact),
         [d, m, y] => fit(small(d)?, small(m)?, Some(number(y)?)),
         [d, m] if norm.contains('/') && d.len() <= 2 => fit(small(d)?, small(m)?, None),
         _ => None,

@@ -1,9 +1,8 @@
-//! Steps before they have numbers: each clause of a request with the tool that serves it, by what somebody
-//! does with the clause.
+//! Drafts the steps of a plan: routes each clause of a request to a tool according to its speech act.
 
 use std::rc::Rc;
 
-use super::clauses::{self, Clause, Link};
+use super::clauses::{self, Clause, ClauseLink};
 use super::followup;
 use super::lexicon;
 use super::mood;
@@ -17,64 +16,64 @@ use super::source::SourceText;
 use super::speech::{self, Act, ConditionPart, act_of};
 use super::text::{self, Features, Token};
 
-/// By how little another tool may fit less well before it is not clear which one is meant.
-const NEAR: f64 = 0.015;
+/// Minimum lead in routing score over another tool; below it the choice is unclear.
+const MIN_SCORE_LEAD: f64 = 0.015;
 
-/// A step before it has a number.
+/// A step without a number.
 pub(super) struct StepDraft {
     /// The tool.
     pub hit: Hit,
-    /// What the step is for.
+    /// Its purpose.
     pub purpose: String,
-    /// How it follows the one before.
-    pub link: Link,
-    /// It points back to what was said.
-    pub points_back: bool,
-    /// Its write, if it makes one, was not plainly asked for.
+    /// How it relates to the previous step.
+    pub link: ClauseLink,
+    /// Whether it refers back to an earlier clause.
+    pub refers_back: bool,
+    /// Whether its write, if any, was not clearly requested.
     pub unclear: bool,
 }
 
-/// What clauses have led to so far.
+/// The drafted steps and what is still open while the clauses are read.
 #[derive(Default)]
 pub(super) struct Drafts {
     /// Steps, in order.
     pub list: Vec<StepDraft>,
-    /// Clauses that ask for something that no tool serves, or that were not understood.
+    /// Requests that no tool serves or that were not understood.
     pub unserved: Vec<String>,
-    /// Statements that the next step is about.
-    said_before: Vec<String>,
-    /// A question that leads nowhere by itself, and may be what the next one is about.
-    dangling: Option<String>,
-    /// What was spoken of and not asked for.
-    spoken: Vec<String>,
-    /// Whether a pending question has its reply.
-    replied: bool,
+    /// Statements that belong to the next step.
+    preceding_statements: Vec<String>,
+    /// A question that has no tool by itself and may be the subject of the next clause.
+    open_question: Option<String>,
+    /// Things that were mentioned but not requested.
+    mentioned: Vec<String>,
+    /// Whether the pending question has been answered.
+    pending_answered: bool,
     previous: Option<Clause>,
 }
 
 impl OfflinePlanner {
-    /// The steps of a request, and clauses that ask for something that no tool serves.
-    pub fn drafts(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, Vec<String>) {
-        if self.is_talk(words) {
+    /// Drafts the steps of a request. Also returns the clauses that no tool serves.
+    pub fn draft_steps(&self, words: &str, executed: &[Executed]) -> (Vec<StepDraft>, Vec<String>) {
+        if self.is_small_talk(words) {
             return (Vec::new(), Vec::new());
         }
         let mut drafts = Drafts::default();
         let clauses =
             if self.orders_only { clauses::split_orders(words, self) } else { clauses::split(words, self) };
-        let clauses: Vec<Clause> = clauses.iter().flat_map(asked_of_each).collect();
+        let clauses: Vec<Clause> = clauses.iter().flat_map(split_who_question).collect();
         let mut then: Vec<Option<&str>> = clauses.iter().skip(1).map(|c| Some(c.text.as_str())).collect();
         then.push(None);
         for (clause, next) in clauses.iter().zip(then) {
             let next = next.filter(|_| clause.part == ConditionPart::Case);
-            self.take(&mut drafts, clause, next);
+            self.draft_clause(&mut drafts, clause, next);
         }
-        drafts.unserved.extend(drafts.dangling.take());
-        self.leave_out(&mut drafts.list, executed);
+        drafts.unserved.extend(drafts.open_question.take());
+        self.remove_redundant(&mut drafts.list, executed);
         (drafts.list, drafts.unserved)
     }
 
-    /// Whether words are talk that no scene is for.
-    fn is_talk(&self, words: &str) -> bool {
+    /// Whether words are small talk that no scene serves.
+    fn is_small_talk(&self, words: &str) -> bool {
         let kind = small_talk::of(words);
         let best = || self.index.best(words, self.today(), None);
         match kind {
@@ -85,10 +84,9 @@ impl OfflinePlanner {
         }
     }
 
-    /// Leaves out steps that only introduce somebody, and those that were done already.
-    fn leave_out(&self, list: &mut Vec<StepDraft>, executed: &[Executed]) {
-        // "Sono X. Chiedi … per me": who somebody says to be is told to the tool that takes a person, and
-        // is no request by itself.
+    /// Removes steps that only introduce a person and steps that were already completed.
+    fn remove_redundant(&self, list: &mut Vec<StepDraft>, executed: &[Executed]) {
+        // "Sono X. Chiedi … per me": the name is an argument of the next tool, not a request by itself.
         let told: Vec<bool> = list
             .iter()
             .zip(list.iter().skip(1))
@@ -99,7 +97,7 @@ impl OfflinePlanner {
             .collect();
         let mut told = told.into_iter();
         list.retain(|_| !told.next().unwrap_or(false));
-        // A re-plan does not do again what was done.
+        // A re-plan does not repeat completed steps.
         list.retain(|d| {
             let tool = self.tool_name(d.hit);
             !executed.iter().any(|e| {
@@ -111,63 +109,65 @@ impl OfflinePlanner {
         });
     }
 
-    /// What a clause leads to, by its act; `then` is what is to be done in the case that it is.
-    fn take(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>) {
+    /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.
+    fn draft_clause(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>) {
         if small_talk::is_chat(&clause.text) {
             return;
         }
         let near = drafts.list.last().map(|d| d.hit.scene);
         let act = if self.orders_only { Act::Request } else { clause.act };
         match act {
-            Act::Negated | Act::Report => drafts.spoken.push(speech::object(&clause.text).to_owned()),
-            Act::Quoted | Act::Reminder => match self.for_just_that(clause, near) {
+            Act::Negated | Act::Report => drafts.mentioned.push(speech::object(&clause.text).to_owned()),
+            Act::Quoted | Act::Reminder => match self.dedicated_tool(clause, near) {
                 Some(hit) => drafts.push(hit, clause.text.clone(), clause, false),
                 None => drafts.unserved.push(clause.text.clone()),
             },
-            Act::Condition if clause.part == ConditionPart::Case => self.case(drafts, clause, then, near),
-            Act::Hypothetical => match self.read(&clause.text, near) {
-                Some(hit) => self.place(drafts, clause, Some((hit, clause.text.clone())), false),
+            Act::Condition if clause.part == ConditionPart::Case => {
+                self.draft_case(drafts, clause, then, near)
+            }
+            Act::Hypothetical => match self.best_read(&clause.text, near) {
+                Some(hit) => self.place_clause(drafts, clause, Some((hit, clause.text.clone())), false),
                 None => drafts.unserved.push(clause.text.clone()),
             },
             _ if !self.orders_only && speech::is_preamble(&clause.text) => {
                 if self.brings(&clause.text) {
-                    drafts.said_before.push(clause.text.clone());
+                    drafts.preceding_statements.push(clause.text.clone());
                 }
             }
-            _ => self.asked(drafts, clause, act, near),
+            _ => self.draft_asked(drafts, clause, act, near),
         }
         drafts.previous = Some(clause.clone());
     }
 
-    /// A clause that asks for something, clearly or not.
-    fn asked(&self, drafts: &mut Drafts, clause: &Clause, act: Act, near: Option<usize>) {
+    /// Drafts a clause that requests something, clearly or not.
+    fn draft_asked(&self, drafts: &mut Drafts, clause: &Clause, act: Act, near: Option<usize>) {
         let hit = self.route(clause, near, drafts.previous.as_ref());
-        if !drafts.replied
+        if !drafts.pending_answered
             && act != Act::Condition
             && let Some(draft) = self.reply(clause, hit.as_ref().map(|h| h.0))
         {
-            drafts.replied = true;
+            drafts.pending_answered = true;
             drafts.list.push(draft);
             return;
         }
-        let told = act == Act::Request && only_tells(&clause.text);
-        let Some((found, mut purpose)) = self.looked_up(drafts, clause, hit, told, near) else {
-            self.place(drafts, clause, None, false);
+        let told = act == Act::Request && only_asks_to_tell(&clause.text);
+        let Some((found, mut purpose)) = self.prefer_complete_read(drafts, clause, hit, told, near) else {
+            self.place_clause(drafts, clause, None, false);
             return;
         };
         if !self.writes(found) {
-            purpose = self.with_spoken(drafts, found, purpose);
-            self.place(drafts, clause, Some((found, purpose)), false);
+            purpose = self.with_mentioned(drafts, found, purpose);
+            self.place_clause(drafts, clause, Some((found, purpose)), false);
             return;
         }
         if act == Act::Question {
-            if let Some(read) = self.read(&purpose, near).filter(|r| self.answers(*r, &purpose)) {
-                self.place(drafts, clause, Some((read, purpose)), false);
+            if let Some(read) = self.best_read(&purpose, near).filter(|r| self.read_answers(*r, &purpose)) {
+                self.place_clause(drafts, clause, Some((read, purpose)), false);
                 return;
             }
             let past = speech::asks_past(&clause.text);
-            if past && let Some(read) = self.read(&purpose, near) {
-                self.place(drafts, clause, Some((read, purpose)), false);
+            if past && let Some(read) = self.best_read(&purpose, near) {
+                self.place_clause(drafts, clause, Some((read, purpose)), false);
                 return;
             }
             if past || speech::asks_what(&clause.text) {
@@ -181,18 +181,18 @@ impl OfflinePlanner {
         let (found, doubt) = if self.orders_only || act != Act::Request {
             (found, false)
         } else {
-            match self.undone_by_verb(found, &self.index.hits(&purpose, self.today(), near), &purpose) {
+            match self.opposite_by_verb(found, &self.index.hits(&purpose, self.today(), near), &purpose) {
                 Some(meant) => meant,
-                None => self.clear(found, clause, near),
+                None => self.disambiguate(found, clause, near),
             }
         };
         let unclear = !self.orders_only && self.is_unclear(act, found) || doubt;
-        self.place(drafts, clause, Some((found, purpose)), unclear);
+        self.place_clause(drafts, clause, Some((found, purpose)), unclear);
     }
 
-    /// What a clause leads to: what only wants to be told something is no write, and of reads one that has all
-    /// it needs goes before one that lacks a value.
-    fn looked_up(
+    /// Refines the tool of a clause. A request for information does not lead to a write, and a read whose
+    /// required values are all given is preferred to one that lacks a value.
+    fn prefer_complete_read(
         &self,
         drafts: &Drafts,
         clause: &Clause,
@@ -201,35 +201,40 @@ impl OfflinePlanner {
         near: Option<usize>,
     ) -> Option<(Hit, String)> {
         let hit = hit.map(|(hit, words)| {
-            let read = (told && self.writes(hit)).then(|| self.read(&words, near)).flatten();
+            let read = (told && self.writes(hit)).then(|| self.best_read(&words, near)).flatten();
             (read.unwrap_or(hit), words)
         });
         match hit {
             Some((hit, words)) if self.writes(hit) => {
                 if told {
-                    self.of_spoken(drafts, clause, near)
+                    self.read_about_mentioned(drafts, clause, near)
                 } else {
                     Some((hit, words))
                 }
             }
-            Some((hit, words)) if self.lacks(hit, &words) => {
-                let spoken = || self.of_spoken(drafts, clause, near).filter(|(h, w)| !self.lacks(*h, w));
-                let whole = |(hit, words): (Hit, String)| (self.whole(hit, &words, near), words);
+            Some((hit, words)) if self.lacks_required(hit, &words) => {
+                let spoken = || {
+                    self.read_about_mentioned(drafts, clause, near)
+                        .filter(|(h, w)| !self.lacks_required(*h, w))
+                };
+                let whole =
+                    |(hit, words): (Hit, String)| (self.complete_alternative(hit, &words, near), words);
                 Some(spoken().unwrap_or_else(|| whole((hit, words))))
             }
             Some(hit) => Some(hit),
-            None => self.of_spoken(drafts, clause, near),
+            None => self.read_about_mentioned(drafts, clause, near),
         }
     }
 
-    /// Whether words lack a value that the tool needs.
-    fn lacks(&self, hit: Hit, words: &str) -> bool {
+    /// Whether the words lack a required value of the tool.
+    fn lacks_required(&self, hit: Hit, words: &str) -> bool {
         let fields = self.index.fields(hit);
         !self.filled(hit, words).missing(fields).is_empty()
     }
 
-    /// Another read of the scene that fits nearly as well and to which the words give a value and all it needs.
-    fn whole(&self, hit: Hit, words: &str, near: Option<usize>) -> Hit {
+    /// Another read of the scene that scores nearly as well and has all required values, at least one of them
+    /// from the words.
+    fn complete_alternative(&self, hit: Hit, words: &str, near: Option<usize>) -> Hit {
         let whole = |h: &Hit| {
             let fields = self.index.fields(*h);
             let filled = self.filled(*h, words);
@@ -243,26 +248,36 @@ impl OfflinePlanner {
         others.filter(whole).reduce(|a, b| if b.score > a.score { b } else { a }).unwrap_or(hit)
     }
 
-    /// The read that answers a clause about what was spoken of before and not asked for: "don't book AB123CD,
-    /// just tell me its fuel".
-    fn of_spoken(&self, drafts: &Drafts, clause: &Clause, near: Option<usize>) -> Option<(Hit, String)> {
-        let said = drafts.spoken.last()?.trim_end_matches(['.', '?', '!', ' ']);
+    /// The read for a clause about something mentioned but not requested: "don't book AB123CD, just tell me
+    /// its fuel".
+    fn read_about_mentioned(
+        &self,
+        drafts: &Drafts,
+        clause: &Clause,
+        near: Option<usize>,
+    ) -> Option<(Hit, String)> {
+        let said = drafts.mentioned.last()?.trim_end_matches(['.', '?', '!', ' ']);
         let tokens = text::tokens(&clause.text);
-        let quiet = |t: &Token| lexicon::is_stop(&t.norm) || lexicon::is_chat(&t.norm);
+        let quiet = |t: &Token| lexicon::is_stop_word(&t.norm) || lexicon::is_pleasantry(&t.norm);
         let mut content = tokens.iter().filter(|t| t.word && !quiet(t)).peekable();
         content.peek()?;
-        if !content.all(|t| lexicon::is_asking(&t.norm) || self.index.knows(&t.features())) {
+        if !content.all(|t| lexicon::is_question_word(&t.norm) || self.index.has_similar_word(&t.features()))
+        {
             return None;
         }
         let mark = if clause.text.ends_with('?') { "?" } else { "" };
         let whole = format!("{} ({said}){mark}", clause.text.trim_end_matches(['.', '?', '!', ' ']));
-        let read = self.read(&whole, near)?;
-        let read = if self.lacks(read, &whole) { self.whole(read, &whole, near) } else { read };
+        let read = self.best_read(&whole, near)?;
+        let read = if self.lacks_required(read, &whole) {
+            self.complete_alternative(read, &whole, near)
+        } else {
+            read
+        };
         Some((read, whole))
     }
 
-    /// Whether a write that a clause leads to was not plainly asked for. How things are may be told in the
-    /// words by which the tool's own examples ask for it.
+    /// Whether a write was not clearly requested. A statement is a clear request only if one of the tool's
+    /// examples is a statement.
     pub fn is_unclear(&self, act: Act, hit: Hit) -> bool {
         if !self.writes(hit) {
             return false;
@@ -282,35 +297,35 @@ impl OfflinePlanner {
         }
     }
 
-    /// The tool where it is clearly ahead; one that only looks where that fits as well, or whether there is
-    /// doubt.
-    fn clear(&self, hit: Hit, clause: &Clause, near: Option<usize>) -> (Hit, bool) {
+    /// Chooses between similar tools. Returns the tool and whether the choice is in doubt. A read is
+    /// preferred if the clause asks to look something up.
+    fn disambiguate(&self, hit: Hit, clause: &Clause, near: Option<usize>) -> (Hit, bool) {
         let others = self.index.hits(&clause.text, self.today(), near);
         let same = |h: &Hit| h.scene == hit.scene && h.tool == hit.tool;
         if !others.iter().any(|h| same(h) && (h.score - hit.score).abs() < 1e-9) {
-            // It was found by other words than the clause's own.
+            // The tool was found by other words than those of the clause.
             return (hit, false);
         }
-        // "Blocca" is no "sblocca": the tool whose examples begin so is meant.
-        if let Some(named) = self.named_by_verb(hit, &others, &clause.text) {
+        // "Blocca" is not "sblocca": the tool whose examples begin with this verb is meant.
+        if let Some(named) = self.write_named_by_verb(hit, &others, &clause.text) {
             return (named, false);
         }
-        if let Some(fuller) = self.takes_more(hit, &others, &clause.text) {
+        if let Some(fuller) = self.write_taking_numbers(hit, &others, &clause.text) {
             return (fuller, false);
         }
-        // "Cancel that one": a verb alone is said of many things.
-        let near = if has_subject(&clause.text) { NEAR } else { 10.0 * NEAR };
+        // "Cancel that one": a verb alone fits many tools.
+        let near = if names_subject(&clause.text) { MIN_SCORE_LEAD } else { 10.0 * MIN_SCORE_LEAD };
         let close = others.iter().filter(|h| !same(h) && h.score > FITS && hit.score - h.score < near);
         let best = close.reduce(|a, b| if b.score > a.score { b } else { a });
         match best {
-            Some(other) if !self.writes(*other) && looks(&clause.text) => (*other, false),
+            Some(other) if !self.writes(*other) && opens_with_lookup(&clause.text) => (*other, false),
             Some(_) => (hit, true),
             None => (hit, false),
         }
     }
 
-    /// Another write whose examples have the verb that opens the clause, where those of `hit` have it not.
-    fn named_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
+    /// Another write whose examples have the opening verb of the clause, if those of `hit` do not.
+    fn write_named_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
         let verb = opening_verb(words)?;
         let has = |h: &Hit| {
             let tool = self.tool_name(*h);
@@ -324,7 +339,7 @@ impl OfflinePlanner {
         if has(&hit) {
             return None;
         }
-        // The values of a choice are not told to a planner.
+        // The planner does not see the values of enumerations.
         let lacking = |h: &Hit| {
             let fields = self.index.fields(*h);
             let missing = self.filled(*h, words);
@@ -345,8 +360,9 @@ impl OfflinePlanner {
             .reduce(|a, b| if b.score > a.score { b } else { a })
     }
 
-    /// Where the verb that opens the clause undoes what the tool does: the tool that does what it says, or doubt.
-    pub fn undone_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<(Hit, bool)> {
+    /// If the opening verb of the clause is the opposite of the tool's action: the tool of that verb, or
+    /// `hit` in doubt.
+    pub fn opposite_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<(Hit, bool)> {
         let verb = opening_verb(words)?;
         let own = |h: &Hit| text::name_words(self.tool_name(*h)).first().map(|word| text::features(word));
         let undone = |h: &Hit| own(h).is_some_and(|o| o.similarity(&verb) < 0.8 && o.reverses(&verb));
@@ -358,9 +374,9 @@ impl OfflinePlanner {
         Some(other.map_or((hit, true), |other| (*other, false)))
     }
 
-    /// Another write of the scene that takes every number that was said and lacks nothing, where `hit` has no
-    /// use for a number.
-    fn takes_more(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
+    /// Another write of the scene that uses all stated numbers and lacks no value, if `hit` leaves a number
+    /// unused.
+    fn write_taking_numbers(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
         let source = SourceText::new(words, &self.now);
         let takes = |h: &Hit| {
             let fields = self.index.fields(*h);
@@ -379,16 +395,16 @@ impl OfflinePlanner {
             .reduce(|a, b| if b.score > a.score { b } else { a })
     }
 
-    /// The best read for some words.
-    fn read(&self, words: &str, near: Option<usize>) -> Option<Hit> {
+    /// The best-scoring read for some words.
+    fn best_read(&self, words: &str, near: Option<usize>) -> Option<Hit> {
         let hits = self.index.hits(words, self.today(), near).into_iter();
         let reads = hits.filter(|h| h.score >= FITS && !self.writes(*h));
         reads.reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a })
     }
 
-    /// Whether a read answers a question that was taken for a write: it fits for sure, needs nothing that was
-    /// not said, and looks by what was said.
-    fn answers(&self, read: Hit, words: &str) -> bool {
+    /// Whether a read answers a question that was routed to a write: its score is strong, no value is
+    /// missing, and it uses the values in the words.
+    fn read_answers(&self, read: Hit, words: &str) -> bool {
         let fields = self.index.fields(read);
         let filled = self.filled(read, words);
         let bare = self.filled(read, "");
@@ -397,12 +413,12 @@ impl OfflinePlanner {
             && (filled.values != bare.values || !self.brings(words))
     }
 
-    /// A case: what may tell whether it is so is looked up.
-    fn case(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>, near: Option<usize>) {
+    /// Drafts a condition as a read that may decide it.
+    fn draft_case(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>, near: Option<usize>) {
         let whole = then.map(|then| format!("{} ({})", clause.text, speech::object(then)));
         let words = std::iter::once(clause.text.clone()).chain(whole);
         let found = words.into_iter().find_map(|words| {
-            let hit = self.read(&clause.text, near)?;
+            let hit = self.best_read(&clause.text, near)?;
             let fields = self.index.fields(hit);
             let filled = self.filled(hit, &words);
             filled.missing(fields).is_empty().then_some((hit, words))
@@ -410,26 +426,26 @@ impl OfflinePlanner {
         match found {
             Some((hit, words)) => drafts.push(hit, words, clause, false),
             None => {
-                drafts.spoken.push(clause.text.clone());
+                drafts.mentioned.push(clause.text.clone());
                 drafts.unserved.push(clause.text.clone());
             }
         }
     }
 
-    /// A purpose with what was spoken of before, where the tool lacks that.
-    fn with_spoken(&self, drafts: &Drafts, hit: Hit, purpose: String) -> String {
-        let spoken = drafts.spoken.iter().rev().take(2);
-        self.completed(hit, purpose, spoken.map(|said| ("", said.as_str())))
+    /// Completes a purpose with things mentioned before, if the tool lacks values.
+    fn with_mentioned(&self, drafts: &Drafts, hit: Hit, purpose: String) -> String {
+        let spoken = drafts.mentioned.iter().rev().take(2);
+        self.complete_purpose(hit, purpose, spoken.map(|said| ("", said.as_str())))
     }
 
-    /// What is to be done in a case, with what the case or the question before it names.
+    /// Completes the consequence of a condition with values from the condition or the previous question.
     fn with_case(&self, drafts: &Drafts, hit: Hit, purpose: String) -> String {
         let before = drafts.list.last().map(|d| d.purpose.as_str());
-        let spoken = drafts.spoken.last().map(String::as_str);
-        self.completed(hit, purpose, before.into_iter().chain(spoken).map(|said| ("", said)))
+        let spoken = drafts.mentioned.last().map(String::as_str);
+        self.complete_purpose(hit, purpose, before.into_iter().chain(spoken).map(|said| ("", said)))
     }
 
-    fn completed<'a>(
+    fn complete_purpose<'a>(
         &self,
         hit: Hit,
         purpose: String,
@@ -448,8 +464,8 @@ impl OfflinePlanner {
             .unwrap_or(purpose)
     }
 
-    /// The tool that is for just what the first words say: to remind, to write to somebody.
-    fn for_just_that(&self, clause: &Clause, near: Option<usize>) -> Option<Hit> {
+    /// The tool dedicated to the speech act of the clause: a reminder or a message.
+    fn dedicated_tool(&self, clause: &Clause, near: Option<usize>) -> Option<Hit> {
         let (words, named): (&[&str], &[&str]) = match clause.act {
             Act::Reminder => (&["remind", "reminder", "ricorda"], &["reminder", "remind"]),
             _ => (
@@ -466,27 +482,29 @@ impl OfflinePlanner {
         name.iter().any(|word| like(word)).then_some(hit)
     }
 
-    /// Puts a clause where it belongs: with the step before it, or as one of its own.
-    fn place(&self, drafts: &mut Drafts, clause: &Clause, hit: Option<(Hit, String)>, unclear: bool) {
+    /// Adds a clause to the previous step or as a new step.
+    fn place_clause(&self, drafts: &mut Drafts, clause: &Clause, hit: Option<(Hit, String)>, unclear: bool) {
         let tokens = text::tokens(&clause.text);
         let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-        let order = mood::orders_more(&words) && !self.orders_only;
+        let order = mood::adds_order(&words) && !self.orders_only;
         let states = clause.act == Act::Statement && !self.orders_only;
-        let tells = states || !self.acts_or(&clause.text, order) || !order && declares(&tokens);
+        let tells = states || !self.orders_or_acts(&clause.text, order) || !order && declares(&tokens);
         let Some((hit, purpose)) = hit else {
-            self.unrouted(drafts, clause, tells);
+            self.place_unrouted(drafts, clause, tells);
             return;
         };
         let writes = self.writes(hit);
-        if let Some(open) = drafts.dangling.take() {
-            if !self.brings(&purpose) && clause.link == Link::Next {
-                drafts.said_before.push(open);
+        if let Some(open) = drafts.open_question.take() {
+            if !self.brings(&purpose) && clause.link == ClauseLink::Next {
+                drafts.preceding_statements.push(open);
             } else {
                 drafts.unserved.push(open);
             }
         }
-        let bare =
-            !self.brings(&purpose) && !writes && clause.link == Link::Next && !self.wants_more(&purpose, hit);
+        let bare = !self.brings(&purpose)
+            && !writes
+            && clause.link == ClauseLink::Next
+            && !self.wants_more(&purpose, hit);
         let refers = bare
             || !self.brings(&purpose)
                 && tokens
@@ -497,27 +515,28 @@ impl OfflinePlanner {
             && last.hit.tool == hit.tool
             && (tells || refers || declares(&text::tokens(&last.purpose)))
             && (writes || tells || refers)
-            && clause.link != Link::Then
+            && clause.link != ClauseLink::Then
             && !(self.repeats(&last.purpose) && self.repeats(&purpose))
         {
             last.purpose = format!("{}. {purpose}", last.purpose.trim_end_matches(['.', ' ']));
-            // A plain order makes clear what a statement beside it is for.
+            // A plain order clarifies the purpose of a statement next to it.
             last.unclear &= unclear || clause.act != Act::Request;
             return;
         }
         let mut purpose = purpose;
-        if !drafts.said_before.is_empty() {
-            purpose = self.about(std::mem::take(&mut drafts.said_before), purpose, hit);
+        if !drafts.preceding_statements.is_empty() {
+            purpose = self.with_statements(std::mem::take(&mut drafts.preceding_statements), purpose, hit);
         }
         let points_back = tokens
             .iter()
             .any(|t| t.is(&["it", "them", "lo", "la", "li", "le", "ne", "that", "those"]) && !t.first)
             && !drafts.list.is_empty();
-        drafts.list.push(StepDraft { hit, purpose, link: clause.link, points_back, unclear });
+        drafts.list.push(StepDraft { hit, purpose, link: clause.link, refers_back: points_back, unclear });
     }
 
-    /// A purpose with the statements that stand before it. A write that has all it needs takes no more.
-    fn about(&self, said: Vec<String>, purpose: String, hit: Hit) -> String {
+    /// Prepends the preceding statements to a purpose. A write that has all its values takes no background
+    /// statements.
+    fn with_statements(&self, said: Vec<String>, purpose: String, hit: Hit) -> String {
         let fields = self.index.fields(hit);
         let complete = || self.filled(hit, &purpose).missing(fields).is_empty();
         let preambles = said.iter().any(|s| speech::is_preamble(s) || speech::denies(s));
@@ -527,44 +546,46 @@ impl OfflinePlanner {
         format!("{}. {purpose}", said.join(". "))
     }
 
-    /// A clause that leads nowhere by itself.
-    fn unrouted(&self, drafts: &mut Drafts, clause: &Clause, tells: bool) {
+    /// Places a clause that has no tool by itself.
+    fn place_unrouted(&self, drafts: &mut Drafts, clause: &Clause, tells: bool) {
         let earlier = || followup::resolve(&clause.text, &self.conversation, &self.index, &self.now);
         if drafts.list.is_empty()
             && clause.act != Act::Condition
             && let Some((hit, purpose)) = earlier()
         {
             drafts.push(hit, purpose, clause, false);
-        } else if tells && clause.link != Link::Then && clause.part == ConditionPart::Whole {
+        } else if tells && clause.link != ClauseLink::Then && clause.part == ConditionPart::Whole {
             match drafts.list.last_mut() {
                 Some(last) => {
                     last.purpose = format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text);
                 }
-                None => drafts.said_before.push(clause.text.clone()),
+                None => drafts.preceding_statements.push(clause.text.clone()),
             }
-        } else if self.brings(&clause.text) && drafts.list.is_empty() && drafts.dangling.is_none() {
-            drafts.dangling = Some(clause.text.clone());
+        } else if self.brings(&clause.text) && drafts.list.is_empty() && drafts.open_question.is_none() {
+            drafts.open_question = Some(clause.text.clone());
         } else {
             drafts.unserved.push(clause.text.clone());
         }
     }
 
-    fn acts_or(&self, words: &str, order: bool) -> bool {
-        order || clauses::Judge::acts(self, words)
+    fn orders_or_acts(&self, words: &str, order: bool) -> bool {
+        order || clauses::ClauseRouter::has_verb_or_question(self, words)
     }
 }
 
 impl Drafts {
     fn push(&mut self, hit: Hit, purpose: String, clause: &Clause, unclear: bool) {
         let points_back = pronouns::hands_back(&text::tokens(&clause.text)) && !self.list.is_empty();
-        self.list.push(StepDraft { hit, purpose, link: clause.link, points_back, unclear });
+        self.list.push(StepDraft { hit, purpose, link: clause.link, refers_back: points_back, unclear });
     }
 }
 
-/// Whether words name something beside what is done, numbers and function words.
-fn has_subject(words: &str) -> bool {
+/// Whether words name something other than actions, numbers and function words.
+fn names_subject(words: &str) -> bool {
     text::tokens(words).iter().any(|t| {
-        let quiet = lexicon::is_stop(&t.norm) || lexicon::is_chat(&t.norm) || lexicon::is_measure(&t.norm);
+        let quiet = lexicon::is_stop_word(&t.norm)
+            || lexicon::is_pleasantry(&t.norm)
+            || lexicon::is_time_unit(&t.norm);
         t.word
             && !quiet
             && !t.digit()
@@ -573,9 +594,9 @@ fn has_subject(words: &str) -> bool {
     })
 }
 
-/// "Who are nweber and prossi?", "tell me who nweber is": a question for each of the names, with the name at
-/// its end. Any other clause is left as it is.
-fn asked_of_each(clause: &Clause) -> Vec<Clause> {
+/// Splits "Who are nweber and prossi?" or "tell me who nweber is" into one question for each name, with the
+/// name at its end. Returns any other clause unchanged.
+fn split_who_question(clause: &Clause) -> Vec<Clause> {
     let tokens = text::tokens(&clause.text);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono"]);
@@ -590,7 +611,7 @@ fn asked_of_each(clause: &Clause) -> Vec<Clause> {
         }
     });
     let joins = |t: &&Token| t.is(&["and", "e", "ed"]);
-    let name = |t: &Token| !lexicon::is_stop(&t.norm) && t.features().concepts.is_empty();
+    let name = |t: &Token| !lexicon::is_stop_word(&t.norm) && t.features().concepts.is_empty();
     let all = |names: &&[&Token]| !names.is_empty() && names.iter().all(|t| joins(t) || name(t));
     let (Some(who), Some(names)) = (who, names.filter(all)) else { return vec![clause.clone()] };
     let opens = clause.text.get(..words[who].end).unwrap_or_default();
@@ -603,25 +624,25 @@ fn asked_of_each(clause: &Clause) -> Vec<Clause> {
     .collect()
 }
 
-/// Whether words only want something to be told.
-fn only_tells(words: &str) -> bool {
+/// Whether words begin with a request to tell or show something.
+fn only_asks_to_tell(words: &str) -> bool {
     let tokens = text::tokens(words);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let told = ["tell", "show", "list", "dimmi", "dirmi", "mostrami", "mostra", "elenca", "elencami"];
-    mood::unfilled(&words).first().is_some_and(|t| t.is(&told))
+    mood::strip_fillers(&words).first().is_some_and(|t| t.is(&told))
 }
 
-/// Whether words begin with a way of looking.
-fn looks(words: &str) -> bool {
+/// Whether words begin with a lookup verb or a request for information.
+fn opens_with_lookup(words: &str) -> bool {
     let tokens = text::tokens(words);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let first = mood::unfilled(&words).first();
-    mood::tells_me(&words) || first.is_some_and(|t| lexicon::is_looking(&t.features().concepts))
+    let first = mood::strip_fillers(&words).first();
+    mood::asks_to_be_told(&words) || first.is_some_and(|t| lexicon::is_lookup(&t.features().concepts))
 }
 
-/// The word with which a clause begins to ask.
+/// The first word of a clause after fillers.
 fn opening_verb(words: &str) -> Option<Rc<Features>> {
     let tokens = text::tokens(words);
     let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    mood::unfilled(&said).first().map(|t| t.features())
+    mood::strip_fillers(&said).first().map(|t| t.features())
 }

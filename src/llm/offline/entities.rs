@@ -1,29 +1,29 @@
-//! What a text speaks of besides words: days, times, numbers and quoted passages, with their places.
+//! Extracts the entities of a text (days, times, numbers and quotations) with their token spans.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use jiff::civil::Date;
 
-use super::dates::{self, Day, RangeRole};
-use super::dayexpr::{DayExpr, Expr};
-use super::dayreader;
+use super::date_expression::{DateExpression, DateExpressionKind};
+use super::date_expression_reader;
+use super::dates::{self, DateSpan, RangeRole};
 use super::numbers::{self, Number};
 use super::text::{self, Token, TokenCache};
 use super::times::{self, Hour};
 
-/// The days, times, numbers and quotations of a text.
+/// The entities of a text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entities {
     /// Days, in order.
-    pub days: Vec<Day>,
-    /// What was said of days, in order: those of `days`, days left out, and what is not clear.
-    pub said: Vec<Expr>,
+    pub days: Vec<DateSpan>,
+    /// Date expressions, in order: those of `days`, exclusions, and unclear ones.
+    pub date_expressions: Vec<DateExpression>,
     /// Times, in order.
-    pub hours: Vec<Hour>,
-    /// Numbers that are no part of a day or a time.
+    pub times: Vec<Hour>,
+    /// Numbers that are not part of a day or a time.
     pub numbers: Vec<Number>,
-    /// First and last token inside quotation marks.
+    /// First and last token inside each pair of quotation marks.
     pub quotes: Vec<(usize, usize)>,
     /// By token: whether it is part of a day or a time.
     pub taken: Vec<bool>,
@@ -36,36 +36,38 @@ thread_local! {
 }
 
 impl Entities {
-    /// Everything found in a text, as of a day.
-    pub fn within(text: &str, today: Date) -> Rc<Self> {
+    /// The entities of a text, resolved against a day. Cached for the thread.
+    pub fn in_text(text: &str, today: Date) -> Rc<Self> {
         let text = text::cut(text);
         if let Some(known) = READ.with(|memory| memory.borrow().get(today, text)) {
             return known;
         }
-        let found = Rc::new(Self::of(&text::tokens(text), today));
+        let found = Rc::new(Self::in_tokens(&text::tokens(text), today));
         READ.with(|memory| memory.borrow_mut().put(today, text, &found));
         found
     }
 
-    /// Whether days were spoken of that nobody can tell for certain.
-    pub fn unclear_days(&self) -> bool {
-        self.said.iter().any(|expr| matches!(expr.said, DayExpr::Unclear | DayExpr::Beside(..)))
+    /// Whether some date expression is unclear.
+    pub fn has_unclear_days(&self) -> bool {
+        self.date_expressions.iter().any(|expr| {
+            matches!(expr.kind, DateExpressionKind::Unclear | DateExpressionKind::BeforeOrAfter(..))
+        })
     }
 
-    /// Everything found in these tokens.
-    pub fn of(tokens: &[Token], today: Date) -> Self {
+    /// The entities of these tokens.
+    pub fn in_tokens(tokens: &[Token], today: Date) -> Self {
         let mut taken = vec![false; tokens.len()];
         let mut quoted = vec![false; tokens.len()];
-        let quotes = quotes(tokens);
+        let quotes = quoted_spans(tokens);
         for (a, b) in &quotes {
             quoted[*a..=*b].fill(true);
         }
-        let first = dayreader::find(tokens, today, &quoted);
-        let probe: Vec<Day> = days_of(&first);
-        let hours: Vec<Hour> = times::find(tokens, !probe.is_empty())
+        let first = date_expression_reader::find_expressions(tokens, today, &quoted);
+        let probe: Vec<DateSpan> = days_of(&first);
+        let times: Vec<Hour> = times::find(tokens, !probe.is_empty())
             .into_iter()
             .filter(|h| !quoted[h.first])
-            // "from 15 to 17 June" are days; what reads both ways is a day.
+            // "from 15 to 17 June" are days: an ambiguous expression is read as days.
             .filter(|h| {
                 let clock = tokens[h.first..=h.last].iter().any(|t| t.norm.contains(':'));
                 clock
@@ -74,39 +76,39 @@ impl Entities {
                     })
             })
             .collect();
-        for hour in &hours {
+        for hour in &times {
             taken[hour.first..=hour.last].fill(true);
         }
-        // Where no time takes tokens away from days, the days are those found at first.
-        let said = if hours.is_empty() {
+        // Without times, no tokens are blocked and the first result is final.
+        let date_expressions = if times.is_empty() {
             first
         } else {
             let blocked: Vec<bool> = taken.iter().zip(&quoted).map(|(t, q)| *t || *q).collect();
-            dayreader::find(tokens, today, &blocked)
+            date_expression_reader::find_expressions(tokens, today, &blocked)
         };
-        let mut days = days_of(&said);
+        let mut days = days_of(&date_expressions);
         for day in days.iter_mut().filter(|day| day.role == RangeRole::From) {
-            day.first = opened(tokens, day.first);
+            day.first = range_start(tokens, day.first);
         }
         for day in &days {
             taken[day.first..=day.last].fill(true);
         }
-        for expr in said.iter().filter(|e| e.days.is_empty()) {
+        for expr in date_expressions.iter().filter(|e| e.days.is_empty()) {
             taken[expr.first..=expr.last].fill(true);
         }
         let numbers =
             numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
-        Self { days, said, hours, numbers, quotes, taken, quoted }
+        Self { days, date_expressions, times, numbers, quotes, taken, quoted }
     }
 }
 
-/// The days that arguments may take.
-fn days_of(said: &[Expr]) -> Vec<Day> {
+/// The days that can fill arguments.
+fn days_of(said: &[DateExpression]) -> Vec<DateSpan> {
     said.iter().flat_map(|expr| expr.days.iter().cloned()).collect()
 }
 
-/// Where a beginning really begins: "a partire dal 12", "starting from Monday".
-fn opened(tokens: &[Token], first: usize) -> usize {
+/// The first token of a beginning with its verb: "a partire dal 12", "starting from Monday".
+fn range_start(tokens: &[Token], first: usize) -> usize {
     let back = |n: usize, words: &[&str]| first.checked_sub(n).is_some_and(|i| tokens[i].is(words));
     if back(1, &["partire", "decorrere", "cominciare", "iniziare"]) && back(2, &["a"]) {
         first - 2
@@ -117,14 +119,14 @@ fn opened(tokens: &[Token], first: usize) -> usize {
     }
 }
 
-fn has_month(tokens: &[Token], day: &Day) -> bool {
-    // The month of a range's beginning stands at its end.
+fn has_month(tokens: &[Token], day: &DateSpan) -> bool {
+    // The month of a range's beginning may follow at its end.
     let end = (day.last + 4).min(tokens.len().saturating_sub(1));
     tokens[day.first..=end].iter().any(|t| dates::month(&t.norm).is_some())
 }
 
-/// What stands between quotation marks; an apostrophe is none.
-pub(super) fn quotes(tokens: &[Token]) -> Vec<(usize, usize)> {
+/// The token spans between quotation marks. An apostrophe is not a quotation mark.
+pub(super) fn quoted_spans(tokens: &[Token]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut open: Option<(usize, char)> = None;
     for (i, token) in tokens.iter().enumerate() {

@@ -1,29 +1,28 @@
-//! Elliptical requests: "E a Roma?", "And tomorrow?" take over what was asked before, with the new
-//! value in its place.
+//! Elliptical requests: "E a Roma?" and "And tomorrow?" repeat an earlier request with a new value.
 
 use jiff::Zoned;
 
-use super::clauses::{self, Judge};
+use super::clauses::{self, ClauseRouter};
 use super::entities::Entities;
-use super::index::Index;
+use super::index::CatalogueIndex;
 use super::lexicon;
 use super::prompt::{Conversation, PriorTurn};
 use super::routing::{Hit, STRONG};
 use super::text::{self, Token};
 
-/// How far back a chain of elliptical requests is followed.
+/// Maximum number of turns searched for the start of a chain of elliptical requests.
 const MAX_TURNS: usize = 12;
 
-/// The tool and the whole words that an elliptical clause stands for; `None` where the conversation
-/// gives nothing to complete it with. Only reads are repeated this way.
+/// Expands an elliptical clause to a tool and a complete request. `None` if the conversation contains
+/// nothing to complete it with. Only reads are repeated this way.
 pub(super) fn resolve(
     clause: &str,
     conversation: &Conversation,
-    index: &Index,
+    index: &CatalogueIndex,
     now: &Zoned,
 ) -> Option<(Hit, String)> {
     let tokens = text::tokens(clause);
-    if !brings(&tokens, now) {
+    if !is_mostly_new_value(&tokens, now) {
         return None;
     }
     let mut chain: Vec<String> = vec![clause.to_owned()];
@@ -36,15 +35,20 @@ pub(super) fn resolve(
             .filter(|h| !index.scenes[h.scene].tools[h.tool].writes())
             .collect();
         let Some(hit) = hits.first().copied() else {
-            // A turn without calls ("grazie") is passed over.
+            // Skip a turn without calls ("grazie").
             continue;
         };
-        match base(turn, &hits, index, now) {
+        match base_clause(turn, &hits, index, now) {
             Some((hit, words)) => {
-                let whole = chain.iter().rev().fold(words, |base, new| put(&base, new, turn, index, now));
+                let whole = chain
+                    .iter()
+                    .rev()
+                    .fold(words, |base, new| substitute_value(&base, new, turn, index, now));
                 return Some((hit, whole));
             }
-            None if brings(&text::tokens(&turn.request), now) => chain.push(turn.request.clone()),
+            None if is_mostly_new_value(&text::tokens(&turn.request), now) => {
+                chain.push(turn.request.clone())
+            }
             None => return Some((hit, clause.to_owned())),
         }
     }
@@ -52,22 +56,25 @@ pub(super) fn resolve(
 }
 
 /// Whether the words are little more than a new value.
-fn brings(tokens: &[Token], now: &Zoned) -> bool {
-    let found = Entities::of(tokens, now.date());
+fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
+    let found = Entities::in_tokens(tokens, now.date());
     let rest: Vec<_> = tokens
         .iter()
         .enumerate()
         .filter(|(i, t)| {
-            t.word && !found.taken[*i] && !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm)
+            t.word
+                && !found.taken[*i]
+                && !lexicon::is_stop_word(&t.norm)
+                && !lexicon::is_question_word(&t.norm)
         })
         .collect();
     let value = !found.days.is_empty() || !rest.is_empty();
     let verb = rest.iter().any(|(_, t)| lexicon::is_action(&t.features().concepts));
-    // Short, and every content word reads as a name or stands behind a preposition.
+    // Every content word looks like a name or follows a function word.
     let names = rest.iter().all(|(i, t)| {
         (t.capital() && *i > 0)
             || t.digit()
-            || (*i > 0 && (lexicon::is_stop(&tokens[*i - 1].norm) || tokens[*i - 1].capital()))
+            || (*i > 0 && (lexicon::is_stop_word(&tokens[*i - 1].norm) || tokens[*i - 1].capital()))
     });
     let opener = tokens.first().is_some_and(|t| {
         t.is(&[
@@ -78,25 +85,25 @@ fn brings(tokens: &[Token], now: &Zoned) -> bool {
     value && !verb && names && rest.len() <= 3 && (opener || rest.len() <= 1)
 }
 
-struct ByRoute<'a> {
-    index: &'a Index,
+struct IndexRouter<'a> {
+    index: &'a CatalogueIndex,
     now: &'a Zoned,
 }
 
-impl Judge for ByRoute<'_> {
-    fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
+impl ClauseRouter for IndexRouter<'_> {
+    fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
         let hit = self.index.route(words, self.now.date(), after.map(|a| a / 1000))?;
         Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
     }
 
-    fn acts(&self, _words: &str) -> bool {
+    fn has_verb_or_question(&self, _words: &str) -> bool {
         true
     }
 }
 
-/// The clause of a turn's request that led to one of these tools.
-fn base(turn: &PriorTurn, hits: &[Hit], index: &Index, now: &Zoned) -> Option<(Hit, String)> {
-    let clauses = clauses::split(&turn.request, &ByRoute { index, now });
+/// The clause of an earlier request that led to one of these tools.
+fn base_clause(turn: &PriorTurn, hits: &[Hit], index: &CatalogueIndex, now: &Zoned) -> Option<(Hit, String)> {
+    let clauses = clauses::split(&turn.request, &IndexRouter { index, now });
     hits.iter().find_map(|hit| {
         let same = |h: &Hit| h.scene == hit.scene && h.tool == hit.tool;
         clauses
@@ -107,17 +114,17 @@ fn base(turn: &PriorTurn, hits: &[Hit], index: &Index, now: &Zoned) -> Option<(H
     })
 }
 
-/// The earlier words with the new values in the place of the old ones.
-fn put(base: &str, new: &str, turn: &PriorTurn, index: &Index, now: &Zoned) -> String {
+/// Replaces the values in the earlier request by the new ones.
+fn substitute_value(base: &str, new: &str, turn: &PriorTurn, index: &CatalogueIndex, now: &Zoned) -> String {
     let mut words = base.trim_end_matches(['?', '.', '!', ' ']).to_owned();
     let fresh = text::tokens(new);
-    let found = Entities::of(&fresh, now.date());
+    let found = Entities::in_tokens(&fresh, now.date());
     if let (Some(first), Some(last)) = (found.days.first(), found.days.last()) {
         let said = text::span(new, &fresh, first.first, last.last);
         let tokens = text::tokens(&words);
-        let old = Entities::of(&tokens, now.date());
+        let old = Entities::in_tokens(&tokens, now.date());
         words = match (old.days.first(), old.days.last()) {
-            (Some(a), Some(b)) => swap(&words, tokens[a.first].start, tokens[b.last].end, said),
+            (Some(a), Some(b)) => replace_range(&words, tokens[a.first].start, tokens[b.last].end, said),
             _ => format!("{words} {said}"),
         };
     }
@@ -127,17 +134,17 @@ fn put(base: &str, new: &str, turn: &PriorTurn, index: &Index, now: &Zoned) -> S
         .filter(|(i, t)| {
             t.word
                 && !found.taken[*i]
-                && !lexicon::is_stop(&t.norm)
-                && !lexicon::is_asking(&t.norm)
-                && !lexicon::is_chat(&t.norm)
+                && !lexicon::is_stop_word(&t.norm)
+                && !lexicon::is_question_word(&t.norm)
+                && !lexicon::is_pleasantry(&t.norm)
         })
         .map(|(i, _)| i)
         .collect();
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return words };
     let said = text::span(new, &fresh, *first, *last).to_owned();
     let tokens = text::tokens(&words);
-    let old = Entities::of(&tokens, now.date());
-    // Best, a value that the earlier call was made with; else the first name there is.
+    let old = Entities::in_tokens(&tokens, now.date());
+    // Prefer a value of the earlier call, then the first capitalised name.
     let lower = words.to_lowercase();
     let by_call = turn
         .calls
@@ -165,15 +172,15 @@ fn put(base: &str, new: &str, turn: &PriorTurn, index: &Index, now: &Zoned) -> S
                 let t = &tokens[*i];
                 t.word
                     && !old.taken[*i]
-                    && !lexicon::is_stop(&t.norm)
+                    && !lexicon::is_stop_word(&t.norm)
                     && t.features().concepts.is_empty()
-                    && !index.knows(&t.features())
+                    && !index.has_similar_word(&t.features())
                     && tokens[*i - 1].is(&["a", "ad", "in", "di", "at", "for", "per", "da", "to", "of"])
             })
             .map(|i| (tokens[i].start, tokens[i].end))
     };
     match by_call.or(capital).or_else(lone) {
-        Some((a, b)) => swap(&words, a, b, &said),
+        Some((a, b)) => replace_range(&words, a, b, &said),
         None => {
             let from = first
                 .checked_sub(1)
@@ -184,7 +191,7 @@ fn put(base: &str, new: &str, turn: &PriorTurn, index: &Index, now: &Zoned) -> S
     }
 }
 
-fn swap(text: &str, from: usize, to: usize, with: &str) -> String {
+fn replace_range(text: &str, from: usize, to: usize, with: &str) -> String {
     match (text.get(..from), text.get(to..)) {
         (Some(a), Some(b)) => format!("{a}{with}{b}"),
         _ => format!("{text} {with}"),

@@ -1,5 +1,5 @@
-//! Words of the user's own: notes, reasons, subjects, messages. Taken from behind a mark or a word
-//! that announces them; for what is required also from what is left over of the request.
+//! Fills free-text arguments: notes, reasons, subjects, messages. The text follows a mark or a cue word; a
+//! required argument also takes what remains of the request.
 
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{Features, features};
 
-/// Words that announce a text of any kind.
-const SAYS: &[&[&str]] = &[
+/// Cue words for a text of any kind.
+const TEXT_CUES: &[&[&str]] = &[
     &["che", "dice", "che"],
     &["dicendo", "che"],
     &["saying", "that"],
@@ -27,8 +27,8 @@ const SAYS: &[&[&str]] = &[
     &["which", "says"],
 ];
 
-/// Words that announce a reason.
-const WHY: &[&[&str]] = &[
+/// Cue words for a reason.
+const REASON_CUES: &[&[&str]] = &[
     &["a", "causa", "di"],
     &["a", "causa", "del"],
     &["a", "causa", "della"],
@@ -44,8 +44,8 @@ const WHY: &[&[&str]] = &[
     &["as"],
 ];
 
-/// Words that announce a subject.
-const ABOUT: &[&[&str]] = &[
+/// Cue words for a subject.
+const SUBJECT_CUES: &[&[&str]] = &[
     &["a", "proposito", "di"],
     &["riguardo", "a"],
     &["riguardo", "al"],
@@ -57,13 +57,13 @@ const ABOUT: &[&[&str]] = &[
     &["concerning"],
 ];
 
-const LEADS: &[&str] = &[
+const LEAD_WORDS: &[&str] = &[
     "che", "that", "per", "for", "di", "to", "of", "con", "with", "e", "and", "a", "al", "alla", "un", "una",
     "an", "su", "on", "about", "in", "del", "della", "dei", "delle", "ad", "mi", "me", "my", "mio", "mia",
     "please", "is", "sono", "no",
 ];
 
-/// Fills arguments that are free text.
+/// Fills free-text arguments.
 pub(super) fn fill(
     fields: &[ArgumentField],
     source: &mut SourceText,
@@ -75,8 +75,8 @@ pub(super) fn fill(
         fields.iter().filter(|f| f.kind == ArgumentKind::Text && !out.values.contains_key(&f.name)).collect();
     let mut shared: Option<String> = None;
     for field in &texts {
-        if let Some((a, b)) = announced(field, fields, source)
-            && let Some((a, b)) = tidy(source, a, b, fields)
+        if let Some((a, b)) = announced_text(field, fields, source)
+            && let Some((a, b)) = trim_text(source, a, b, fields)
         {
             let text = source.span(a, b).to_owned();
             shared = Some(text.clone());
@@ -87,17 +87,17 @@ pub(super) fn fill(
     let open: Vec<&&ArgumentField> =
         texts.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect();
     for field in open {
-        // A reason that was not given is not what else was said.
+        // A missing reason is not filled from the rest of the request.
         if field.named(&["reason", "motivo", "why", "motivation", "motivazione", "justification", "purpose"])
             && !alone
         {
             continue;
         }
-        // A short and a long form of the same thing (title and description) share what was said.
+        // A short and a long form of the same text (title and description) share it.
         let text = shared.clone().or_else(|| {
-            let (a, b) = behind_verb(source, fields)
-                .or_else(|| left_over(source, if alone { &[] } else { verbs }, fields))
-                .filter(|(a, b)| alone || !is_whole(source, *a, *b))?;
+            let (a, b) = text_after_verb(source, fields)
+                .or_else(|| remaining_text(source, if alone { &[] } else { verbs }, fields))
+                .filter(|(a, b)| alone || !is_whole_request(source, *a, *b))?;
             let text = source.span(a, b).to_owned();
             source.take(a, b);
             Some(text)
@@ -109,18 +109,22 @@ pub(super) fn fill(
     }
 }
 
-/// Whether words are all that was said: a request is never its own text.
-fn is_whole(source: &SourceText, first: usize, last: usize) -> bool {
+/// Whether a span is the whole request, which is never the value of its own argument.
+fn is_whole_request(source: &SourceText, first: usize, last: usize) -> bool {
     let said = |i: &usize| {
         let token = &source.tokens[*i];
-        token.word && !lexicon::is_stop(&token.norm) && !lexicon::is_chat(&token.norm)
+        token.word && !lexicon::is_stop_word(&token.norm) && !lexicon::is_pleasantry(&token.norm)
     };
     let name = |i: usize| source.tokens[i].capital() && !source.tokens[i].first;
     !(first..=last).any(name) && !(0..first).chain(last + 1..source.tokens.len()).any(|i| said(&i))
 }
 
-/// The text behind what announces this argument: first and last token.
-fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) -> Option<(usize, usize)> {
+/// The first and last token of the text that follows a cue for this argument.
+fn announced_text(
+    field: &ArgumentField,
+    all: &[ArgumentField],
+    source: &SourceText,
+) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     let end = tokens.len().checked_sub(1)?;
     let at = |phrases: &[&[&str]]| {
@@ -131,7 +135,7 @@ fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) 
                 .map(|p| i + p.len())
         })
     };
-    // Its own word: "note: …", "con oggetto …", "with the message …", "motivo …".
+    // A cue word of the argument: "note: …", "con oggetto …", "with the message …", "motivo …".
     for (i, token) in tokens.iter().enumerate() {
         if !token.word || source.gone(i) || i == 0 && tokens.len() < 3 {
             continue;
@@ -151,18 +155,18 @@ fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) 
         {
             continue;
         }
-        // "Apri un problema: …": a noun that is also the head of the request needs a mark.
+        // "Apri un problema: …": a cue at the head of the request needs a mark.
         let head = i < 3;
         if mark {
-            return (i + 2 <= end).then_some((i + 2, stop(source, i + 2, all, field)));
+            return (i + 2 <= end).then_some((i + 2, text_end(source, i + 2, all, field)));
         }
         if led && !head && i < end {
             let from = if source.is(i + 1, &["che", "that", "di", "of"]) { i + 2 } else { i + 1 };
-            return (from <= end).then(|| (from, stop(source, from, all, field)));
+            return (from <= end).then(|| (from, text_end(source, from, all, field)));
         }
     }
-    if let Some(i) = at(SAYS).filter(|i| *i <= end) {
-        return Some((i, stop(source, i, all, field)));
+    if let Some(i) = at(TEXT_CUES).filter(|i| *i <= end) {
+        return Some((i, text_end(source, i, all, field)));
     }
     let reason = field.says(&[
         "reason",
@@ -176,9 +180,10 @@ fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) 
         "motivazione",
     ]);
     if (reason || field.required)
-        && let Some(i) = at(WHY).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
+        && let Some(i) =
+            at(REASON_CUES).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
     {
-        return Some((i, stop(source, i, all, field)));
+        return Some((i, text_end(source, i, all, field)));
     }
     if reason {
         // "per motivi familiari", "for family reasons".
@@ -193,19 +198,19 @@ fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) 
             }
         }
     }
-    if let Some(i) = at(ABOUT).filter(|i| *i <= end) {
-        return Some((i, stop(source, i, all, field)));
+    if let Some(i) = at(SUBJECT_CUES).filter(|i| *i <= end) {
+        return Some((i, text_end(source, i, all, field)));
     }
     let colon = tokens.iter().position(|t| t.raw == ":");
-    // "…: ci prenoti un tavolo?" asks; it is no note.
+    // "…: ci prenoti un tavolo?" is a question, not a note.
     let asks = tokens[end].raw == "?" && !field.required;
     let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
-    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
+    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, text_end(source, i + 1, all, field)))
 }
 
-/// "Ricordami di comprare il latte", "report that the tap drips": what stands behind the verb that opens
-/// the request, with days and times passed over.
-fn behind_verb(source: &SourceText, fields: &[ArgumentField]) -> Option<(usize, usize)> {
+/// The text after the opening verb and its days and times: "Ricordami di comprare il latte", "report that
+/// the tap drips".
+fn text_after_verb(source: &SourceText, fields: &[ArgumentField]) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     let verb = tokens.iter().take(5).position(|t| t.word && lexicon::is_action(&t.features().concepts))?;
     let mut at = verb + 1;
@@ -213,11 +218,11 @@ fn behind_verb(source: &SourceText, fields: &[ArgumentField]) -> Option<(usize, 
         at += 1;
     }
     (at + 1 < tokens.len() && source.is(at, &["di", "che", "that", "to"]))
-        .then(|| tidy(source, at + 1, tokens.len() - 1, fields))?
+        .then(|| trim_text(source, at + 1, tokens.len() - 1, fields))?
 }
 
-/// Where a text ends: before the announcement of another one.
-fn stop(source: &SourceText, from: usize, all: &[ArgumentField], own: &ArgumentField) -> usize {
+/// The last token of a text: its closing quotation mark, or the token before the cue of another argument.
+fn text_end(source: &SourceText, from: usize, all: &[ArgumentField], own: &ArgumentField) -> usize {
     let end = source.tokens.len().saturating_sub(1);
     if source.tokens.get(from).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "«" | "“"))
         && let Some((_, b)) = source.found.quotes.iter().find(|(a, _)| *a == from + 1)
@@ -238,9 +243,9 @@ fn stop(source: &SourceText, from: usize, all: &[ArgumentField], own: &ArgumentF
     end
 }
 
-/// Without marks and lead words at the ends, and without trailing parts that other arguments took
-/// (", priorità alta"); nothing where no content is left.
-fn tidy(
+/// Trims marks at the ends and trailing parts that other arguments used (", priorità alta"). `None` if no
+/// content is left.
+fn trim_text(
     source: &SourceText,
     mut first: usize,
     mut last: usize,
@@ -251,7 +256,7 @@ fn tidy(
     while first <= last && !tokens[first].word {
         first += 1;
     }
-    // Days and times at the end are the text's own only where the tool does not ask for them.
+    // Trailing days and times belong to the text only if no argument takes them.
     let dated = fields
         .iter()
         .any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime | ArgumentKind::Time));
@@ -273,7 +278,7 @@ fn tidy(
                 let about = |f: &ArgumentField| {
                     f.kind != ArgumentKind::Text && f.speaks_of(&tokens[i].features()) > 0.5
                 };
-                source.gone(i) || lexicon::is_stop(&tokens[i].norm) || fields.iter().any(about)
+                source.gone(i) || lexicon::is_stop_word(&tokens[i].norm) || fields.iter().any(about)
             });
         if !told {
             break;
@@ -281,14 +286,14 @@ fn tidy(
         last = comma;
     }
     let content = (first..=last).any(|i| {
-        tokens[i].word && !source.used[i] && (!lexicon::is_stop(&tokens[i].norm) || tokens[i].digit())
+        tokens[i].word && !source.used[i] && (!lexicon::is_stop_word(&tokens[i].norm) || tokens[i].digit())
     });
     content.then_some((first, last))
 }
 
-/// What remains of a request when its head ("apri un ticket per …") and what other arguments took at
-/// its ends are gone.
-pub(super) fn left_over(
+/// What remains of a request after its head ("apri un ticket per …") and the spans that other arguments
+/// used at its ends are removed.
+pub(super) fn remaining_text(
     source: &SourceText,
     verbs: &[String],
     fields: &[ArgumentField],
@@ -305,10 +310,10 @@ pub(super) fn left_over(
         !tokens[i].word
             || source.gone(i)
             || own(i)
-            || lexicon::is_chat(&tokens[i].norm)
-            || tokens[i].is(LEADS)
+            || lexicon::is_pleasantry(&tokens[i].norm)
+            || tokens[i].is(LEAD_WORDS)
             || (!verbs.is_empty()
-                && (lexicon::is_stop(&tokens[i].norm) || lexicon::is_asking(&tokens[i].norm)))
+                && (lexicon::is_stop_word(&tokens[i].norm) || lexicon::is_question_word(&tokens[i].norm)))
     };
     let mut first = 0;
     while first < tokens.len() && head(first) {
@@ -317,7 +322,7 @@ pub(super) fn left_over(
     if first >= tokens.len() {
         return None;
     }
-    // The article belongs to what follows it.
+    // Keep the article of the first word.
     if first > 0
         && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
         && !source.gone(first - 1)
@@ -325,8 +330,8 @@ pub(super) fn left_over(
         first -= 1;
     }
     let mut last = tokens.len() - 1;
-    while last > first && (!tokens[last].word || source.gone(last) || tokens[last].is(LEADS)) {
+    while last > first && (!tokens[last].word || source.gone(last) || tokens[last].is(LEAD_WORDS)) {
         last -= 1;
     }
-    tidy(source, first, last, fields)
+    trim_text(source, first, last, fields)
 }

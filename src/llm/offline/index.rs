@@ -1,5 +1,5 @@
-//! The catalogue, prepared for comparison: which words each tool's texts have, how telling each word
-//! is, and each example as the words it is made of.
+//! The search index of the catalogue: the words of each tool's texts, the weight of each word, and the words
+//! of each example.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -17,69 +17,69 @@ use super::text::{self, Features, Token, TokenCache, features, name_words};
 
 const MAX_EXAMPLES: usize = 40;
 
-/// Places that values fill, and the mood: what an example and a clause have alike besides words.
-/// A date, a number, a name, a value of an enumeration; a question rather than an order.
+/// Features that an example and a clause may share besides words: a date, a number, a name, a value of an
+/// enumeration, and being a question rather than an order.
 pub(super) const SLOTS: [&str; 5] = ["#date", "#number", "#name", "#value", "#asks"];
 
-/// How much having a slot in common weighs.
+/// Weight of each shared slot, in the order of [`SLOTS`].
 pub(super) const SLOT_WEIGHT: [f64; 5] = [0.25, 0.2, 0.2, 0.25, 0.4];
 
-/// The catalogue, prepared for comparison.
-pub(super) struct Index {
-    /// The scenes as told.
+/// The search index of a catalogue.
+pub(super) struct CatalogueIndex {
+    /// The scenes of the prompt.
     pub scenes: Vec<SceneCard>,
-    /// All tools of all scenes.
+    /// All tools of all scenes, in the order of the catalogue.
     pub tools: Vec<IndexedTool>,
     /// By scene: words that are values of its enumerations.
     pub values: Vec<HashSet<usize>>,
-    /// By word: how telling it is, from 0 to 1.
+    /// By word: its weight, from 0 to 1.
     pub weight: Vec<f64>,
     terms: Vec<Rc<Features>>,
     by_key: HashMap<String, Vec<usize>>,
-    /// Words looked up before: the same words are judged several times while a request is split.
-    looked_up: RefCell<HashMap<String, Likes>>,
-    /// What words were found to lead to, by the day and the scene spoken of before.
-    pub routed: RefCell<Routed>,
+    /// Cache of similar words: splitting a request looks up the same words several times.
+    similar_cache: RefCell<HashMap<String, SimilarWords>>,
+    /// Cache of routing results, by day and previous scene.
+    pub route_cache: RefCell<RouteCache>,
 }
 
-/// By the day and the scene spoken of before: the tools that words come near to.
-type Routed = TokenCache<(Date, Option<usize>), Vec<Hit>>;
+/// Routing results of a text, by day and previous scene.
+type RouteCache = TokenCache<(Date, Option<usize>), Vec<Hit>>;
 
-/// Words of the catalogue, each with how like it is.
-type Likes = Rc<Vec<(usize, f64)>>;
+/// Words of the catalogue with their similarity to another word.
+type SimilarWords = Rc<Vec<(usize, f64)>>;
 
-/// Most words whose likes are remembered.
-const MAX_MEMORY: usize = 4096;
+/// Maximum number of words in the cache of similar words.
+const MAX_CACHED_WORDS: usize = 4096;
 
-/// One tool.
+/// A tool of the index.
 pub(super) struct IndexedTool {
     /// Index of its scene.
     pub scene: usize,
-    /// Its index in the scene.
+    /// Its index within the scene.
     pub tool: usize,
-    /// Words that speak of it, from 0.45 (an argument's) to 1 (an example's).
+    /// Words of its texts with their weights, from 0.45 (an argument) to 1 (an example).
     pub words: HashMap<usize, f64>,
-    /// Its examples: words, sorted, with their weights.
+    /// Its examples: sorted words with their weights.
     pub examples: Vec<Vec<(usize, f64)>>,
-    /// It takes a thing of any kind, so an unknown noun may be its object.
-    pub open: bool,
-    /// It takes a text that only the user can word, so the words behind its verb are no subject.
-    pub free: bool,
-    /// The first word of its name: what it does.
+    /// Whether it takes a thing of any kind, so that an unknown noun may be its object.
+    pub takes_any_thing: bool,
+    /// Whether it takes free text, so that the words after its verb are not a subject.
+    pub takes_free_text: bool,
+    /// The first word of its name: its action.
     pub verb: Option<usize>,
-    /// Its name says a doing that nobody means without saying it.
-    pub special: bool,
+    /// Whether its name contains an action that users always state explicitly.
+    pub has_special_action: bool,
     /// Its arguments.
     pub fields: Vec<ArgumentField>,
 }
 
 thread_local! {
-    static LAST: RefCell<Vec<(String, Rc<Index>)>> = const { RefCell::new(Vec::new()) };
+    static LAST: RefCell<Vec<(String, Rc<CatalogueIndex>)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Index {
-    /// The index of a catalogue as it stands in a prompt; the last two are remembered.
-    pub fn of(section: &str, scenes: impl FnOnce() -> Vec<SceneCard>) -> Rc<Index> {
+impl CatalogueIndex {
+    /// The index of a prompt's catalogue `section`. The last two are cached for the thread.
+    pub fn of_catalogue(section: &str, scenes: impl FnOnce() -> Vec<SceneCard>) -> Rc<CatalogueIndex> {
         if let Some(known) =
             LAST.with(|l| l.borrow().iter().find(|(s, _)| s == section).map(|(_, i)| Rc::clone(i)))
         {
@@ -96,40 +96,40 @@ impl Index {
         index
     }
 
-    /// A tool, by its scene and its place in it.
-    pub fn entry(&self, hit: Hit) -> Option<&IndexedTool> {
-        // They stand in the order of the catalogue.
+    /// The tool of a routing hit.
+    pub fn indexed_tool(&self, hit: Hit) -> Option<&IndexedTool> {
+        // The tools are sorted by scene and index.
         let at = self.tools.binary_search_by_key(&(hit.scene, hit.tool), |e| (e.scene, e.tool)).ok()?;
         self.tools.get(at)
     }
 
-    /// Whether some text of the catalogue has this word or one like it.
-    pub fn knows(&self, word: &Features) -> bool {
-        keys(word).iter().any(|k| self.by_key.contains_key(k))
+    /// Whether some text of the catalogue has this word or a similar one.
+    pub fn has_similar_word(&self, word: &Features) -> bool {
+        similarity_keys(word).iter().any(|k| self.by_key.contains_key(k))
     }
 
-    /// The number of a slot, where some example has it.
-    pub fn slot(&self, slot: &str) -> Option<usize> {
+    /// The word number of a slot, if some example has it.
+    pub fn slot_number(&self, slot: &str) -> Option<usize> {
         self.by_key.get(slot).and_then(|ids| ids.first().copied())
     }
 
-    /// The catalogue's words that are like this one, with how like they are.
-    pub fn like(&self, word: &Features) -> Likes {
-        if let Some(known) = self.looked_up.borrow().get(&word.norm) {
+    /// The words of the catalogue that are similar to this one, with their similarity.
+    pub fn similar_words(&self, word: &Features) -> SimilarWords {
+        if let Some(known) = self.similar_cache.borrow().get(&word.norm) {
             return Rc::clone(known);
         }
-        let found = Rc::new(self.look_up(word));
-        let mut memory = self.looked_up.borrow_mut();
-        if memory.len() >= MAX_MEMORY {
+        let found = Rc::new(self.find_similar_words(word));
+        let mut memory = self.similar_cache.borrow_mut();
+        if memory.len() >= MAX_CACHED_WORDS {
             memory.clear();
         }
         memory.insert(word.norm.clone(), Rc::clone(&found));
         found
     }
 
-    fn look_up(&self, word: &Features) -> Vec<(usize, f64)> {
+    fn find_similar_words(&self, word: &Features) -> Vec<(usize, f64)> {
         let mut out: Vec<(usize, f64)> = Vec::new();
-        for key in keys(word) {
+        for key in similarity_keys(word) {
             for id in self.by_key.get(&key).into_iter().flatten() {
                 if !out.iter().any(|(known, _)| known == id) {
                     let sim = self.terms[*id].similarity(word);
@@ -154,36 +154,36 @@ impl Index {
     }
 }
 
-/// What sort of word something is: what a request is about, what is done, or what only helps.
+/// The role of a word in a request.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Sort {
-    /// What it is about.
+pub(super) enum WordKind {
+    /// The subject of the request.
     Subject,
-    /// What is done.
+    /// The action.
     Action,
     /// Question words, units of time.
     Helper,
 }
 
-/// The sort of a word and how much it can tell at most.
-pub(super) fn sort(f: &Features) -> (Sort, f64) {
-    if lexicon::is_asking(&f.norm) {
-        (Sort::Helper, 0.3)
-    } else if lexicon::is_measure(&f.norm) {
-        (Sort::Helper, 0.35)
+/// The kind of a word and its maximum weight.
+pub(super) fn word_kind(f: &Features) -> (WordKind, f64) {
+    if lexicon::is_question_word(&f.norm) {
+        (WordKind::Helper, 0.3)
+    } else if lexicon::is_time_unit(&f.norm) {
+        (WordKind::Helper, 0.35)
     } else if lexicon::is_action(&f.concepts) || pronouns::is_suffixed(&f.norm) {
-        (Sort::Action, 0.6)
+        (WordKind::Action, 0.6)
     } else {
-        (Sort::Subject, 1.0)
+        (WordKind::Subject, 1.0)
     }
 }
 
-/// The words that a token stands for: itself, in the sense it has here, and with its neighbour what
-/// the pair means.
+/// The words that a token represents: the token in its sense here, and the meaning of the pair it forms
+/// with the next token.
 pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
     let Some(token) = tokens.get(i) else { return Vec::new() };
-    let pair = tokens.get(i + 1).and_then(|next| lexicon::pair(&token.norm, &next.norm));
-    // "Book" opens an order or follows "to": then it is what is done, not what is read.
+    let pair = tokens.get(i + 1).and_then(|next| lexicon::pair_meaning(&token.norm, &next.norm));
+    // "Book" at the start of an order or after "to" is the verb, not the noun.
     let before = i.checked_sub(1).and_then(|b| tokens.get(b)).filter(|t| t.word);
     let does = token.norm == "book"
         && before.is_none_or(|t| {
@@ -193,14 +193,16 @@ pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
     std::iter::once(own).chain(pair).collect()
 }
 
-/// Whether the words ask for something to be told, rather than done.
-pub(super) fn asks(tokens: &[Token]) -> bool {
+/// Whether the words ask for information rather than an action.
+pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let polite = words.first().is_some_and(|t| {
         t.is(&["puoi", "potresti", "can", "could", "would", "will", "potete", "may", "mi", "ci"])
     });
-    let early =
-        words.iter().take(4).any(|t| lexicon::is_asking(&t.norm) && !t.is(&["perche", "why", "que", "como"]));
+    let early = words
+        .iter()
+        .take(4)
+        .any(|t| lexicon::is_question_word(&t.norm) && !t.is(&["perche", "why", "que", "como"]));
     let told = words.iter().take(6).any(|t| {
         t.is(&[
             "dimmi", "mostrami", "mostra", "sapere", "know", "show", "tell", "list", "elenca", "elencami",
@@ -211,26 +213,26 @@ pub(super) fn asks(tokens: &[Token]) -> bool {
     early || told || (mark && !polite)
 }
 
-/// The slots that a text has, in the order of [`SLOTS`]; values of enumerations are not seen here.
-pub(super) fn slots(tokens: &[Token], entities: &Entities) -> [bool; 5] {
+/// The slots of a text, in the order of [`SLOTS`]. Values of enumerations are not detected here.
+pub(super) fn slots_of_text(tokens: &[Token], entities: &Entities) -> [bool; 5] {
     [
         !entities.days.is_empty(),
         entities.numbers.iter().any(|n| !entities.taken[n.first]),
         tokens.iter().enumerate().any(|(i, t)| t.capital() && !t.first && !entities.taken[i]),
         false,
-        asks(tokens),
+        asks_for_information(tokens),
     ]
 }
 
-/// The letters that a code begins with: `INC-12` → `#code-inc`. Codes of one kind share them.
-pub(super) fn code(norm: &str) -> Option<String> {
+/// The slot of a code by its leading letters, which codes of one kind share: `INC-12` → `#code-inc`.
+pub(super) fn code_prefix(norm: &str) -> Option<String> {
     let letters: String = norm.chars().take_while(char::is_ascii_alphabetic).collect();
     let digits = norm.chars().filter(char::is_ascii_digit).count();
     (letters.len() >= 2 && digits >= 1 && norm.len() >= 4).then(|| format!("#code-{letters}"))
 }
 
-/// What two words share when they are alike.
-fn keys(f: &Features) -> Vec<String> {
+/// Keys that similar words share.
+fn similarity_keys(f: &Features) -> Vec<String> {
     let mut keys = vec![f.norm.clone()];
     if f.norm.len() >= 3 {
         keys.push(format!("i:{}", f.it));
@@ -242,8 +244,8 @@ fn keys(f: &Features) -> Vec<String> {
 
 fn words_of(text: &str) -> Vec<String> {
     let tokens = text::tokens(text);
-    // What a description quotes is a sample, no word of its own.
-    let quotes = entities::quotes(&tokens);
+    // A quotation in a description is a sample value, not part of the vocabulary.
+    let quotes = entities::quoted_spans(&tokens);
     let quoted = |i: usize| quotes.iter().any(|(a, b)| (*a..=*b).contains(&i));
     let mut out: Vec<String> = Vec::new();
     for (i, token) in tokens.iter().enumerate().filter(|(i, t)| t.word && !quoted(*i)) {
@@ -259,15 +261,15 @@ fn words_of(text: &str) -> Vec<String> {
 struct IndexBuilder {
     terms: Vec<Rc<Features>>,
     known: HashMap<String, usize>,
-    /// By key: the scenes whose texts have it.
+    /// By key: the scenes whose texts contain it.
     seen: HashMap<String, HashSet<usize>>,
     values: Vec<HashSet<usize>>,
     tools: Vec<IndexedTool>,
 }
 
 impl IndexBuilder {
-    fn term(&mut self, word: &str, scene: usize) -> Option<usize> {
-        if word.len() < 2 || (lexicon::is_stop(word) && !lexicon::is_asking(word)) {
+    fn intern(&mut self, word: &str, scene: usize) -> Option<usize> {
+        if word.len() < 2 || (lexicon::is_stop_word(word) && !lexicon::is_question_word(word)) {
             return None;
         }
         let terms = &mut self.terms;
@@ -275,34 +277,39 @@ impl IndexBuilder {
             terms.push(features(word));
             terms.len() - 1
         });
-        for key in keys(&features(word)) {
+        for key in similarity_keys(&features(word)) {
             self.seen.entry(key).or_default().insert(scene);
         }
         Some(id)
     }
 
-    fn all(&mut self, words: impl IntoIterator<Item = String>, scene: usize) -> Vec<usize> {
-        words.into_iter().filter_map(|w| self.term(&w, scene)).collect()
+    fn intern_all(&mut self, words: impl IntoIterator<Item = String>, scene: usize) -> Vec<usize> {
+        words.into_iter().filter_map(|w| self.intern(&w, scene)).collect()
     }
 
-    fn build(mut self, scenes: Vec<SceneCard>) -> Index {
+    fn build(mut self, scenes: Vec<SceneCard>) -> CatalogueIndex {
         for (s, scene) in scenes.iter().enumerate() {
-            self.scene(s, scene);
+            self.add_scene(s, scene);
         }
         let count = scenes.len().max(1) as f64;
         let weigh = |f: &Rc<Features>| {
             if let Some(slot) = SLOTS.iter().position(|s| *s == f.norm) {
                 return SLOT_WEIGHT[slot];
             }
-            let scenes =
-                keys(f).iter().take(3).filter_map(|k| self.seen.get(k)).map(HashSet::len).max().unwrap_or(1);
+            let scenes = similarity_keys(f)
+                .iter()
+                .take(3)
+                .filter_map(|k| self.seen.get(k))
+                .map(HashSet::len)
+                .max()
+                .unwrap_or(1);
             let rare = (1.0 + count / scenes.max(1) as f64).ln() / (1.0 + count).ln();
-            rare * sort(f).1
+            rare * word_kind(f).1
         };
         let weight: Vec<f64> = self.terms.iter().map(weigh).collect();
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::new();
         for (id, f) in self.terms.iter().enumerate() {
-            for key in keys(f) {
+            for key in similarity_keys(f) {
                 by_key.entry(key).or_default().push(id);
             }
         }
@@ -313,39 +320,40 @@ impl IndexBuilder {
                 *w = weight[*id];
             }
         }
-        Index {
+        CatalogueIndex {
             scenes,
             tools: self.tools,
             values: self.values,
             weight,
             terms: self.terms,
             by_key,
-            looked_up: RefCell::default(),
-            routed: RefCell::default(),
+            similar_cache: RefCell::default(),
+            route_cache: RefCell::default(),
         }
     }
 
-    fn scene(&mut self, s: usize, scene: &SceneCard) {
+    fn add_scene(&mut self, s: usize, scene: &SceneCard) {
         let fields: Vec<Vec<ArgumentField>> =
             scene.tools.iter().map(|t| schema::fields(&t.parameters)).collect();
-        // Values that a schema gives as examples are no words of the requests that hold them; values
-        // of enumerations fill a place in an example, they do not make it.
+        // In examples, sample values of a schema and values of enumerations fill slots; they are not
+        // words of the example.
         let samples: HashSet<String> = fields
             .iter()
             .flatten()
             .flat_map(|f| &f.examples)
             .flat_map(|e| text::norms(e))
-            .filter(|w| !lexicon::is_stop(w))
-            .chain(somebody(scene))
+            .filter(|w| !lexicon::is_stop_word(w))
+            .chain(person_names_in_examples(scene))
             .collect();
         let options: HashSet<String> = fields.iter().flatten().flat_map(option_words).collect();
-        let values = self.all(options.iter().cloned().collect::<std::collections::BTreeSet<_>>(), s);
+        let values = self.intern_all(options.iter().cloned().collect::<std::collections::BTreeSet<_>>(), s);
         self.values.push(values.into_iter().collect());
-        let about = self.all(words_of(&scene.description).into_iter().chain(name_words(&scene.scene)), s);
+        let about =
+            self.intern_all(words_of(&scene.description).into_iter().chain(name_words(&scene.scene)), s);
         let mut shared: HashMap<usize, f64> = about.into_iter().map(|id| (id, 0.6)).collect();
         let mut examples: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
         for example in scene.examples.iter().take(MAX_EXAMPLES) {
-            let (words, places) = self.example(&example.say, s, &samples, &options);
+            let (words, places) = self.example_words(&example.say, s, &samples, &options);
             for id in &words {
                 shared.entry(*id).or_insert(0.5);
             }
@@ -366,17 +374,17 @@ impl IndexBuilder {
                     .iter()
                     .flat_map(|e| words_of(e))
                     .chain(said.iter().cloned())
-                    .filter_map(|w| code(&w))
+                    .filter_map(|w| code_prefix(&w))
                     .collect();
-                put(self.all(codes, s), 0.9);
-                put(self.all(name_words(&field.name).into_iter().chain(said), s), 0.45);
-                put(self.all(option_words(field), s), 0.6);
+                put(self.intern_all(codes, s), 0.9);
+                put(self.intern_all(name_words(&field.name).into_iter().chain(said), s), 0.45);
+                put(self.intern_all(option_words(field), s), 0.6);
             }
-            put(self.all(words_of(&tool.description), s), 0.8);
+            put(self.intern_all(words_of(&tool.description), s), 0.8);
             let parts = name_words(&tool.name);
             let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
-            let name = self.all(parts.iter().cloned().chain(joined), s);
-            let verb = parts.first().and_then(|v| self.term(v, s));
+            let name = self.intern_all(parts.iter().cloned().chain(joined), s);
+            let verb = parts.first().and_then(|v| self.intern(v, s));
             put(name, 0.9);
             for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
                 put(ids.clone(), 1.0);
@@ -386,7 +394,7 @@ impl IndexBuilder {
                 .filter(|(name, _)| name.is_none_or(|n| n == tool.name))
                 .map(|(_, ids)| ids.iter().map(|id| (*id, 0.0)).collect())
                 .collect();
-            let special = parts.iter().take(2).any(|w| lexicon::is_special(&features(w).concepts));
+            let special = parts.iter().take(2).any(|w| lexicon::is_special_action(&features(w).concepts));
             let general = [
                 "item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material",
                 "what", "supply",
@@ -403,17 +411,17 @@ impl IndexBuilder {
                 tool: t,
                 words,
                 examples: own,
-                open,
-                free,
+                takes_any_thing: open,
+                takes_free_text: free,
                 verb,
-                special,
+                has_special_action: special,
                 fields,
             });
         }
     }
 
-    /// The words of an example, and its slots.
-    fn example(
+    /// The words of an example and its slots.
+    fn example_words(
         &mut self,
         say: &str,
         s: usize,
@@ -421,13 +429,13 @@ impl IndexBuilder {
         options: &HashSet<String>,
     ) -> (Vec<usize>, Vec<usize>) {
         let tokens = text::tokens(say);
-        let entities = Entities::of(&tokens, Date::constant(2026, 1, 1));
+        let entities = Entities::in_tokens(&tokens, Date::constant(2026, 1, 1));
         let mut words: Vec<usize> = Vec::new();
-        let mut there = slots(&tokens, &entities);
+        let mut there = slots_of_text(&tokens, &entities);
         let number = |i: usize| entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i));
         for (i, token) in tokens.iter().enumerate().filter(|(i, _)| !number(*i)) {
-            if let Some(code) = code(&token.norm) {
-                words.extend(self.term(&code, s));
+            if let Some(code) = code_prefix(&token.norm) {
+                words.extend(self.intern(&code, s));
                 continue;
             }
             if !token.word
@@ -444,7 +452,7 @@ impl IndexBuilder {
                 there[3] = true;
             } else {
                 for word in senses(&tokens, i) {
-                    words.extend(self.term(word, s));
+                    words.extend(self.intern(word, s));
                 }
             }
         }
@@ -452,19 +460,20 @@ impl IndexBuilder {
             .iter()
             .zip(there)
             .filter(|(_, there)| *there)
-            .filter_map(|(slot, _)| self.term(slot, s))
+            .filter_map(|(slot, _)| self.intern(slot, s))
             .collect();
         (words, places)
     }
 }
 
-/// Names in examples that ask who somebody is ("who is mrossi?"): the one word that is in no text of the scene
-/// and in no dictionary.
-fn somebody(scene: &SceneCard) -> Vec<String> {
+/// Person names in examples such as "who is mrossi?": the single content word that is neither in the
+/// dictionary nor in a text of the scene.
+fn person_names_in_examples(scene: &SceneCard) -> Vec<String> {
     let asked = |say: &str| {
         let tokens = text::tokens(say);
         let who = tokens.iter().find(|t| t.word)?.is(&["who", "chi", "qui", "wer", "quien"]);
-        let content = |t: &&Token| t.word && !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm);
+        let content =
+            |t: &&Token| t.word && !lexicon::is_stop_word(&t.norm) && !lexicon::is_question_word(&t.norm);
         let mut content = tokens.iter().filter(content);
         let one = content.next().filter(|t| who && t.features().concepts.is_empty())?;
         content.next().is_none().then(|| one.norm.clone())
@@ -481,7 +490,7 @@ fn somebody(scene: &SceneCard) -> Vec<String> {
     names
 }
 
-/// The words of the values of an enumeration, where one word says the value.
+/// The single-word forms of an enumeration's values.
 fn option_words(field: &ArgumentField) -> Vec<String> {
     match &field.kind {
         ArgumentKind::Enum(choices) => {

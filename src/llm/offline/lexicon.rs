@@ -1,16 +1,16 @@
-//! A small dictionary: everyday words that mean the same in several languages, and lists of words
-//! that carry little meaning by themselves. General vocabulary only; it knows no scene.
+//! A small lexicon: everyday words with the same meaning in several languages, and lists of words that carry
+//! little meaning by themselves. It contains general vocabulary only and knows no scene.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::text;
 
-/// One line is one concept. `!` marks an action: what is done, not what it is about.
+/// One concept per line. `!` marks an action, as opposed to a subject.
 const CONCEPTS: &str = include_str!("dictionary.txt");
 
-/// Pairs of neighbours that mean what one word of the dictionary means.
-const PAIRS: &[(&str, &str, &str)] = &[
+/// Pairs of adjacent words with the meaning of one word of the dictionary.
+const WORD_PAIRS: &[(&str, &str, &str)] = &[
     ("days", "off", "vacation"),
     ("day", "off", "vacation"),
     ("time", "off", "vacation"),
@@ -30,8 +30,8 @@ const PAIRS: &[(&str, &str, &str)] = &[
     ("busta", "paga", "salary"),
 ];
 
-/// Function words and politeness of several languages, without accents.
-const STOP: &str = "\
+/// Function words and polite words of several languages, without accents.
+const STOP_WORDS: &str = "\
 a ad ai al all alla alle allo agli anche ancora c che ci come con cosa d da dal dall dalla dalle dallo dai dagli de dei del dell della \
 delle dello degli di e ed era essere fa fare fai faccio fammi gli ha hai hanno ho i il in io l la le lei lo loro lui ma me mi mia mie mio miei \
 ne nei nel nell nella nelle nello negli no noi non nostra nostro vostra vostro vostri vostre o od per perche piu po poi prima puoi potresti potrei posso qual quale quali quella quelle \
@@ -46,26 +46,26 @@ der die das und oder ich du er wir ihr ein eine einen einem mit fur von zu im is
 el los las y o yo nosotros mi mis es con para por que cual una unos \
 os as um uma e com para meu minha";
 
-/// Question words: they tell reads from writes and one read from another, but not subjects.
-const ASKING: &str = "quanti quante quanto quanta chi dove quando quali quale cosa come how many much who whom where when what which whose why perche \
+/// Question words: they distinguish reads from writes and reads from each other, but carry no subject.
+const QUESTION_WORDS: &str = "quanti quante quanto quanta chi dove quando quali quale cosa come how many much who whom where when what which whose why perche \
 combien quand qui quoi wer wann wo wieviel cuantos cuando quien donde quantos quem onde";
 
-/// Said to be polite, not to be done.
-const CHAT: &str = "ciao salve buongiorno buonasera hello hi hey perfetto perfect ottimo bene great grazie thanks thank ok okay good morning \
+/// Greetings, thanks and approval: polite words that request nothing.
+const PLEASANTRIES: &str = "ciao salve buongiorno buonasera hello hi hey perfetto perfect ottimo bene great grazie thanks thank ok okay good morning \
 evening afternoon buona giornata va d accordo capito benissimo fantastico bravo excellent super cool nice please scusa scusami sorry bonjour merci hallo danke hola gracias \
 ola obrigado sera pomeriggio mille molte you very much tutto tante si yes certo sure arrivederci bye a presto addio there everyone tutti";
 
-/// Words that point back at something said.
-pub(super) const BACK: &[&str] = &[
+/// Words that refer back to something mentioned before.
+pub(super) const BACK_REFERENCES: &[&str] = &[
     "ne", "lo", "li", "it", "them", "that", "those", "same", "stesso", "stessa", "stessi", "stesse",
     "quello", "quella", "quei", "quelle", "quel", "quegli", "there",
 ];
 
-/// Words that stand for a thing without naming it.
-pub(super) const VAGUE: &[&str] =
+/// Words that refer to a thing without naming it.
+pub(super) const VAGUE_NOUNS: &[&str] =
     &["qualcosa", "qualcuno", "niente", "nulla", "something", "anything", "nothing", "someone", "somebody"];
 
-/// Usual first names: with one of them in front, two words with capitals are a person.
+/// Common first names: two capitalised words that begin with one of them are a person.
 const FIRST_NAMES: &str = "\
 mario luca marco anna giulia giuseppe giovanni paolo francesca francesco laura sara matteo andrea alessandro alessandra elena chiara lucia stefano \
 roberto davide simone federico federica maria antonio luigi carlo carla ugo rosa bruno dario enrico fabio giorgio ivan leo lorenzo martina michele \
@@ -74,19 +74,19 @@ john jane bob tom ann anne mary james robert michael david richard joseph thomas
 peter susan karen nancy lisa betty helen sandra emily jack harry oliver william henry lucy grace kate sam alex ben max jim joe bill mike dave chris \
 pierre jean marie claire hans klaus peter carlos jose juan pedro miguel luis ana carmen";
 
-struct Tables {
+struct LexiconTables {
     words: HashMap<String, Vec<u16>>,
     stems: HashMap<String, Vec<u16>>,
     actions: HashSet<u16>,
     rows: Vec<Vec<&'static str>>,
-    stop: HashSet<&'static str>,
-    asking: HashSet<&'static str>,
-    chat: HashSet<&'static str>,
+    stop_words: HashSet<&'static str>,
+    question_words: HashSet<&'static str>,
+    pleasantries: HashSet<&'static str>,
     names: HashSet<&'static str>,
 }
 
-fn tables() -> &'static Tables {
-    static TABLES: OnceLock<Tables> = OnceLock::new();
+fn tables() -> &'static LexiconTables {
+    static TABLES: OnceLock<LexiconTables> = OnceLock::new();
     TABLES.get_or_init(|| {
         let mut words: HashMap<String, Vec<u16>> = HashMap::new();
         let mut stems: HashMap<String, Vec<u16>> = HashMap::new();
@@ -114,20 +114,20 @@ fn tables() -> &'static Tables {
                 }
             }
         }
-        Tables {
+        LexiconTables {
             words,
             stems,
             actions,
             rows,
-            stop: STOP.split_whitespace().collect(),
-            asking: ASKING.split_whitespace().collect(),
-            chat: CHAT.split_whitespace().collect(),
+            stop_words: STOP_WORDS.split_whitespace().collect(),
+            question_words: QUESTION_WORDS.split_whitespace().collect(),
+            pleasantries: PLEASANTRIES.split_whitespace().collect(),
             names: FIRST_NAMES.split_whitespace().collect(),
         }
     })
 }
 
-/// The rows a word belongs to: by its form, otherwise by a stem.
+/// The concepts of a word: by its form, otherwise by a stem.
 pub(super) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
     let tables = tables();
     if let Some(found) = tables.words.get(norm) {
@@ -147,13 +147,13 @@ pub(super) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
     all
 }
 
-/// The one word that two neighbours stand for.
-pub(super) fn pair(first: &str, second: &str) -> Option<&'static str> {
-    PAIRS.iter().find(|(a, b, _)| *a == first && *b == second).map(|p| p.2)
+/// The single word with the meaning of two adjacent words.
+pub(super) fn pair_meaning(first: &str, second: &str) -> Option<&'static str> {
+    WORD_PAIRS.iter().find(|(a, b, _)| *a == first && *b == second).map(|p| p.2)
 }
 
-/// Units of time: they count in every domain and are the subject of none.
-pub(super) fn is_measure(norm: &str) -> bool {
+/// Whether the word is a unit of time, which occurs in every domain and is the subject of none.
+pub(super) fn is_time_unit(norm: &str) -> bool {
     const MEASURES: &[&str] = &[
         "giorno",
         "giorni",
@@ -208,52 +208,52 @@ pub(super) fn is_measure(norm: &str) -> bool {
     MEASURES.contains(&norm)
 }
 
-/// Whether every meaning of the word is something that is done.
+/// Whether every meaning of the word is an action.
 pub(super) fn is_action(concepts: &[u16]) -> bool {
     !concepts.is_empty() && concepts.iter().all(|c| tables().actions.contains(c))
 }
 
-/// Whether some meaning of the word is something that is done.
+/// Whether some meaning of the word is an action.
 pub(super) fn may_be_action(concepts: &[u16]) -> bool {
     concepts.iter().any(|c| tables().actions.contains(c))
 }
 
-/// Whether the word is a doing that nobody means without saying it: to cancel, to change, to pay.
-pub(super) fn is_special(concepts: &[u16]) -> bool {
+/// Whether the word is an action that users always state explicitly: to cancel, to change, to pay.
+pub(super) fn is_special_action(concepts: &[u16]) -> bool {
     const SPECIAL: &[&str] =
         &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
-    concepts
-        .iter()
-        .any(|c| row(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c))
+    concepts.iter().any(|c| {
+        concept_words(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c)
+    })
 }
 
-/// Whether the word is a way of looking, which changes nothing.
-pub(super) fn is_looking(concepts: &[u16]) -> bool {
+/// Whether the word is a lookup action, which changes nothing.
+pub(super) fn is_lookup(concepts: &[u16]) -> bool {
     const LOOKING: &[&str] = &["list", "search", "track", "check", "translate", "download"];
-    concepts.iter().any(|c| row(*c).first().is_some_and(|w| LOOKING.contains(w)))
+    concepts.iter().any(|c| concept_words(*c).first().is_some_and(|w| LOOKING.contains(w)))
 }
 
-/// Whether the word is a usual first name.
+/// Whether the word is a common first name.
 pub(super) fn is_first_name(norm: &str) -> bool {
     tables().names.contains(norm)
 }
 
-/// Function words.
-pub(super) fn is_stop(norm: &str) -> bool {
-    tables().stop.contains(norm)
+/// Whether the word is a function word.
+pub(super) fn is_stop_word(norm: &str) -> bool {
+    tables().stop_words.contains(norm)
 }
 
-/// Question words.
-pub(super) fn is_asking(norm: &str) -> bool {
-    tables().asking.contains(norm)
+/// Whether the word is a question word.
+pub(super) fn is_question_word(norm: &str) -> bool {
+    tables().question_words.contains(norm)
 }
 
-/// Greetings, thanks and approval.
-pub(super) fn is_chat(norm: &str) -> bool {
-    tables().chat.contains(norm)
+/// Whether the word is a greeting, thanks or approval.
+pub(super) fn is_pleasantry(norm: &str) -> bool {
+    tables().pleasantries.contains(norm)
 }
 
-/// The words of a row.
-pub(super) fn row(concept: u16) -> &'static [&'static str] {
+/// The words of a concept.
+pub(super) fn concept_words(concept: u16) -> &'static [&'static str] {
     tables().rows.get(concept as usize).map(Vec::as_slice).unwrap_or_default()
 }

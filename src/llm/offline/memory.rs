@@ -1,5 +1,4 @@
-//! What was said or found before: values for arguments from earlier results, earlier turns and the
-//! conversation's words.
+//! Recalls argument values from earlier steps, earlier turns and the words of the conversation.
 
 use jiff::Zoned;
 use serde_json::{Value, json};
@@ -11,11 +10,11 @@ use super::slots;
 use super::text::{self, fold, name_words};
 use crate::llm::ToolSpec;
 
-/// Most values of a result that are looked at.
+/// Maximum number of objects of a result that are searched.
 const MAX_NODES: usize = 2000;
 
-/// Whether a tool may change something, as far as its texts tell (a scene's model is not told
-/// effects): its name, or the first words of its description, say a doing that is no looking.
+/// Whether a tool may change something, judged by its texts because prompts do not state effects: its name
+/// or the first words of its description contain an action other than a lookup.
 pub(super) fn may_write(tool: &ToolSpec) -> bool {
     const READS: &[&str] = &[
         "get",
@@ -97,37 +96,37 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
     let first = name.first().is_some_and(|w| CHANGES.contains(&w.as_str()));
     let does = |word: &str| {
         let concepts = &text::features(word).concepts;
-        lexicon::is_action(concepts) && !lexicon::is_looking(concepts)
+        lexicon::is_action(concepts) && !lexicon::is_lookup(concepts)
     };
     let opening: Vec<String> = text::norms(&tool.description).take(2).collect();
     first || name.iter().chain(&opening).any(|w| does(w))
 }
 
-/// Whether a tool may write as far as its name tells: "book" is a verb before it is a thing to read.
-pub(super) fn perhaps_writes(tool: &ToolSpec) -> bool {
+/// Whether a tool may write, judged also by ambiguous words of its name: "book" counts as a verb.
+pub(super) fn name_suggests_write(tool: &ToolSpec) -> bool {
     let first = name_words(&tool.name).first().map(|word| text::features(word));
     may_write(tool)
         || first
-            .is_some_and(|own| lexicon::may_be_action(&own.concepts) && !lexicon::is_looking(&own.concepts))
+            .is_some_and(|own| lexicon::may_be_action(&own.concepts) && !lexicon::is_lookup(&own.concepts))
 }
 
-/// Whether an argument may be taken over from earlier steps and turns. Days, numbers and free text are
-/// only where the words point back; names and identifiers also without.
+/// Whether an argument may be recalled from earlier steps and turns. Days, numbers and free text require
+/// words that refer `back`; names and identifiers do not.
 pub(super) fn may_recall(field: &ArgumentField, tool: &ToolSpec, writes: bool, back: bool) -> bool {
     let naming = field.identifies()
         || matches!(
             field.kind,
             ArgumentKind::Person | ArgumentKind::Place | ArgumentKind::Email | ArgumentKind::Thing
         );
-    // A write takes over only which thing is meant and who the user is: a plate or a guest of another
-    // time is not what was said now.
+    // A write recalls only the identity of its object and of the user; a plate or a guest of an
+    // earlier request does not apply.
     let verb = name_words(&tool.name);
     let own = field.findable(verb.first().map_or("", String::as_str))
         || field.named(&["username", "user", "login", "utente"]);
     back || (naming && !writes) || (own && writes)
 }
 
-/// A value for a required argument that [`may_recall`] lets be taken over.
+/// Recalls a value for a required argument that [`may_recall`] allows.
 pub(super) fn recall(
     field: &ArgumentField,
     tool: &ToolSpec,
@@ -141,8 +140,8 @@ pub(super) fn recall(
     let steady = field.identifies() || matches!(field.kind, ArgumentKind::Person | ArgumentKind::Email);
     for step in earlier.iter().rev() {
         for call in step.calls.iter().rev() {
-            if let Some(value) =
-                by_name(&call.arguments, field).or_else(|| pick(&call.result, field, purpose, &now))
+            if let Some(value) = argument_by_name(&call.arguments, field)
+                .or_else(|| pick_from_result(&call.result, field, purpose, &now))
             {
                 return Some(value);
             }
@@ -152,22 +151,22 @@ pub(super) fn recall(
     for turn in conversation.turns.iter().rev().take(20) {
         for call in turn.calls.iter().rev() {
             let same = call.scene == scene.trim() || call.tool == tool.name;
-            // A city of the weather is no city to deliver to, unless the words point back.
+            // The city of a weather request is not a delivery address unless the words refer back.
             if !(same || steady || back) || (field.identifies() && !same) {
                 continue;
             }
-            if let Some(value) = by_name(&call.arguments, field) {
+            if let Some(value) = argument_by_name(&call.arguments, field) {
                 return Some(value);
             }
             if field.identifies()
                 && same
-                && let Some(value) = pick(&call.result, field, purpose, &now)
+                && let Some(value) = pick_from_result(&call.result, field, purpose, &now)
             {
                 return Some(value);
             }
         }
         if steady {
-            // "Il mio username è …" said in words, in a turn that called nothing.
+            // "Il mio username è …" stated in a turn without calls.
             let mut probe = field.clone();
             probe.required = false;
             let said = slots::fill(std::slice::from_ref(&probe), &turn.request, &now, &[], false);
@@ -179,14 +178,18 @@ pub(super) fn recall(
     None
 }
 
-/// An argument of an earlier call under the same name.
-fn by_name(arguments: &Value, field: &ArgumentField) -> Option<Value> {
+/// The argument of an earlier call with the same name.
+fn argument_by_name(arguments: &Value, field: &ArgumentField) -> Option<Value> {
     arguments.get(&field.name).filter(|v| !v.is_null() && !v.is_object() && !v.is_array()).cloned()
 }
 
-/// Whether the argument is the asking user's own name, by its description or by a "my" with nothing
-/// else known.
-pub(super) fn is_own_name(field: &ArgumentField, tool: &ToolSpec, purpose: &str, request: &str) -> bool {
+/// Whether the argument is the requester's name, by its description or by a "my" in the request for a read.
+pub(super) fn is_requester_name(
+    field: &ArgumentField,
+    tool: &ToolSpec,
+    purpose: &str,
+    request: &str,
+) -> bool {
     if field.kind != ArgumentKind::Person
         && !(field.kind == ArgumentKind::Id
             && field.says(&["username", "user", "employee", "utente", "dipendente"]))
@@ -217,11 +220,16 @@ pub(super) fn is_own_name(field: &ArgumentField, tool: &ToolSpec, purpose: &str,
     user && mine && !may_write(tool)
 }
 
-/// The value for an argument from a result: a field of its name, or the identifier of the one entry
-/// that the words fit.
-pub(super) fn pick(result: &Value, field: &ArgumentField, purpose: &str, now: &Zoned) -> Option<Value> {
+/// Picks the value of an argument from a result: the property with its name, or the identifier of the entry
+/// that fits the words best.
+pub(super) fn pick_from_result(
+    result: &Value,
+    field: &ArgumentField,
+    purpose: &str,
+    now: &Zoned,
+) -> Option<Value> {
     let mut entries: Vec<&Value> = Vec::new();
-    collect(result, &mut entries);
+    collect_values(result, &mut entries);
     let keys = |entry: &Value| -> Option<Value> {
         let object = entry.as_object()?;
         let exact = object.get(&field.name);
@@ -237,8 +245,11 @@ pub(super) fn pick(result: &Value, field: &ArgumentField, purpose: &str, now: &Z
     };
     let mut fitting: Vec<(usize, Value)> = Vec::new();
     let tokens = text::tokens(purpose);
-    let days: Vec<String> =
-        super::entities::Entities::of(&tokens, now.date()).days.iter().map(|d| d.date.to_string()).collect();
+    let days: Vec<String> = super::entities::Entities::in_tokens(&tokens, now.date())
+        .days
+        .iter()
+        .map(|d| d.date.to_string())
+        .collect();
     for entry in entries {
         let Some(value) = keys(entry) else { continue };
         let said: Vec<String> =
@@ -253,7 +264,7 @@ pub(super) fn pick(result: &Value, field: &ArgumentField, purpose: &str, now: &Z
     let best = fitting.iter().map(|f| f.0).max()?;
     let mut top = fitting.into_iter().filter(|f| f.0 == best);
     let one = top.next()?;
-    // Several that fit equally: only the user can say which.
+    // If several entries fit equally well, only the user can choose.
     if top.next().is_some() {
         return None;
     }
@@ -264,15 +275,15 @@ pub(super) fn pick(result: &Value, field: &ArgumentField, purpose: &str, now: &Z
     })
 }
 
-fn collect<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
+fn collect_values<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
     if out.len() >= MAX_NODES {
         return;
     }
     match value {
-        Value::Array(list) => list.iter().for_each(|v| collect(v, out)),
+        Value::Array(list) => list.iter().for_each(|v| collect_values(v, out)),
         Value::Object(map) => {
             out.push(value);
-            map.values().for_each(|v| collect(v, out));
+            map.values().for_each(|v| collect_values(v, out));
         }
         _ => {}
     }

@@ -14,22 +14,22 @@ mod change_phrase;
 mod clarity;
 mod clauses;
 mod countries;
-mod counts;
 mod cue_words;
+mod date_arguments;
+mod date_expression;
+mod date_expression_reader;
 mod dates;
-mod day_lists;
-mod dayexpr;
-mod dayreader;
 mod drafts;
 mod entities;
 mod followup;
 mod free_text;
 mod index;
-mod intended_tool;
+mod intended_steps;
 mod lexicon;
 mod memory;
 mod mood;
 mod names;
+mod number_arguments;
 mod numbers;
 mod options;
 mod pattern;
@@ -70,20 +70,22 @@ pub const NAME: &str = "offline";
 
 /// The embedded model.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Offline;
+pub struct OfflineModel;
 
-impl Offline {
+impl OfflineModel {
     /// Replies to a request. The same request always gets the same reply. Missing or malformed prompt
     /// sections are read as empty.
     pub fn complete(&self, request: &Request) -> Completion {
         let prompt = PromptText::of(request);
         let (text, calls) = match (request.purpose, &request.choice) {
-            (Purpose::Plan, _) => {
-                (String::new(), vec![forced(request, "CreateExecutionPlan", plan::create(request, &prompt))])
-            }
-            (Purpose::Continuation, _) => {
-                (String::new(), vec![forced(request, "CheckContinuation", verdict::check(request, &prompt))])
-            }
+            (Purpose::Plan, _) => (
+                String::new(),
+                vec![forced_call(request, "CreateExecutionPlan", plan::create(request, &prompt))],
+            ),
+            (Purpose::Continuation, _) => (
+                String::new(),
+                vec![forced_call(request, "CheckContinuation", verdict::check(request, &prompt))],
+            ),
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
                 scene::Move::Calls(calls) if *choice != ToolChoice::None => {
                     (String::new(), scene::with_ids(request, calls))
@@ -97,9 +99,9 @@ impl Offline {
         let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
         let usage = Usage {
             calls: 1,
-            input_tokens: tokens(input(request)),
+            input_tokens: estimated_tokens(input_characters(request)),
             cached_input_tokens: 0,
-            output_tokens: tokens(
+            output_tokens: estimated_tokens(
                 text.chars().count()
                     + calls.iter().map(|c| c.name.len() + c.arguments.chars().count()).sum::<usize>(),
             ),
@@ -112,18 +114,18 @@ impl Offline {
 
 /// Asks the user for missing arguments, in the user's language where it is supported. `missing` names
 /// properties of the JSON Schema `parameters`.
-pub fn question(parameters: &Value, missing: &[&str], language: &str) -> String {
+pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], language: &str) -> String {
     let fields = schema::fields(parameters);
     let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
     questions::question(&missing, prompt::Lang::of(language))
 }
 
 /// The days that a text mentions.
-pub fn days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
+pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
     source::SourceText::new(text, now).found.days.iter().map(|day| day.date).collect()
 }
 
-fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
+fn forced_call(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
     let name = match &request.choice {
         ToolChoice::Forced(name) => name.clone(),
         _ => request.tools.first().map_or_else(|| usual.to_owned(), |t| t.name.clone()),
@@ -132,7 +134,7 @@ fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
 }
 
 /// Length of the whole request.
-fn input(request: &Request) -> usize {
+fn input_characters(request: &Request) -> usize {
     let messages: usize = request
         .messages
         .iter()
@@ -152,11 +154,11 @@ fn input(request: &Request) -> usize {
 }
 
 /// Estimates tokens at four characters each.
-fn tokens(characters: usize) -> u64 {
+fn estimated_tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
 /// Whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
 /// name it, … The content of that text is then not a request.
 pub fn is_background_task(request: &str, instructions: &str) -> bool {
-    background::task(request, instructions).is_some()
+    background::detect_text_task(request, instructions).is_some()
 }

@@ -1,5 +1,5 @@
-//! The speech act of one clause, by closed classes of words: particles of negation, modals, question words,
-//! verbs of saying and wishing, and forms of the past.
+//! Detects the speech act of one clause by closed word classes: negations, modals, question words, verbs of
+//! saying and wishing, and past forms.
 
 use super::lexicon;
 use super::pattern::{any, end, find, is_infinitive, is_participle, is_past, is_verb};
@@ -10,42 +10,42 @@ use super::phrases::{
 use super::speech::Act;
 use super::text::Token;
 
-/// What a clause is, and whether it says so itself or only by what it lacks (a verb).
+/// The speech act of a clause, and whether its words express it or it is only the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mood {
-    /// Its act.
+pub(super) struct ClauseMood {
+    /// The speech act.
     pub act: Act,
-    /// Whether some word says so.
-    pub said: bool,
+    /// Whether some word expresses it.
+    pub explicit: bool,
 }
 
-/// What the words of one clause do; `marked` where a question mark ends them.
-pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
-    let said = |act| Mood { act, said: true };
+/// Detects the speech act of a clause; `marked` if a question mark ends it.
+pub(super) fn clause_mood(words: &[&Token], marked: bool) -> ClauseMood {
+    let said = |act| ClauseMood { act, explicit: true };
     if find(words, 3, THANKS).is_some() {
         return said(Act::Report);
     }
-    let words = unfilled(words);
+    let words = strip_fillers(words);
     if words.is_empty() {
-        return Mood { act: Act::Request, said: false };
+        return ClauseMood { act: Act::Request, explicit: false };
     }
     if let Some(at) = any(words, 0, REASONS) {
-        let inner = mood(&words[at..], false);
+        let inner = clause_mood(&words[at..], false);
         let told = matches!(inner.act, Act::Request | Act::Question);
         return if told { said(Act::Statement) } else { inner };
     }
     // "Tomorrow I need …".
-    if let Some(at) = when(words) {
-        let inner = mood(&words[at..], marked);
-        if inner.said {
+    if let Some(at) = time_prefix_end(words) {
+        let inner = clause_mood(&words[at..], marked);
+        if inner.explicit {
             return inner;
         }
     }
-    if causes(words) {
+    if is_causative(words) {
         return said(Act::ThirdPerson);
     }
     if let Some(at) = any(words, 0, MINDS) {
-        return said(behind(&words[at..], marked));
+        return said(act_after_lead(&words[at..], marked));
     }
     if any(words, 0, MISSED).is_some() {
         return said(Act::Report);
@@ -56,7 +56,7 @@ pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
     if any(words, 0, REMINDS).is_some() {
         return said(Act::Reminder);
     }
-    if tells(words) || quotes(words) || any(words, 0, TALES).is_some() {
+    if addresses_third_person(words) || is_quotation(words) || any(words, 0, TALES).is_some() {
         return said(Act::Quoted);
     }
     if find(words, 4, WOULD_BE).is_some() {
@@ -67,18 +67,18 @@ pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
         if rest.first().is_some_and(|t| t.is(&["not", "non"])) {
             return said(Act::Negated);
         }
-        return said(behind(rest, marked));
+        return said(act_after_lead(rest, marked));
     }
     if any(words, 0, TO_KNOW).is_some() {
         return said(Act::Question);
     }
-    if wh(words) {
+    if starts_with_wh_word(words) {
         return said(Act::Question);
     }
     if any(words, 0, &["i/we don/do/dont t/not? mind", "non mi/ci? dispiace/dispiacerebbe"]).is_some() {
         return said(Act::Statement);
     }
-    if negated(words, marked) {
+    if is_negated(words, marked) {
         return said(Act::Negated);
     }
     if any(words, 0, CANNOT).is_some() {
@@ -93,32 +93,32 @@ pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
         return said(Act::Question);
     }
     if let Some(at) = any(words, 0, WISHES) {
-        // "I have had …" tells, "I had wanted to" too.
+        // "I have had …" and "I had wanted to" are reports.
         if words.get(at - 1).is_some_and(|t| t.is(&["have", "ve"]))
             && words.get(at).is_some_and(|t| is_past(&t.norm))
         {
             return said(Act::Report);
         }
-        return said(behind(&words[at..], marked));
+        return said(act_after_lead(&words[at..], marked));
     }
-    if any(words, 0, MAY_BE).is_some() || future(words) {
+    if any(words, 0, MAY_BE).is_some() || is_future(words) {
         return said(Act::Statement);
     }
-    other(words, marked)
+    mood_by_verbs(words, marked)
 }
 
-/// Acts that only their verbs tell: reports, third persons, states.
-fn other(words: &[&Token], marked: bool) -> Mood {
-    let said = |act| Mood { act, said: true };
-    let report = reports(words);
+/// Detects acts that only the verbs reveal: reports, third persons, states.
+fn mood_by_verbs(words: &[&Token], marked: bool) -> ClauseMood {
+    let said = |act| ClauseMood { act, explicit: true };
+    let report = report_act(words);
     if let Some(act) = report {
         return said(if marked { Act::Question } else { act });
     }
-    if third(words) {
+    if is_about_third_person(words) {
         return said(if marked { Act::Question } else { Act::ThirdPerson });
     }
-    let order = orders(words);
-    if marked && asked_to(words) {
+    let order = is_order(words);
+    if marked && asks_addressee_to_act(words) {
         return said(Act::Request);
     }
     if marked && !order {
@@ -127,51 +127,51 @@ fn other(words: &[&Token], marked: bool) -> Mood {
     if marked {
         return said(Act::Question);
     }
-    if !order && (states(words) || says(words)) {
+    if !order && (is_statement(words) || has_finite_verb(words)) {
         return said(Act::Statement);
     }
-    Mood { act: Act::Request, said: order }
+    ClauseMood { act: Act::Request, explicit: order }
 }
 
-/// Where the words that only say when end, at the beginning of a clause.
-fn when(words: &[&Token]) -> Option<usize> {
+/// The end of a time expression at the beginning of a clause.
+fn time_prefix_end(words: &[&Token]) -> Option<usize> {
     let small = [
         "on", "in", "for", "at", "the", "il", "la", "nel", "per", "da", "dal", "of", "this", "questo",
         "questa", "from", "to", "al", "dalle", "alle",
     ];
-    let at = words.iter().take(8).take_while(|t| dated(t) || t.is(&small)).count();
-    let told = words[..at].iter().any(|t| dated(t) && !t.digit()) && at < words.len();
+    let at = words.iter().take(8).take_while(|t| is_date_word(t) || t.is(&small)).count();
+    let told = words[..at].iter().any(|t| is_date_word(t) && !t.digit()) && at < words.len();
     told.then_some(at)
 }
 
-/// Whether a clause is a polite question, whose mark is its own.
+/// Whether a clause is a request in the form of a polite question.
 pub(super) fn is_polite(words: &[&Token]) -> bool {
-    any(unfilled(words), 0, POLITE).is_some()
+    any(strip_fillers(words), 0, POLITE).is_some()
 }
 
-/// Whether a clause only denies something of the speaker: "I can't come on Monday".
-pub(super) fn denies(words: &[&Token]) -> bool {
-    any(unfilled(words), 0, CANNOT).is_some()
+/// Whether a clause only states that the speaker cannot do something: "I can't come on Monday".
+pub(super) fn is_denial(words: &[&Token]) -> bool {
+    any(strip_fillers(words), 0, CANNOT).is_some()
 }
 
-/// The act of what stands behind words that ask for it.
-fn behind(rest: &[&Token], marked: bool) -> Act {
+/// The act of the words after a request phrase.
+fn act_after_lead(rest: &[&Token], marked: bool) -> Act {
     if rest.first().is_some_and(|t| t.is(&["i", "we", "he", "she", "they"])) {
         // "I wish I could …".
         return Act::Statement;
     }
-    let inner = mood(rest, false);
+    let inner = clause_mood(rest, false);
     match inner.act {
         Act::Negated | Act::Reminder | Act::Quoted | Act::Hypothetical => inner.act,
-        Act::Question if any(rest, 0, TO_KNOW).is_some() || wh(rest) => Act::Question,
-        // "I need you", "voglio che Luca": nothing is asked for by itself.
+        Act::Question if any(rest, 0, TO_KNOW).is_some() || starts_with_wh_word(rest) => Act::Question,
+        // A polite question without content requests nothing.
         _ if rest.is_empty() && marked => Act::Question,
         _ => Act::Request,
     }
 }
 
-/// Without what opens a clause and says nothing.
-pub(super) fn unfilled<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
+/// Strips fillers from the beginning of a clause.
+pub(super) fn strip_fillers<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
     while let Some(at) =
         any(words, 0, FILLERS).or_else(|| words.first().filter(|t| t.lower == "sì").map(|_| 1))
     {
@@ -184,9 +184,9 @@ pub(super) fn unfilled<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
     words
 }
 
-/// Whether a question is of what was done: "did I book …?", "hai disdetto …?".
-pub(super) fn asks_past(words: &[&Token]) -> bool {
-    let words = unfilled(words);
+/// Whether a question is about a past action: "did I book …?", "hai disdetto …?".
+pub(super) fn asks_about_past(words: &[&Token]) -> bool {
+    let words = strip_fillers(words);
     let aux = any(
         words,
         0,
@@ -198,7 +198,7 @@ pub(super) fn asks_past(words: &[&Token]) -> bool {
     );
     let known = any(words, 0, TO_KNOW);
     let told = |at: usize| {
-        reports(&words[at..]).is_some()
+        report_act(&words[at..]).is_some()
             || find(&words[at..], 4, &["ho/hai/ha/abbiamo/avete/hanno gia? <pp>"]).is_some()
     };
     aux.is_some()
@@ -207,20 +207,20 @@ pub(super) fn asks_past(words: &[&Token]) -> bool {
         || known.is_some_and(told)
 }
 
-/// Whether a question begins with a question word, by itself or behind "I'd like to know".
-pub(super) fn asks_what(words: &[&Token]) -> bool {
-    let words = unfilled(words);
+/// Whether a question begins with a question word, directly or after "I'd like to know".
+pub(super) fn opens_with_question_word(words: &[&Token]) -> bool {
+    let words = strip_fillers(words);
     let known = any(words, 0, TO_KNOW).or_else(|| {
         let at = any(words, 0, WISHES)?;
         any(words, at, TO_KNOW)
     });
     match known {
         Some(at) => words.get(at - 1).is_some_and(|t| WH.contains(&t.norm.as_str())),
-        None => !words.is_empty() && wh(words),
+        None => !words.is_empty() && starts_with_wh_word(words),
     }
 }
 
-fn wh(words: &[&Token]) -> bool {
+fn starts_with_wh_word(words: &[&Token]) -> bool {
     let prepositions = [
         "a", "in", "at", "for", "per", "da", "di", "con", "with", "from", "on", "until", "fino", "to", "by",
         "entro",
@@ -237,8 +237,8 @@ fn wh(words: &[&Token]) -> bool {
     WH.contains(&first.norm.as_str()) && !about
 }
 
-/// Whether the clause forbids, or says that something is not wanted.
-fn negated(words: &[&Token], marked: bool) -> bool {
+/// Whether the clause forbids something or states that it is not wanted.
+fn is_negated(words: &[&Token], marked: bool) -> bool {
     if any(
         words,
         0,
@@ -277,7 +277,7 @@ fn negated(words: &[&Token], marked: bool) -> bool {
                 "glielo", "piu", "ancora",
             ])
         });
-        // "Non prenotate", "non prenoti": an order to those who are addressed so.
+        // "Non prenotate", "non prenoti": a negative order in the plural or polite form.
         let plural =
             |t: &Token| ["ate", "ete", "ite"].iter().any(|e| t.norm.ends_with(e)) && t.norm.len() > 5;
         let polite = |t: &Token| {
@@ -289,12 +289,16 @@ fn negated(words: &[&Token], marked: bool) -> bool {
     }
     let Some((at, _)) = find(words, words.len(), NOT_INSIDE) else { return false };
     let before = &words[..at];
-    // "… because the lights do not work", "per non perdere …", "se non …": an account, a purpose, a case.
+    // "… because the lights do not work", "per non perdere …", "se non …": an explanation, a purpose, a
+    // condition.
     let account =
         before.iter().any(|t| t.is(&["because", "perche", "che", "that", "who", "which", "since", "saying"]));
     let purpose = before.last().is_some_and(|t| t.is(&["per", "as", "so", "se", "if", "order"]));
     let free = before.iter().all(|t| {
-        lexicon::is_stop(&t.norm) || lexicon::is_measure(&t.norm) || dated(t) || lexicon::is_chat(&t.norm)
+        lexicon::is_stop_word(&t.norm)
+            || lexicon::is_time_unit(&t.norm)
+            || is_date_word(t)
+            || lexicon::is_pleasantry(&t.norm)
     });
     let asked = words[at].is(&["not", "di", "che"])
         || before
@@ -303,7 +307,7 @@ fn negated(words: &[&Token], marked: bool) -> bool {
     !account && !purpose && (free || asked)
 }
 
-fn dated(token: &Token) -> bool {
+fn is_date_word(token: &Token) -> bool {
     const DAYS: &[&str] = &[
         "monday",
         "tuesday",
@@ -347,8 +351,8 @@ fn dated(token: &Token) -> bool {
     token.digit() || super::dates::month(&token.norm).is_some() || DAYS.contains(&token.norm.as_str())
 }
 
-/// Whether somebody else is to be told, asked or written to.
-fn tells(words: &[&Token]) -> bool {
+/// Whether the clause asks to tell, ask or write to another person.
+fn addresses_third_person(words: &[&Token]) -> bool {
     let Some(at) = any(words, 0, TELLS) else { return false };
     let verb = words[0];
     let rest = &words[at..];
@@ -365,11 +369,13 @@ fn tells(words: &[&Token]) -> bool {
     {
         // "Chiedi a Marco di …", not "segnala al piano 3 …"; "report to …".
         let somebody = rest.first().is_some_and(|t| {
-            person(t) || t.is(KIN) || t.is(&["tutti", "capo", "responsabile", "ufficio", "hr", "team", "the"])
+            is_person_name(t)
+                || t.is(KIN)
+                || t.is(&["tutti", "capo", "responsabile", "ufficio", "hr", "team", "the"])
         });
         return somebody || verb.is(&["say", "reply", "fai", "fa", "fate", "far"]);
     }
-    if writes || is_told_by_its_end(verb) {
+    if writes || has_addressee_suffix(verb) {
         return true;
     }
     let Some(who) = rest.first() else { return false };
@@ -382,14 +388,14 @@ fn tells(words: &[&Token]) -> bool {
             "che", "se", "it", "for", "of",
         ])
     });
-    let named = person(who)
+    let named = is_person_name(who)
         || who.is(KIN)
         || who.is(THEY)
         || who.is(&["him", "them", "il", "la", "i", "gli", "le", "the", "all", "tutti", "everyone", "hr"]);
-    named && (complement || person(who) || who.is(&["him", "her", "them"]))
+    named && (complement || is_person_name(who) || who.is(&["him", "her", "them"]))
 }
 
-fn is_told_by_its_end(verb: &Token) -> bool {
+fn has_addressee_suffix(verb: &Token) -> bool {
     verb.is(&[
         "digli",
         "dille",
@@ -409,21 +415,21 @@ fn is_told_by_its_end(verb: &Token) -> bool {
     ])
 }
 
-fn person(token: &Token) -> bool {
+fn is_person_name(token: &Token) -> bool {
     lexicon::is_first_name(&token.norm) && token.capital()
         || token.capital() && !token.first && !token.digit() && super::dates::month(&token.norm).is_none()
 }
 
-/// Whether the clause repeats what somebody else said.
-fn quotes(words: &[&Token]) -> bool {
+/// Whether the clause quotes another person.
+fn is_quotation(words: &[&Token]) -> bool {
     let by = any(words, 0, &["according to", "secondo"]);
-    if by
-        .is_some_and(|at| words.get(at).is_some_and(|t| person(t) || t.is(KIN) || t.is(&["the", "il", "la"])))
-    {
+    if by.is_some_and(|at| {
+        words.get(at).is_some_and(|t| is_person_name(t) || t.is(KIN) || t.is(&["the", "il", "la"]))
+    }) {
         return true;
     }
     let Some((at, to)) = find(words, 6, SAID) else { return false };
-    // Somebody who speaks, not the speaker.
+    // The quoted person must not be the user.
     let before = &words[..at];
     if any(words, at, &["c è scritto", "è scritto", "ce scritto"]).is_some() {
         return true;
@@ -434,21 +440,21 @@ fn quotes(words: &[&Token]) -> bool {
         return true;
     }
     if before.is_empty() || before.iter().any(|t| t.is(&["i", "we", "you", "ho", "to"])) {
-        // "Mi ha detto di prenotare": nobody is named.
+        // "Mi ha detto di prenotare": the person is not named.
         return words[at].is(&["mi", "ci", "ha", "hanno", "dice", "dicono"])
             && before.is_empty()
             && words[at..to].len() > 1;
     }
-    let someone = before
-        .iter()
-        .any(|t| person(t) || t.is(KIN) || t.is(THEY) || t.is(&["boss", "capo", "the", "il", "la", "it"]));
+    let someone = before.iter().any(|t| {
+        is_person_name(t) || t.is(KIN) || t.is(THEY) || t.is(&["boss", "capo", "the", "il", "la", "it"])
+    });
     let wants = words.get(to).is_some_and(|t| t.is(&["for", "about"]));
     someone && !wants
 }
 
-/// Whether a clause speaks of what somebody else wants or does.
-fn third(words: &[&Token]) -> bool {
-    let Some(at) = somebody(words) else { return false };
+/// Whether a clause is about what another person wants or does.
+fn is_about_third_person(words: &[&Token]) -> bool {
+    let Some(at) = third_person_end(words) else { return false };
     let adverbs = [
         "also", "really", "just", "still", "always", "anche", "non", "ci", "mi", "gli", "le", "lo", "la",
         "ne", "would", "probably", "and", "e",
@@ -457,17 +463,17 @@ fn third(words: &[&Token]) -> bool {
     while words.get(i).is_some_and(|t| t.is(&adverbs)) && i < at + 3 && any(words, i, THIRD).is_none() {
         i += 1;
     }
-    // "My screen is black": a thing wants nothing.
+    // "My screen is black": the subject is a thing, not a person.
     let thing = words.iter().take(3).any(|t| t.is(KIN)) || words[0].is(&["the", "il", "la", "i", "le"]);
-    let person =
-        words[..at].iter().any(|t| t.is(PEOPLE) || lexicon::is_first_name(&t.norm)) || words[0].is(THEY);
+    let person = words[..at].iter().any(|t| t.is(PERSON_NOUNS) || lexicon::is_first_name(&t.norm))
+        || words[0].is(THEY);
     if thing && !person {
-        return any(words, i, WANT).is_some();
+        return any(words, i, WANT_PATTERNS).is_some();
     }
-    any(words, i, THIRD).is_some() || to_whom(words)
+    any(words, i, THIRD).is_some() || has_dative_subject(words)
 }
 
-const PEOPLE: &[&str] = &[
+const PERSON_NOUNS: &[&str] = &[
     "brother",
     "sister",
     "wife",
@@ -548,7 +554,7 @@ const PEOPLE: &[&str] = &[
     "socia",
 ];
 
-const WANT: &[&str] = &[
+const WANT_PATTERNS: &[&str] = &[
     "wants/needs/wishes/wishes/would/prefers/intends/hopes/plans/asks/requests",
     "want/wish",
     "has/have asked/to",
@@ -556,8 +562,8 @@ const WANT: &[&str] = &[
     "ha/hanno bisogno/chiesto",
 ];
 
-/// "A Luca serve …", "gli serve …".
-fn to_whom(words: &[&Token]) -> bool {
+/// Whether a dative names the person in need: "A Luca serve …", "gli serve …".
+fn has_dative_subject(words: &[&Token]) -> bool {
     end(words, 0, "a/ad * * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
         || end(words, 0, "a/ad * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
         || end(words, 0, "a/al/alla mio/mia/nostro/nostra * serve/servono/servirebbe/piacerebbe/occorre")
@@ -565,9 +571,9 @@ fn to_whom(words: &[&Token]) -> bool {
         || end(words, 0, "gli/le serve/servono/servirebbe/piacerebbe/occorre").is_some()
 }
 
-/// Where the words for somebody else that open a clause end.
-fn somebody(words: &[&Token]) -> Option<usize> {
-    if to_whom(words) {
+/// The end of the words for another person at the beginning of a clause.
+fn third_person_end(words: &[&Token]) -> Option<usize> {
+    if has_dative_subject(words) {
         return Some(1);
     }
     let first = words.first()?;
@@ -588,7 +594,7 @@ fn somebody(words: &[&Token]) -> Option<usize> {
         );
         return of.or(kin.map(|_| 2)).or(Some(2).filter(|_| any(words, 2, THIRD).is_some()));
     }
-    // The first word has a capital anyway: a name is known, or has another behind it.
+    // The first word is always capitalised: a name must be known or be followed by another name or a verb.
     let mut i = 0;
     while words.get(i).is_some_and(|t| t.capital() && !t.is(&["i", "a", "e"])) && i < 3 {
         i += 1;
@@ -610,8 +616,8 @@ fn somebody(words: &[&Token]) -> Option<usize> {
     (i > 0 && (known || i > 1 || words.get(1).as_ref().is_some_and(verb))).then_some(more)
 }
 
-/// Whether a clause tells what was; what went wrong is a state that somebody may want mended.
-fn reports(words: &[&Token]) -> Option<Act> {
+/// The act of a clause about the past: a report, or a statement if something went wrong and may need fixing.
+fn report_act(words: &[&Token]) -> Option<Act> {
     const TROUBLE: &[&str] = &[
         "lost",
         "broke",
@@ -643,7 +649,7 @@ fn reports(words: &[&Token]) -> Option<Act> {
         if i > 0
             && (is_verb(t) && !is_past(&t.norm) && !is_participle(&t.norm) && !t.is(&["had", "have"]))
             && words[..i].iter().all(|w| !w.is(&["i", "we", "ho", "abbiamo", "ve"]))
-            && !dated(t)
+            && !is_date_word(t)
         {
             return None;
         }
@@ -689,11 +695,11 @@ fn reports(words: &[&Token]) -> Option<Act> {
                 return Some(if others { Act::Statement } else { act(verb) });
             }
         }
-        // "Prendevo", "chiedevamo"; "prenotai".
+        // Imperfect ("prendevo", "chiedevamo") and simple past ("prenotai").
         let imperfect = ["avo", "evo", "ivo", "avamo", "evamo", "ivamo"].iter().any(|e| t.norm.ends_with(e))
             && t.norm.len() > 5
             && (t.first || !t.capital())
-            && !dated(t)
+            && !is_date_word(t)
             && !t.is(&[
                 "nuovo",
                 "arrivo",
@@ -706,12 +712,14 @@ fn reports(words: &[&Token]) -> Option<Act> {
             ]);
         let once =
             t.norm.len() > 6 && t.norm.ends_with("ai") && lexicon::may_be_action(&t.features().concepts);
-        if (imperfect || once) && (i == 0 || dated(words[i - 1]) || lexicon::is_stop(&words[i - 1].norm)) {
+        if (imperfect || once)
+            && (i == 0 || is_date_word(words[i - 1]) || lexicon::is_stop_word(&words[i - 1].norm))
+        {
             return Some(Act::Report);
         }
         // "Luca booked …", "my payment failed".
         if i > 0 && i <= 3 && is_past(&t.norm) && !is_verb(words[0]) {
-            let named = words[..i].iter().any(|w| person(w) || w.is(THEY));
+            let named = words[..i].iter().any(|w| is_person_name(w) || w.is(THEY));
             let owned = words[0].is(KIN) || words[0].is(&["the", "il", "la"]);
             if named {
                 return Some(act(t));
@@ -724,27 +732,27 @@ fn reports(words: &[&Token]) -> Option<Act> {
     None
 }
 
-/// Whether some word is a verb, so that the clause is no ellipsis of a request.
-fn says(words: &[&Token]) -> bool {
+/// Whether the clause has a finite verb or gerund and so is not an elliptical request.
+fn has_finite_verb(words: &[&Token]) -> bool {
     words.iter().enumerate().any(|(n, t)| {
         let subject = t.is(&["i", "we", "you", "he", "she", "they"]) && t.norm.len() + n > 1 || t.raw == "I";
         let doing = t.norm.len() > 5 && t.norm.ends_with("ing") && is_verb(t) && n > 0;
-        subject && words.get(n + 1).is_some_and(|next| !dated(next)) || doing && !t.capital()
+        subject && words.get(n + 1).is_some_and(|next| !is_date_word(next)) || doing && !t.capital()
     })
 }
 
-/// "Let Marco book …", "have Anna cancel …": somebody else is to do it.
-fn causes(words: &[&Token]) -> bool {
+/// Whether another person is to act: "Let Marco book …", "have Anna cancel …".
+fn is_causative(words: &[&Token]) -> bool {
     let verb = words[0].is(&["let", "have", "get", "make", "lascia", "fai", "fa"]);
-    let who = words
-        .get(1)
-        .is_some_and(|t| person(t) || t.is(&["him", "her", "them"]) || lexicon::is_first_name(&t.norm));
+    let who = words.get(1).is_some_and(|t| {
+        is_person_name(t) || t.is(&["him", "her", "them"]) || lexicon::is_first_name(&t.norm)
+    });
     let then = words.iter().skip(2).take(2).any(|t| is_verb(t) || t.is(&["to"]));
     verb && who && then
 }
 
-/// "Prenderò ferie", "andremo a Roma".
-fn future(words: &[&Token]) -> bool {
+/// Whether a clause is in the future: "Prenderò ferie", "andremo a Roma".
+fn is_future(words: &[&Token]) -> bool {
     const WISHED: &[&str] = &["vorrei", "gradirei", "preferirei", "desidererei"];
     let would = |t: &Token| t.norm.len() > 6 && t.norm.ends_with("rei") && !t.is(WISHED);
     if words.iter().take(2).any(|t| would(t) && is_verb(t)) {
@@ -756,8 +764,8 @@ fn future(words: &[&Token]) -> bool {
     })
 }
 
-/// "Mi prenoti un tavolo?", "prenoti la sala?": who is asked does it.
-pub(super) fn asked_to(words: &[&Token]) -> bool {
+/// Whether a question asks the addressee to act: "Mi prenoti un tavolo?", "prenoti la sala?".
+pub(super) fn asks_addressee_to_act(words: &[&Token]) -> bool {
     let clitics = ["mi", "ci", "me", "ce", "lo", "la", "li", "le", "ne", "ti", "te", "gliela", "glielo"];
     let Some(at) = words.iter().position(|t| !t.is(&clitics)) else { return false };
     let verb = words[at];
@@ -767,9 +775,9 @@ pub(super) fn asked_to(words: &[&Token]) -> bool {
     (ends || plural || verb.is(&["fai", "dai"])) && !verb.is(&known[..4]) && (at > 0 || is_verb(verb))
 }
 
-/// Whether a clause begins with something to be done.
-pub(super) fn orders(words: &[&Token]) -> bool {
-    let words = unfilled(words);
+/// Whether a clause begins with an order.
+pub(super) fn is_order(words: &[&Token]) -> bool {
+    let words = strip_fillers(words);
     let Some(first) = words.first() else { return false };
     let object = words.get(1).is_some_and(|t| {
         t.is(&[
@@ -779,11 +787,11 @@ pub(super) fn orders(words: &[&Token]) -> bool {
         ])
     });
     let noun = !first.features().concepts.is_empty() && !lexicon::may_be_action(&first.features().concepts);
-    let closed = lexicon::is_stop(&first.norm)
-        || lexicon::is_chat(&first.norm)
-        || lexicon::is_asking(&first.norm)
-        || lexicon::is_measure(&first.norm)
-        || dated(first)
+    let closed = lexicon::is_stop_word(&first.norm)
+        || lexicon::is_pleasantry(&first.norm)
+        || lexicon::is_question_word(&first.norm)
+        || lexicon::is_time_unit(&first.norm)
+        || is_date_word(first)
         || first.digit();
     let clitic = first.norm.len() > 6
         && ["ami", "imi", "emi", "aci", "ici", "eci", "alo", "ala", "ilo", "ila", "amelo", "imelo"]
@@ -792,7 +800,7 @@ pub(super) fn orders(words: &[&Token]) -> bool {
         && !noun;
     let plural = first.norm.ends_with('s') && !first.norm.ends_with("ss");
     // "Cancelling it was a mistake", "disdire è stato un errore".
-    let named = !told_form(first)
+    let named = !may_be_order_form(first)
         || words.iter().skip(1).any(|t| t.lower == "è" || t.is(&["was", "were", "is", "era", "sarebbe"]))
             && is_infinitive(&first.norm);
     if named {
@@ -807,8 +815,9 @@ pub(super) fn orders(words: &[&Token]) -> bool {
         || object && !noun && !closed && !plural && (!first.capital() || first.first)
 }
 
-/// Whether a word has no form of a verb that only names what is done: "cancelling", "disdicendo".
-fn told_form(token: &Token) -> bool {
+/// Whether a word may be the verb of an order: not a participle or gerund such as "cancelling",
+/// "disdicendo".
+fn may_be_order_form(token: &Token) -> bool {
     let ends = |end: &str| token.norm.len() > end.len() + 3 && token.norm.ends_with(end);
     let past = ends("ed") && is_past(&token.norm)
         || ["ato", "ata", "uto", "uta", "ito", "ita"].iter().any(|end| ends(end))
@@ -816,10 +825,9 @@ fn told_form(token: &Token) -> bool {
     !(past || ends("ing") || ends("ando") && token.norm != "comando" || ends("endo"))
 }
 
-/// Whether a part of a sentence orders something beside what stands before it, and not only how, or to be
-/// told what came of it.
-pub(super) fn orders_more(words: &[&Token]) -> bool {
-    let own = unfilled(words);
+/// Whether a part of a sentence adds an order, other than one about manner or about reporting the result.
+pub(super) fn adds_order(words: &[&Token]) -> bool {
+    let own = strip_fillers(words);
     let closing = any(own, 0, MINDS).is_some()
         || any(
             own,
@@ -835,12 +843,12 @@ pub(super) fn orders_more(words: &[&Token]) -> bool {
             ],
         )
         .is_some();
-    let content = own.iter().skip(1).any(|t| !lexicon::is_stop(&t.norm) && !dated(t));
-    !closing && content && orders(own)
+    let content = own.iter().skip(1).any(|t| !lexicon::is_stop_word(&t.norm) && !is_date_word(t));
+    !closing && content && is_order(own)
 }
 
-/// Whether a clause says how things are.
-fn states(words: &[&Token]) -> bool {
+/// Whether a clause states a fact.
+fn is_statement(words: &[&Token]) -> bool {
     let there = any(words, 0, &["there is/are/s", "c è", "ci sono", "ce"]).is_some();
     let copula = |t: &Token| {
         t.lower == "è"
@@ -853,15 +861,15 @@ fn states(words: &[&Token]) -> bool {
         || !there && words[0].is(&["siamo", "sono", "non", "è", "it", "we", "si"])
 }
 
-/// Whether a word is part of a day or says when.
-pub(super) fn is_day(token: &Token) -> bool {
-    dated(token) && !token.digit()
+/// Whether a word is part of a date or expresses a time.
+pub(super) fn is_date_token(token: &Token) -> bool {
+    is_date_word(token) && !token.digit()
         || token.digit() && token.norm.trim_end_matches(|c: char| c.is_alphabetic()).len() <= 2
 }
 
-/// Whether a clause only wants to be told something.
-pub(super) fn tells_me(words: &[&Token]) -> bool {
-    let words = unfilled(words);
+/// Whether a clause only asks for information.
+pub(super) fn asks_to_be_told(words: &[&Token]) -> bool {
+    let words = strip_fillers(words);
     words.first().is_some_and(|t| {
         t.is(&[
             "tell",

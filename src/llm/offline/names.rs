@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::candidates::{Candidate, PERSON, PLACE, VENUE, find};
+use super::candidates::{
+    NameCandidate, PERSON_PREPOSITIONS, PLACE_PREPOSITIONS, VENUE_PREPOSITIONS, find_candidates,
+};
 use super::lexicon;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
@@ -27,7 +29,7 @@ pub(super) fn fill(
     alone: bool,
     verbs: &[String],
 ) {
-    let candidates = find(source, fields, verbs);
+    let candidates = find_candidates(source, fields, verbs);
     let rivals = Rivals::of(fields);
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     for (f, field) in fields.iter().enumerate() {
@@ -55,7 +57,7 @@ pub(super) fn fill(
         if taken[c] || out.values.contains_key(&field.name) {
             continue;
         }
-        let overlap = |o: &Candidate| o.first <= candidates[c].last && candidates[c].first <= o.last;
+        let overlap = |o: &NameCandidate| o.first <= candidates[c].last && candidates[c].first <= o.last;
         for (o, other) in candidates.iter().enumerate() {
             if overlap(other) {
                 taken[o] = true;
@@ -69,7 +71,7 @@ pub(super) fn fill(
 fn give(
     field: &ArgumentField,
     at: usize,
-    candidates: &[Candidate],
+    candidates: &[NameCandidate],
     source: &mut SourceText,
     taken: &mut [bool],
     out: &mut Filled,
@@ -78,7 +80,9 @@ fn give(
     source.take(candidate.first, candidate.last);
     let all = match field.kind {
         // "At Smith and Sons" is one name; "X and Y" behind a verb are two things.
-        ArgumentKind::Thing if !candidate.quoted && VENUES.contains(&candidate.lead.as_str()) => Vec::new(),
+        ArgumentKind::Thing if !candidate.quoted && VENUES.contains(&candidate.preposition.as_str()) => {
+            Vec::new()
+        }
         _ => joined(at, candidates, source, taken),
     };
     for at in &all {
@@ -98,7 +102,7 @@ fn give(
 }
 
 /// The candidates that "e", "and" or a comma joins to the one at `at`.
-fn joined(at: usize, candidates: &[Candidate], source: &SourceText, taken: &mut [bool]) -> Vec<usize> {
+fn joined(at: usize, candidates: &[NameCandidate], source: &SourceText, taken: &mut [bool]) -> Vec<usize> {
     let mut all = Vec::new();
     let mut last = candidates[at].last;
     for (n, next) in candidates.iter().enumerate().skip(at + 1) {
@@ -188,7 +192,7 @@ fn leads_to_place(field: &ArgumentField, lead: &str, rivals: &Rivals) -> f64 {
         "a" | "ad" | "verso" => 0.5,
         "at" | "al" | "alla" | "allo" | "presso" | "da" | "dal" if rivals.thing => -0.6,
         "for" | "of" | "with" | "by" | "per" | "di" | "con" | "to" if rival => -0.4,
-        _ if PLACE.contains(&lead) => 0.5,
+        _ if PLACE_PREPOSITIONS.contains(&lead) => 0.5,
         _ => 0.0,
     }
 }
@@ -197,7 +201,7 @@ fn leads_to_place(field: &ArgumentField, lead: &str, rivals: &Rivals) -> f64 {
 fn suits(
     field: &ArgumentField,
     kind: &ArgumentKind,
-    candidate: &Candidate,
+    candidate: &NameCandidate,
     all: &[ArgumentField],
     rivals: &Rivals,
 ) -> f64 {
@@ -209,7 +213,7 @@ fn suits(
         field.speaks_of(cue) < 0.5
             && all.iter().any(|o| o.name != field.name && o.cues.iter().any(|f| f.similarity(cue) > 0.8))
     });
-    let lead = candidate.lead.as_str();
+    let lead = candidate.preposition.as_str();
     // "… for 7 days for X": what was counted before "for" says nothing of X.
     let foreign = foreign && !(*kind == ArgumentKind::Person && matches!(lead, "for" | "per"));
     // A preposition of its own outweighs the noun before it: "tickets for the movie in Berkeley".
@@ -223,7 +227,7 @@ fn suits(
         ArgumentKind::Place => as_place(field, candidate, rivals),
         ArgumentKind::Person => as_person(field, candidate),
         ArgumentKind::Id => {
-            (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.intro { 0.5 } else { 0.0 }
+            (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.is_introduction { 0.5 } else { 0.0 }
         }
         ArgumentKind::Thing => as_thing(field, candidate, rivals),
         _ if candidate.quoted => 0.6,
@@ -235,14 +239,14 @@ fn suits(
     if has_shape(field, &candidate.text) {
         score += 0.7;
     }
-    if candidate.opens {
+    if candidate.opens_sentence {
         score -= 0.3;
     }
     score
 }
 
 /// How much the words before a candidate speak of an argument.
-fn spoken_of(field: &ArgumentField, candidate: &Candidate) -> f64 {
+fn spoken_of(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
     let mut score: f64 = 0.0;
     for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
         let says = field.speaks_of(cue);
@@ -254,7 +258,7 @@ fn spoken_of(field: &ArgumentField, candidate: &Candidate) -> f64 {
 }
 
 /// Whether a name begins with a usual first name.
-fn is_known(candidate: &Candidate) -> bool {
+fn is_known(candidate: &NameCandidate) -> bool {
     let first = candidate.text.split_whitespace().next();
     candidate.capital && first.is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
 }
@@ -264,12 +268,12 @@ fn is_first(text: &str) -> bool {
     text.split_whitespace().next().is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
 }
 
-fn is_full(candidate: &Candidate) -> bool {
+fn is_full(candidate: &NameCandidate) -> bool {
     candidate.text.split_whitespace().count() > 1
 }
 
-fn as_place(field: &ArgumentField, candidate: &Candidate, rivals: &Rivals) -> f64 {
-    let mut score = leads_to_place(field, &candidate.lead, rivals);
+fn as_place(field: &ArgumentField, candidate: &NameCandidate, rivals: &Rivals) -> f64 {
+    let mut score = leads_to_place(field, &candidate.preposition, rivals);
     score -= match candidate {
         c if is_known(c) => 0.4,
         c if is_full(c) && rivals.person => 0.1,
@@ -277,15 +281,15 @@ fn as_place(field: &ArgumentField, candidate: &Candidate, rivals: &Rivals) -> f6
     };
     score += if candidate.capital { 0.3 } else { 0.0 };
     score -= if candidate.digits { 0.6 } else { 0.0 };
-    score -= if candidate.intro { 0.6 } else { 0.0 };
+    score -= if candidate.is_introduction { 0.6 } else { 0.0 };
     // Behind no preposition a name is that of a thing where the tool asks for one.
-    score -= if candidate.lead.is_empty() && rivals.thing { 0.3 } else { 0.0 };
+    score -= if candidate.preposition.is_empty() && rivals.thing { 0.3 } else { 0.0 };
     score
 }
 
-fn as_person(field: &ArgumentField, candidate: &Candidate) -> f64 {
-    let lead = candidate.lead.as_str();
-    let mut score = if PERSON.contains(&lead) { 0.3 } else { 0.0 };
+fn as_person(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
+    let lead = candidate.preposition.as_str();
+    let mut score = if PERSON_PREPOSITIONS.contains(&lead) { 0.3 } else { 0.0 };
     score += match candidate {
         c if is_known(c) => 0.3,
         c if is_full(c) => 0.15,
@@ -299,14 +303,17 @@ fn as_person(field: &ArgumentField, candidate: &Candidate) -> f64 {
         score += if speaks_for(field) { -0.5 } else { 0.15 };
     }
     score += if candidate.capital { 0.3 } else { 0.0 };
-    score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
+    score += if candidate.is_introduction || candidate.is_asked_about { 0.9 } else { 0.0 };
     let number = candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit());
     score -= if number { 0.6 } else { 0.0 };
     // "Paris, France" is nobody.
     score -= if candidate.text.contains(',') { 0.8 } else { 0.0 };
     // "To Paris", "from Las Vegas" need not be somebody called so.
     let for_whom = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
-    let told = is_known(candidate) || candidate.intro || candidate.asked || candidate.called;
+    let told = is_known(candidate)
+        || candidate.is_introduction
+        || candidate.is_asked_about
+        || candidate.is_announced;
     let login = candidate.digits || candidate.text.contains(['_', '.', '@']);
     let plain = !candidate.capital && !login && !is_first(&candidate.text);
     let placed = for_whom || (lead.is_empty() && is_full(candidate));
@@ -316,21 +323,21 @@ fn as_person(field: &ArgumentField, candidate: &Candidate) -> f64 {
     score
 }
 
-fn as_thing(field: &ArgumentField, candidate: &Candidate, rivals: &Rivals) -> f64 {
-    let lead = candidate.lead.as_str();
+fn as_thing(field: &ArgumentField, candidate: &NameCandidate, rivals: &Rivals) -> f64 {
+    let lead = candidate.preposition.as_str();
     let place = match lead {
         "in" | "near" | "nel" | "nella" | "from" if rivals.place => -0.5,
-        lead if VENUE.contains(&lead) || PERSON.contains(&lead) => 0.35,
+        lead if VENUE_PREPOSITIONS.contains(&lead) || PERSON_PREPOSITIONS.contains(&lead) => 0.35,
         _ => 0.0,
     };
     let mut score = place + if candidate.capital { 0.3 } else { 0.0 };
     score += if candidate.quoted { 0.6 } else { 0.0 };
-    score -= if candidate.intro { 0.6 } else { 0.0 };
+    score -= if candidate.is_introduction { 0.6 } else { 0.0 };
     // What something is called has a capital, or stands beside the word for it.
     let strange = !candidate.capital && !candidate.quoted && !candidate.digits;
     // "The prescription of ramipril": a noun is told more of by its "of".
     let of = matches!(lead, "of" | "di" | "del" | "dell" | "dello" | "della") && !candidate.cues.is_empty();
-    score -= if strange && field.is_name() && !candidate.called && !of { 0.6 } else { 0.0 };
+    score -= if strange && field.is_name() && !candidate.is_announced && !of { 0.6 } else { 0.0 };
     // A bare number is a name only beside the word for the thing.
     score -= if candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.5 } else { 0.0 };
     score
@@ -360,13 +367,13 @@ fn speaks_for(field: &ArgumentField) -> bool {
 fn phrase_end(source: &SourceText, first: usize, last: usize) -> usize {
     let tokens = &source.tokens;
     let mut end = first;
-    let mut content = !lexicon::is_stop(&tokens[first].norm);
+    let mut content = !lexicon::is_stop_word(&tokens[first].norm);
     for (i, token) in tokens.iter().enumerate().take(last + 1).skip(first + 1) {
         let inner = token.is(&["di", "del", "della", "dei", "delle", "da", "of"]) && content;
         if !token.word
             || source.gone(i)
-            || (lexicon::is_stop(&token.norm) && !inner)
-            || lexicon::is_asking(&token.norm)
+            || (lexicon::is_stop_word(&token.norm) && !inner)
+            || lexicon::is_question_word(&token.norm)
         {
             break;
         }
@@ -394,7 +401,7 @@ pub(super) fn rest(
         }
         let span = match field.kind {
             _ if alone && words <= 6 && field.kind != ArgumentKind::Id => {
-                super::free_text::left_over(source, &[], fields)
+                super::free_text::remaining_text(source, &[], fields)
             }
             ArgumentKind::Place if words <= 3 => beside_subject(source).map(|i| (i, i)),
             ArgumentKind::Thing if field.is_name() => bare_object(source, verbs, fields),
@@ -416,8 +423,8 @@ fn beside_subject(source: &SourceText) -> Option<usize> {
             && !source.gone(*i)
             && !token.digit()
             && token.features().concepts.is_empty()
-            && !lexicon::is_stop(&token.norm)
-            && !lexicon::is_asking(&token.norm)
+            && !lexicon::is_stop_word(&token.norm)
+            && !lexicon::is_question_word(&token.norm)
             && before.word
             && !before.features().concepts.is_empty()
     })
@@ -436,9 +443,9 @@ fn bare_object(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
         tokens.get(i).is_some_and(|t| {
             t.word
                 && !source.gone(i)
-                && !lexicon::is_stop(&t.norm)
-                && !lexicon::is_chat(&t.norm)
-                && !lexicon::is_asking(&t.norm)
+                && !lexicon::is_stop_word(&t.norm)
+                && !lexicon::is_pleasantry(&t.norm)
+                && !lexicon::is_question_word(&t.norm)
                 && !super::candidates::is_amount(&t.norm)
                 && super::numbers::word(&t.norm).is_none()
                 && !fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
@@ -463,7 +470,7 @@ fn acts(source: &SourceText, i: usize) -> bool {
 
 /// "12 evidenziatori", "order some pens": the thing that is asked for, in the words' own noun.
 fn common_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
-    let (first, last) = super::free_text::left_over(source, verbs, fields)?;
+    let (first, last) = super::free_text::remaining_text(source, verbs, fields)?;
     let last = phrase_end(source, first, last);
     let noun = &source.tokens[last];
     // A word of the tool's own arguments says what is asked for, and not which.
@@ -480,7 +487,7 @@ fn common_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
     let placed = before.is_none_or(|i| {
         let token = &source.tokens[i];
         source.found.numbers.iter().any(|n| n.last == i)
-            || lexicon::is_asking(&token.norm)
+            || lexicon::is_question_word(&token.norm)
             || lexicon::may_be_action(&token.features().concepts)
             || token.is(&[
                 "of", "di", "some", "a", "an", "un", "una", "dei", "delle", "degli", "the", "il", "la", "i",

@@ -190,7 +190,7 @@ fn stands_for_a_thing(tokens: &[Token], i: usize) -> bool {
     });
     let next = tokens.get(i + 1);
     pointed && !next.is_some_and(countable)
-        || next.is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm))
+        || next.is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm))
 }
 
 /// All numbers of a text, in order. `sei` is a number only where it is not "you are".
@@ -210,7 +210,7 @@ pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
             i = last;
         } else if let Some(value) = word(&token.norm) {
             let lone_be =
-                token.is(&["sei"]) && next.is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm));
+                token.is(&["sei"]) && next.is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm));
             let pronoun = stands_for_a_thing(tokens, i);
             if !lone_be && !pronoun {
                 let mut value = value;

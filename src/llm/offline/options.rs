@@ -66,7 +66,7 @@ fn joined(
         and && between.len() <= 6
             && between.iter().all(|t| {
                 !t.word
-                    || lexicon::is_stop(&t.norm)
+                    || lexicon::is_stop_word(&t.norm)
                     || t.is(&["one", "una"])
                     || field.speaks_of(&t.features()) > 0.5
                     || choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == t.norm)
@@ -152,7 +152,7 @@ fn said(words: &[String], source: &SourceText) -> Option<(f64, usize, usize)> {
                 continue;
             }
             let exact = token.norm == wanted.norm;
-            if !exact && (lexicon::is_stop(&token.norm) || wanted.norm.len() < 3) {
+            if !exact && (lexicon::is_stop_word(&token.norm) || wanted.norm.len() < 3) {
                 continue;
             }
             // "Check my balance" asks for a check, and not for the checking account.

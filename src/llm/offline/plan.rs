@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::background;
 use super::candidates;
-use super::clauses::{self, Clause, Judge, Link};
+use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
 use super::drafts::StepDraft;
 use super::entities::Entities;
-use super::index::Index;
+use super::index::CatalogueIndex;
 use super::lexicon;
 use super::mood;
 use super::plan_changes;
@@ -32,7 +32,7 @@ const MAX_STEPS: usize = 10;
 /// The arguments of `CreateExecutionPlan` for a request.
 pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     let section = prompt.get("scenes");
-    let index = Index::of(&section, || prompt.lines("scenes"));
+    let index = CatalogueIndex::of_catalogue(&section, || prompt.lines("scenes"));
     let now = prompt.now();
     let executed: Vec<Executed> = prompt.lines("executed");
     let missing = prompt.get("missing");
@@ -53,13 +53,13 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         orders_only: !feedback.trim().is_empty(),
     };
     let task = if feedback.trim().is_empty() {
-        background::task(&words, &background::instructions(prompt))
+        background::detect_text_task(&words, &background::chatbot_instructions(prompt))
     } else {
         None
     };
     let (drafts, unserved) = match task {
         Some(task) => (planner.for_task(&task, &words), Vec::new()),
-        None => planner.drafts(&words, &executed),
+        None => planner.draft_steps(&words, &executed),
     };
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
     let mut plan = planner.plan(drafts, &unserved, first, most_steps(request));
@@ -69,7 +69,7 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         // What the rules do not understand leaves the plan as it is, and is sent back.
         let most = most_steps(request);
         let led_to = |words: &str| {
-            let (drafts, unserved) = planner.drafts(text::cut(words.trim()), &executed);
+            let (drafts, unserved) = planner.draft_steps(text::cut(words.trim()), &executed);
             (planner.plan(drafts, &unserved, first, most), unserved.is_empty())
         };
         let change =
@@ -103,7 +103,7 @@ type PlannedPhrase = (String, Option<usize>);
 /// What a plan is made of.
 pub(super) struct OfflinePlanner {
     /// The scenes.
-    pub index: Rc<Index>,
+    pub index: Rc<CatalogueIndex>,
     /// Now.
     pub now: Zoned,
     /// What was said before.
@@ -118,8 +118,8 @@ pub(super) struct OfflinePlanner {
     pub orders_only: bool,
 }
 
-impl Judge for OfflinePlanner {
-    fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
+impl ClauseRouter for OfflinePlanner {
+    fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
         let near = after.map(|a| a / 1000);
         let key = (words.to_owned(), near);
         let known = self.judged.borrow().get(&key).copied();
@@ -132,11 +132,11 @@ impl Judge for OfflinePlanner {
         Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
     }
 
-    fn acts(&self, words: &str) -> bool {
+    fn has_verb_or_question(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let start: Vec<_> = tokens.iter().filter(|t| t.word).take(5).collect();
         start.iter().any(|t| {
-            lexicon::is_asking(&t.norm)
+            lexicon::is_question_word(&t.norm)
                 || lexicon::may_be_action(&t.features().concepts)
                 || t.is(&[
                     "vorrei", "voglio", "dimmi", "dammi", "fammi", "tell", "give", "want", "like", "need",
@@ -146,34 +146,34 @@ impl Judge for OfflinePlanner {
         })
     }
 
-    fn names(&self, words: &str, tool: usize) -> bool {
+    fn names_tool_subject(&self, words: &str, tool: usize) -> bool {
         let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
         let tokens = text::tokens(words);
         // The verb is another, unless it only announces a value: "…, contact a@example.com".
-        let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop(&t.norm));
+        let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm));
         content.enumerate().any(|(n, t)| self.index.speaks_of(hit, &t.features(), n == 0))
     }
 
-    fn repeats(&self, before: &str, words: &str, tool: usize) -> bool {
+    fn only_varies_values(&self, before: &str, words: &str, tool: usize) -> bool {
         let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
         // "Block my debit card and my credit card": what stands beside the order is ordered, too.
         let tokens = text::tokens(before);
         let said: Vec<_> = tokens.iter().filter(|t| t.word).collect();
-        let verb = mood::unfilled(&said).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
+        let verb = mood::strip_fillers(&said).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
         // What leads to another scene by itself is another thing.
-        if self.tool(words, None).is_some_and(|(own, _)| own / 1000 != hit.scene) {
+        if self.tool_for(words, None).is_some_and(|(own, _)| own / 1000 != hit.scene) {
             return false;
         }
         // So is what has an order of its own.
         let further = text::tokens(words);
         let own: Vec<_> = further.iter().filter(|t| t.word).collect();
-        let orders = mood::orders(mood::unfilled(&own));
+        let orders = mood::is_order(mood::strip_fillers(&own));
         let ordered = verb.filter(|_| !orders).is_some_and(|verb| {
             let whole = format!("{verb} {words}");
             let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
             let best = hits.iter().copied().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a });
             let meant =
-                best.map(|best| self.undone_by_verb(best, &hits, &whole).map_or(best, |meant| meant.0));
+                best.map(|best| self.opposite_by_verb(best, &hits, &whole).map_or(best, |meant| meant.0));
             meant.is_some_and(|meant| meant.scene == hit.scene && meant.tool == hit.tool)
         });
         ordered || tuples::repeats(self.index.fields(hit), before, words, &self.now)
@@ -182,8 +182,8 @@ impl Judge for OfflinePlanner {
 
 impl OfflinePlanner {
     /// The step for a task on a text, where some tool is for just that.
-    fn for_task(&self, task: &background::Task, words: &str) -> Vec<StepDraft> {
-        let Some(verb) = task.verb else { return Vec::new() };
+    fn for_task(&self, task: &background::TextTask, words: &str) -> Vec<StepDraft> {
+        let Some(verb) = task.tool_verb else { return Vec::new() };
         let own = text::features(verb);
         let is_for = |hit: &Hit| {
             text::name_words(self.tool_name(*hit))
@@ -195,8 +195,8 @@ impl OfflinePlanner {
         hit.map(|hit| StepDraft {
             hit,
             purpose: words.to_owned(),
-            link: Link::Next,
-            points_back: false,
+            link: ClauseLink::Next,
+            refers_back: false,
             unclear: false,
         })
         .into_iter()
@@ -210,10 +210,10 @@ impl OfflinePlanner {
     /// Whether words only say who somebody is, without a word that a scene may be called by.
     pub fn introduces(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
-        let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop(&t.norm));
+        let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm));
         let content: Vec<&str> =
-            content.filter(|t| !lexicon::is_chat(&t.norm)).map(|t| t.raw.as_str()).collect();
-        let name = candidates::introduced(words, &self.now);
+            content.filter(|t| !lexicon::is_pleasantry(&t.norm)).map(|t| t.raw.as_str()).collect();
+        let name = candidates::introduced_name(words, &self.now);
         name.is_some_and(|name| content.join(" ") == name)
     }
 
@@ -228,8 +228,8 @@ impl OfflinePlanner {
         let found = found.filter(|hit| self.orders_only || !self.names_another(&clause.text, *hit));
         let found = found.map(|hit| (hit, clause.text.clone()));
         // "Prenota un tavolo e una sala": the second part borrows the verb of the first.
-        if clause.link == Link::Also
-            && !self.acts(&clause.text)
+        if clause.link == ClauseLink::Also
+            && !self.has_verb_or_question(&clause.text)
             && let Some(verb) = previous.and_then(|p| leading_verb(&p.text))
         {
             let whole = format!("{verb} {}", clause.text);
@@ -247,20 +247,20 @@ impl OfflinePlanner {
     fn names_another(&self, words: &str, hit: Hit) -> bool {
         let tokens = text::tokens(words);
         let said: Vec<&text::Token> = tokens.iter().filter(|t| t.word).collect();
-        let own = mood::unfilled(&said);
+        let own = mood::strip_fillers(&said);
         let Some(verb) = own.first() else { return false };
-        let looks = mood::tells_me(own) || lexicon::is_looking(&verb.features().concepts);
-        if looks || !mood::orders(own) {
+        let looks = mood::asks_to_be_told(own) || lexicon::is_lookup(&verb.features().concepts);
+        if looks || !mood::is_order(own) {
             return false;
         }
         let spoken = |t: &text::Token| self.index.speaks_of(hit, &t.features(), false);
         let quiet = |t: &text::Token| {
-            lexicon::is_stop(&t.norm)
-                || lexicon::is_chat(&t.norm)
-                || lexicon::is_measure(&t.norm)
+            lexicon::is_stop_word(&t.norm)
+                || lexicon::is_pleasantry(&t.norm)
+                || lexicon::is_time_unit(&t.norm)
                 || t.digit()
                 || t.capital()
-                || mood::is_day(t)
+                || mood::is_date_token(t)
         };
         let (known, strange): (Vec<&text::Token>, Vec<&text::Token>) =
             own.iter().skip(1).filter(|t| !quiet(t)).partition(|t| spoken(t));
@@ -306,15 +306,15 @@ impl OfflinePlanner {
     /// Whether words have a day, a name or a code.
     pub fn brings(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
-        let found = Entities::within(words, self.today());
+        let found = Entities::in_text(words, self.today());
         !found.days.is_empty()
             || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
     }
 
     /// Whether words have values of their own (days, times, numbers, names).
     pub fn repeats(&self, words: &str) -> bool {
-        let found = Entities::within(words, self.today());
-        !found.days.is_empty() || !found.hours.is_empty()
+        let found = Entities::in_text(words, self.today());
+        !found.days.is_empty() || !found.times.is_empty()
     }
 
     /// The step that a reply to a pending question carries on, where the clause is one.
@@ -351,7 +351,7 @@ impl OfflinePlanner {
             format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
         };
         let unclear = self.was_unclear(pending, target);
-        Some(StepDraft { hit: target, purpose, link: clause.link, points_back: false, unclear })
+        Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
     }
 
     /// Whether the write that a pending question is about was not plainly asked for.
@@ -362,7 +362,7 @@ impl OfflinePlanner {
     }
 
     fn asks(&self, words: &str) -> bool {
-        text::tokens(words).iter().take(3).any(|t| lexicon::is_asking(&t.norm))
+        text::tokens(words).iter().take(3).any(|t| lexicon::is_question_word(&t.norm))
     }
 
     pub fn writes(&self, hit: Hit) -> bool {
@@ -381,12 +381,12 @@ impl OfflinePlanner {
         let mut depends: Vec<Vec<usize>> = Vec::new();
         for (n, draft) in drafts.iter().enumerate() {
             let mut on: Vec<usize> = match draft.link {
-                Link::Then if n > 0 => vec![n - 1],
+                ClauseLink::Then if n > 0 => vec![n - 1],
                 // Beside the one before: after whatever that is after.
-                Link::Also if n > 0 && drafts[n - 1].link == Link::Then => depends[n - 1].clone(),
+                ClauseLink::Also if n > 0 && drafts[n - 1].link == ClauseLink::Then => depends[n - 1].clone(),
                 _ => Vec::new(),
             };
-            if draft.points_back && n > 0 {
+            if draft.refers_back && n > 0 {
                 on.push(n - 1);
             }
             for (m, other) in drafts.iter().enumerate().take(n) {
@@ -473,8 +473,8 @@ fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
 /// Whether the words state something ("la stampante è rotta", "we are four") and ask for nothing.
 pub(super) fn declares(tokens: &[text::Token]) -> bool {
     let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
-    let question =
-        words.first().is_some_and(|t| lexicon::is_asking(&t.norm)) || tokens.iter().any(|t| t.raw == "?");
+    let question = words.first().is_some_and(|t| lexicon::is_question_word(&t.norm))
+        || tokens.iter().any(|t| t.raw == "?");
     let wish = words.iter().take(6).any(|t| {
         t.is(&[
             "vorrei", "voglio", "dimmi", "dammi", "fammi", "puoi", "potresti", "can", "could", "please",

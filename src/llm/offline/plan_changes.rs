@@ -6,8 +6,8 @@ use std::rc::Rc;
 use jiff::Zoned;
 use serde_json::{Value, json};
 
-use super::index::Index;
-use super::intended_tool::{self, is_not};
+use super::index::CatalogueIndex;
+use super::intended_steps::{self, is_negation};
 use super::lexicon;
 use super::reword::{self, How, Reworded, Worded};
 use super::schema::ArgumentField;
@@ -55,7 +55,7 @@ pub(super) struct NumberedStep {
 /// What a plan is changed by.
 pub(super) struct OfflinePlanChange<'a> {
     /// The scenes.
-    pub index: &'a Index,
+    pub index: &'a CatalogueIndex,
     /// Now.
     pub now: &'a Zoned,
     /// The steps that words lead to, and whether nothing is left of them.
@@ -81,8 +81,8 @@ impl OfflinePlanChange<'_> {
         }
         let only = tokens.iter().any(is_only);
         if leaves_out(&tokens) {
-            let soft = intended_tool::says_not(&tokens);
-            let hard = tokens.iter().any(|t| is_out(t) && !is_not(t) && !t.is(&EXCEPT));
+            let soft = intended_steps::has_negation(&tokens);
+            let hard = tokens.iter().any(|t| is_out(t) && !is_negation(t) && !t.is(&EXCEPT));
             let except = tokens.iter().any(|t| t.is(&EXCEPT));
             // "Don't remove …", "not only …", "remove all except …" say the contrary of each word.
             if (soft && (hard || except || only)) || (hard && except) {
@@ -102,7 +102,7 @@ impl OfflinePlanChange<'_> {
     }
 
     fn meant(&self, known: &[NumberedStep], words: &str) -> Option<Vec<u64>> {
-        intended_tool::meant(known, words, &(self.plan)(words).0, self.index, self.now)
+        intended_steps::find_intended_steps(known, words, &(self.plan)(words).0, self.index, self.now)
     }
 
     /// "Not this but that": a value for another, or a step left out for one that stays.
@@ -150,13 +150,14 @@ impl OfflinePlanChange<'_> {
         }
         // "Only the vacation from … to …" may be either.
         let tells = |token: &Token| {
-            let plain = lexicon::is_stop(&token.norm) || is_only(token) || lexicon::is_measure(&token.norm);
+            let plain =
+                lexicon::is_stop_word(&token.norm) || is_only(token) || lexicon::is_time_unit(&token.norm);
             let like =
                 |step: &&NumberedStep| step.words.iter().any(|w| w.similarity(&token.features()) > 0.8);
             token.word
                 && !plain
                 && !token.digit()
-                && !super::dates::is_calendar(&token.norm)
+                && !super::dates::is_calendar_word(&token.norm)
                 && known.iter().any(|step| like(&step))
         };
         if known.len() > 1 && tokens.iter().any(tells) {
@@ -210,7 +211,7 @@ impl OfflinePlanChange<'_> {
         // "Cancel the vacation" may mean the step.
         let cancels = text::tokens(feedback)
             .iter()
-            .any(|t| t.features().concepts.iter().any(|c| lexicon::row(*c).contains(&"cancel")));
+            .any(|t| t.features().concepts.iter().any(|c| lexicon::concept_words(*c).contains(&"cancel")));
         let open = cancels && known.iter().any(|k| k.scene == new.scene) && !said.missing(&fields).is_empty();
         if known.iter().any(same) || open {
             return None;
@@ -333,7 +334,7 @@ fn answered(feedback: &str) -> &str {
     let tokens = text::tokens(feedback);
     let mut words = feedback;
     if let [first, mark, next, ..] = &tokens[..]
-        && (first.is(&["no", "nein"]) || lexicon::is_chat(&first.norm))
+        && (first.is(&["no", "nein"]) || lexicon::is_pleasantry(&first.norm))
         && !mark.word
         && next.word
     {
@@ -352,7 +353,7 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
     let count = tokens.len();
     let is = |i: usize, list: &[&str]| tokens.get(i).is_some_and(|t| t.is(list));
     let span = |a: usize, b: usize| if a < b { text::span(words, tokens, a, b - 1) } else { "" };
-    let plain = |a: usize, b: usize| tokens[a..b].iter().all(|t| !t.word || lexicon::is_stop(&t.norm));
+    let plain = |a: usize, b: usize| tokens[a..b].iter().all(|t| !t.word || lexicon::is_stop_word(&t.norm));
     let comma = |from: usize| (from..count).find(|i| tokens[*i].raw == ",");
     let told = |old: &str, new: &str| {
         let trimmed = |text: &str| text.trim_matches([',', ' ', ';']).to_owned();
@@ -380,11 +381,11 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
         };
     }
     let soft = |i: usize| {
-        is_not(&tokens[i]) || (is(i + 1, &["t"]) && tokens[i].word && tokens[i].norm.ends_with('n'))
+        is_negation(&tokens[i]) || (is(i + 1, &["t"]) && tokens[i].word && tokens[i].norm.ends_with('n'))
     };
     let all: Vec<usize> = (0..count).filter(|i| soft(*i)).collect();
     let [not] = all[..] else { return None };
-    let after = if is_not(&tokens[not]) { not + 1 } else { not + 2 };
+    let after = if is_negation(&tokens[not]) { not + 1 } else { not + 2 };
     if let Some(but) = (after..count).find(|i| is(*i, &BUT)) {
         let new = format!("{} {}", span(0, not), span(but + 1, count));
         return told(span(after, but), &new);
@@ -451,7 +452,8 @@ impl NumberedStep {
         let text = |name: &str| step[name].as_str().unwrap_or_default().to_owned();
         let tools = step["expected_tools"].as_array().into_iter().flatten();
         let (scene, purpose) = (text("scene_name"), text("purpose"));
-        let telling = |t: &Token| t.word && !lexicon::is_stop(&t.norm) && !lexicon::is_measure(&t.norm);
+        let telling =
+            |t: &Token| t.word && !lexicon::is_stop_word(&t.norm) && !lexicon::is_time_unit(&t.norm);
         let own = text::tokens(&purpose);
         let own = own.iter().filter(|t| telling(t)).map(|t| t.norm.clone());
         let words =

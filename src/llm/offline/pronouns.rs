@@ -47,7 +47,8 @@ pub(super) fn hands_back(tokens: &[Token]) -> bool {
         let after = words.get(i + 1);
         if words[i].is(&["it", "them"]) {
             // "Reserve it", "lend it to me"; not "is it", "it is".
-            return before.is_some_and(|t| !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm));
+            return before
+                .is_some_and(|t| !lexicon::is_stop_word(&t.norm) && !lexicon::is_question_word(&t.norm));
         }
         if words[i].is(&["lo", "la", "li", "le"]) {
             // "Me lo tieni?", "lo puoi prenotare?", "la prenoti?"; not "la sala".

@@ -213,7 +213,7 @@ fn translated(field: &ArgumentField, lang: Lang) -> String {
                 return word.clone();
             }
             let known = text::features(word);
-            let row = known.concepts.first().map(|c| lexicon::row(*c)).unwrap_or_default();
+            let row = known.concepts.first().map(|c| lexicon::concept_words(*c)).unwrap_or_default();
             let italian = row
                 .iter()
                 .find(|w| crate::llm::language::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));

@@ -28,7 +28,7 @@ fn turned(source: &SourceText) -> Vec<(Date, Date)> {
         (1..=LATELY).contains(&ago)
     };
     let mut out = Vec::new();
-    for expr in &source.found.said {
+    for expr in &source.found.date_expressions {
         let end = (expr.last + 4).min(source.tokens.len());
         let words = &source.tokens[expr.first..=expr.last];
         let dated = |t: &Token| dates::month(&t.norm).is_some() || t.norm.contains('/');

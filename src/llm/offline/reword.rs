@@ -152,7 +152,7 @@ impl Worded<'_> {
         let values = filled.values;
         let shown = Value::Object(values.clone()).to_string();
         let days = source.found.days.iter().map(|day| day.date.to_string());
-        let hours = source.found.hours.iter().map(|hour| hour.time.strftime("%H:%M").to_string());
+        let hours = source.found.times.iter().map(|hour| hour.time.strftime("%H:%M").to_string());
         if !days.chain(hours).all(|said| shown.contains(&said)) {
             return None;
         }
@@ -174,8 +174,8 @@ impl Worded<'_> {
         let own = text::tokens(self.purpose);
         let known = |(i, token): (usize, &Token)| {
             let features = token.features();
-            let plain = lexicon::is_stop(&token.norm) || lexicon::is_chat(&token.norm);
-            let asks = lexicon::is_asking(&token.norm) && token.norm != "come";
+            let plain = lexicon::is_stop_word(&token.norm) || lexicon::is_pleasantry(&token.norm);
+            let asks = lexicon::is_question_word(&token.norm) && token.norm != "come";
             !token.word
                 || source.gone(i)
                 || source.found.quoted[i]
@@ -219,7 +219,7 @@ impl Worded<'_> {
             s.found.days.iter().map(|d| (d.role, d.first, d.last)).collect()
         };
         let hours = |s: &SourceText| -> Vec<RangeEnd> {
-            s.found.hours.iter().map(|h| (h.role, h.first, h.last)).collect()
+            s.found.times.iter().map(|h| (h.role, h.first, h.last)).collect()
         };
         edits.moments(&old, &days(&old), &new, &days(&new), how.only)?;
         edits.moments(&old, &hours(&old), &new, &hours(&new), how.only)?;
@@ -371,7 +371,7 @@ impl Edits<'_> {
         let name = value.as_str()?;
         let Some(earlier) = earlier else {
             let [(first, last)] = places(new, name)[..] else { return None };
-            let led = first.checked_sub(1).filter(|i| lexicon::is_stop(&new.tokens[*i].norm));
+            let led = first.checked_sub(1).filter(|i| lexicon::is_stop_word(&new.tokens[*i].norm));
             self.behind.push(new.span(led.unwrap_or(first), last).to_owned());
             return Some(());
         };
@@ -403,7 +403,7 @@ fn whole(source: &SourceText, places: &[RangeEnd]) -> bool {
     let own = |i: usize| places.iter().any(|place| (place.1..=place.2).contains(&i));
     (first.1..=last.2).all(|i| {
         let token = &source.tokens[i];
-        own(i) || !token.word || lexicon::is_stop(&token.norm)
+        own(i) || !token.word || lexicon::is_stop_word(&token.norm)
     })
 }
 

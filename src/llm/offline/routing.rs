@@ -6,7 +6,9 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use super::entities::Entities;
-use super::index::{Index, IndexedTool, SLOT_WEIGHT, SLOTS, Sort, code, senses, slots, sort};
+use super::index::{
+    CatalogueIndex, IndexedTool, SLOT_WEIGHT, SLOTS, WordKind, code_prefix, senses, slots_of_text, word_kind,
+};
 use super::lexicon;
 use super::pattern;
 use super::pronouns;
@@ -34,7 +36,7 @@ pub(super) struct Hit {
 struct ContentWord {
     weight: f64,
     matches: Vec<(usize, f64)>,
-    kind: Sort,
+    kind: WordKind,
     special: bool,
     name: bool,
     code: bool,
@@ -45,7 +47,7 @@ struct ContentWord {
 impl ContentWord {
     /// Nothing in the catalogue is like it, and it may be what the clause is about.
     fn strange(&self) -> bool {
-        self.matches.is_empty() && self.kind == Sort::Subject
+        self.matches.is_empty() && self.kind == WordKind::Subject
     }
 }
 
@@ -79,19 +81,19 @@ struct ScoredClause {
     does: Option<usize>,
 }
 
-impl Index {
+impl CatalogueIndex {
     /// The arguments of a tool.
     pub fn fields(&self, hit: Hit) -> &[ArgumentField] {
-        self.entry(hit).map(|e| e.fields.as_slice()).unwrap_or_default()
+        self.indexed_tool(hit).map(|e| e.fields.as_slice()).unwrap_or_default()
     }
 
     /// Whether a tool's texts have a word like this one; with `announces`, whether it is one of an argument
     /// alone.
     pub fn speaks_of(&self, hit: Hit, word: &Features, announces: bool) -> bool {
-        let entry = self.entry(hit);
+        let entry = self.indexed_tool(hit);
         let fits = |weight: f64| !announces || weight <= 0.45;
         entry.is_some_and(|entry| {
-            self.like(word).iter().any(|(id, _)| entry.words.get(id).is_some_and(|w| fits(*w)))
+            self.similar_words(word).iter().any(|(id, _)| entry.words.get(id).is_some_and(|w| fits(*w)))
         })
     }
 
@@ -116,11 +118,11 @@ impl Index {
 
     /// All tools that come into question, in the order of the catalogue.
     pub fn hits(&self, clause: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
-        if let Some(known) = self.routed.borrow().get((today, near), clause) {
+        if let Some(known) = self.route_cache.borrow().get((today, near), clause) {
             return known.to_vec();
         }
         let hits = Rc::new(self.scored(clause, today, near));
-        self.routed.borrow_mut().put((today, near), clause, &hits);
+        self.route_cache.borrow_mut().put((today, near), clause, &hits);
         hits.to_vec()
     }
 
@@ -157,7 +159,10 @@ impl Index {
         };
         let led = opens(&|id| entry.words.get(&id).copied().unwrap_or(0.0));
         let named = opens(&|id| if entry.verb == Some(id) { 1.0 } else { 0.0 });
-        let worded = entry.free && clause.tells && led >= 0.8 && lead.is_some_and(|w| w.kind == Sort::Action);
+        let worded = entry.takes_free_text
+            && clause.tells
+            && led >= 0.8
+            && lead.is_some_and(|w| w.kind == WordKind::Action);
         for (n, word) in clause.words.iter().enumerate() {
             let best = word
                 .matches
@@ -165,7 +170,7 @@ impl Index {
                 .filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim))
                 .fold(0.0, f64::max);
             // An unknown noun is a name to a tool that takes a thing of any kind.
-            let object = (entry.open && named >= 0.8 && word.strange())
+            let object = (entry.takes_any_thing && named >= 0.8 && word.strange())
                 || (worded && clause.lead != Some(n) && best < 0.5);
             // A word of an argument alone ("contact …") announces a value and is no subject.
             let announces = best > 0.0 && best <= 0.45;
@@ -180,12 +185,12 @@ impl Index {
             vague += usize::from(strange && word.vague);
             unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
             cover += weight * best;
-            strength += if word.kind == Sort::Subject { weight * best } else { 0.0 };
+            strength += if word.kind == WordKind::Subject { weight * best } else { 0.0 };
             total += weight;
             match word.kind {
-                Sort::Subject => subject = subject.max(best),
-                Sort::Action => action = action.max(best),
-                Sort::Helper => {}
+                WordKind::Subject => subject = subject.max(best),
+                WordKind::Action => action = action.max(best),
+                WordKind::Helper => {}
             }
             if word.matches.iter().any(|(id, sim)| *sim > 0.8 && self.values[entry.scene].contains(id)) {
                 there[3] = true;
@@ -204,7 +209,7 @@ impl Index {
             .zip(there)
             .zip(SLOT_WEIGHT)
             .filter(|((_, there), _)| *there)
-            .map(|((slot, _), weight)| (self.slot(slot).unwrap_or(usize::MAX), weight))
+            .map(|((slot, _), weight)| (self.slot_number(slot).unwrap_or(usize::MAX), weight))
             .collect();
         let like = entry.examples.iter().map(|e| likeness(&plain, &slots, e)).fold(0.0, f64::max);
         // "How do I open a lemonade stand?": a word that is in no text of the catalogue is what it asks about.
@@ -225,7 +230,7 @@ impl Index {
         if undone {
             score -= 0.1;
         }
-        if entry.special && like < 0.93 && !clause.words.iter().any(|w| w.special) {
+        if entry.has_special_action && like < 0.93 && !clause.words.iter().any(|w| w.special) {
             score -= 0.18;
         }
         if clause.slots[4] && tool.writes() {
@@ -256,7 +261,7 @@ impl Index {
         }
         if near {
             score = if subject < 0.5 { score * 1.3 } else { score + 0.1 };
-        } else if subject < 0.5 && !((entry.open && named >= 0.8) || worded) {
+        } else if subject < 0.5 && !((entry.takes_any_thing && named >= 0.8) || worded) {
             score *= 0.9;
         }
         // "What is the … for …" is for the tool that has a word for it.
@@ -277,9 +282,9 @@ impl Index {
     /// The content words of a clause with the words of the catalogue they are like.
     fn read(&self, clause: &str, today: Date) -> ScoredClause {
         let tokens = text::tokens(clause);
-        let entities = Entities::within(clause, today);
-        let mut there = slots(&tokens, &entities);
-        let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_asking(&t.norm));
+        let entities = Entities::in_text(clause, today);
+        let mut there = slots_of_text(&tokens, &entities);
+        let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_question_word(&t.norm));
         let mut words: Vec<ContentWord> = Vec::new();
         let mut places: Vec<usize> = Vec::new();
         let mut lead = None;
@@ -300,15 +305,17 @@ impl Index {
             {
                 continue;
             }
-            let asking = lexicon::is_asking(&token.norm);
-            if lexicon::is_stop(&token.norm) && !asking {
+            let asking = lexicon::is_question_word(&token.norm);
+            if lexicon::is_stop_word(&token.norm) && !asking {
                 continue;
             }
             let said = senses(&tokens, i);
             let mut matches: Vec<(usize, f64)> =
-                said.iter().flat_map(|w| self.like(&features(w)).to_vec()).collect();
+                said.iter().flat_map(|w| self.similar_words(&features(w)).to_vec()).collect();
             let before = matches.len();
-            matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c)).to_vec()));
+            matches.extend(
+                code_prefix(&token.norm).into_iter().flat_map(|c| self.similar_words(&features(&c)).to_vec()),
+            );
             let coded = matches.len() > before;
             // "Marco Villa": behind a first name a capital is a name, whatever else the word means.
             let named = i > 0
@@ -322,10 +329,10 @@ impl Index {
                 continue;
             }
             let own = features(said.first().copied().unwrap_or_default());
-            let (mut kind, mut factor) = sort(&own);
+            let (mut kind, mut factor) = word_kind(&own);
             // "days off": the pair says more than its first word.
             if let Some(joined) = said.get(1) {
-                let pair = sort(&features(joined));
+                let pair = word_kind(&features(joined));
                 if pair.1 > factor {
                     (kind, factor) = pair;
                 }
@@ -351,11 +358,11 @@ impl Index {
             }
             if lead.is_none()
                 && !asking
-                && words.iter().all(|w| w.kind == Sort::Helper)
+                && words.iter().all(|w| w.kind == WordKind::Helper)
                 && tokens[..i].iter().filter(|t| t.word).count() < 5
             {
                 lead = Some(words.len());
-                looks = lexicon::is_looking(&own.concepts);
+                looks = lexicon::is_lookup(&own.concepts);
                 let after = (i + 1..tokens.len())
                     .find(|k| !entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
                 tells = after
@@ -366,10 +373,10 @@ impl Index {
                 weight,
                 matches,
                 kind,
-                special: lexicon::is_special(&own.concepts),
+                special: lexicon::is_special_action(&own.concepts),
                 name: false,
                 code: coded,
-                vague: token.is(lexicon::VAGUE),
+                vague: token.is(lexicon::VAGUE_NOUNS),
             });
         }
         // A question word and one strange word, or a row of them: they are names.
@@ -385,12 +392,12 @@ impl Index {
             *i > 0 && tokens[i - 1].is(&["who", "chi"]) && next.is_some_and(|t| !is(t))
         });
         let strange_does = does.is_some_and(|n| words[n].strange());
-        let asked_who = tokens.iter().any(|t| lexicon::is_asking(&t.norm));
+        let asked_who = tokens.iter().any(|t| lexicon::is_question_word(&t.norm));
         let lone = !strange.is_empty()
             && asked_who
             && !strange_does
             && strange.windows(2).all(joined)
-            && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
+            && words.iter().all(|w| w.strange() || w.kind == WordKind::Helper);
         if lone {
             for word in words.iter_mut().filter(|w| w.strange()) {
                 word.weight = 0.05;
@@ -405,8 +412,8 @@ impl Index {
                 word.weight *= 2.5 / unknown;
             }
         }
-        let back = tokens.iter().any(|t| t.is(lexicon::BACK)) || pronouns::hands_back(&tokens);
-        let orders = lead.and_then(|n| words.get(n)).is_some_and(|w| w.kind == Sort::Action) && !looks;
+        let back = tokens.iter().any(|t| t.is(lexicon::BACK_REFERENCES)) || pronouns::hands_back(&tokens);
+        let orders = lead.and_then(|n| words.get(n)).is_some_and(|w| w.kind == WordKind::Action) && !looks;
         let wish = !there[4]
             && (orders
                 || tokens.iter().any(|t| {
@@ -420,7 +427,7 @@ impl Index {
                 "i", "we",
             ])
         });
-        let timed = !entities.hours.is_empty();
+        let timed = !entities.times.is_empty();
         let (stock, thing) = asks_for_stock(&tokens);
         let asked = self.asked(&tokens);
         ScoredClause {
@@ -454,11 +461,11 @@ impl Index {
         let asked = words.iter().skip(2).take_while(|t| {
             !t.is(&["of", "for", "in", "at", "on", "di", "del", "della", "dei", "delle", "per", "al", "a"])
         });
-        let asked: Vec<_> = asked.filter(|t| !lexicon::is_stop(&t.norm)).collect();
+        let asked: Vec<_> = asked.filter(|t| !lexicon::is_stop_word(&t.norm)).collect();
         if asked.iter().any(|t| t.digit()) {
             return Vec::new();
         }
-        asked.iter().map(|t| self.like(&t.features()).to_vec()).collect()
+        asked.iter().map(|t| self.similar_words(&t.features()).to_vec()).collect()
     }
 }
 
@@ -479,7 +486,7 @@ fn asks_in_general(tokens: &[Token]) -> bool {
         "della storia",
         "di sempre",
     ];
-    let asks = words.iter().take(2).any(|t| lexicon::is_asking(&t.norm) || t.is(&["qual"]));
+    let asks = words.iter().take(2).any(|t| lexicon::is_question_word(&t.norm) || t.is(&["qual"]));
     pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
 }
 

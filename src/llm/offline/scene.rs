@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::candidates;
-use super::clarity::{self, Own};
+use super::clarity::{self, ToolVocabulary};
 use super::lexicon;
 use super::memory;
 use super::prompt::{OpenQuestion, PromptText};
@@ -150,7 +150,7 @@ impl<'a> OfflineStep<'a> {
         let missing: Vec<String> = filled.missing(&self.fields).iter().map(|f| f.name.clone()).collect();
         for name in &missing {
             let Some(field) = self.fields.iter().find(|f| &f.name == name) else { continue };
-            if let Some(value) = memory::pick(found, field, &self.purpose, &self.now) {
+            if let Some(value) = memory::pick_from_result(found, field, &self.purpose, &self.now) {
                 filled.values.insert(field.name.clone(), value);
             }
         }
@@ -188,7 +188,8 @@ impl<'a> OfflineStep<'a> {
         }
         let writes = memory::may_write(self.tool);
         let inherited = self.purpose_is_own_words();
-        let back = text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK) || t.is(&["allora"]));
+        let back =
+            text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora"]));
         if !filled.missing(&self.fields).is_empty() || !inherited {
             // A purpose in a planner's words has its values in the request, and what need not be said only
             // where it has none itself: those of a step that a person added are in no request. One in the
@@ -208,7 +209,7 @@ impl<'a> OfflineStep<'a> {
                     && let Some(value) = whole.values.get(&field.name)
                 {
                     filled.values.insert(field.name.clone(), value.clone());
-                    let own = candidates::introduced(&self.request, &self.now);
+                    let own = candidates::introduced_name(&self.request, &self.now);
                     filled.doubtful |= inherited && !back && own.is_none_or(|name| *value != json!(name));
                 }
             }
@@ -216,7 +217,7 @@ impl<'a> OfflineStep<'a> {
         // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
         for field in self.fields.iter().filter(|f| f.kind == ArgumentKind::Person && !f.required) {
             if !filled.values.contains_key(&field.name)
-                && let Some(name) = candidates::introduced(&self.request, &self.now)
+                && let Some(name) = candidates::introduced_name(&self.request, &self.now)
             {
                 filled.values.insert(field.name.clone(), json!(name));
             }
@@ -232,12 +233,12 @@ impl<'a> OfflineStep<'a> {
             if let Some(value) = recalled {
                 filled.values.insert(field.name.clone(), value);
             } else if !user.trim().is_empty()
-                && memory::is_own_name(field, self.tool, &self.purpose, &self.request)
+                && memory::is_requester_name(field, self.tool, &self.purpose, &self.request)
             {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
         }
-        self.settle_days(&mut filled, memory::perhaps_writes(self.tool));
+        self.settle_days(&mut filled, memory::name_suggests_write(self.tool));
         if let Some(first) = self.approved.first() {
             filled.values = self.with_approved(filled.values, first);
         }
@@ -275,7 +276,7 @@ impl<'a> OfflineStep<'a> {
     /// Whether the purpose was cut from the user's words (and is no paraphrase).
     fn purpose_is_own_words(&self) -> bool {
         let words: HashSet<String> = text::norms(&self.request).collect();
-        let own: Vec<String> = text::norms(&self.purpose).filter(|w| !lexicon::is_stop(w)).collect();
+        let own: Vec<String> = text::norms(&self.purpose).filter(|w| !lexicon::is_stop_word(w)).collect();
         let shared = own.iter().filter(|w| words.contains(*w)).count();
         self.request.trim().is_empty() || shared * 5 >= own.len() * 3 || self.pending.is_some()
     }
@@ -329,13 +330,16 @@ impl<'a> OfflineStep<'a> {
     fn is_clear(&self, filled: &Filled) -> bool {
         // The planner knows which tools write; here it is guessed.
         let unclear = self.prompt.get("unclear").trim() == "true";
-        let writes = memory::may_write(self.tool) || (filled.doubtful && memory::perhaps_writes(self.tool));
+        let writes =
+            memory::may_write(self.tool) || (filled.doubtful && memory::name_suggests_write(self.tool));
         if !self.approved.is_empty() || (!unclear && !writes) {
             return true;
         }
         // "Cancel that one": it is not said which.
         let pointed = || {
-            text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK) || t.is(&["one", "uno", "una"]))
+            text::tokens(&self.purpose)
+                .iter()
+                .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["one", "uno", "una"]))
         };
         let nothing = !self.fields.is_empty() && filled.values.is_empty() && pointed();
         if unclear || filled.doubtful || self.rivalled || nothing {
@@ -347,22 +351,23 @@ impl<'a> OfflineStep<'a> {
         }
         let beside: Vec<&ToolSpec> =
             self.tools.iter().copied().filter(|tool| tool.name != self.tool.name).collect();
-        let own = Own::of(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
+        let own =
+            ToolVocabulary::of_tool(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
         self.is_asked_for(filled, &own)
-            && clarity::left_over(&SourceText::new(&self.purpose, &self.now), filled, &own).is_empty()
+            && clarity::unexplained_words(&SourceText::new(&self.purpose, &self.now), filled, &own).is_empty()
     }
 
     /// Whether the words are a request, or what a tool is for: to report what is said, to remind of it.
-    fn is_asked_for(&self, filled: &Filled, own: &Own) -> bool {
+    fn is_asked_for(&self, filled: &Filled, own: &ToolVocabulary) -> bool {
         let texts = || {
             self.fields.iter().any(|f| f.kind == ArgumentKind::Text && filled.values.contains_key(&f.name))
         };
-        let words = clarity::asking(&SourceText::new(&self.purpose, &self.now), filled);
+        let words = clarity::without_background(&SourceText::new(&self.purpose, &self.now), filled);
         match speech::act_of(&words) {
             Act::Request => true,
             Act::Statement => texts(),
-            Act::Reminder => own.says_any(&["remind", "reminder", "promemoria"]),
-            Act::Quoted => texts() && own.says_any(&["message", "send", "messaggio", "mail", "post"]),
+            Act::Reminder => own.mentions_any(&["remind", "reminder", "promemoria"]),
+            Act::Quoted => texts() && own.mentions_any(&["message", "send", "messaggio", "mail", "post"]),
             _ => false,
         }
     }
@@ -460,7 +465,7 @@ fn choose<'a>(
     let place = |tool: &ToolSpec| expected.iter().position(|e| *e == tool.name);
     let any = tools.iter().any(|t| place(t).is_some());
     let said = text::norms(&format!("{purpose} {request}"));
-    let words: Vec<_> = said.filter(|w| !lexicon::is_stop(w)).map(|w| features(&w)).collect();
+    let words: Vec<_> = said.filter(|w| !lexicon::is_stop_word(w)).map(|w| features(&w)).collect();
     let mut best: Option<(f64, &ToolSpec)> = None;
     let mut second = f64::MIN;
     for tool in tools.iter().filter(|t| !any || place(t).is_some()) {
@@ -469,7 +474,7 @@ fn choose<'a>(
         own.extend(
             text::tokens(&tool.description)
                 .iter()
-                .filter(|t| t.word && !lexicon::is_stop(&t.norm))
+                .filter(|t| t.word && !lexicon::is_stop_word(&t.norm))
                 .take(60)
                 .map(text::Token::features),
         );

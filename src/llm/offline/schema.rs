@@ -116,7 +116,7 @@ impl ArgumentField {
     /// to be cancelled or changed (`verb` is the first word of the tool's name). What a new thing needs
     /// is the user's to say.
     pub fn findable(&self, verb: &str) -> bool {
-        self.identifies() && (self.named(&["id"]) || lexicon::is_special(&features(verb).concepts))
+        self.identifies() && (self.named(&["id"]) || lexicon::is_special_action(&features(verb).concepts))
     }
 
     /// Whether it is what something is called: `song_name`, "Title of the book".
@@ -160,14 +160,14 @@ fn field(name: &str, schema: &Value, required: bool, depth: u8) -> ArgumentField
     let description = [text_of("title"), text_of("description")].join(" ").trim().to_owned();
     let parts = name_words(name);
     let mut cue_words = parts.clone();
-    cue_words.extend(parts.windows(2).filter_map(|p| lexicon::pair(&p[0], &p[1])).map(str::to_owned));
+    cue_words.extend(parts.windows(2).filter_map(|p| lexicon::pair_meaning(&p[0], &p[1])).map(str::to_owned));
     if parts.len() > 1 {
         cue_words.push(parts.concat());
     }
     let cues: Vec<Rc<Features>> = cue_words.iter().map(|w| features(w)).collect();
     let hints: Vec<Rc<Features>> = text::tokens(&description)
         .iter()
-        .filter(|t| t.word && !lexicon::is_stop(&t.norm) && t.norm.len() > 1)
+        .filter(|t| t.word && !lexicon::is_stop_word(&t.norm) && t.norm.len() > 1)
         .take(60)
         .map(text::Token::features)
         .collect();
@@ -455,7 +455,7 @@ fn aliases(text: &str) -> Vec<Vec<String>> {
     text.split([',', '/', '(', ')', '=', ':', '|', '"', '\'', '«', '»'])
         .map(|part| {
             part.split(|c: char| !c.is_alphanumeric() && c != '-')
-                .filter(|w| w.len() > 1 && !lexicon::is_stop(w) && *w != "per" && *w != "default")
+                .filter(|w| w.len() > 1 && !lexicon::is_stop_word(w) && *w != "per" && *w != "default")
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
         })

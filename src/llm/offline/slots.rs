@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{ArgumentField, ArgumentKind};
 use super::source::SourceText;
-use super::{counts, cue_words, day_lists, free_text, names, options, tuples};
+use super::{cue_words, date_arguments, free_text, names, number_arguments, options, tuples};
 
 /// Arguments read from a text.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +74,8 @@ pub(super) fn fill_from(
     addresses(fields, source, &mut out);
     options::choices(fields, source, &mut out, alone);
     let open = cue_words::fill(fields, source, &mut out);
-    day_lists::moments(&open, source, &mut out);
-    counts::fill(fields, source, &mut out, alone);
+    date_arguments::fill_dates_and_times(&open, source, &mut out);
+    number_arguments::fill(fields, source, &mut out, alone);
     names::fill(fields, source, &mut out, alone, verbs);
     options::flags(fields, source, &mut out, alone);
     free_text::fill(fields, source, &mut out, verbs, alone);
@@ -111,7 +111,7 @@ fn consumed(source: &SourceText, out: &Filled) -> Vec<bool> {
         out.values.values().chain(out.several.iter().flat_map(Map::values)).map(Value::to_string).collect();
     let found = &source.found;
     let days = found.days.iter().map(|d| (d.first, d.last, d.date.to_string()));
-    let hours = found.hours.iter().map(|h| (h.first, h.last, h.time.strftime("%H:%M").to_string()));
+    let hours = found.times.iter().map(|h| (h.first, h.last, h.time.strftime("%H:%M").to_string()));
     for (first, last, text) in days.chain(hours) {
         if said.iter().any(|value| value.contains(&text)) {
             used[first..=last].fill(true);

@@ -85,7 +85,7 @@ pub(super) fn of(request: &str) -> Talk {
     if withdrawn {
         return Talk::Withdrawal;
     }
-    if words.iter().all(|w| lexicon::is_chat(w)) {
+    if words.iter().all(|w| lexicon::is_pleasantry(w)) {
         return if has(&["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"]) {
             Talk::Thanks
         } else {
@@ -98,5 +98,5 @@ pub(super) fn of(request: &str) -> Talk {
 /// Whether a clause is politeness only.
 pub(super) fn is_chat(clause: &str) -> bool {
     let tokens = text::tokens(clause);
-    tokens.iter().filter(|t| t.word).all(|t| lexicon::is_chat(&t.norm))
+    tokens.iter().filter(|t| t.word).all(|t| lexicon::is_pleasantry(&t.norm))
 }

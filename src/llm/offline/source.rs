@@ -26,7 +26,7 @@ impl<'a> SourceText<'a> {
     /// Reads a text as of `now`.
     pub fn new(text: &'a str, now: &'a Zoned) -> Self {
         let tokens = text::tokens(text);
-        let found = Entities::within(text, now.date());
+        let found = Entities::in_text(text, now.date());
         let used = vec![false; tokens.len()];
         Self { text, tokens, found, used, now }
     }

@@ -4,7 +4,7 @@
 //! (`mood`), or by those that govern it: "tell Marco that …", "if …, …", "don't … or …".
 
 use super::entities;
-use super::mood::{self, Mood, mood, unfilled};
+use super::mood::{self, ClauseMood, clause_mood, strip_fillers};
 use super::pattern::{any, end, is_infinitive, is_verb};
 use super::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, PREAMBLES, SHADE, TEXTS, WHETHER};
 use super::pronouns;
@@ -83,7 +83,7 @@ pub(super) struct Speech {
     /// All its words, in order.
     pub runs: Vec<ActRun>,
     /// By token: the act of its clause, and whether some word says so.
-    acts: Vec<Option<Mood>>,
+    acts: Vec<Option<ClauseMood>>,
     /// By token: whether it only says what is not meant, or is politeness: "not Verdi but", "if possible".
     pub dropped: Vec<bool>,
 }
@@ -91,9 +91,9 @@ pub(super) struct Speech {
 impl Speech {
     /// The act of the plain words between two tokens.
     pub fn between(&self, first: usize, last: usize) -> Act {
-        let moods: Vec<Mood> =
+        let moods: Vec<ClauseMood> =
             self.acts.get(first..=last).unwrap_or_default().iter().copied().flatten().collect();
-        let said = |act: Act| moods.iter().any(|m| m.act == act && m.said);
+        let said = |act: Act| moods.iter().any(|m| m.act == act && m.explicit);
         [Act::Question, Act::Request, Act::Statement]
             .into_iter()
             .find(|act| said(*act))
@@ -131,7 +131,7 @@ struct Unit {
     last: usize,
     join: Join,
     opener: Opener,
-    mood: Mood,
+    mood: ClauseMood,
     part: ConditionPart,
     verb: Option<String>,
     /// Whether a question mark at the end of the sentence may be its own.
@@ -181,21 +181,21 @@ pub(super) fn object(clause: &str) -> &str {
 pub(super) fn denies(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    mood::denies(&words)
+    mood::is_denial(&words)
 }
 
 /// Whether a question asks for something to be told, and not whether something may be done or is so.
 pub(super) fn asks_what(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    mood::asks_what(&words)
+    mood::opens_with_question_word(&words)
 }
 
 /// Whether a question is of what was done.
 pub(super) fn asks_past(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    mood::asks_past(&words)
+    mood::asks_about_past(&words)
 }
 
 /// Whether a clause only leads to what is asked behind it: "I'm planning a trip", "can you help me?".
@@ -207,20 +207,22 @@ pub(super) fn is_preamble(clause: &str) -> bool {
 
 /// Whether words only lead to what is asked behind them.
 fn leads(words: &[&Token]) -> bool {
-    let words = unfilled(words);
+    let words = strip_fillers(words);
     let Some(at) = any(words, 0, PREAMBLES) else { return false };
     let rest = &words[at..];
     let plans = words[..at].iter().any(|t| {
         t.norm.ends_with("ing") && !t.is(&["writing", "contacting"])
             || t.is(&["organizzando", "pianificando", "preparando", "programmando"])
     });
-    let content = rest.iter().any(|t| !super::lexicon::is_stop(&t.norm) && !super::lexicon::is_chat(&t.norm));
+    let content = rest
+        .iter()
+        .any(|t| !super::lexicon::is_stop_word(&t.norm) && !super::lexicon::is_pleasantry(&t.norm));
     plans || !content
 }
 
 fn quoted(tokens: &[Token]) -> Vec<bool> {
     let mut quoted = vec![false; tokens.len()];
-    for (a, b) in entities::quotes(tokens) {
+    for (a, b) in entities::quoted_spans(tokens) {
         quoted[a..=b].fill(true);
     }
     quoted
@@ -242,7 +244,7 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
             let mut found = reader.units(marked, &mut speech.dropped);
             govern(&mut found, tokens);
             if let Some(act) = open {
-                found.iter_mut().for_each(|unit| unit.mood = Mood { act, said: true });
+                found.iter_mut().for_each(|unit| unit.mood = ClauseMood { act, explicit: true });
             }
             // A message behind a colon goes on to the end.
             // "Practice sentence: …", "subject: …".
@@ -250,8 +252,8 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
                 let (head, tail) = found.split_at_mut(n);
                 let Some(before) = head.last() else { continue };
                 let names = tokens[before.first..=before.last].iter().any(|t| t.is(TEXTS));
-                if tail[0].join == Join::Colon && names && !before.mood.said {
-                    tail[0].mood = Mood { act: Act::Quoted, said: true };
+                if tail[0].join == Join::Colon && names && !before.mood.explicit {
+                    tail[0].mood = ClauseMood { act: Act::Quoted, explicit: true };
                 }
             }
             let told = found
@@ -381,7 +383,7 @@ impl<'a> SpeechReader<'a> {
                 }
             }
             // What only opens leaves the clause at its beginning: "and then …".
-            let filler = words.len() > 1 && unfilled(&words[..1]).is_empty();
+            let filler = words.len() > 1 && strip_fillers(&words[..1]).is_empty();
             join = if filler { here } else { Join::Bare };
             i += 1;
         }
@@ -395,7 +397,7 @@ impl<'a> SpeechReader<'a> {
             let before = &self.tokens[at - 1];
             let filler = before.word
                 && joins(before).is_none()
-                && unfilled(&[before]).is_empty()
+                && strip_fillers(&[before]).is_empty()
                 && before.lower != "è";
             if !filler {
                 break;
@@ -425,8 +427,9 @@ impl<'a> SpeechReader<'a> {
                 .collect();
             let quotes = words.is_empty() && (*first..=last).any(|i| self.quoted[i]);
             let is_last = n + 1 == cuts.len();
-            let opened = any(unfilled(&words), 0, IF_SO).filter(|_| *opener == Opener::IfSo).unwrap_or(0);
-            let own = if opened > 0 { &unfilled(&words)[opened..] } else { &words[..] };
+            let opened =
+                any(strip_fillers(&words), 0, IF_SO).filter(|_| *opener == Opener::IfSo).unwrap_or(0);
+            let own = if opened > 0 { &strip_fillers(&words)[opened..] } else { &words[..] };
             // "If so, lend it": what is asked begins behind it.
             let begin = own
                 .first()
@@ -435,10 +438,10 @@ impl<'a> SpeechReader<'a> {
             let first = &begin.unwrap_or(*first);
             let asked = out.iter().any(|unit: &Unit| unit.asks);
             let mark = marked && is_last && !asked;
-            let mut mood = if quotes { self.quotation(*first, last) } else { mood(own, mark) };
+            let mut mood = if quotes { self.quotation(*first, last) } else { clause_mood(own, mark) };
             let mut opener = *opener;
             if opener == Opener::Without {
-                mood = Mood { act: Act::Negated, said: true };
+                mood = ClauseMood { act: Act::Negated, explicit: true };
             } else if opener == Opener::None
                 && !is_last
                 && (leads(own)
@@ -446,9 +449,9 @@ impl<'a> SpeechReader<'a> {
                         && self.heads(*first, last, mood))
             {
                 opener = Opener::Preamble;
-                mood = Mood { act: Act::Statement, said: true };
+                mood = ClauseMood { act: Act::Statement, explicit: true };
             }
-            let asks = mood.said && mood.act == Act::Question || mood::is_polite(own);
+            let asks = mood.explicit && mood.act == Act::Question || mood::is_polite(own);
             out.push(Unit {
                 first: *first,
                 last,
@@ -464,34 +467,34 @@ impl<'a> SpeechReader<'a> {
     }
 
     /// Whether words before a colon only head what is asked: "quick one: …", "my plans changed: …".
-    fn heads(&self, first: usize, last: usize, mood: Mood) -> bool {
+    fn heads(&self, first: usize, last: usize, mood: ClauseMood) -> bool {
         let values = (first..=last).any(|i| {
             let t = &self.tokens[i];
             self.quoted[i] || t.digit() || t.capital() && !t.first && t.norm != "i"
         });
         let text = self.tokens[first..=last].iter().any(|t| t.is(TEXTS));
-        !text && !values && (!mood.said || matches!(mood.act, Act::Statement | Act::Report))
+        !text && !values && (!mood.explicit || matches!(mood.act, Act::Statement | Act::Report))
     }
 
     /// A clause that stands in quotation marks as a whole: a title, or somebody's order.
-    fn quotation(&self, first: usize, last: usize) -> Mood {
+    fn quotation(&self, first: usize, last: usize) -> ClauseMood {
         let words: Vec<&Token> = self.tokens[first..=last].iter().filter(|t| t.word).collect();
         let whole = first == self.first && last + 1 >= self.last;
-        let order = whole && words.len() > 3 && mood::orders(&words) && is_verb(words[0]);
-        Mood { act: if order { Act::Quoted } else { Act::Request }, said: order }
+        let order = whole && words.len() > 3 && mood::is_order(&words) && is_verb(words[0]);
+        ClauseMood { act: if order { Act::Quoted } else { Act::Request }, explicit: order }
     }
 
     fn opens(&self, words: &[&Token], join: Join, marked: bool) -> bool {
-        let words = unfilled(words);
+        let words = strip_fillers(words);
         if words.is_empty() {
             return false;
         }
-        let mood = mood(words, false);
+        let mood = clause_mood(words, false);
         let relative = words[0]
             .is(&["che", "who", "which", "that", "whose", "dove", "where", "when", "quando", "come", "what"])
             && join == Join::Comma
             || words[0].is(&["perche", "because", "poiche", "since", "as", "siccome"]);
-        (mood.said || marked && mood::asked_to(words)) && !relative
+        (mood.explicit || marked && mood::asks_addressee_to_act(words)) && !relative
     }
 
     fn opener(&self, i: usize, words: &[&Token], join: Join, marked: bool) -> Opener {
@@ -603,7 +606,7 @@ impl<'a> SpeechReader<'a> {
         };
         if but.is_none() && i == self.first
             || named.is_empty()
-            || named.iter().all(|t| mood::is_day(t) || super::lexicon::is_stop(&t.norm))
+            || named.iter().all(|t| mood::is_date_token(t) || super::lexicon::is_stop_word(&t.norm))
         {
             return None;
         }
@@ -624,15 +627,15 @@ impl<'a> SpeechReader<'a> {
             "for", "from", "on", "at", "to", "per", "dal", "dalle", "alle", "il", "with", "con", "until",
             "and", "e", "but", "ma", "please",
         ];
-        let first_is_day = words.get(from).is_some_and(|t| mood::is_day(t))
+        let first_is_day = words.get(from).is_some_and(|t| mood::is_date_token(t))
             || words.get(from).is_some_and(|t| t.is(&["il", "the"]))
-                && words.get(from + 1).is_some_and(|t| mood::is_day(t));
+                && words.get(from + 1).is_some_and(|t| mood::is_date_token(t));
         let mut n = 0;
         for t in words.iter().skip(from) {
-            if n > 0 && (t.is(&stops) || mood::is_day(t) && !first_is_day) {
+            if n > 0 && (t.is(&stops) || mood::is_date_token(t) && !first_is_day) {
                 break;
             }
-            if first_is_day && n > 0 && !mood::is_day(t) && n > 1 {
+            if first_is_day && n > 0 && !mood::is_date_token(t) && n > 1 {
                 break;
             }
             n += 1;
@@ -684,7 +687,7 @@ fn govern(units: &mut Vec<Unit>, tokens: &[Token]) {
         let back = pronouns::hands_back(&tokens[units[n].first..=units[n].last]);
         let told = matches!(units[n - 1].mood.act, Act::Report | Act::Statement);
         if back && told && units[n].mood.act == Act::Request {
-            units[n - 1].mood = Mood { act: Act::Request, said: false };
+            units[n - 1].mood = ClauseMood { act: Act::Request, explicit: false };
         }
     }
     split_cases(units, tokens);
@@ -693,7 +696,7 @@ fn govern(units: &mut Vec<Unit>, tokens: &[Token]) {
 fn conditional(unit: &mut Unit) {
     if unit.mood.act != Act::Negated {
         unit.part = ConditionPart::Then;
-        unit.mood = Mood { act: Act::Condition, said: true };
+        unit.mood = ClauseMood { act: Act::Condition, explicit: true };
     }
 }
 
@@ -703,11 +706,11 @@ fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
         n > 0 && units[n - 1].mood.act == Act::Hypothetical || units[n].mood.act == Act::Hypothetical;
     if would_be {
         let from = n.saturating_sub(1);
-        units[from..].iter_mut().for_each(|u| u.mood = Mood { act: Act::Hypothetical, said: true });
+        units[from..].iter_mut().for_each(|u| u.mood = ClauseMood { act: Act::Hypothetical, explicit: true });
         return;
     }
     units[n].part = ConditionPart::Case;
-    units[n].mood = Mood { act: Act::Condition, said: true };
+    units[n].mood = ClauseMood { act: Act::Condition, explicit: true };
     let backward = n > 0 && units[n].join == Join::Bare;
     if backward {
         conditional_if_plain(&mut units[n - 1]);
@@ -723,7 +726,7 @@ fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
         }
         if more {
             unit.part = ConditionPart::Case;
-            unit.mood = Mood { act: Act::Condition, said: true };
+            unit.mood = ClauseMood { act: Act::Condition, explicit: true };
         } else {
             found = true;
             conditional_if_plain(unit);
@@ -793,15 +796,15 @@ fn split_cases(units: &mut Vec<Unit>, tokens: &[Token]) {
 
 /// "X, anzi Y": what is said later holds; without a verb of its own it is not clear what.
 fn corrected(units: &mut [Unit], n: usize) {
-    let own = units[n].mood.said && units[n].mood.act == Act::Request;
+    let own = units[n].mood.explicit && units[n].mood.act == Act::Request;
     if n == 0 {
         return;
     }
     if own {
-        units[n - 1].mood = Mood { act: Act::Negated, said: true };
+        units[n - 1].mood = ClauseMood { act: Act::Negated, explicit: true };
     } else {
-        units[n - 1].mood = Mood { act: Act::Question, said: true };
-        units[n].mood = Mood { act: Act::Question, said: true };
+        units[n - 1].mood = ClauseMood { act: Act::Question, explicit: true };
+        units[n].mood = ClauseMood { act: Act::Question, explicit: true };
     }
 }
 
@@ -813,14 +816,15 @@ fn inherit(last: &mut Unit, unit: &mut Unit, tokens: &[Token]) {
     match last.mood.act {
         Act::Quoted | Act::Reminder if !then && unit.join != Join::But => unit.mood = last.mood,
         Act::Negated if unit.opener == Opener::None && last.opener != Opener::Without => {
-            let said = unit.mood.said;
-            let infinitive =
-                unfilled(&words).first().is_some_and(|t| is_infinitive(&t.norm) && t.norm.ends_with('e'));
-            let reads = mood::tells_me(&words);
+            let said = unit.mood.explicit;
+            let infinitive = strip_fillers(&words)
+                .first()
+                .is_some_and(|t| is_infinitive(&t.norm) && t.norm.ends_with('e'));
+            let reads = mood::asks_to_be_told(&words);
             if unit.join == Join::Or || unit.join == Join::And && infinitive {
                 unit.mood = last.mood;
             } else if unit.join == Join::And && unit.mood.act == Act::Request && !reads {
-                unit.mood = Mood { act: Act::Statement, said: true };
+                unit.mood = ClauseMood { act: Act::Statement, explicit: true };
             } else if !said && unit.join == Join::But {
                 let verb = tokens[last.first..=last.last]
                     .iter()
@@ -829,7 +833,7 @@ fn inherit(last: &mut Unit, unit: &mut Unit, tokens: &[Token]) {
             }
         }
         Act::Hypothetical if unit.join == Join::Colon => unit.mood = last.mood,
-        Act::Report if unit.join == Join::And && unit.mood.act == Act::Request && !unit.mood.said => {
+        Act::Report if unit.join == Join::And && unit.mood.act == Act::Request && !unit.mood.explicit => {
             unit.mood = last.mood;
         }
         _ => {}

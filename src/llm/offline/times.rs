@@ -167,7 +167,8 @@ impl TimeReader<'_> {
     /// "per 4 persone", "le 3 notti", "alle 2 colleghe" count; they are no times. Nor is "3 giugno".
     fn counts(&self, at: usize) -> bool {
         self.tokens.get(at + 1).is_some_and(|t| {
-            let noun = t.word && !super::lexicon::is_stop(&t.norm) && !super::dates::is_calendar(&t.norm);
+            let noun =
+                t.word && !super::lexicon::is_stop_word(&t.norm) && !super::dates::is_calendar_word(&t.norm);
             month(&t.norm).is_some() || (noun && !t.is(BEHIND))
         })
     }
@@ -231,8 +232,10 @@ impl TimeReader<'_> {
         let unit = self.tokens.get(at + 1).and_then(|t| super::numbers::word(&t.norm));
         let unit = unit.filter(|u| value >= 20.0 && value % 10.0 == 0.0 && (1.0..10.0).contains(u));
         let next = at + 1 + usize::from(unit.is_some());
-        let ends =
-            self.tokens.get(next).is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm) || t.is(BEHIND));
+        let ends = self
+            .tokens
+            .get(next)
+            .is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm) || t.is(BEHIND));
         ends.then_some((sign * (value + unit.unwrap_or(0.0)) as i64, next))
     }
 

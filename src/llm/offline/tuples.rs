@@ -5,10 +5,10 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
-use super::counts;
+use super::date_expression::{self, DateExpressionKind};
 use super::dates::RangeRole;
-use super::dayexpr::{self, DayExpr};
 use super::lexicon;
+use super::number_arguments;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::{Filled, fill};
 use super::source::SourceText;
@@ -93,10 +93,10 @@ pub(super) fn repeats(fields: &[ArgumentField], left: &str, right: &str, now: &Z
     source.tokens.iter().enumerate().all(|(i, token)| {
         let known = !token.word || source.found.taken[i] || second.used.get(i) == Some(&true);
         known
-            || lexicon::is_stop(&token.norm)
-            || lexicon::is_chat(&token.norm)
-            || lexicon::is_measure(&token.norm)
-            || counts::is_coin(token)
+            || lexicon::is_stop_word(&token.norm)
+            || lexicon::is_pleasantry(&token.norm)
+            || lexicon::is_time_unit(&token.norm)
+            || number_arguments::is_currency(token)
             || before.tokens.iter().any(|t| t.features().similarity(&token.features()) > 0.8)
             || fields.iter().any(|f| speaks_of(f, &token.norm))
     })
@@ -209,7 +209,7 @@ pub(super) fn unpaired(fields: &[ArgumentField], source: &SourceText, out: &mut 
         return;
     }
     let days = source.found.days.iter().filter(|d| d.role == RangeRole::Single).map(|d| d.date.to_string());
-    let hours = source.found.hours.iter().filter(|h| h.role == RangeRole::Single).map(|h| h.time.to_string());
+    let hours = source.found.times.iter().filter(|h| h.role == RangeRole::Single).map(|h| h.time.to_string());
     let distinct = |all: Vec<String>| all.iter().any(|one| *one != all[0]);
     let (days, hours) = (distinct(days.collect()), distinct(hours.collect()));
     let loose: Vec<&ArgumentField> = fields
@@ -234,13 +234,18 @@ pub(super) fn spread(fields: &[ArgumentField], source: &SourceText, out: &mut Fi
         matches!(f.kind, ArgumentKind::Number(_))
             && f.named(&["nights", "notti", "days", "giorni", "duration", "durata"])
     });
-    let ranged = source.found.said.iter().any(|e| matches!(e.said, DayExpr::Range(from, to) if from < to));
+    let ranged = source
+        .found
+        .date_expressions
+        .iter()
+        .any(|e| matches!(e.kind, DateExpressionKind::Range(from, to) if from < to));
     let placed =
         out.values.contains_key(&field.name) && !out.several.iter().any(|own| own.contains_key(&field.name));
     if !ranged || counted || !placed || field.kind != ArgumentKind::Date || field.role != RangeRole::Single {
         return;
     }
-    let all: Vec<Date> = dayexpr::dates(&dayexpr::runs(&source.found.said));
+    let all: Vec<Date> =
+        date_expression::expand_runs(&date_expression::resolve_runs(&source.found.date_expressions));
     let each = if out.several.is_empty() { vec![Map::new()] } else { std::mem::take(&mut out.several) };
     let with = |own: &Map<String, Value>, date: &Date| {
         let mut own = own.clone();

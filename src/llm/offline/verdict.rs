@@ -31,7 +31,7 @@ pub(super) fn check(request: &Request, prompt: &PromptText) -> Value {
     });
     let wanted = request.tools.iter().any(|t| t.parameters.pointer("/properties/answer").is_some());
     if wanted {
-        verdict["answer"] = json!(answer::from_steps(&executed, prompt, lang));
+        verdict["answer"] = json!(answer::answer_from_steps(&executed, prompt, lang));
     }
     verdict
 }

@@ -163,7 +163,7 @@ fn with_calls(messages: &[Message]) -> Vec<Value> {
     out
 }
 
-/// Gives every call that got no result one, since servers refuse a call without.
+/// Returns every call that got no result one, since servers refuse a call without.
 fn close(open: &mut Vec<(&str, String)>, out: &mut Vec<Value>) {
     for (_, id) in open.drain(..) {
         out.push(result(&id, r#"{"outcome":"skipped","reason":"not executed"}"#));

@@ -34,7 +34,7 @@ impl Form {
 /// How many questions are asked whole after a first stream that held nothing; each further one doubles it.
 const FIRST_PAUSE: u32 = 8;
 
-/// Most questions that are asked whole before a stream is tried again.
+/// Maximum number of questions that are asked whole before a stream is retried.
 const MAX_PAUSE: u32 = 1024;
 
 /// What is known of the streams of one model. It is kept apart for questions with functions and for those
@@ -53,7 +53,7 @@ struct SupportedFields {
     form: AtomicU8,
     /// A stream came.
     works: AtomicBool,
-    /// Questions that are asked whole before a stream is tried again.
+    /// Questions that are asked whole before a stream is retried.
     pause: AtomicU32,
     /// Streams that held nothing, since one last came.
     empty: AtomicU32,
@@ -106,7 +106,7 @@ impl Streams {
     }
 
     /// A stream held nothing. If none ever came from this model, the next questions ask for a whole reply, and
-    /// then a stream is tried again: one that was empty may have been an accident.
+    /// then a stream is retried: one that was empty may have been an accident.
     pub(super) fn was_empty(&self, wish: StreamMode, request: &Request) {
         let known = self.of(request);
         if wish == StreamMode::Shown && !known.works.load(Relaxed) {

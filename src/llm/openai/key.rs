@@ -1,7 +1,7 @@
-//! A model's key, and how it is struck out of whatever its server says back.
+//! A model's key, and how it is redacted of whatever its server says back.
 //!
-//! What comes in pieces is struck as it comes: [`Held`] keeps back what may be the beginning of the key,
-//! so that the pieces joined are the text with the key struck out, however it was cut.
+//! What comes in pieces is redacted as it comes: [`Held`] keeps back what may be the beginning of the key,
+//! so that the pieces joined are the text with the key redacted, however it was cut.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl ProviderKey {
         Some(self.secret.expose_secret()).filter(|key| key.len() >= LEAST_BYTES)
     }
 
-    /// The text with the key struck out.
+    /// The text with the key redacted.
     pub(super) fn struck<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.text() {
             Some(key) if text.contains(key) => text.replace(key, MARK).into(),
@@ -56,7 +56,7 @@ impl ProviderKey {
         }
     }
 
-    /// The same reason, with the key struck out of whatever the server said, and a beginning of it that a
+    /// The same reason, with the key redacted of whatever the server said, and a beginning of it that a
     /// cut left at the end: events of a stream are only known one by one.
     pub(super) fn out_of(&self, mut kind: ErrorKind) -> ErrorKind {
         match &mut kind {
@@ -102,7 +102,7 @@ impl ProviderKey {
 pub(super) struct HeldSuffix(usize);
 
 impl HeldSuffix {
-    /// The next piece; gives what is known not to be of the key, with the key struck out.
+    /// The next piece; gives what is known not to be of the key, with the key redacted.
     pub(super) fn next<'p>(&mut self, key: &ProviderKey, piece: &'p str) -> Cow<'p, str> {
         let Some(secret) = key.text().map(str::as_bytes) else { return piece.into() };
         let begins = |byte: &u8| secret.first() == Some(byte);

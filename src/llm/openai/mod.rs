@@ -3,7 +3,7 @@
 //! The client crate builds and sends requests and splits event streams; what it does by itself beyond
 //! that (retries, error types without headers, strict reply types) is replaced: [`transport`] sends
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
-//! [`form`] knows what a server streams, [`key`] and [`told`] see that nobody is told the key.
+//! [`form`] knows what a server streams, [`key`] and [`told`] see that no one is told the key.
 
 mod encode;
 mod form;
@@ -91,7 +91,7 @@ impl OpenAi {
         other
     }
 
-    /// What a call counts as that nobody metered, having said `output` tokens as far as is known.
+    /// What a call counts as that no one metered, having said `output` tokens as far as is known.
     fn unknown(&self, request: &Request, output: u64) -> Usage {
         let most = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
         self.price.unknown(tokens::request(request), output, u64::from(most))

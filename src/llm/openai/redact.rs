@@ -4,7 +4,7 @@ use super::super::Sink;
 use super::key::{HeldSuffix, ProviderKey};
 use crate::run::Reply;
 
-/// A sink that is told a reply in pieces from which the key is struck out, also where it comes in several.
+/// A sink that is told a reply in pieces from which the key is redacted, also where it comes in several.
 pub(super) struct RedactingSink<'a> {
     sink: &'a Sink,
     key: &'a ProviderKey,

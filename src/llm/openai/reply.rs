@@ -113,7 +113,7 @@ fn part(call: &Value) -> CallFragment {
     }
 }
 
-/// Gives every call an id of its own: results are matched to calls by it.
+/// Returns every call an id of its own: results are matched to calls by it.
 pub(super) fn make_ids_unique(calls: &mut [ReplyCall]) {
     for i in 0..calls.len() {
         let (before, rest) = calls.split_at_mut(i);
@@ -131,7 +131,7 @@ pub(super) fn finish_reason(choice: &Value) -> Option<String> {
     choice.get("finish_reason").and_then(Value::as_str).filter(|said| !said.is_empty()).map(str::to_owned)
 }
 
-/// The usage of a body or chunk; `None` also where a server says 0 for everything.
+/// The usage of a body or chunk; `None` also if a server says 0 for everything.
 pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
     let usage = body.get("usage").filter(|usage| usage.is_object())?;
     let number = |paths: &[&str]| {

@@ -20,7 +20,7 @@ use super::super::error::ErrorKind;
 use super::super::options::Options;
 use super::key::ProviderKey;
 
-/// Most bytes of a reply, after decompression.
+/// Maximum number of bytes of a reply, after decompression.
 pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 const MAX_DETAIL_CHARS: usize = 300;

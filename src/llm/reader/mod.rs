@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** pure, and it never guesses. JSON that was cut off is a problem, even where a smaller
 //! object inside it is whole; so are several objects that differ. Every [`Problem`] is written for the
-//! model that has to mend it.
+//! model that has to fix it.
 
 mod parse;
 mod partial;

@@ -1,6 +1,6 @@
 //! The words of an answer out of a call's arguments while a model still writes them.
 
-/// Most characters of a key that are looked at; none of those that matter is as long.
+/// Maximum number of characters of a key that are looked at; none of those that matter is as long.
 const MAX_KEY: usize = 32;
 
 /// Reads the JSON object of a forced verdict piece by piece, wherever it is cut, and gives the string

@@ -42,7 +42,7 @@ fn edited(version: u32) -> Event {
 }
 
 #[tokio::test]
-async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
+async fn approval_stays_open_until_decided_or_lapsed() {
     use ApprovalState::{Decided, Lapsed, Open};
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
@@ -98,7 +98,7 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
 }
 
 #[tokio::test]
-async fn all_of_one_commit_counts_in_its_order() {
+async fn changes_of_one_commit_apply_in_order() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let events = [
@@ -109,9 +109,9 @@ async fn all_of_one_commit_counts_in_its_order() {
         decided(2, ApprovalSubject::Plan { version: 2 }, Decision::No),
         Event::RunCancelled { by: "boss".to_owned() },
     ];
-    let group = (1..).zip(events).map(|(seq, e)| Record::Run(at(1, "s1", seq, e).into()).row().unwrap());
+    let group = (1..).zip(events).map(|(seq, e)| Record::Run(at(1, "s1", seq, e).into()).to_row().unwrap());
     // Another stream that fails changes nothing.
-    let alien = Record::Run(at(2, "s1", 9, about_plan(1, 1)).into()).row().unwrap();
+    let alien = Record::Run(at(2, "s1", 9, about_plan(1, 1)).into()).to_row().unwrap();
     let outcomes = store.write(&[group.collect(), vec![alien]]).await.unwrap();
     assert_eq!(outcomes.iter().map(|o| o.failures.len()).collect::<Vec<_>>(), [0, 1]);
     let expected = [(1, ApprovalState::Lapsed, false), (2, ApprovalState::Decided, true)];
@@ -120,7 +120,7 @@ async fn all_of_one_commit_counts_in_its_order() {
 }
 
 #[tokio::test]
-async fn an_end_after_a_restart_takes_back_what_was_open() {
+async fn run_end_after_restart_lapses_open_approvals() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     append(&store, 1, "s1", vec![put(1, CALL), Event::RunWaiting {}]).await;
@@ -133,7 +133,7 @@ async fn an_end_after_a_restart_takes_back_what_was_open() {
 }
 
 #[tokio::test]
-async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own() {
+async fn approvals_are_listed_oldest_first_with_pages_and_filters() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME)]).await;
@@ -182,7 +182,7 @@ async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own
 }
 
 #[tokio::test]
-async fn what_was_told_or_given_up_is_not_told_again_and_what_is_put_off_comes_later() {
+async fn delivered_notifications_are_not_repeated_and_postponed_ones_return() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME), about_plan(3, 1), Event::RunWaiting {}]).await;
@@ -190,14 +190,14 @@ async fn what_was_told_or_given_up_is_not_told_again_and_what_is_put_off_comes_l
     let now = Timestamp::now();
     let later = |s| now + jiff::SignedDuration::from_secs(s);
     let untold = async |at| {
-        let rows = store.untold(at, 10).await.unwrap();
+        let rows = store.pending_notifications(at, 10).await.unwrap();
         rows.iter().map(|row| (row.approval.id, row.attempts)).collect::<Vec<_>>()
     };
     assert_eq!(untold(now).await, [(id(1, 1), 0), (id(1, 2), 0), (id(1, 3), 0), (id(2, 1), 0)]);
-    assert_eq!(store.untold(now, 2).await.unwrap().len(), 2);
-    store.set_told(id(1, 1), now).await.unwrap();
-    store.put_off(id(1, 2), Some(later(5))).await.unwrap();
-    store.put_off(id(1, 3), None).await.unwrap();
+    assert_eq!(store.pending_notifications(now, 2).await.unwrap().len(), 2);
+    store.set_notified(id(1, 1), now).await.unwrap();
+    store.postpone_notification(id(1, 2), Some(later(5))).await.unwrap();
+    store.postpone_notification(id(1, 3), None).await.unwrap();
     assert_eq!(untold(now).await, [(id(2, 1), 0)]);
     assert_eq!(untold(later(5)).await, [(id(1, 2), 1), (id(2, 1), 0)]);
     // A decided approval needs no notification.
@@ -206,8 +206,8 @@ async fn what_was_told_or_given_up_is_not_told_again_and_what_is_put_off_comes_l
     store.close().await;
     drop(store);
     let store = open(tmp.path()).await;
-    let rows = store.untold(later(5), 10).await.unwrap();
+    let rows = store.pending_notifications(later(5), 10).await.unwrap();
     assert_eq!(rows.iter().map(|row| (row.approval.id, row.attempts)).collect::<Vec<_>>(), [(id(1, 2), 1)]);
-    let waiting = Waiting { runs: 1, plans: 1, calls: 1, outcomes: 1 };
-    assert_eq!(store.waiting().await.unwrap(), waiting);
+    let waiting = WaitingCounts { runs: 1, plans: 1, calls: 1, outcomes: 1 };
+    assert_eq!(store.waiting_counts().await.unwrap(), waiting);
 }

@@ -22,7 +22,7 @@ fn decided(n: u128) -> Record {
 }
 
 #[tokio::test]
-async fn decisions_of_one_transaction_are_recorded_in_order_with_what_was_asked() {
+async fn decisions_of_one_transaction_are_recorded_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     let records = [1, 2].map(|n| [record(n, 1), asked(n), decided(n)]);
@@ -34,7 +34,7 @@ async fn decisions_of_one_transaction_are_recorded_in_order_with_what_was_asked(
     let asked: Vec<i64> =
         sqlx::query_scalar("SELECT asked FROM audit_chain").fetch_all(store.pool()).await.unwrap();
     assert_eq!(asked, [2, 2]);
-    let audit = store.audit(None).await.unwrap();
+    let audit = store.verify_audit(None).await.unwrap();
     assert_eq!((audit.rows, audit.broken), (2, None));
     // Equal decisions of two runs have different HMACs.
     let what: Vec<Vec<u8>> =
@@ -43,7 +43,7 @@ async fn decisions_of_one_transaction_are_recorded_in_order_with_what_was_asked(
 }
 
 #[tokio::test]
-async fn a_decision_that_cannot_be_recorded_is_not_taken() {
+async fn unrecordable_decision_is_not_stored() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     write(&store, [record(1, 1), asked(1)]).await.unwrap();
@@ -54,25 +54,25 @@ async fn a_decision_that_cannot_be_recorded_is_not_taken() {
     sqlx::query("DROP TRIGGER full").execute(store.pool()).await.unwrap();
     write(&store, [decided(1)]).await.unwrap();
     assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 3);
-    let audit = store.audit(None).await.unwrap();
+    let audit = store.verify_audit(None).await.unwrap();
     assert_eq!((audit.rows, audit.broken), (1, None));
 }
 
 #[tokio::test]
-async fn more_decisions_than_are_read_at_once_are_all_looked_at() {
+async fn verification_reads_more_than_one_page() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
-    let groups: Vec<Vec<Row>> = (1..=501)
-        .map(|n| [record(n, 1), asked(n), decided(n)].map(|record| record.row().unwrap()).to_vec())
+    let groups: Vec<Vec<JournalRow>> = (1..=501)
+        .map(|n| [record(n, 1), asked(n), decided(n)].map(|record| record.to_row().unwrap()).to_vec())
         .collect();
     assert!(store.write(&groups).await.unwrap().iter().all(|outcome| outcome.failures.is_empty()));
-    assert_eq!(store.audit(None).await.unwrap().rows, 501);
+    assert_eq!(store.verify_audit(None).await.unwrap().rows, 501);
     sqlx::raw_sql(
         "DROP TRIGGER audit_chain_unchanged; UPDATE audit_chain SET decision = 'yes' WHERE seq = 501",
     )
     .execute(store.pool())
     .await
     .unwrap();
-    let audit = store.audit(None).await.unwrap();
+    let audit = store.verify_audit(None).await.unwrap();
     assert_eq!((audit.rows, audit.broken.map(|broken| broken.seq)), (500, Some(501)));
 }

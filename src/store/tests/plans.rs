@@ -72,7 +72,7 @@ fn end(status: RunStatus) -> Event {
 }
 
 #[tokio::test]
-async fn statuses_follow_the_events() {
+async fn plan_status_follows_events() {
     use PlanStatus as P;
     use RunStatus as R;
     let tmp = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ async fn statuses_follow_the_events() {
 }
 
 #[tokio::test]
-async fn what_the_lists_say_is_what_the_machine_says() {
+async fn list_status_equals_run_state_status() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let events = |n: u128, plan_only: bool| {
@@ -216,7 +216,7 @@ async fn what_the_lists_say_is_what_the_machine_says() {
 }
 
 #[tokio::test]
-async fn a_plan_goes_on_from_what_is_stored_of_it() {
+async fn plan_status_continues_from_stored_row() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let first = [
@@ -226,7 +226,7 @@ async fn a_plan_goes_on_from_what_is_stored_of_it() {
     ];
     let group = (1..).zip(first).map(|(seq, event)| Record::Run(at(1, "s1", seq, event).into()));
     // All in one transaction.
-    store.write(&[group.map(|record| record.row().unwrap()).collect()]).await.unwrap();
+    store.write(&[group.map(|record| record.to_row().unwrap()).collect()]).await.unwrap();
     store.close().await;
     drop(store);
     let store = open(tmp.path()).await;
@@ -238,7 +238,7 @@ async fn a_plan_goes_on_from_what_is_stored_of_it() {
 }
 
 #[tokio::test]
-async fn plans_are_listed_newest_first_by_page_and_by_filter_and_each_tenants_own() {
+async fn plans_are_listed_newest_first_with_pages_and_filters() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     for n in 1..=6 {
@@ -292,8 +292,8 @@ async fn plans_are_listed_newest_first_by_page_and_by_filter_and_each_tenants_ow
     assert_eq!(list(PlanFilter { session: Some(session("odd")), ..all() }, 50, None).await, [5, 3, 1]);
     let created = |n| Some(at(n, "s1", 1, Event::RunWaiting {}).at);
     assert_eq!(list(PlanFilter { since: created(3), until: created(5), ..all() }, 50, None).await, [4, 3]);
-    assert_eq!(store.run_of(&tenant(), task(3)).await.unwrap(), Some(run_id(3)));
-    for nobody in [store.run_of(&tenant(), task(7)).await, store.run_of(&other, task(3)).await] {
+    assert_eq!(store.run_of_task(&tenant(), task(3)).await.unwrap(), Some(run_id(3)));
+    for nobody in [store.run_of_task(&tenant(), task(7)).await, store.run_of_task(&other, task(3)).await] {
         assert_eq!(nobody.unwrap(), None);
     }
     assert_eq!(store.plan(&other, task(3)).await.unwrap(), None);
@@ -302,14 +302,14 @@ async fn plans_are_listed_newest_first_by_page_and_by_filter_and_each_tenants_ow
 }
 
 #[tokio::test]
-async fn lists_of_plans_are_read_through_an_index() {
+async fn plan_list_uses_an_index() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let page = Page { limit: 5, after: Some(task(1)) };
     for status in [None, Some(PlanStatus::Completed), Some(PlanStatus::PendingApproval)] {
         for session in [None, Some(session("s1"))] {
             let filter = PlanFilter { status, session, ..PlanFilter::default() };
-            let sql = crate::store::plans::listed(&tenant(), &filter, &page).into_string();
+            let sql = crate::store::plans::list_query(&tenant(), &filter, &page).into_string();
             let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", sql.as_str())));
             let rows = plan.fetch_all(store.pool()).await.unwrap();
             let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
@@ -348,7 +348,7 @@ async fn old_store(path: &Path) {
     for (n, events, ..) in old() {
         let records = (1..).zip(events).map(|(seq, event)| at(n, "s1", seq, event));
         for envelope in records {
-            let row = Record::Run(envelope.into()).row().unwrap();
+            let row = Record::Run(envelope.into()).to_row().unwrap();
             sqlx::query("INSERT INTO journal VALUES (?, ?, 's1', 'acme', ?, 1, 1, ?)")
                 .bind(row.stream.to_string())
                 .bind(row.seq)
@@ -357,7 +357,7 @@ async fn old_store(path: &Path) {
                 .execute(store.pool())
                 .await
                 .unwrap();
-            let status = row.change.status.map(|standing| standing.after(RunStatus::Running));
+            let status = row.change.status.map(|standing| standing.apply(RunStatus::Running));
             sqlx::query(
                 "INSERT INTO runs VALUES (?1, 'acme', 's1', ?2, 'queued', ?3, ?3, 1, 1) ON CONFLICT (run) \
                  DO UPDATE SET last_seq = ?4, updated = ?3, status = coalesce(?5, status)",
@@ -366,7 +366,7 @@ async fn old_store(path: &Path) {
             .bind(row.change.request.unwrap_or_default())
             .bind(row.at)
             .bind(row.seq)
-            .bind(status.map(record::status_text))
+            .bind(status.map(record::status_name))
             .execute(store.pool())
             .await
             .unwrap();
@@ -376,7 +376,7 @@ async fn old_store(path: &Path) {
 }
 
 #[tokio::test]
-async fn an_older_file_gets_its_list_of_plans_from_its_journal() {
+async fn migration_builds_plan_list_from_journal() {
     let tmp = tempfile::tempdir().unwrap();
     old_store(tmp.path()).await;
     let store = open(tmp.path()).await;
@@ -399,10 +399,10 @@ async fn an_older_file_gets_its_list_of_plans_from_its_journal() {
 }
 
 #[tokio::test]
-async fn a_damaged_event_keeps_no_older_file_from_being_opened() {
+async fn damaged_event_does_not_block_migration() {
     let tmp = tempfile::tempdir().unwrap();
     old_store(tmp.path()).await;
-    let options = SqliteConnectOptions::new().filename(tmp.path().join(FILE));
+    let options = SqliteConnectOptions::new().filename(tmp.path().join(DATABASE_FILE));
     let beside = pool(1).connect_with(options).await.unwrap();
     sqlx::query("UPDATE journal SET body = substr(body, 2) WHERE seq = 1").execute(&beside).await.unwrap();
     beside.close().await;
@@ -413,7 +413,7 @@ async fn a_damaged_event_keeps_no_older_file_from_being_opened() {
 }
 
 #[tokio::test]
-async fn an_erased_run_leaves_nothing_but_what_it_has_cost() {
+async fn erased_run_leaves_only_its_usage() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
@@ -455,8 +455,8 @@ async fn an_erased_run_leaves_nothing_but_what_it_has_cost() {
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
     assert_eq!(store.run(&tenant(), run_id(1)).await.unwrap(), None);
     assert_eq!(store.plan(&tenant(), task(1)).await.unwrap(), None);
-    assert_eq!(store.idempotent(&tenant(), "keysersoze", "key 1").await.unwrap(), None);
-    for name in [FILE, "proscenium.db-wal"] {
+    assert_eq!(store.claimed_request(&tenant(), "keysersoze", "key 1").await.unwrap(), None);
+    for name in [DATABASE_FILE, "proscenium.db-wal"] {
         let bytes = std::fs::read(tmp.path().join(name)).unwrap_or_default();
         assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{name}");
     }

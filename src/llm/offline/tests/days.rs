@@ -4,7 +4,7 @@ use jiff::civil::{Date, date};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::llm::offline::dayexpr::{self, DayExpr};
+use crate::llm::offline::date_expression::{self, DateExpressionKind};
 use crate::llm::offline::entities::Entities;
 use crate::llm::offline::{schema, slots, text};
 
@@ -202,8 +202,8 @@ fn lists_of_days_are_whole() {
     assert_eq!(filled.values["days"], json!(["2027-06-15", "2027-06-17", "2027-06-18"]));
 }
 
-fn said(words: &str) -> Vec<dayexpr::Expr> {
-    Entities::of(&text::tokens(words), TODAY).said
+fn said(words: &str) -> Vec<date_expression::DateExpression> {
+    Entities::in_tokens(&text::tokens(words), TODAY).date_expressions
 }
 
 proptest! {
@@ -216,10 +216,10 @@ proptest! {
     ]), 0..16)) {
         let words = parts.join(" ");
         let all = said(&words);
-        let dates = dayexpr::dates(&dayexpr::runs(&all));
+        let dates = date_expression::expand_runs(&date_expression::resolve_runs(&all));
         for expr in &all {
             prop_assert!(expr.first <= expr.last);
-            if let DayExpr::Excluded(from, to) = expr.said {
+            if let DateExpressionKind::Excluded(from, to) = expr.kind {
                 prop_assert!(!dates.iter().any(|d| (from..=to).contains(d)), "{}: {:?}", words, all);
             }
         }
@@ -246,7 +246,7 @@ proptest! {
         let all: Vec<String> = days.iter().map(i8::to_string).collect();
         let (last, head) = all.split_last().unwrap();
         let words = format!("{} and {last} {}", head.join(", "), names[usize::try_from(month - 1).unwrap()]);
-        let dates: Vec<i8> = dayexpr::dates(&dayexpr::runs(&said(&words))).iter().map(|d| d.day()).collect();
+        let dates: Vec<i8> = date_expression::expand_runs(&date_expression::resolve_runs(&said(&words))).iter().map(|d| d.day()).collect();
         prop_assert_eq!(dates, days.into_iter().collect::<Vec<_>>(), "{}", words);
     }
 }

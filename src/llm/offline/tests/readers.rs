@@ -8,7 +8,11 @@ use crate::llm::offline::{numbers, text};
 
 fn days(words: &str) -> Vec<(RangeRole, String)> {
     let tokens = text::tokens(words);
-    Entities::of(&tokens, date(2026, 5, 4)).days.into_iter().map(|d| (d.role, d.date.to_string())).collect()
+    Entities::in_tokens(&tokens, date(2026, 5, 4))
+        .days
+        .into_iter()
+        .map(|d| (d.role, d.date.to_string()))
+        .collect()
 }
 
 #[test]
@@ -144,14 +148,14 @@ fn times_are_read_with_their_part_of_the_day() {
         ("le due mele", ""),
     ] {
         let tokens = text::tokens(words);
-        let found = Entities::of(&tokens, date(2026, 5, 4)).hours;
+        let found = Entities::in_tokens(&tokens, date(2026, 5, 4)).times;
         let all: Vec<String> = found.iter().map(|h| h.time.strftime("%H:%M").to_string()).collect();
         assert_eq!(all.join(" "), want, "{words}");
     }
     let tokens = text::tokens("domani dalle 10 alle 12:30");
-    let found = Entities::of(&tokens, date(2026, 5, 4));
+    let found = Entities::in_tokens(&tokens, date(2026, 5, 4));
     assert_eq!(
-        found.hours.iter().map(|h| (h.role, h.time.hour())).collect::<Vec<_>>(),
+        found.times.iter().map(|h| (h.role, h.time.hour())).collect::<Vec<_>>(),
         [(RangeRole::From, 10), (RangeRole::To, 12)]
     );
     assert_eq!(found.days.len(), 1);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::llm::offline::Offline;
+use crate::llm::offline::OfflineModel;
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{KnownScenes, Plan, PlanLimits, validate};
@@ -454,7 +454,7 @@ pub(super) fn send(
     tools: Vec<ToolSpec>,
     choice: ToolChoice,
 ) -> crate::run::Reply {
-    Offline
+    OfflineModel
         .complete(&Request { purpose, messages, tools, choice, temperature: None, max_output_tokens: None })
         .reply
 }

@@ -1,49 +1,53 @@
-//! Reads what is said of days: lists, days left out, days reckoned from others, and what is not clear.
+//! Parses date expressions: lists, exclusions, days derived from others, and unclear expressions.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::dates::{DateReader, Day, RangeRole, Span, WrittenDate as Written, day_number, month, weekday};
-use super::dayexpr::{DayExpr, Expr, far};
+use super::date_expression::{DateExpression, DateExpressionKind, is_too_far_apart};
+use super::dates::{
+    DateRange, DateReader, DateSpan, RangeRole, WrittenDate as Written, day_number, month, weekday,
+};
 use super::numbers;
 use super::text::Token;
 
-/// Longest list of days that is looked at.
+/// Maximum length of a list of days.
 const MAX_LIST: usize = 40;
 
-/// Everything that is said of days, in order. Tokens in `taken` (times, quotations) are passed over.
-pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
+/// Finds all date expressions, in order. Tokens in `taken` (times, quotations) are skipped.
+pub(super) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<DateExpression> {
     let reader = DateReader { tokens, today, taken };
-    let mut out: Vec<Expr> = Vec::new();
+    let mut out: Vec<DateExpression> = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
         let found = reader
-            .excluded(i, &out)
-            .or_else(|| reader.next_day(i, &out))
-            .or_else(|| reader.unclear(i))
-            .or_else(|| reader.reckoned(i))
-            .or_else(|| reader.list(i))
-            .or_else(|| reader.spanning(i))
-            .or_else(|| reader.single(i).map(|(days, next)| (vec![of(days, i, next - 1)], next)));
+            .read_excluded(i, &out)
+            .or_else(|| reader.read_following_day(i, &out))
+            .or_else(|| reader.read_unclear(i))
+            .or_else(|| reader.read_derived_day(i))
+            .or_else(|| reader.read_list(i))
+            .or_else(|| reader.read_range(i))
+            .or_else(|| {
+                reader.single_date(i).map(|(days, next)| (vec![expression_of(days, i, next - 1)], next))
+            });
         let Some((mut exprs, mut next)) = found else {
             i += 1;
             continue;
         };
-        if let Some(after) = reader.left_out_behind(next) {
-            exclude(&mut exprs, after - 1);
+        if let Some(after) = reader.read_trailing_exclusion(next) {
+            exclude_last_day(&mut exprs, after - 1);
             next = after;
         }
-        if reader.in_either_order(i, next) {
-            exprs = vec![nothing_clear(i, next - 1)];
+        if reader.has_ambiguous_numeric_date(i, next) {
+            exprs = vec![unclear_expression(i, next - 1)];
         }
         if let (Some(before), Some(first)) = (out.last_mut(), exprs.first_mut())
             && !(before.days.is_empty() || first.days.is_empty())
         {
-            first.listed |= reader.links(before.last + 1, first.first, AND);
-            // One of the two, and nobody knows which.
-            if reader.links(before.last + 1, first.first, OR) {
-                *before = nothing_clear(before.first, before.last);
-                *first = nothing_clear(first.first, first.last);
+            first.listed |= reader.joins_list(before.last + 1, first.first, AND);
+            // Alternatives: it is unclear which of the two is meant.
+            if reader.joins_list(before.last + 1, first.first, OR) {
+                *before = unclear_expression(before.first, before.last);
+                *first = unclear_expression(first.first, first.last);
             }
         }
         out.extend(exprs);
@@ -52,32 +56,37 @@ pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
     out
 }
 
-fn of(days: Vec<Day>, first: usize, last: usize) -> Expr {
+fn expression_of(days: Vec<DateSpan>, first: usize, last: usize) -> DateExpression {
     let said = match days.as_slice() {
-        [day] if day.role == RangeRole::Single => DayExpr::Single(day.date),
-        [day] => DayExpr::Bound(day.role, day.date),
-        [from, .., to] => DayExpr::Range(from.date, to.date),
-        [] => DayExpr::Unclear,
+        [day] if day.role == RangeRole::Single => DateExpressionKind::Single(day.date),
+        [day] => DateExpressionKind::Bound(day.role, day.date),
+        [from, .., to] => DateExpressionKind::Range(from.date, to.date),
+        [] => DateExpressionKind::Unclear,
     };
-    Expr { said, days, first, last, listed: false }
+    DateExpression { kind: said, days, first, last, listed: false }
 }
 
-fn nothing_clear(first: usize, last: usize) -> Expr {
-    Expr { said: DayExpr::Unclear, days: Vec::new(), first, last, listed: false }
+fn unclear_expression(first: usize, last: usize) -> DateExpression {
+    DateExpression { kind: DateExpressionKind::Unclear, days: Vec::new(), first, last, listed: false }
 }
 
-/// "17 June excluded": leaves the last day that was said out.
-fn exclude(exprs: &mut Vec<Expr>, last: usize) {
+/// Excludes the last stated day: "17 June excluded".
+fn exclude_last_day(exprs: &mut Vec<DateExpression>, last: usize) {
     let Some(expr) = exprs.last_mut() else { return };
     expr.last = last;
-    match expr.said {
-        DayExpr::Single(date) => {
-            expr.said = DayExpr::Excluded(date, date);
+    match expr.kind {
+        DateExpressionKind::Single(date) => {
+            expr.kind = DateExpressionKind::Excluded(date, date);
             expr.days.clear();
         }
-        DayExpr::Range(_, to) => {
-            let out =
-                Expr { said: DayExpr::Excluded(to, to), days: Vec::new(), first: last, last, listed: false };
+        DateExpressionKind::Range(_, to) => {
+            let out = DateExpression {
+                kind: DateExpressionKind::Excluded(to, to),
+                days: Vec::new(),
+                first: last,
+                last,
+                listed: false,
+            };
             exprs.push(out);
         }
         _ => {}
@@ -90,7 +99,7 @@ const LEADS: &[&str] = &[
     "il", "l", "lo", "the", "on", "for", "per", "del", "el", "le", "den", "am", "giorno", "anche", "also",
     "dell",
 ];
-const NOT: &[&str] = &[
+const EXCLUSION_WORDS: &[&str] = &[
     "not",
     "non",
     "except",
@@ -110,8 +119,8 @@ const NOT: &[&str] = &[
     "minus",
     "meno",
 ];
-/// Words that leave a day in the dark: before it, after it, near it.
-const NEAR: &[&str] = &[
+/// Words that refer to an unknown day before, after or near a date.
+const VICINITY_WORDS: &[&str] = &[
     "before",
     "after",
     "around",
@@ -152,37 +161,37 @@ const WEEK_OF: &[&str] = &[
 ];
 const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "before"];
 /// Parts of a month.
-const PARTS: &[&str] =
+const MONTH_PARTS: &[&str] =
     &["end", "fine", "mid", "meta", "middle", "beginning", "start", "inizio", "inizi", "early", "late"];
 
-type DayMatch = Option<(Vec<Expr>, usize)>;
+type ExpressionMatch = Option<(Vec<DateExpression>, usize)>;
 
 impl DateReader<'_> {
-    /// Whether only what joins a list stands between two tokens.
-    fn links(&self, from: usize, to: usize, words: &[&str]) -> bool {
+    /// Whether the tokens in `from..to` are only commas, lead words and the given `words`.
+    fn joins_list(&self, from: usize, to: usize, words: &[&str]) -> bool {
         let joins = |i: usize| self.is(i, words);
-        let comma = |i: usize| self.at(i).is_some_and(|t| t.raw == ",");
+        let comma = |i: usize| self.token_at(i).is_some_and(|t| t.raw == ",");
         let all = (from..to).all(|i| joins(i) || comma(i) || self.is(i, LEADS));
-        // A comma joins as "and" does, and parts no alternatives.
+        // A comma joins like "and" but does not separate alternatives.
         let joined = (from..to).any(|i| joins(i) || (words == AND && comma(i)));
         all && joined && to - from <= 4
     }
 
-    /// Whether English words have a date in figures that is read one way in Europe and another in America.
-    fn in_either_order(&self, from: usize, to: usize) -> bool {
+    /// Whether an English text has a numeric date that reads differently in Europe and in America.
+    fn has_ambiguous_numeric_date(&self, from: usize, to: usize) -> bool {
         let both = |token: &Token| {
             let mut parts = token.norm.split('/').map(|p| p.parse::<i16>().ok());
             let (a, b) = (parts.next().flatten(), parts.next().flatten());
             a.zip(b).is_some_and(|(a, b)| a != b && (1..=12).contains(&a) && (1..=12).contains(&b))
         };
-        if !(from..to).filter_map(|i| self.at(i)).any(both) {
+        if !(from..to).filter_map(|i| self.token_at(i)).any(both) {
             return false;
         }
         let words: Vec<&str> = self.tokens.iter().map(|t| t.raw.as_str()).collect();
         crate::llm::language::detect(&words.join(" ")) == Some("en")
     }
 
-    fn leads(&self, mut i: usize) -> usize {
+    fn skip_leads(&self, mut i: usize) -> usize {
         let mut steps = 0;
         while steps < 3 && self.is(i, LEADS) {
             i += 1;
@@ -191,107 +200,112 @@ impl DateReader<'_> {
         i
     }
 
-    /// "not 16", "tranne il 16", "except from 16 to 18 June", "instead of 16 June".
-    fn excluded(&self, i: usize, before: &[Expr]) -> DayMatch {
+    /// Parses an exclusion: "not 16", "tranne il 16", "except from 16 to 18 June", "instead of 16 June".
+    fn read_excluded(&self, i: usize, before: &[DateExpression]) -> ExpressionMatch {
         let instead = (self.is(i, &["instead", "rather"]) && self.is(i + 1, &["of", "than"]))
             || (self.is(i, &["al"]) && self.is(i + 1, &["posto"]))
             || (self.is(i, &["invece"]) && self.is(i + 1, &["di", "del", "dell", "che"]));
-        if !(self.is(i, NOT) || instead) {
+        if !(self.is(i, EXCLUSION_WORDS) || instead) {
             return None;
         }
-        let at = self.leads(i + if instead { 2 } else { 1 });
+        let at = self.skip_leads(i + if instead { 2 } else { 1 });
         let known = before.iter().rev().find_map(|e| e.days.last()).map(|day| day.date);
         let mut exprs = Vec::new();
         let mut at = at;
-        while let Some((from, to, next)) = self.left_out(at, known) {
-            exprs.push(Expr {
-                said: DayExpr::Excluded(from, to),
+        while let Some((from, to, next)) = self.read_excluded_range(at, known) {
+            exprs.push(DateExpression {
+                kind: DateExpressionKind::Excluded(from, to),
                 days: Vec::new(),
                 first: if exprs.is_empty() { i } else { at },
                 last: next - 1,
                 listed: false,
             });
-            let comma = self.at(next).is_some_and(|t| t.raw == ",");
+            let comma = self.token_at(next).is_some_and(|t| t.raw == ",");
             if exprs.len() >= MAX_LIST || !(comma || self.is(next, AND) || self.is(next, OR)) {
                 break;
             }
-            at = self.leads(next + 1);
+            at = self.skip_leads(next + 1);
         }
         let next = exprs.last()?.last + 1;
         Some((exprs, next))
     }
 
-    /// A day or a range of days to leave out; one without a month is of the month that was said before.
-    fn left_out(&self, at: usize, known: Option<Date>) -> Option<(Date, Date, usize)> {
-        if let Some((exprs, next)) = self.spanning(at)
-            && let [Expr { said: DayExpr::Range(from, to), .. }] = exprs.as_slice()
+    /// Parses an excluded day or range. A day without a month belongs to the previously stated month.
+    fn read_excluded_range(&self, at: usize, known: Option<Date>) -> Option<(Date, Date, usize)> {
+        if let Some((exprs, next)) = self.read_range(at)
+            && let [DateExpression { kind: DateExpressionKind::Range(from, to), .. }] = exprs.as_slice()
         {
             return Some((*from, *to, next));
         }
-        let (said, next) = self.date_at(at, known.is_some() && !self.counts(at))?;
+        let (said, next) = self.date_at(at, known.is_some() && !self.is_counted(at))?;
         let date = match (said, known) {
             (Written::Parts { day, month: None, year: None }, Some(known)) => {
                 Date::new(known.year(), known.month(), day).ok()?
             }
             (Written::Between(from, to), _) => return Some((from, to, next)),
-            // Of all Mondays, the one of those days.
-            (Written::Week(day), Some(known)) => {
-                self.resolve(Written::Week(day), known.first_of_month(), false)?
+            // A weekday is resolved from the beginning of the known month.
+            (Written::Weekday(day), Some(known)) => {
+                self.resolve(Written::Weekday(day), known.first_of_month(), false)?
             }
             _ => self.resolve(said, self.today, false)?,
         };
         Some((date, date, next))
     }
 
-    /// "17 June excluded", "il 17 escluso".
-    fn left_out_behind(&self, i: usize) -> Option<usize> {
-        let ends = self.tokens.get(i + 1).is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm));
+    /// Matches an exclusion word after a date: "17 June excluded", "il 17 escluso".
+    fn read_trailing_exclusion(&self, i: usize) -> Option<usize> {
+        let ends = self.tokens.get(i + 1).is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm));
         (self.is(i, &["excluded", "exclusive", "escluso", "esclusa"])
             && ends
-            && self.date_at(self.leads(i + 1), false).is_none())
+            && self.date_at(self.skip_leads(i + 1), false).is_none())
         .then_some(i + 1)
     }
 
-    /// "tomorrow and the day after", "il 15 giugno e il giorno dopo".
-    fn next_day(&self, i: usize, before: &[Expr]) -> DayMatch {
-        let at = self.leads_but_day(i);
+    /// Parses the day after the previous date: "tomorrow and the day after", "il 15 giugno e il giorno dopo".
+    fn read_following_day(&self, i: usize, before: &[DateExpression]) -> ExpressionMatch {
+        let at = self.skip_leads_before_day(i);
         let next = at + 2;
         let said = self.is(at, &["day", "giorno"])
             && self.is(at + 1, &["after", "dopo", "successivo", "seguente"])
             || self.is(at, &["following"]) && self.is(at + 1, &["day"]);
-        if !said || self.date_at(self.leads(next), true).is_some() {
+        if !said || self.date_at(self.skip_leads(next), true).is_some() {
             return None;
         }
         let date = before.last()?.days.last()?.date.tomorrow().ok()?;
         Some((
-            vec![of(vec![Day { first: i, last: next - 1, date, role: RangeRole::Single }], i, next - 1)],
+            vec![expression_of(
+                vec![DateSpan { first: i, last: next - 1, date, role: RangeRole::Single }],
+                i,
+                next - 1,
+            )],
             next,
         ))
     }
 
-    fn leads_but_day(&self, i: usize) -> usize {
+    fn skip_leads_before_day(&self, i: usize) -> usize {
         (i..i + 2).find(|at| !self.is(*at, &["the", "il", "on", "anche", "also"])).unwrap_or(i + 2)
     }
 
-    /// What nobody can tell the days of.
-    fn unclear(&self, i: usize) -> DayMatch {
-        let next = self.week_beside(i).or_else(|| self.part_of_month(i));
-        next.map(|next| (vec![nothing_clear(i, next - 1)], next)).or_else(|| self.side_of_day(i))
+    /// Parses an expression whose days are unclear.
+    fn read_unclear(&self, i: usize) -> ExpressionMatch {
+        let next = self.read_relative_week(i).or_else(|| self.read_part_of_month(i));
+        next.map(|next| (vec![unclear_expression(i, next - 1)], next)).or_else(|| self.read_side_of_day(i))
     }
 
-    /// Behind a date that something leans on.
-    fn leaned_on(&self, at: usize) -> Option<usize> {
-        let at = self.leads(at);
-        let bare = self.is(at.wrapping_sub(1), &["il", "the", "l", "del", "el"]) && !self.counts(at);
+    /// The index after the reference date at `at`.
+    fn reference_date_end(&self, at: usize) -> Option<usize> {
+        let at = self.skip_leads(at);
+        let bare = self.is(at.wrapping_sub(1), &["il", "the", "l", "del", "el"]) && !self.is_counted(at);
         self.date_at(at, bare).map(|found| found.1)
     }
 
-    /// "the week after 15 June", "la settimana del 15 giugno"; not "the week after".
-    fn week_beside(&self, i: usize) -> Option<usize> {
+    /// Matches a week relative to a date: "the week after 15 June", "la settimana del 15 giugno"; not "the
+    /// week after".
+    fn read_relative_week(&self, i: usize) -> Option<usize> {
         let at = if self.is(i, &["the", "la", "in", "nella", "during"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "la"]) { at + 1 } else { at };
         if self.is(at, &["weekend", "week-end"]) {
-            return self.is(at + 1, WEEKEND_OF).then(|| self.leaned_on(at + 2)).flatten();
+            return self.is(at + 1, WEEKEND_OF).then(|| self.reference_date_end(at + 2)).flatten();
         }
         if !self.is(at, WEEK) {
             return None;
@@ -301,81 +315,87 @@ impl DateReader<'_> {
         if !(behind || self.is(of, WEEK_OF)) {
             return None;
         }
-        self.leaned_on(of + usize::from(self.is(of, WEEK_OF))).or_else(|| self.leaned_on(of))
+        self.reference_date_end(of + usize::from(self.is(of, WEEK_OF)))
+            .or_else(|| self.reference_date_end(of))
     }
 
-    /// "the end of June", "metà giugno", "fine mese".
-    fn part_of_month(&self, i: usize) -> Option<usize> {
-        if !self.is(i, PARTS) {
+    /// Matches a part of a month: "the end of June", "metà giugno", "fine mese".
+    fn read_part_of_month(&self, i: usize) -> Option<usize> {
+        if !self.is(i, MONTH_PARTS) {
             return None;
         }
         let of = i + 1 + usize::from(self.is(i + 1, &["of", "di", "del", "-", "to"]));
         let of = of + usize::from(self.is(of, &["the"]));
-        let month = self.at(of).is_some_and(|t| month(&t.norm).is_some() || t.is(&["mese", "month"]));
-        let day = self.at(of + 1).is_some_and(Token::digit);
+        let month = self.token_at(of).is_some_and(|t| month(&t.norm).is_some() || t.is(&["mese", "month"]));
+        let day = self.token_at(of + 1).is_some_and(Token::digit);
         (month && !day).then_some(of + 1)
     }
 
-    /// "before 15 June", "dopo il 15", "around the 15th".
-    fn side_of_day(&self, i: usize) -> DayMatch {
-        if !self.is(i, NEAR) {
+    /// Parses an unknown day before, after or near a date: "before 15 June", "dopo il 15", "around the 15th".
+    fn read_side_of_day(&self, i: usize) -> ExpressionMatch {
+        if !self.is(i, VICINITY_WORDS) {
             return None;
         }
         let joined = self.is(i + 1, &["di", "del", "dell", "a", "al", "to"]);
-        // "Prima il 15 giugno, poi …" only says what comes first; "what about Monday?" is about that day.
+        // "Prima il 15 giugno, poi …" expresses an order; "what about Monday?" means that day.
         if (self.is(i, &["prima"]) && !joined)
-            || (self.is(i, &["about"]) && !self.at(self.leads(i + 1)).is_some_and(Token::digit))
+            || (self.is(i, &["about"]) && !self.token_at(self.skip_leads(i + 1)).is_some_and(Token::digit))
         {
             return None;
         }
         let of = i + 1 + usize::from(joined);
-        let next = self.leaned_on(of)?;
-        // "the day after tomorrow" is a day of its own.
+        let next = self.reference_date_end(of)?;
+        // "the day after tomorrow" is a single day.
         let own = self.is(i, &["after", "dopo", "nach"]) && self.is(of, &["tomorrow", "domani"]);
         let side = match () {
             () if self.is(i, &["before", "prima", "vor", "avant", "antes"]) => Some(RangeRole::To),
             () if self.is(i, &["after", "dopo", "nach", "apres", "despues"]) => Some(RangeRole::From),
             () => None,
         };
-        let day =
-            self.date_at(self.leads(of), true).and_then(|(said, _)| self.resolve(said, self.today, false));
-        let said = match (side, day) {
-            (Some(role), Some(day)) => DayExpr::Beside(role, day),
-            _ => DayExpr::Unclear,
+        let day = self
+            .date_at(self.skip_leads(of), true)
+            .and_then(|(said, _)| self.resolve(said, self.today, false));
+        let kind = match (side, day) {
+            (Some(role), Some(day)) => DateExpressionKind::BeforeOrAfter(role, day),
+            _ => DateExpressionKind::Unclear,
         };
-        (!own).then(|| (vec![Expr { said, ..nothing_clear(i, next - 1) }], next))
+        (!own).then(|| (vec![DateExpression { kind, ..unclear_expression(i, next - 1) }], next))
     }
 
-    /// Days that are reckoned from others: "the first Monday of March", "the Monday after 15 June", "two days
-    /// before Christmas", "Monday next week".
-    fn reckoned(&self, i: usize) -> DayMatch {
+    /// Parses a day derived from another date: "the first Monday of March", "the Monday after 15 June", "two
+    /// days before 15 June", "Monday next week".
+    fn read_derived_day(&self, i: usize) -> ExpressionMatch {
         let at = if self.is(i, &["the", "il", "l", "on", "lo"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "il"]) { at + 1 } else { at };
         let single = |date: Date, next: usize| {
             Some((
-                vec![of(vec![Day { first: i, last: next - 1, date, role: RangeRole::Single }], i, next - 1)],
+                vec![expression_of(
+                    vec![DateSpan { first: i, last: next - 1, date, role: RangeRole::Single }],
+                    i,
+                    next - 1,
+                )],
                 next,
             ))
         };
         if let Some((date, next)) = self.nth_weekday(at) {
             return single(date, next);
         }
-        if let Some(day) = self.at(at).and_then(|t| weekday(&t.norm)) {
-            let (week, next) = self.of_next_week(at + 1);
+        if let Some(day) = self.token_at(at).and_then(|t| weekday(&t.norm)) {
+            let (week, next) = self.match_next_week(at + 1);
             if week {
-                let monday = self.resolve(Written::Week(Weekday::Monday), self.today, true)?;
+                let monday = self.resolve(Written::Weekday(Weekday::Monday), self.today, true)?;
                 return single(monday.saturating_add(i64::from(day.to_monday_zero_offset()).days()), next);
             }
             let after = self.is(at + 1, &["after", "dopo", "following", "successivo"]);
             if after || self.is(at + 1, &["before", "prima", "precedente"]) {
-                let of = self.leads(at + 2 + usize::from(self.is(at + 2, &["di", "del", "al"])));
-                let (said, next) = self.date_at(of, true).filter(|_| !self.counts(of))?;
+                let of = self.skip_leads(at + 2 + usize::from(self.is(at + 2, &["di", "del", "al"])));
+                let (said, next) = self.date_at(of, true).filter(|_| !self.is_counted(of))?;
                 let date = self.resolve(said, self.today, false)?;
-                return single(beside(date, day, after), next);
+                return single(adjacent_weekday(date, day, after), next);
             }
             return None;
         }
-        let count = self.at(at).and_then(|t| {
+        let count = self.token_at(at).and_then(|t| {
             numbers::digits(&t.norm)
                 .or_else(|| numbers::word(&t.norm))
                 .or_else(|| t.is(&["a", "un", "una"]).then_some(1.0))
@@ -389,16 +409,16 @@ impl DateReader<'_> {
         if !(after || self.is(at + 2, &["before", "prima"])) || !(1.0..=365.0).contains(&count) {
             return None;
         }
-        let of = self.leads(at + 3 + usize::from(self.is(at + 3, &["di", "del", "al"])));
+        let of = self.skip_leads(at + 3 + usize::from(self.is(at + 3, &["di", "del", "al"])));
         let (said, next) = self.date_at(of, false)?;
         let date = self.resolve(said, self.today, false)?;
         let days = (count as i64 * unit).days();
         single(if after { date.saturating_add(days) } else { date.saturating_sub(days) }, next)
     }
 
-    /// "first Monday of March", "ultimo venerdì del mese".
+    /// Parses the n-th weekday of a month: "first Monday of March", "ultimo venerdì del mese".
     fn nth_weekday(&self, at: usize) -> Option<(Date, usize)> {
-        let rank: i8 = match self.at(at)?.norm.as_str() {
+        let rank: i8 = match self.token_at(at)?.norm.as_str() {
             "first" | "primo" | "prima" | "1st" => 1,
             "second" | "secondo" | "seconda" | "2nd" => 2,
             "third" | "terzo" | "terza" | "3rd" => 3,
@@ -406,7 +426,7 @@ impl DateReader<'_> {
             "last" | "ultimo" | "ultima" => -1,
             _ => return None,
         };
-        let day = self.at(at + 1).and_then(|t| weekday(&t.norm))?;
+        let day = self.token_at(at + 1).and_then(|t| weekday(&t.norm))?;
         let of = at + 2 + usize::from(self.is(at + 2, &["of", "in", "di", "del", "a", "de"]));
         let of = of + usize::from(self.is(of, &["the"]));
         let within = |first: Date| first.nth_weekday_of_month(rank, day).ok();
@@ -415,44 +435,45 @@ impl DateReader<'_> {
             let next = if self.is(of + 1, &["prossimo"]) { this.saturating_add(1.months()) } else { this };
             return within(next).filter(|d| *d >= self.today).map(|d| (d, of + 1));
         }
-        let month = self.at(of).and_then(|t| month(&t.norm))?;
+        let month = self.token_at(of).and_then(|t| month(&t.norm))?;
         let (year, next) = self.year(of + 1);
         let years = year.map_or(vec![self.today.year(), self.today.year().saturating_add(1)], |y| vec![y]);
         let all = years.into_iter().filter_map(|y| within(Date::new(y, month, 1).ok()?));
         all.into_iter().find(|d| year.is_some() || *d >= self.today).map(|d| (d, next))
     }
 
-    /// "next week", "della prossima settimana", behind a weekday.
-    fn of_next_week(&self, i: usize) -> (bool, usize) {
+    /// Whether "next week" or "della prossima settimana" follows a weekday, and the index after it.
+    fn match_next_week(&self, i: usize) -> (bool, usize) {
         let at = i + usize::from(self.is(i, &["of", "della", "nella", "di"]));
         let front = self.is(at, &["next", "prossima"]) && self.is(at + 1, &["week", "settimana"]);
         let back = self.is(at, &["settimana"]) && self.is(at + 1, &["prossima"]);
         (front || back, at + 2)
     }
 
-    /// Two dates with a beginning and an end; such as contradict one another are unclear.
-    fn spanning(&self, i: usize) -> DayMatch {
+    /// Parses a range; contradictory dates are unclear.
+    fn read_range(&self, i: usize) -> ExpressionMatch {
         match self.range(i)? {
-            Span::Days(days, next) => Some((vec![of(days, i, next - 1)], next)),
-            Span::Contrary(next) => Some((vec![nothing_clear(i, next - 1)], next)),
+            DateRange::Days(days, next) => Some((vec![expression_of(days, i, next - 1)], next)),
+            DateRange::Contradictory(next) => Some((vec![unclear_expression(i, next - 1)], next)),
         }
     }
 
-    /// "15, 16 and 18 June", "June 15, 16 and 18", "il 3 e il 4 agosto", "15-17 and 20 June".
-    fn list(&self, i: usize) -> DayMatch {
-        let start = self.leads(i);
-        let ahead = self.at(start).and_then(|t| month(&t.norm));
+    /// Parses a list of days: "15, 16 and 18 June", "June 15, 16 and 18", "il 3 e il 4 agosto", "15-17 and 20
+    /// June".
+    fn read_list(&self, i: usize) -> ExpressionMatch {
+        let start = self.skip_leads(i);
+        let ahead = self.token_at(start).and_then(|t| month(&t.norm));
         let mut parts: Vec<DayListItem> = Vec::new();
         let mut at = if ahead.is_some() { start + 1 } else { start };
         let (mut and, mut or) = (false, false);
         while parts.len() < MAX_LIST {
-            let Some(part) = self.part(self.leads(at)) else { break };
-            if part.month.is_none() && (self.counts(part.next - 1) || self.is_clock(part.next)) {
+            let Some(part) = self.read_list_item(self.skip_leads(at)) else { break };
+            if part.month.is_none() && (self.is_counted(part.next - 1) || self.is_clock_unit(part.next)) {
                 break;
             }
             let next = part.next;
             parts.push(part);
-            let comma = self.at(next).is_some_and(|t| t.raw == ",");
+            let comma = self.token_at(next).is_some_and(|t| t.raw == ",");
             let either = self.is(next + usize::from(comma), OR);
             let joins = self.is(next + usize::from(comma), AND) || either;
             if !(comma || joins) {
@@ -468,7 +489,7 @@ impl DateReader<'_> {
         }
         let last = parts.iter().rev().find_map(|p| p.month.map(|m| (m, p.year)));
         let mut shared = ahead.map(|m| (m, parts.iter().rev().find_map(|p| p.year))).or(last)?;
-        // What has no month is of the next one that is named, or of the last.
+        // A day without a month takes the next month named, otherwise the last one.
         for part in parts.iter_mut().rev() {
             match part.month {
                 Some(month) => shared = (month, part.year.or(shared.1)),
@@ -476,11 +497,11 @@ impl DateReader<'_> {
             }
         }
         let next = parts.last()?.next;
-        if or { Some((vec![nothing_clear(i, next - 1)], next)) } else { self.listed(&parts, i) }
+        if or { Some((vec![unclear_expression(i, next - 1)], next)) } else { self.resolve_list(&parts, i) }
     }
 
-    fn listed(&self, parts: &[DayListItem], i: usize) -> DayMatch {
-        let mut out: Vec<Expr> = Vec::new();
+    fn resolve_list(&self, parts: &[DayListItem], i: usize) -> ExpressionMatch {
+        let mut out: Vec<DateExpression> = Vec::new();
         let next = parts.last()?.next;
         for part in parts {
             let date = |day| {
@@ -489,35 +510,35 @@ impl DateReader<'_> {
             };
             let (from, to) = (date(part.from)?, date(part.to)?);
             if to < from {
-                return Some((vec![nothing_clear(i, next - 1)], next));
+                return Some((vec![unclear_expression(i, next - 1)], next));
             }
             let first = if out.is_empty() { i } else { part.first };
-            let day = |date, role| Day { first, last: part.next - 1, date, role };
+            let day = |date, role| DateSpan { first, last: part.next - 1, date, role };
             let days = if from == to {
                 vec![day(from, RangeRole::Single)]
             } else {
                 vec![day(from, RangeRole::From), day(to, RangeRole::To)]
             };
-            out.push(Expr { listed: !out.is_empty(), ..of(days, first, part.next - 1) });
+            out.push(DateExpression { listed: !out.is_empty(), ..expression_of(days, first, part.next - 1) });
         }
         let dates: Vec<Date> = out.iter().filter_map(|e| e.days.first()).map(|d| d.date).collect();
         let (least, most) = (dates.iter().min()?, dates.iter().max()?);
-        // A list around the turn of today's date: this year's and next year's days of one month.
+        // Some days of this month are past, so the list would mix this year and the next.
         if parts.iter().any(|p| p.year.is_none())
-            && far(*least, *most)
+            && is_too_far_apart(*least, *most)
             && parts.iter().all(|p| p.month == parts[0].month)
         {
-            return Some((vec![nothing_clear(i, next - 1)], next));
+            return Some((vec![unclear_expression(i, next - 1)], next));
         }
         Some((out, next))
     }
 
-    /// One member of a list: a day or two with a dash, perhaps with its month.
-    fn part(&self, at: usize) -> Option<DayListItem> {
-        let token = self.at(at)?;
-        let month_first = month(&token.norm).filter(|_| self.at(at + 1).is_some_and(Token::digit));
+    /// Parses one item of a list: a day or a dashed range, optionally with its month.
+    fn read_list_item(&self, at: usize) -> Option<DayListItem> {
+        let token = self.token_at(at)?;
+        let month_first = month(&token.norm).filter(|_| self.token_at(at + 1).is_some_and(Token::digit));
         let day_at = if month_first.is_some() { at + 1 } else { at };
-        let norm = self.at(day_at)?.norm.as_str();
+        let norm = self.token_at(day_at)?.norm.as_str();
         let (from, to) = match norm.split_once('-') {
             Some((a, b)) => (day_number(a)?, day_number(b)?),
             None => {
@@ -530,7 +551,7 @@ impl DateReader<'_> {
         let mut said = month_first;
         let of = next + usize::from(self.is(next, &["di", "of", "de", "."]));
         if said.is_none()
-            && let Some(month) = self.at(of).and_then(|t| month(&t.norm))
+            && let Some(month) = self.token_at(of).and_then(|t| month(&t.norm))
         {
             said = Some(month);
             next = of + 1;
@@ -539,13 +560,13 @@ impl DateReader<'_> {
         Some(DayListItem { first: at, next, from, to, month: said, year })
     }
 
-    fn is_clock(&self, i: usize) -> bool {
+    fn is_clock_unit(&self, i: usize) -> bool {
         self.is(i, &["am", "pm", "oclock", "ore", "uhr"])
-            || self.at(i).is_some_and(|t| matches!(t.raw.as_str(), "%" | "€" | ":"))
+            || self.token_at(i).is_some_and(|t| matches!(t.raw.as_str(), "%" | "€" | ":"))
     }
 }
 
-/// Days of a list with a month that may be named elsewhere.
+/// One item of a list; its month may be stated elsewhere.
 struct DayListItem {
     first: usize,
     next: usize,
@@ -555,8 +576,8 @@ struct DayListItem {
     year: Option<i16>,
 }
 
-/// The next such weekday after a day, or the last before it.
-fn beside(date: Date, day: Weekday, after: bool) -> Date {
+/// The next such weekday after a date, or the last one before it.
+fn adjacent_weekday(date: Date, day: Weekday, after: bool) -> Date {
     let ahead =
         i64::from((day.to_monday_zero_offset() - date.weekday().to_monday_zero_offset()).rem_euclid(7));
     if after {

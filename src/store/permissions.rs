@@ -4,14 +4,14 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 /// Names of the files that this program creates there, besides the database files.
-const OWN: [&str; 4] = ["lock", "server", "server.new", "chat_history"];
+const OWN_FILE_NAMES: [&str; 4] = ["lock", "server", "server.new", "chat_history"];
 
 fn is_own(name: &str) -> bool {
-    OWN.contains(&name) || name.starts_with(super::FILE)
+    OWN_FILE_NAMES.contains(&name) || name.starts_with(super::DATABASE_FILE)
 }
 
 /// This program's files in a data directory.
-struct Content {
+struct OwnFiles {
     /// The directory itself and the files of this program.
     own: Vec<(PathBuf, Metadata)>,
     /// Whether the directory holds other files, too, and is not exclusively this program's.
@@ -19,8 +19,8 @@ struct Content {
 }
 
 /// Lists the files; none if the directory cannot be read.
-fn content(dir: &Path) -> Content {
-    let mut content = Content { own: Vec::new(), shared: false };
+fn list_own_files(dir: &Path) -> OwnFiles {
+    let mut content = OwnFiles { own: Vec::new(), shared: false };
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         // For a symbolic link, this is the metadata of the link.
         let Ok(metadata) = entry.metadata() else { continue };
@@ -43,10 +43,12 @@ fn content(dir: &Path) -> Content {
 /// The paths of the data directory at `dir` that other users may access, with their modes. The directory
 /// itself is omitted if it also holds other files.
 #[cfg(unix)]
-pub fn exposed(dir: &Path) -> Vec<(PathBuf, u32)> {
+pub fn exposed_files(dir: &Path) -> Vec<(PathBuf, u32)> {
     use std::os::unix::fs::PermissionsExt;
-    let modes =
-        content(dir).own.into_iter().map(|(path, metadata)| (path, metadata.permissions().mode() & 0o777));
+    let modes = list_own_files(dir)
+        .own
+        .into_iter()
+        .map(|(path, metadata)| (path, metadata.permissions().mode() & 0o777));
     modes.filter(|(_, mode)| mode & 0o077 != 0).collect()
 }
 
@@ -58,9 +60,9 @@ pub fn exposed_files(_: &Path) -> Vec<(PathBuf, u32)> {
 
 /// Removes the access of other users. Files owned by another user cannot be changed; `check` reports them.
 #[cfg(unix)]
-pub(super) fn mend(dir: &Path) {
+pub(super) fn restrict_permissions(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    for (path, mode) in exposed(dir) {
+    for (path, mode) in exposed_files(dir) {
         let private = std::fs::Permissions::from_mode(mode & 0o700);
         match std::fs::set_permissions(&path, private) {
             Ok(()) => {
@@ -82,7 +84,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::super::tests::open;
-    use super::super::{DataDir, FILE, look};
+    use super::super::{DATABASE_FILE, DataDir, inspect};
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -94,19 +96,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_existing_directory_and_its_files_become_its_users_only() {
+    async fn existing_directory_and_files_become_private() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("data");
         std::fs::create_dir(&dir).unwrap();
         set(&dir, 0o755);
-        for name in ["lock", FILE, "server"] {
+        for name in ["lock", DATABASE_FILE, "server"] {
             std::fs::write(dir.join(name), "").unwrap();
             set(&dir.join(name), 0o644);
         }
-        assert_eq!(exposed(&dir).len(), 4);
+        assert_eq!(exposed_files(&dir).len(), 4);
         let store = open(&dir).await;
-        assert_eq!(exposed(&dir), []);
-        assert_eq!((mode(&dir), mode(&dir.join(FILE))), (0o700, 0o600));
+        assert_eq!(exposed_files(&dir), []);
+        assert_eq!((mode(&dir), mode(&dir.join(DATABASE_FILE))), (0o700, 0o600));
         // SQLite's auxiliary files, too.
         for name in ["proscenium.db-wal", "proscenium.db-shm", "lock"] {
             assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
@@ -115,26 +117,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_with_other_things_in_it_keeps_its_mode() {
+    async fn shared_directory_keeps_its_mode() {
         let tmp = tempfile::tempdir().unwrap();
         set(tmp.path(), 0o755);
         std::fs::write(tmp.path().join("index.html"), "").unwrap();
         set(&tmp.path().join("index.html"), 0o644);
         let store = open(tmp.path()).await;
         assert_eq!((mode(tmp.path()), mode(&tmp.path().join("index.html"))), (0o755, 0o644));
-        assert_eq!(mode(&tmp.path().join(FILE)), 0o600);
+        assert_eq!(mode(&tmp.path().join(DATABASE_FILE)), 0o600);
         store.close().await;
     }
 
     #[tokio::test]
-    async fn the_lock_is_never_a_link_to_something_else() {
+    async fn symbolic_link_as_lock_file_is_refused() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("data");
         std::fs::create_dir(&dir).unwrap();
         let other = tmp.path().join("other");
         std::fs::write(&other, "keep this").unwrap();
         symlink(&other, dir.join("lock")).unwrap();
-        for error in [DataDir::open(&dir).unwrap_err(), look(&dir).await.unwrap_err()] {
+        for error in [DataDir::open(&dir).unwrap_err(), inspect(&dir).await.unwrap_err()] {
             assert_eq!(error.code(), "store.io");
             assert!(error.to_string().contains("symbolic link"), "{error}");
         }

@@ -6,7 +6,7 @@ const MILLI: i128 = 1_000_000;
 
 /// How long something took, in nanoseconds. The measured duration has millisecond resolution; the times of
 /// the two events around it are finer but include the wait for the journal.
-pub(super) fn took(began: Option<Timestamp>, ended: Timestamp, millis: u64) -> i128 {
+pub(super) fn duration_nanos(began: Option<Timestamp>, ended: Timestamp, millis: u64) -> i128 {
     let least = i128::from(millis) * MILLI;
     let between = began.map_or(least, |began| ended.as_nanosecond() - began.as_nanosecond());
     between.clamp(least, least + MILLI)
@@ -19,9 +19,9 @@ pub(super) fn seconds(nanos: i128) -> f64 {
 
 /// Disjoint intervals in order, in nanoseconds since the Unix epoch.
 #[derive(Debug, Default)]
-pub(super) struct Awaited(Vec<(i128, i128)>);
+pub(super) struct WaitIntervals(Vec<(i128, i128)>);
 
-impl Awaited {
+impl WaitIntervals {
     /// Adds a wait of `nanos` that ended at `ended`. Calls must be in order of `ended`.
     pub(super) fn add(&mut self, ended: Timestamp, nanos: i128) {
         let end = ended.as_nanosecond();
@@ -51,8 +51,8 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_counts_once() {
-        let mut awaited = Awaited::default();
+    fn overlapping_intervals_count_once() {
+        let mut awaited = WaitIntervals::default();
         awaited.add(at(10), 5);
         awaited.add(at(20), 12);
         awaited.add(at(40), 5);
@@ -61,12 +61,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_the_journal_is_not_taken_for_the_tools() {
+    fn journal_wait_is_not_counted_as_tool_time() {
         let (began, ended) = (Some(at(0)), at(9 * MILLI + 500));
-        assert_eq!(took(began, ended, 2), 3 * MILLI);
-        assert_eq!(took(began, ended, 9), 9 * MILLI + 500);
-        assert_eq!(took(None, ended, 4), 4 * MILLI);
+        assert_eq!(duration_nanos(began, ended, 2), 3 * MILLI);
+        assert_eq!(duration_nanos(began, ended, 9), 9 * MILLI + 500);
+        assert_eq!(duration_nanos(None, ended, 4), 4 * MILLI);
         // The clock was set back.
-        assert_eq!(took(Some(at(99 * MILLI)), ended, 4), 4 * MILLI);
+        assert_eq!(duration_nanos(Some(at(99 * MILLI)), ended, 4), 4 * MILLI);
     }
 }

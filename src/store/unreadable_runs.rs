@@ -5,32 +5,32 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Store;
 use super::error::Error;
-use super::record::Stream;
+use super::record::StreamId;
 use crate::run::RunId;
 
 /// Maximum number of remembered runs.
-const MOST: usize = 1000;
+const MAX_UNREADABLE_RUNS: usize = 1000;
 
 /// The error of the last failed read of each run.
 #[derive(Debug, Default)]
-pub(super) struct Unreadable(Mutex<BTreeMap<RunId, String>>);
+pub(super) struct UnreadableRuns(Mutex<BTreeMap<RunId, String>>);
 
 impl Store {
     /// Why a run's events could not be read at the last attempt; `None` if they could, or if they have not
     /// been read since the store was opened.
-    pub fn unreadable(&self, run: RunId) -> Option<String> {
+    pub fn unreadable_reason(&self, run: RunId) -> Option<String> {
         let known = self.inner.unreadable.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&run).cloned()
     }
 
     /// Remembers the result of reading a stream.
-    pub(super) fn note_read<T>(&self, stream: &Stream, read: &Result<T, Error>) {
-        let Stream::Run(run) = stream else { return };
+    pub(super) fn note_read<T>(&self, stream: &StreamId, read: &Result<T, Error>) {
+        let StreamId::Run(run) = stream else { return };
         let mut known = self.inner.unreadable.0.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
             Ok(_) => _ = known.remove(run),
-            Err(error) if error.is_of_the_events() => {
-                if known.len() < MOST || known.contains_key(run) {
+            Err(error) if error.is_damaged_stream() => {
+                if known.len() < MAX_UNREADABLE_RUNS || known.contains_key(run) {
                     known.insert(*run, error.to_string());
                 }
             }

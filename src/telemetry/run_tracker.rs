@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use tracing::Span;
 
-use super::awaited::{Awaited, seconds, took};
+use super::approval_metrics::ApprovalTracker;
 use super::kpis::{self, CALL_OUTCOMES, Kpis, RUN_OUTCOMES, STEP_OUTCOMES};
-use super::lines;
-use super::names::Names;
-use super::people::People;
-use super::plans::{End, Ended, KIND_SCENE, NOT_MADE, Plan};
+use super::log_lines;
+use super::names::LabelNames;
+use super::plan_metrics::{KIND_SCENE, NOT_MADE, PlanEnd, StepEnd, TrackedPlan};
+use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
@@ -26,21 +26,21 @@ use crate::run::{
 const QUEUED: usize = 0;
 const RUNNING: usize = 1;
 /// Indices on the axis of call outcomes.
-const OK: usize = 0;
-const SKIPPED: usize = 4;
+const CALL_OK: usize = 0;
+const CALL_SKIPPED: usize = 4;
 /// Indices on the axis of step outcomes.
 const STEP_COMPLETED: usize = 0;
 const STEP_CANCELLED: usize = 4;
 
 /// The destination of metrics, if enabled, and their label names.
 #[derive(Clone, Copy)]
-pub(super) struct To<'a> {
-    pub(super) names: &'a Names,
+pub(super) struct MetricSink<'a> {
+    pub(super) names: &'a LabelNames,
     pub(super) kpis: Option<&'a Kpis>,
 }
 
 /// The fold state of one run.
-pub(super) struct Run {
+pub(super) struct RunTracker {
     span: Span,
     queued: Option<Timestamp>,
     started: Option<Timestamp>,
@@ -51,29 +51,29 @@ pub(super) struct Run {
     /// Whether it was resumed after its end, at which the request was counted.
     reopened: bool,
     /// Whether it has ended or waits for a person.
-    rests: bool,
+    idle: bool,
     /// When it began to wait for a person, if it does.
-    waits: Option<Timestamp>,
+    waiting_since: Option<Timestamp>,
     /// Nanoseconds spent waiting for people.
-    waited: i128,
+    waited_nanos: i128,
     /// Model calls in progress.
-    asks: Vec<Ask>,
-    calls: BTreeMap<u32, Call>,
-    steps: BTreeMap<u32, Step>,
-    plans: Vec<Plan>,
-    awaited: Awaited,
-    people: People,
+    model_calls: Vec<TrackedAsk>,
+    calls: BTreeMap<u32, TrackedCall>,
+    steps: BTreeMap<u32, TrackedStep>,
+    plans: Vec<TrackedPlan>,
+    wait_intervals: WaitIntervals,
+    approvals: ApprovalTracker,
     usage: Usage,
 }
 
-struct Ask {
+struct TrackedAsk {
     call: u32,
     purpose: Purpose,
-    at: Timestamp,
+    asked_at: Timestamp,
     span: Span,
 }
 
-struct Call {
+struct TrackedCall {
     step: u32,
     /// Index on the axis of tools.
     tool: usize,
@@ -82,7 +82,7 @@ struct Call {
     under_way: Option<(Timestamp, Span)>,
 }
 
-struct Step {
+struct TrackedStep {
     scene: usize,
     expected: Vec<usize>,
     span: Option<Span>,
@@ -92,10 +92,10 @@ struct Step {
     outcome: Option<usize>,
 }
 
-impl Run {
+impl RunTracker {
     pub(super) fn new(first: &Envelope<Event>) -> Self {
         let span = match first.run {
-            Some(run) => lines::run(run, &first.session, &first.tenant),
+            Some(run) => log_lines::run(run, &first.session, &first.tenant),
             None => Span::none(),
         };
         Self {
@@ -106,89 +106,89 @@ impl Run {
             plan_only: false,
             resumed: false,
             reopened: false,
-            rests: false,
-            waits: None,
-            waited: 0,
-            asks: Vec::new(),
+            idle: false,
+            waiting_since: None,
+            waited_nanos: 0,
+            model_calls: Vec::new(),
             calls: BTreeMap::new(),
             steps: BTreeMap::new(),
             plans: Vec::new(),
-            awaited: Awaited::default(),
-            people: People::default(),
+            wait_intervals: WaitIntervals::default(),
+            approvals: ApprovalTracker::default(),
             usage: Usage::default(),
         }
     }
 
     /// Stops tracking the run.
-    pub(super) fn leave(&mut self, to: To<'_>) {
-        self.move_to(None, to);
+    pub(super) fn stop_tracking(&mut self, to: MetricSink<'_>) {
+        self.set_state(None, to);
     }
 
     /// Marks the events so far as already recorded by an earlier process.
-    pub(super) fn is_restored(&mut self) {
+    pub(super) fn mark_restored(&mut self) {
         self.state = None;
     }
 
     /// Whether no more events are expected for now: the run ended or waits for a person.
-    pub(super) fn rests(&self) -> bool {
-        self.rests
+    pub(super) fn is_idle(&self) -> bool {
+        self.idle
     }
 
     /// Ends the wait for a person, if there is one.
-    fn goes_on(&mut self, at: Timestamp, to: To<'_>) {
-        if let Some(since) = self.waits.take() {
-            self.waited += at.as_nanosecond() - since.as_nanosecond();
-            self.rests = false;
-            self.move_to(Some(RUNNING), to);
+    fn resume(&mut self, at: Timestamp, to: MetricSink<'_>) {
+        if let Some(since) = self.waiting_since.take() {
+            self.waited_nanos += at.as_nanosecond() - since.as_nanosecond();
+            self.idle = false;
+            self.set_state(Some(RUNNING), to);
         }
     }
 
-    fn move_to(&mut self, state: Option<usize>, to: To<'_>) {
+    fn set_state(&mut self, state: Option<usize>, to: MetricSink<'_>) {
         if let Some(kpis) = to.kpis {
             if let Some(old) = self.state {
-                kpis.in_flight.shift([old], -1);
+                kpis.in_flight.adjust([old], -1);
             }
             if let Some(new) = state {
-                kpis.in_flight.shift([new], 1);
+                kpis.in_flight.adjust([new], 1);
             }
         }
         self.state = state;
     }
 
-    pub(super) fn observe(&mut self, envelope: &Envelope<Event>, to: To<'_>) {
+    pub(super) fn observe(&mut self, envelope: &Envelope<Event>, to: MetricSink<'_>) {
         let at = envelope.at;
-        self.people.observe(&envelope.body, at, to.kpis);
+        self.approvals.observe(&envelope.body, at, to.kpis);
         match &envelope.body {
             Event::RunQueued(queued) => {
                 self.queued = Some(at);
                 self.plan_only = queued.plan_only;
-                self.move_to(Some(QUEUED), to);
-                lines::queued(&self.span);
+                self.set_state(Some(QUEUED), to);
+                log_lines::queued(&self.span);
             }
             Event::RunStarted(_) => {
                 self.started = Some(at);
-                self.move_to(Some(RUNNING), to);
+                self.set_state(Some(RUNNING), to);
             }
             Event::RunResumed { epoch, .. } => {
                 self.resumed = true;
-                self.asks.clear();
-                self.move_to(Some(RUNNING), to);
-                lines::resumed(&self.span, *epoch);
+                self.model_calls.clear();
+                self.set_state(Some(RUNNING), to);
+                log_lines::resumed(&self.span, *epoch);
             }
-            Event::ModelAsked { call, subject, .. } => self.asked(*call, *subject, at),
+            Event::ModelAsked { call, subject, .. } => self.model_asked(*call, *subject, at),
             Event::ModelReplied { call, reply, usage, millis, attempts } => {
-                self.replied(*call, at, *millis, *usage, attempts, Some(&reply.model), to);
+                self.model_replied(*call, at, *millis, *usage, attempts, Some(&reply.model), to);
             }
             Event::ModelFailed { call, error, usage, millis, attempts } => {
-                if let Some(ask) = self.replied(*call, at, *millis, *usage, attempts, None, to) {
-                    lines::model_failed(&ask.span, *call, ask.purpose.name(), *millis, &error.code);
+                if let Some(ask) = self.model_replied(*call, at, *millis, *usage, attempts, None, to) {
+                    log_lines::model_failed(&ask.span, *call, ask.purpose.name(), *millis, &error.code);
                 }
             }
-            Event::ReplyRejected { call, problems } => lines::rejected(&self.span, *call, problems.len()),
+            Event::ReplyRejected { call, problems } => log_lines::rejected(&self.span, *call, problems.len()),
             Event::PlanCreated(made) => self.planned(made, to),
             Event::Replanned(made) | Event::PlanEdited(made) => {
                 // A person's edit resumes a waiting run; nothing else replans it while it waits.
-                self.goes_on(at, to);
+                self.resume(at, to);
                 if let Some(kpis) = to.kpis {
                     kpis.replans.inc([match made.cause {
                         PlanCause::Request => 0,
@@ -206,17 +206,17 @@ impl Run {
                 if let Some(kpis) = to.kpis {
                     kpis.plans.inc([KIND_SCENE, NOT_MADE]);
                 }
-                lines::not_planned(&self.span, *version, &error.code);
+                log_lines::not_planned(&self.span, *version, &error.code);
             }
             Event::StepStarted { step } => {
                 if let Some(state) = self.steps.get_mut(step) {
                     state.started = Some(at);
-                    state.span = Some(lines::step(&self.span, *step, to.names.scene_name(state.scene)));
+                    state.span = Some(log_lines::step(&self.span, *step, to.names.scene_name(state.scene)));
                 }
             }
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
                 for call in calls {
-                    self.requested(*step, call, to);
+                    self.tool_requested(*step, call, to);
                 }
             }
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
@@ -227,52 +227,52 @@ impl Run {
             Event::StepCompleted { step, .. } => self.step_ended(*step, STEP_COMPLETED, at, to),
             Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
             Event::CancelRequested { deadline, .. } => {
-                self.goes_on(at, to);
-                lines::cancelling(&self.span, *deadline);
+                self.resume(at, to);
+                log_lines::cancelling(&self.span, *deadline);
             }
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |call| call.step);
-                self.requested(step, requested, to);
+                self.tool_requested(step, requested, to);
             }
             // A waiting run is no longer tracked; a decision restores its tracker.
             Event::RunWaiting {} | Event::RunPutAside { .. } => {
-                self.rests = true;
-                self.waits = Some(at);
-                self.move_to(None, to);
+                self.idle = true;
+                self.waiting_since = Some(at);
+                self.set_state(None, to);
             }
             Event::RunReopened { .. } => {
-                self.rests = false;
+                self.idle = false;
                 self.reopened = true;
                 self.resumed = false;
                 self.plans.clear();
-                self.waits = None;
-                self.waited = 0;
-                self.awaited = Awaited::default();
+                self.waiting_since = None;
+                self.waited_nanos = 0;
+                self.wait_intervals = WaitIntervals::default();
                 self.queued = Some(at);
                 self.started = Some(at);
-                self.move_to(Some(RUNNING), to);
+                self.set_state(Some(RUNNING), to);
             }
             Event::Released { .. }
             | Event::ModificationAsked { .. }
             | Event::Decided { .. }
-            | Event::ApprovalLapsed { .. } => self.goes_on(at, to),
+            | Event::ApprovalLapsed { .. } => self.resume(at, to),
             Event::ApprovalRequired { .. } | Event::PlanRefused { .. } => {}
-            Event::RunCompleted { status } => self.ended(run_outcome(*status), None, at, to),
-            Event::RunFailed { error } => self.ended(3, Some(error.code.clone()), at, to),
-            Event::RunCancelled { .. } => self.ended(4, None, at, to),
+            Event::RunCompleted { status } => self.run_ended(run_outcome(*status), None, at, to),
+            Event::RunFailed { error } => self.run_ended(3, Some(error.code.clone()), at, to),
+            Event::RunCancelled { .. } => self.run_ended(4, None, at, to),
             Event::Planning { .. } | Event::Continuation { .. } | Event::Answered { .. } => {}
         }
     }
 
-    fn asked(&mut self, call: u32, subject: Subject, at: Timestamp) {
+    fn model_asked(&mut self, call: u32, subject: Subject, at: Timestamp) {
         let (purpose, step) = match subject {
             Subject::Plan { .. } => (Purpose::Plan, None),
             Subject::Scene { step } => (Purpose::Scene, Some(step)),
             Subject::Continuation { .. } => (Purpose::Continuation, None),
             Subject::Answer => (Purpose::Answer, None),
         };
-        let span = lines::model(self.parent(step), call, purpose.name());
-        self.asks.push(Ask { call, purpose, at, span });
+        let span = log_lines::model(self.parent(step), call, purpose.name());
+        self.model_calls.push(TrackedAsk { call, purpose, asked_at: at, span });
     }
 
     fn parent(&self, step: Option<u32>) -> &Span {
@@ -280,7 +280,7 @@ impl Run {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of two events")]
-    fn replied(
+    fn model_replied(
         &mut self,
         call: u32,
         at: Timestamp,
@@ -288,26 +288,27 @@ impl Run {
         usage: Usage,
         attempts: &[Attempt],
         replied: Option<&str>,
-        to: To<'_>,
-    ) -> Option<Ask> {
+        to: MetricSink<'_>,
+    ) -> Option<TrackedAsk> {
         self.usage += usage;
-        let ask = self.asks.iter().position(|ask| ask.call == call).map(|i| self.asks.swap_remove(i));
-        self.awaited.add(at, took(ask.as_ref().map(|ask| ask.at), at, millis));
+        let ask =
+            self.model_calls.iter().position(|ask| ask.call == call).map(|i| self.model_calls.swap_remove(i));
+        self.wait_intervals.add(at, duration_nanos(ask.as_ref().map(|ask| ask.asked_at), at, millis));
         let purpose = ask.as_ref().map_or("", |ask| ask.purpose.name());
         if let Some(ask) = &ask
             && replied.is_some()
         {
-            lines::model_ended(&ask.span, call, purpose, millis, usage);
+            log_lines::model_ended(&ask.span, call, purpose, millis, usage);
         }
-        spent(attempts, usage, replied.unwrap_or_default(), purpose, to);
+        record_attempts(attempts, usage, replied.unwrap_or_default(), purpose, to);
         ask
     }
 
-    fn planned(&mut self, made: &PlanMade, to: To<'_>) {
+    fn planned(&mut self, made: &PlanMade, to: MetricSink<'_>) {
         for step in &made.plan.steps {
-            let tool = |name: &String| to.names.tool(&step.scene_name, name);
-            let state = Step {
-                scene: to.names.scene(&step.scene_name),
+            let tool = |name: &String| to.names.tool_index(&step.scene_name, name);
+            let state = TrackedStep {
+                scene: to.names.scene_index(&step.scene_name),
                 expected: step.expected_tools.iter().map(tool).collect(),
                 span: None,
                 started: None,
@@ -316,16 +317,16 @@ impl Run {
             };
             self.steps.insert(step.step_number, state);
         }
-        let plan = Plan::of(made);
-        lines::planned(&self.span, made.version, plan.kind(), plan.len());
+        let plan = TrackedPlan::of(made);
+        log_lines::planned(&self.span, made.version, plan.kind(), plan.len());
         self.plans.push(plan);
     }
 
-    fn requested(&mut self, step: u32, requested: &RequestedCall, to: To<'_>) {
+    fn tool_requested(&mut self, step: u32, requested: &RequestedCall, to: MetricSink<'_>) {
         let scene = self.scene_of(step, to);
-        let call = Call {
+        let call = TrackedCall {
             step,
-            tool: to.names.tool(scene, &requested.tool),
+            tool: to.names.tool_index(scene, &requested.tool),
             writes: requested.effect == Effect::Write,
             succeeded: false,
             under_way: None,
@@ -333,22 +334,22 @@ impl Run {
         self.calls.insert(requested.call, call);
     }
 
-    fn scene_of<'a>(&self, step: u32, to: To<'a>) -> &'a str {
+    fn scene_of<'a>(&self, step: u32, to: MetricSink<'a>) -> &'a str {
         self.steps.get(&step).map_or("", |step| to.names.scene_name(step.scene))
     }
 
-    fn tool_started(&mut self, number: u32, attempt: u32, at: Timestamp, to: To<'_>) {
+    fn tool_started(&mut self, number: u32, attempt: u32, at: Timestamp, to: MetricSink<'_>) {
         let Some(call) = self.calls.get(&number) else { return };
         let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
-        let span = lines::tool(self.parent(Some(call.step)), number, scene, tool, attempt);
+        let span = log_lines::tool(self.parent(Some(call.step)), number, scene, tool, attempt);
         if let Some(call) = self.calls.get_mut(&number) {
             call.under_way = Some((at, span));
         }
     }
 
-    fn tool_ended(&mut self, number: u32, outcome: &Outcome, millis: u64, at: Timestamp, to: To<'_>) {
+    fn tool_ended(&mut self, number: u32, outcome: &Outcome, millis: u64, at: Timestamp, to: MetricSink<'_>) {
         let end = match outcome {
-            Outcome::Ok { .. } => OK,
+            Outcome::Ok { .. } => CALL_OK,
             Outcome::Refused { .. } => 1,
             Outcome::Failed { .. } => 2,
             Outcome::Unknown { .. } => 3,
@@ -356,14 +357,14 @@ impl Run {
         let Some(call) = self.calls.get_mut(&number) else {
             // It was requested before this process tracked the run.
             if let Some(kpis) = to.kpis {
-                kpis.calls.inc([to.names.tool("", ""), end]);
+                kpis.calls.inc([to.names.tool_index("", ""), end]);
             }
             return;
         };
         let began = call.under_way.take();
-        call.succeeded |= end == OK;
+        call.succeeded |= end == CALL_OK;
         let (tool, step, writes) = (call.tool, call.step, call.writes);
-        let lasted = began.as_ref().map(|(began, _)| took(Some(*began), at, millis));
+        let lasted = began.as_ref().map(|(began, _)| duration_nanos(Some(*began), at, millis));
         if let Some(kpis) = to.kpis {
             kpis.calls.inc([tool, end]);
             if let Some(nanos) = lasted {
@@ -374,31 +375,31 @@ impl Run {
             }
         }
         if let Some(nanos) = lasted {
-            self.awaited.add(at, nanos);
+            self.wait_intervals.add(at, nanos);
         }
-        if end == OK {
-            self.succeeded(step, tool);
+        if end == CALL_OK {
+            self.mark_succeeded(step, tool);
         }
         let (scene, name) = (self.scene_of(step, to), to.names.tool_name(tool));
         let span = began.as_ref().map_or_else(|| self.parent(Some(step)), |(_, span)| span);
-        lines::tool_ended(span, scene, name, CALL_OUTCOMES[end], millis, writes);
+        log_lines::tool_ended(span, scene, name, CALL_OUTCOMES[end], millis, writes);
     }
 
-    fn tool_skipped(&mut self, number: u32, first: u32, to: To<'_>) {
+    fn tool_skipped(&mut self, number: u32, first: u32, to: MetricSink<'_>) {
         let shared = self.calls.get(&first).is_some_and(|call| call.succeeded);
         let (tool, step) = match self.calls.get(&number) {
             Some(call) => (call.tool, Some(call.step)),
-            None => (to.names.tool("", ""), None),
+            None => (to.names.tool_index("", ""), None),
         };
         if let Some(kpis) = to.kpis {
-            kpis.calls.inc([tool, SKIPPED]);
+            kpis.calls.inc([tool, CALL_SKIPPED]);
         }
         if let Some(step) = step.filter(|_| shared) {
-            self.succeeded(step, tool);
+            self.mark_succeeded(step, tool);
         }
     }
 
-    fn succeeded(&mut self, step: u32, tool: usize) {
+    fn mark_succeeded(&mut self, step: u32, tool: usize) {
         if let Some(step) = self.steps.get_mut(&step)
             && !step.succeeded.contains(&tool)
         {
@@ -406,10 +407,10 @@ impl Run {
         }
     }
 
-    fn step_ended(&mut self, number: u32, outcome: usize, at: Timestamp, to: To<'_>) {
+    fn step_ended(&mut self, number: u32, outcome: usize, at: Timestamp, to: MetricSink<'_>) {
         let Some(step) = self.steps.get_mut(&number) else {
             if let Some(kpis) = to.kpis {
-                kpis.steps.inc([to.names.scene(""), outcome]);
+                kpis.steps.inc([to.names.scene_index(""), outcome]);
             }
             return;
         };
@@ -423,16 +424,16 @@ impl Run {
         }
         let span = step.span.take();
         let span = span.as_ref().unwrap_or(&self.span);
-        lines::step_ended(span, number, to.names.scene_name(step.scene), STEP_OUTCOMES[outcome], lasted);
+        log_lines::step_ended(span, number, to.names.scene_name(step.scene), STEP_OUTCOMES[outcome], lasted);
     }
 
-    fn ended(&mut self, outcome: usize, code: Option<String>, at: Timestamp, to: To<'_>) {
+    fn run_ended(&mut self, outcome: usize, code: Option<String>, at: Timestamp, to: MetricSink<'_>) {
         let end = match RUN_OUTCOMES[outcome] {
-            "cancelled" => End::Cancelled,
-            "completed" if self.plan_only => End::Draft,
-            _ => End::Ran,
+            "cancelled" => PlanEnd::Cancelled,
+            "completed" if self.plan_only => PlanEnd::Draft,
+            _ => PlanEnd::Ran,
         };
-        if end != End::Draft {
+        if end != PlanEnd::Draft {
             let open: Vec<u32> =
                 self.steps.iter().filter(|(_, step)| step.outcome.is_none()).map(|(step, _)| *step).collect();
             for step in open {
@@ -440,15 +441,15 @@ impl Run {
             }
         }
         // The waits still in progress end with the run.
-        let asks = self.asks.drain(..).map(|ask| ask.at);
+        let asks = self.model_calls.drain(..).map(|ask| ask.asked_at);
         let calls = self.calls.values_mut().filter_map(|call| call.under_way.take()).map(|(at, _)| at);
         for began in asks.chain(calls) {
-            self.awaited.add(at, at.as_nanosecond() - began.as_nanosecond());
+            self.wait_intervals.add(at, at.as_nanosecond() - began.as_nanosecond());
         }
         let since = |began: Timestamp| at.as_nanosecond() - began.as_nanosecond();
         // A person's time is excluded: it has its own metric.
-        let lasted = self.queued.map(since).map(|lasted| seconds(lasted - self.waited));
-        let away = self.awaited.total() + self.waited;
+        let lasted = self.queued.map(since).map(|lasted| seconds(lasted - self.waited_nanos));
+        let away = self.wait_intervals.total() + self.waited_nanos;
         let overhead = self.started.map(|began| seconds(since(began) - away));
         if let Some(kpis) = to.kpis {
             if !self.reopened {
@@ -465,21 +466,24 @@ impl Run {
             }
             let ended = self.steps.iter().map(|(number, step)| (*number, step.end())).collect();
             for plan in &self.plans {
-                plan.count(&ended, end, kpis);
+                plan.record(&ended, end, kpis);
             }
         }
-        self.rests = true;
-        self.move_to(None, to);
+        self.idle = true;
+        self.set_state(None, to);
         let seconds = lasted.unwrap_or_default();
         let outcome = RUN_OUTCOMES[outcome];
-        lines::run_ended(&self.span, &lines::End { outcome, code, seconds, overhead, usage: self.usage });
+        log_lines::run_ended(
+            &self.span,
+            &log_lines::RunEndLine { outcome, code, seconds, overhead, usage: self.usage },
+        );
     }
 }
 
-impl Step {
-    fn end(&self) -> Ended {
+impl TrackedStep {
+    fn end(&self) -> StepEnd {
         let hit = self.expected.iter().any(|tool| self.succeeded.contains(tool));
-        Ended {
+        StepEnd {
             completed: self.outcome == Some(STEP_COMPLETED),
             as_expected: hit || self.expected.is_empty(),
         }
@@ -488,24 +492,30 @@ impl Step {
 
 /// Records the usage of model attempts. Events of older versions have no attempts: their usage then counts
 /// for `model` and `purpose`.
-pub(super) fn spent(attempts: &[Attempt], usage: Usage, model: &str, purpose: &str, to: To<'_>) {
+pub(super) fn record_attempts(
+    attempts: &[Attempt],
+    usage: Usage,
+    model: &str,
+    purpose: &str,
+    to: MetricSink<'_>,
+) {
     let Some(kpis) = to.kpis else { return };
     for attempt in attempts.iter().filter(|attempt| attempt.was_sent()) {
-        let (model, purpose) = (to.names.model(&attempt.model), kpis::purpose(&attempt.purpose));
-        let at = [model, purpose, kpis::attempt_outcome(&attempt.outcome)];
+        let (model, purpose) = (to.names.model_index(&attempt.model), kpis::purpose_index(&attempt.purpose));
+        let at = [model, purpose, kpis::attempt_outcome_index(&attempt.outcome)];
         kpis.llm_requests.inc(at);
         kpis.llm_seconds.observe(at, attempt.millis as f64 / 1e3);
         if let Some(first) = attempt.first_token_millis {
             kpis.llm_first_token.observe(at, first as f64 / 1e3);
         }
-        count(kpis, model, purpose, attempt.usage);
+        record_usage(kpis, model, purpose, attempt.usage);
     }
     if attempts.is_empty() && usage != Usage::default() {
-        count(kpis, to.names.model(model), kpis::purpose(purpose), usage);
+        record_usage(kpis, to.names.model_index(model), kpis::purpose_index(purpose), usage);
     }
 }
 
-fn count(kpis: &Kpis, model: usize, purpose: usize, usage: Usage) {
+fn record_usage(kpis: &Kpis, model: usize, purpose: usize, usage: Usage) {
     let cached = usage.cached_input_tokens.min(usage.input_tokens);
     for (kind, tokens) in [usage.input_tokens - cached, cached, usage.output_tokens].into_iter().enumerate() {
         kpis.llm_tokens.add([model, purpose, kind], tokens);

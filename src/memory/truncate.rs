@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::estimate::{in_json, json};
+use super::estimate::{json_quarters, json_size};
 use crate::run::{PendingQuestion, Turn};
 
 /// Maximum size of one call's arguments or result in any prompt.
@@ -18,7 +18,7 @@ const FIELDS: usize = 24;
 /// Maximum nesting depth of a shortened value.
 const LEVELS: usize = 5;
 /// Room for the note on how many calls were omitted.
-const NOTE: usize = 40;
+const OMISSION_NOTE: usize = 40;
 
 /// The beginning of `text` in at most `max`, with a note about the cut if there is room.
 pub(super) fn text(text: &str, max: usize) -> String {
@@ -26,11 +26,11 @@ pub(super) fn text(text: &str, max: usize) -> String {
         return text.to_owned();
     }
     let mut mark = format!("… [cut, {} characters in all]", text.chars().count());
-    if size(&mark) * 2 > max {
+    if json_text_size(&mark) * 2 > max {
         mark = "…".to_owned();
     }
-    let Some(room) = max.checked_sub(size(&mark)) else { return String::new() };
-    let mut out: String = head(text.chars(), room).collect();
+    let Some(room) = max.checked_sub(json_text_size(&mark)) else { return String::new() };
+    let mut out: String = take_fitting(text.chars(), room).collect();
     out.push_str(&mark);
     out
 }
@@ -41,9 +41,9 @@ pub(super) fn middle(text: &str, max: usize) -> String {
     if fits(text.chars(), max) {
         return text.to_owned();
     }
-    let Some(room) = max.checked_sub(size(MARK)) else { return self::text(text, max) };
-    let mut out: String = head(text.chars(), room / 2).collect();
-    let mut tail: Vec<char> = head(text.chars().rev(), room / 2).collect();
+    let Some(room) = max.checked_sub(json_text_size(MARK)) else { return self::text(text, max) };
+    let mut out: String = take_fitting(text.chars(), room / 2).collect();
+    let mut tail: Vec<char> = take_fitting(text.chars().rev(), room / 2).collect();
     tail.reverse();
     out.push_str(MARK);
     out.extend(tail);
@@ -52,11 +52,11 @@ pub(super) fn middle(text: &str, max: usize) -> String {
 
 /// `value` in at most `max`: whole, or with its long parts shortened, or as a part of its text.
 pub(super) fn value(value: &Value, max: usize) -> Value {
-    if json(value) <= max {
+    if json_size(value) <= max {
         return value.clone();
     }
     let compact = compact(value, LEVELS);
-    if json(&compact) <= max {
+    if json_size(&compact) <= max {
         return compact;
     }
     let Some(room) = max.checked_sub(2) else { return Value::Null };
@@ -71,29 +71,29 @@ pub(super) fn value(value: &Value, max: usize) -> Value {
 pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
     let mut out = turn.clone();
     values(&mut out, VALUE);
-    if json(&out) <= max {
+    if json_size(&out) <= max {
         return out;
     }
     values(&mut out, SMALL_VALUE);
     out.request = text(&out.request, max / 4);
     out.answer = text(&out.answer, max / 3);
-    let mut now = json(&out);
+    let mut now = json_size(&out);
     if now <= max {
         return out;
     }
-    let target = max.saturating_sub(NOTE);
+    let target = max.saturating_sub(OMISSION_NOTE);
     let mut left_out = 0;
     for call in &out.calls {
         if now <= target {
             break;
         }
-        now = now.saturating_sub(json(call) + 1);
+        now = now.saturating_sub(json_size(call) + 1);
         left_out += 1;
     }
     out.calls.drain(..left_out);
-    if json(&out) > target {
+    if json_size(&out) > target {
         let frame = Turn { request: String::new(), answer: String::new(), ..out.clone() };
-        let room = target.saturating_sub(json(&frame));
+        let room = target.saturating_sub(json_size(&frame));
         out.request = text(&turn.request, room / 3);
         out.answer = text(&turn.answer, room / 3 * 2);
     }
@@ -117,7 +117,7 @@ fn values(turn: &mut Turn, max: usize) {
 pub(super) fn pending(pending: &PendingQuestion, max: usize) -> Option<PendingQuestion> {
     let mut out = pending.clone();
     let unconfirmed = std::mem::take(&mut out.unconfirmed);
-    let out = if json(&out) <= max { Some(out) } else { shortened(out, pending, max) };
+    let out = if json_size(&out) <= max { Some(out) } else { shortened(out, pending, max) };
     out.map(|out| PendingQuestion { unconfirmed, ..out })
 }
 
@@ -126,9 +126,9 @@ fn shortened(mut out: PendingQuestion, pending: &PendingQuestion, max: usize) ->
     out.purpose.clear();
     out.question.text.clear();
     out.question.known = Value::Null;
-    let room = max.checked_sub(json(&out))?;
-    out.question.known = known(&pending.question.known, room / 3);
-    let room = max.checked_sub(json(&out))?;
+    let room = max.checked_sub(json_size(&out))?;
+    out.question.known = fitting_fields(&pending.question.known, room / 3);
+    let room = max.checked_sub(json_size(&out))?;
     out.question.text = text(&pending.question.text, room / 2);
     out.request = text(&pending.request, room / 4);
     out.purpose = text(&pending.purpose, room / 4);
@@ -136,12 +136,12 @@ fn shortened(mut out: PendingQuestion, pending: &PendingQuestion, max: usize) ->
 }
 
 /// The fields of `value` that fit into `max`, each whole.
-fn known(value: &Value, max: usize) -> Value {
+fn fitting_fields(value: &Value, max: usize) -> Value {
     let Value::Object(fields) = value else { return Value::Null };
     let mut kept = Map::new();
     for (name, field) in fields {
         kept.insert(name.clone(), field.clone());
-        if json(&kept) > max {
+        if json_size(&kept) > max {
             kept.remove(name);
         }
     }
@@ -178,14 +178,14 @@ fn compact(value: &Value, levels: usize) -> Value {
     }
 }
 
-pub(super) fn size(text: &str) -> usize {
-    text.chars().map(in_json).sum()
+pub(super) fn json_text_size(text: &str) -> usize {
+    text.chars().map(json_quarters).sum()
 }
 
 fn fits(chars: impl Iterator<Item = char>, max: usize) -> bool {
     let mut room = max;
     for c in chars {
-        match room.checked_sub(in_json(c)) {
+        match room.checked_sub(json_quarters(c)) {
             Some(rest) => room = rest,
             None => return false,
         }
@@ -194,9 +194,9 @@ fn fits(chars: impl Iterator<Item = char>, max: usize) -> bool {
 }
 
 /// The first characters that fit into `room`.
-fn head<I: Iterator<Item = char>>(chars: I, room: usize) -> impl Iterator<Item = char> {
+fn take_fitting<I: Iterator<Item = char>>(chars: I, room: usize) -> impl Iterator<Item = char> {
     chars.scan(room, |room, c| {
-        *room = room.checked_sub(in_json(c))?;
+        *room = room.checked_sub(json_quarters(c))?;
         Some(c)
     })
 }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_is_said() {
+    fn truncated_text_says_so() {
         let long = "a".repeat(1000);
         let cut = text(&long, 100);
         assert!(cut.ends_with("… [cut, 1000 characters in all]"), "{cut}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_keeps_its_first_items_and_says_how_many_more_there_are() {
+    fn long_list_keeps_first_items_and_counts_the_rest() {
         let days: Vec<Value> = (0..300).map(|n| json!({"day": n})).collect();
         let cut = value(&json!({"city": "Milan", "days": days}), 400);
         assert_eq!(cut["city"], "Milan");
@@ -226,16 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn known_values_are_kept_whole_or_left_out() {
+    fn known_values_are_kept_whole_or_omitted() {
         let fields = json!({"from": "2026-06-15", "note": "x".repeat(2000)});
-        assert_eq!(known(&fields, 100), json!({"from": "2026-06-15"}));
+        assert_eq!(fitting_fields(&fields, 100), json!({"from": "2026-06-15"}));
     }
 
     proptest! {
         #[test]
-        fn a_shortened_text_takes_no_more_than_its_room(t in "\\PC*|[\"\n\\\\a]*", max in 0usize..200) {
-            prop_assert!(size(&text(&t, max)) <= max);
-            prop_assert!(size(&middle(&t, max)) <= max);
+        fn truncated_text_never_exceeds_its_room(t in "\\PC*|[\"\n\\\\a]*", max in 0usize..200) {
+            prop_assert!(json_text_size(&text(&t, max)) <= max);
+            prop_assert!(json_text_size(&middle(&t, max)) <= max);
         }
     }
 }

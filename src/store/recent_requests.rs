@@ -20,7 +20,7 @@ use crate::run::RunId;
 // The end time matters only for the others. After the clock was set forward, a run's id may look too old:
 // so the end of the journal also shows which runs were active last.
 // CROSS JOIN forces one lookup in the journal per run, never the other way round.
-const BEGAN: &str = "SELECT run, created, ended, asked FROM ( \
+const STARTED_REQUESTS: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT runs.run, created, status NOT IN ('queued', 'running', 'waiting') AS ended, \
      CASE WHEN json_valid(body) THEN CAST(json_extract(body, '$.asked') AS TEXT) END AS asked \
      FROM ( \
@@ -36,7 +36,7 @@ const BEGAN: &str = "SELECT run, created, ended, asked FROM ( \
      ) WHERE asked IS NOT NULL ORDER BY ended, run DESC LIMIT ?3";
 
 // A run that waits again has replied to the request that decided.
-const DECIDED: &str = "SELECT run, created, ended, asked FROM ( \
+const DECISION_REQUESTS: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT approvals.run, decided AS created, 0 AS ended, asked FROM runs CROSS JOIN approvals USING (run) \
      WHERE status IN ('queued', 'running', 'waiting') AND status <> 'waiting' AND asked IS NOT NULL \
      UNION ALL \
@@ -46,11 +46,11 @@ const DECIDED: &str = "SELECT run, created, ended, asked FROM ( \
 
 /// A request with a fingerprint, and the run that it started or decided about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RecentRequest {
     /// The run.
     pub run: RunId,
     /// The request's fingerprint: `asked` of `run_queued`, or of the `word` of a `decided` event.
-    pub asked: String,
+    pub fingerprint: String,
     /// When it was accepted.
     pub created: Timestamp,
     /// Whether the run has since ended, or waits for a person again.
@@ -65,16 +65,22 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn asked(&self, created: Timestamp, ended: Timestamp, limit: u32) -> Result<Vec<Asked>, Error> {
+    pub async fn recent_requests(
+        &self,
+        created: Timestamp,
+        ended: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<RecentRequest>, Error> {
         let failed = |e| Error::database(self.path(), "read the recent requests", &e);
         let nanos = |at: Timestamp| i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX);
-        let began = sqlx::query(BEGAN).bind(first_id(created).to_string());
-        let decided = sqlx::query(DECIDED).bind(nanos(created));
-        let mut asked: Vec<Asked> = Vec::new();
+        let began = sqlx::query(STARTED_REQUESTS).bind(first_run_id(created).to_string());
+        let decided = sqlx::query(DECISION_REQUESTS).bind(nanos(created));
+        let mut asked: Vec<RecentRequest> = Vec::new();
         for query in [began, decided] {
             let query = query.bind(nanos(ended)).bind(i64::from(limit));
             let rows = query.fetch_all(self.pool()).await.map_err(failed)?;
-            let rows: Vec<Asked> = rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)?;
+            let rows: Vec<RecentRequest> =
+                rows.iter().map(read_request).collect::<Result<_, _>>().map_err(failed)?;
             asked.extend(rows);
         }
         asked.sort_by_key(|asked| (asked.ended, Reverse(asked.created)));
@@ -100,19 +106,19 @@ impl Store {
 }
 
 /// The smallest id of a run accepted at `at`: ids sort by time.
-pub(super) fn first_id(at: Timestamp) -> RunId {
+pub(super) fn first_run_id(at: Timestamp) -> RunId {
     let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();
     RunId(Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid())
 }
 
-fn read(row: &SqliteRow) -> Result<Asked, sqlx::Error> {
+fn read_request(row: &SqliteRow) -> Result<RecentRequest, sqlx::Error> {
     let created = i128::from(row.try_get::<i64, _>("created")?);
-    Ok(Asked {
+    Ok(RecentRequest {
         run: row
             .try_get::<&str, _>("run")?
             .parse()
             .map_err(|e: uuid::Error| sqlx::Error::Decode(e.into()))?,
-        asked: row.try_get("asked")?,
+        fingerprint: row.try_get("asked")?,
         created: Timestamp::from_nanosecond(created).map_err(|e| sqlx::Error::Decode(e.into()))?,
         ended: row.try_get("ended")?,
     })
@@ -121,7 +127,7 @@ fn read(row: &SqliteRow) -> Result<Asked, sqlx::Error> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{envelope, event, open, session, tenant};
-    use super::super::{Record, Row};
+    use super::super::{JournalRow, Record};
     use super::*;
     use crate::run::{ApprovalSubject, Decision, Envelope, Event, RequestIdentity, RunStatus};
 
@@ -138,7 +144,7 @@ mod tests {
     }
 
     /// A run's first event and, if `ended` is set, its last one, each at its own time.
-    fn run(id: RunId, millis: i64, asked: Option<&str>, ended: Option<i64>) -> Vec<Row> {
+    fn run(id: RunId, millis: i64, asked: Option<&str>, ended: Option<i64>) -> Vec<JournalRow> {
         let mut first = event(1, 1);
         if let Event::RunQueued(queued) = &mut first.body {
             queued.asked = asked.map(str::to_owned);
@@ -149,17 +155,17 @@ mod tests {
         [Some(first), end]
             .into_iter()
             .flatten()
-            .map(|event| Record::Run(event.into()).row().unwrap())
+            .map(|event| Record::Run(event.into()).to_row().unwrap())
             .collect()
     }
 
     async fn found(store: &Store, created: i64, ended: i64, limit: u32) -> Vec<(String, bool)> {
-        let found = store.asked(at(created), at(ended), limit).await.unwrap();
-        found.into_iter().map(|asked| (asked.asked, asked.ended)).collect()
+        let found = store.recent_requests(at(created), at(ended), limit).await.unwrap();
+        found.into_iter().map(|asked| (asked.fingerprint, asked.ended)).collect()
     }
 
     #[tokio::test]
-    async fn requests_of_late_are_found_by_their_marks() {
+    async fn recent_requests_are_found_by_fingerprint() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let runs = [
@@ -179,16 +185,21 @@ mod tests {
         // counts as just ended, however old it looks.
         assert_eq!(found(&store, 900_000, 890_000, 10).await, cut_off);
         assert_eq!(found(&store, 900_000, 8500, 10).await, all);
-        let asked = store.asked(at(9000), at(9500), 10).await.unwrap();
-        let last = Asked { run: id(6, 9000), asked: "cut off".to_owned(), created: at(9000), ended: false };
+        let asked = store.recent_requests(at(9000), at(9500), 10).await.unwrap();
+        let last = RecentRequest {
+            run: id(6, 9000),
+            fingerprint: "cut off".to_owned(),
+            created: at(9000),
+            ended: false,
+        };
         assert_eq!(asked[2], last);
         // Unfinished runs take precedence, then newer ones.
         assert_eq!(found(&store, 1000, 8000, 2).await, [pair("cut off", false), pair("cut off", false)]);
-        assert_eq!(store.asked(at(1000), at(8000), 1).await.unwrap()[0].run, id(6, 9000));
+        assert_eq!(store.recent_requests(at(1000), at(8000), 1).await.unwrap()[0].run, id(6, 9000));
     }
 
     #[tokio::test]
-    async fn a_mark_goes_with_its_conversation_and_a_damaged_one_is_none() {
+    async fn erased_or_damaged_fingerprints_are_not_found() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         store.write(&[run(id(1, 0), 0, Some("a mark"), Some(1))]).await.unwrap();
@@ -201,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn words_that_decided_of_late_are_found_by_their_marks() {
+    async fn recent_decisions_are_found_by_fingerprint() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let about = ApprovalSubject::Plan { version: 1 };
@@ -228,7 +239,7 @@ mod tests {
             let then = then.map(|event| (millis + 1, event));
             let rows = events.into_iter().chain(then).zip(2..).map(|((millis, body), seq)| {
                 let event = Envelope { at: at(millis), ..envelope(Some(id(n, 0)), "s1", seq, body) };
-                Record::Run(event.into()).row().unwrap()
+                Record::Run(event.into()).to_row().unwrap()
             });
             run(id(n, 0), 0, None, None).into_iter().chain(rows).collect::<Vec<_>>()
         };
@@ -264,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_ends_of_the_lists_are_read() {
+    async fn recent_requests_query_reads_only_list_ends() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let lines = async |query: &str| -> Vec<String> {
@@ -278,9 +289,9 @@ mod tests {
             plan.iter().map(|row| row.get("detail")).collect()
         };
         for (query, first, then) in [
-            (BEGAN, "SEARCH runs USING PRIMARY KEY (run>?)", "SEARCH journal USING INDEX"),
+            (STARTED_REQUESTS, "SEARCH runs USING PRIMARY KEY (run>?)", "SEARCH journal USING INDEX"),
             (
-                DECIDED,
+                DECISION_REQUESTS,
                 "SEARCH approvals USING INDEX approvals_asked",
                 "SEARCH runs USING PRIMARY KEY (run=?)",
             ),
@@ -294,6 +305,6 @@ mod tests {
             assert!(plan.iter().find(scans).is_none(), "{plan:#?}");
             assert!(!has("SCAN journal") && !has("SCAN approvals"), "{plan:#?}");
         }
-        assert!(lines(BEGAN).await.iter().any(|line| line.contains("(stream=? AND seq=?)")));
+        assert!(lines(STARTED_REQUESTS).await.iter().any(|line| line.contains("(stream=? AND seq=?)")));
     }
 }

@@ -43,7 +43,7 @@ const QUANTITY: &[&str] = &[
 ];
 
 /// A possible assignment of a number to an argument, with its score and the value in the argument's unit.
-struct Pair {
+struct NumberMatch {
     score: f64,
     field: usize,
     number: usize,
@@ -58,35 +58,35 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
         return;
     }
     let mut found: Vec<Number> =
-        source.found.numbers.iter().filter(|n| counts(source, n, alone)).cloned().collect();
-    heads(&wanted, &mut found, source);
+        source.found.numbers.iter().filter(|n| is_quantity(source, n, alone)).cloned().collect();
+    sum_people(&wanted, &mut found, source);
     let mut taken = vec![false; found.len()];
-    for pair in pairs(&wanted, &found, source, alone) {
+    for pair in score_matches(&wanted, &found, source, alone) {
         let field = wanted[pair.field];
         if taken[pair.number] || out.values.contains_key(&field.name) {
             continue;
         }
         taken[pair.number] = true;
-        out.values.insert(field.name.clone(), number(pair.value));
+        out.values.insert(field.name.clone(), number_value(pair.value));
         source.take(found[pair.number].first, found[pair.number].last);
         let which = field.identifies() || is_numbered(field, &found[pair.number], source);
-        let listed = if which { listed(pair.number, &found, source) } else { Vec::new() };
+        let listed = if which { listed_numbers(pair.number, &found, source) } else { Vec::new() };
         for at in &listed {
             taken[*at] = true;
             source.take(found[*at].first, found[*at].last);
         }
         if !listed.is_empty() {
-            let all = std::iter::once(pair.number).chain(listed).map(|at| number(found[at].value));
+            let all = std::iter::once(pair.number).chain(listed).map(|at| number_value(found[at].value));
             out.say_several(&field.name, all);
         }
     }
-    ordinals(&wanted, source, out);
-    between_days(fields, &wanted, source, out);
-    of_calendar(&wanted, source, out);
+    fill_ordinals(&wanted, source, out);
+    fill_day_counts(fields, &wanted, source, out);
+    fill_calendar_numbers(&wanted, source, out);
 }
 
 /// Adds up "two adults and two children" for a tool that counts all people together.
-fn heads(wanted: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
+fn sum_people(wanted: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
     let apart = ["adults", "adult", "adulti", "grown", "children", "child", "bambini", "kids"];
     if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.says(PEOPLE)) {
         return;
@@ -114,7 +114,7 @@ fn is_person(token: &Token) -> bool {
 
 /// Whether a number is a quantity. In "the one with …", "which one" and "one of them" it is a pronoun, and
 /// "half past one" is a time.
-fn counts(source: &SourceText, number: &Number, alone: bool) -> bool {
+fn is_quantity(source: &SourceText, number: &Number, alone: bool) -> bool {
     if (number.first..=number.last).any(|i| source.used[i] || source.found.quoted[i]) {
         return false;
     }
@@ -126,7 +126,7 @@ fn counts(source: &SourceText, number: &Number, alone: bool) -> bool {
     }
     let pronoun = number.first == number.last && tokens[number.first].is(&["one", "uno", "ones"]);
     let next = tokens.get(number.last + 1).filter(|t| t.word);
-    let counted = next.is_some_and(|t| !lexicon::is_stop(&t.norm) && !lexicon::is_chat(&t.norm));
+    let counted = next.is_some_and(|t| !lexicon::is_stop_word(&t.norm) && !lexicon::is_pleasantry(&t.norm));
     let points = is_before(&[
         "the", "this", "that", "which", "another", "other", "no", "any", "every", "each", "quello", "quale",
         "l", "last", "first", "next", "only", "some",
@@ -135,18 +135,23 @@ fn counts(source: &SourceText, number: &Number, alone: bool) -> bool {
 }
 
 /// Every possible assignment of a number to an argument, best score first.
-fn pairs(wanted: &[&ArgumentField], found: &[Number], source: &SourceText, alone: bool) -> Vec<Pair> {
-    let mut pairs: Vec<Pair> = Vec::new();
+fn score_matches(
+    wanted: &[&ArgumentField],
+    found: &[Number],
+    source: &SourceText,
+    alone: bool,
+) -> Vec<NumberMatch> {
+    let mut pairs: Vec<NumberMatch> = Vec::new();
     for (f, field) in wanted.iter().enumerate() {
         for (n, number) in found.iter().enumerate() {
-            let (score, value) = suits(field, number, source, alone);
+            let (score, value) = score_number(field, number, source, alone);
             if matches!(field.kind, ArgumentKind::Number(true)) && value.fract() != 0.0 {
                 continue;
             }
             let outside = field.min.is_some_and(|m| value < m) || field.max.is_some_and(|m| value > m);
             let score = if outside { score - 0.15 } else { score };
             if score >= if field.required { 0.2 } else { 0.5 } {
-                pairs.push(Pair { score, field: f, number: n, value });
+                pairs.push(NumberMatch { score, field: f, number: n, value });
             }
         }
     }
@@ -162,12 +167,15 @@ fn is_numbered(field: &ArgumentField, number: &Number, source: &SourceText) -> b
     !field.named(QUANTITY)
         && before.is_some_and(|t| {
             t.is(&["number", "numbers", "numero", "numeri", "n", "no", "nr"])
-                || field.cues.iter().any(|c| !lexicon::is_stop(&c.norm) && c.similarity(&t.features()) > 0.8)
+                || field
+                    .cues
+                    .iter()
+                    .any(|c| !lexicon::is_stop_word(&c.norm) && c.similarity(&t.features()) > 0.8)
         })
 }
 
 /// Indexes of the numbers joined to the one at `at` only by "and" or a comma: "loans 1, 2 and 5".
-fn listed(at: usize, found: &[Number], source: &SourceText) -> Vec<usize> {
+fn listed_numbers(at: usize, found: &[Number], source: &SourceText) -> Vec<usize> {
     let mut last = found[at].last;
     let mut all = Vec::new();
     for (n, next) in found.iter().enumerate().skip(at + 1) {
@@ -187,7 +195,7 @@ fn listed(at: usize, found: &[Number], source: &SourceText) -> Vec<usize> {
 }
 
 /// Fills arguments from ordinals: "Al primo turno", "the second shift".
-fn ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
+fn fill_ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     const RANKS: [&[&str]; 4] = [
         &["primo", "prima", "first"],
         &["secondo", "seconda", "second"],
@@ -214,7 +222,12 @@ fn ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled
 }
 
 /// Fills numbers of nights or days from a stated range of dates.
-fn between_days(fields: &[ArgumentField], wanted: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
+fn fill_day_counts(
+    fields: &[ArgumentField],
+    wanted: &[&ArgumentField],
+    source: &SourceText,
+    out: &mut Filled,
+) {
     let first = source.found.days.iter().find(|d| d.role == RangeRole::From);
     let last = source.found.days.iter().find(|d| d.role == RangeRole::To);
     let (Some(first), Some(last)) = (first, last) else { return };
@@ -236,7 +249,7 @@ fn between_days(fields: &[ArgumentField], wanted: &[&ArgumentField], source: &So
 }
 
 /// Fills required numbers of a month ("in September") or of a day ("on the 1st of each month").
-fn of_calendar(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
+fn fill_calendar_numbers(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     for field in wanted.iter().filter(|f| f.required) {
         if out.values.contains_key(&field.name) {
             continue;
@@ -249,7 +262,7 @@ fn of_calendar(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Fil
             out.values.insert(field.name.clone(), json!(value));
             source.take(i, i);
         } else if let Some((i, value)) =
-            all.clone().find_map(|i| Some((i, monthly(source, i).filter(|_| day)?)))
+            all.clone().find_map(|i| Some((i, monthly_day(source, i).filter(|_| day)?)))
         {
             out.values.insert(field.name.clone(), json!(value));
             source.take(i, (i + 3).min(source.tokens.len() - 1));
@@ -258,7 +271,7 @@ fn of_calendar(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Fil
 }
 
 /// The day of a monthly recurrence: "The 1st of each month", "il giorno 1 di ogni mese".
-fn monthly(source: &SourceText, i: usize) -> Option<i64> {
+fn monthly_day(source: &SourceText, i: usize) -> Option<i64> {
     let norm = source.tokens[i].norm.as_str();
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let day: i64 = digits.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -267,7 +280,7 @@ fn monthly(source: &SourceText, i: usize) -> Option<i64> {
     (each && source.is(i + 2 + of, &["month", "mese"])).then_some(day)
 }
 
-fn number(value: f64) -> Value {
+fn number_value(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }
 
@@ -286,15 +299,15 @@ fn unit_minutes(norm: &str) -> Option<f64> {
 }
 
 /// Scores a number for an argument and converts it to the argument's unit.
-fn suits(field: &ArgumentField, number: &Number, source: &SourceText, alone: bool) -> (f64, f64) {
+fn score_number(field: &ArgumentField, number: &Number, source: &SourceText, alone: bool) -> (f64, f64) {
     let Number { first, last, value } = *number;
     let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
-    let mut score = beside(field, number, source);
+    let mut score = context_similarity(field, number, source);
     if let Some(unit) = word(last + 1).and_then(|t| unit_minutes(&t.norm)) {
         let spoken = field.speaks_of(&source.tokens[last + 1].features());
-        return in_unit(field, value, unit, score, spoken);
+        return convert_unit(field, value, unit, score, spoken);
     }
-    let lone = !is_content(source, last + 1);
+    let lone = !is_content_word(source, last + 1);
     let led = first > 0 && source.is(first - 1, &["per", "for", "in", "of", "pour", "fur", "para"]);
     let we = first > 0 && source.is(first - 1, &["siamo", "are", "re"]);
     let people = field.says(PEOPLE);
@@ -302,7 +315,7 @@ fn suits(field: &ArgumentField, number: &Number, source: &SourceText, alone: boo
         score = score.max(0.75);
     }
     let money = field.says(MONEY);
-    let coin = |i: usize| word(i).is_some_and(is_coin);
+    let coin = |i: usize| word(i).is_some_and(is_currency);
     if coin(last + 1) || (first > 0 && coin(first - 1)) {
         // A number with a currency is an amount of money and nothing else.
         let other =
@@ -330,21 +343,21 @@ fn suits(field: &ArgumentField, number: &Number, source: &SourceText, alone: boo
 }
 
 /// Whether a word is a currency.
-pub(super) fn is_coin(token: &Token) -> bool {
+pub(super) fn is_currency(token: &Token) -> bool {
     token.is(&[
         "euro", "euros", "eur", "dollar", "dollars", "dollari", "dollaro", "usd", "pounds", "pound",
         "sterline", "gbp", "bucks", "franchi", "chf",
     ])
 }
 
-fn is_content(source: &SourceText, i: usize) -> bool {
+fn is_content_word(source: &SourceText, i: usize) -> bool {
     let token = source.tokens.get(i).filter(|t| t.word);
-    token.is_some_and(|t| !lexicon::is_stop(&t.norm) && !source.found.taken[i])
+    token.is_some_and(|t| !lexicon::is_stop_word(&t.norm) && !source.found.taken[i])
 }
 
 /// Similarity of an argument to the words next to a number: the noun it counts, at most after an adjective,
 /// or the words before it.
-fn beside(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
+fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
     let speaks = |i: usize| {
         let token = &source.tokens[i];
         let own = field.speaks_of(&token.features());
@@ -358,7 +371,7 @@ fn beside(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
         if distance > 0 && (token.digit() || token.lower == "e" || token.is(&["and", "ed"])) {
             break;
         }
-        if is_content(source, i) {
+        if is_content_word(source, i) {
             score = score.max(speaks(i) - 0.12 * distance as f64);
         }
     }
@@ -368,7 +381,7 @@ fn beside(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
         if !token.word && !matches!(token.raw.as_str(), ":" | "#" | "=" | "€" | "$") {
             break;
         }
-        if is_content(source, i) {
+        if is_content_word(source, i) {
             score = score.max(speaks(i) * 0.9 - 0.1 * f64::from(seen));
             seen += 1;
             if seen == 2 {
@@ -380,7 +393,7 @@ fn beside(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
 }
 
 /// Scores and converts a number followed by a unit of time.
-fn in_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
+fn convert_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
     let own = field.cues.iter().chain(&field.hints).find_map(|f| unit_minutes(&f.norm));
     let lasts = field.says(&["duration", "durata", "length", "long"]);
     match own {

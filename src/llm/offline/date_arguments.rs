@@ -1,18 +1,18 @@
-//! Which argument gets which day and time: beginnings to beginnings, ends to ends.
+//! Assigns days and times to arguments: beginnings to beginnings, ends to ends.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Time};
 use serde_json::{Map, Value, json};
 
 use super::cue_words;
+use super::date_expression::{self, DateExpressionKind, DayRun};
 use super::dates::RangeRole;
-use super::dayexpr::{self, DayExpr, DayRun};
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 
-/// Days and times.
-pub(super) fn moments(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
+/// Fills arguments for days and times.
+pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
     let of = |kinds: &[ArgumentKind]| -> Vec<&ArgumentField> {
         fields.iter().filter(|f| kinds.contains(&f.kind)).collect()
     };
@@ -22,24 +22,27 @@ pub(super) fn moments(fields: &[ArgumentField], source: &mut SourceText, out: &m
     let nights =
         fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
             || fields.iter().any(|f| f.named(&["check"]))
-            || cue_words::are_apart(&days);
+            || cue_words::are_separate_ends(&days);
     if !days.is_empty() {
-        place_days(&days, source, out, nights);
+        fill_days(&days, source, out, nights);
     }
     if !times.is_empty() {
-        place_times(&times, source, out);
+        fill_times(&times, source, out);
     }
     if !both.is_empty() {
-        place_moments(&both, source, out);
+        fill_date_times(&both, source, out);
     }
-    place_sides(fields, source, out);
+    fill_one_sided(fields, source, out);
     for field in fields {
         if let ArgumentKind::List(inner) = &field.kind
             && inner.kind == ArgumentKind::Date
             && !source.found.days.is_empty()
         {
             let all: Vec<String> =
-                dayexpr::dates(&dayexpr::runs(&source.found.said)).iter().map(Date::to_string).collect();
+                date_expression::expand_runs(&date_expression::resolve_runs(&source.found.date_expressions))
+                    .iter()
+                    .map(Date::to_string)
+                    .collect();
             if all.is_empty() {
                 continue;
             }
@@ -48,65 +51,66 @@ pub(super) fn moments(fields: &[ArgumentField], source: &mut SourceText, out: &m
     }
 }
 
-/// Times; of "at 10 and at 15" one for each call, and of "at 10 or 11" none.
-fn place_times(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
-    let hours = &source.found.hours;
+/// Fills times. "At 10 and at 15" gives one call for each time, "at 10 or 11" fills none.
+fn fill_times(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
+    let hours = &source.found.times;
     let between = |words: &[&str]| {
         hours.windows(2).any(|pair| (pair[0].last + 1..pair[1].first).any(|i| source.is(i, words)))
     };
     let single = hours.iter().all(|h| h.role == RangeRole::Single);
-    if single && hours.len() > 1 && joined(source) && between(&["or", "o", "oppure", "od"]) {
+    if single && hours.len() > 1 && are_times_listed(source) && between(&["or", "o", "oppure", "od"]) {
         return;
     }
     let text = |time: Time| json!(time.strftime("%H:%M").to_string());
     let roles: Vec<(RangeRole, Time)> = hours.iter().map(|h| (h.role, h.time)).collect();
-    let span = duration(source);
-    for (field, time) in ends(fields, &roles, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
+    let span = stated_duration(source);
+    for (field, time) in assign_ends(fields, &roles, false, span.map(|s| move |t: Time| t.saturating_add(s)))
+    {
         out.values.insert(field.name.clone(), text(time));
     }
     if let [field] = fields
         && single
         && hours.len() > 1
-        && joined(source)
+        && are_times_listed(source)
     {
         out.say_several(&field.name, hours.iter().map(|h| text(h.time)));
     }
 }
 
-/// Whether the times stand in one list: "at 10, 12 and 15".
-fn joined(source: &SourceText) -> bool {
-    source.found.hours.windows(2).all(|pair| {
+/// Whether the times form one list: "at 10, 12 and 15".
+fn are_times_listed(source: &SourceText) -> bool {
+    source.found.times.windows(2).all(|pair| {
         let mut between = pair[0].last + 1..pair[1].first;
         let link = |i: usize| {
             source
                 .is(i, &["and", "e", "ed", "or", "o", "oppure", "od", "at", "alle", "again", "also", "anche"])
                 || source.tokens.get(i).is_some_and(|t| t.raw == ",")
         };
-        // "alle 10 e alle 15": the preposition is part of the time.
+        // "alle 10 e alle 15": the preposition is part of the time's span.
         !between.is_empty() && between.all(link)
     })
 }
 
-fn place_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, nights: bool) {
-    if runs_of(fields, source, out) {
+fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, nights: bool) {
+    if fill_day_runs(fields, source, out) {
         return;
     }
     let said: Vec<(RangeRole, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
-    let span = nights_said(source);
+    let span = stated_nights(source);
     let grow = span.map(|days| move |date: Date| date.saturating_add(days.days()));
-    let one_is_both = !nights && !source.found.unclear_days() && !lasts_days(source);
-    let placed = ends(fields, &said, one_is_both, grow);
+    let one_is_both = !nights && !source.found.has_unclear_days() && !mentions_day_count(source);
+    let placed = assign_ends(fields, &said, one_is_both, grow);
     let end = |role: RangeRole| placed.iter().find(|(field, _)| field.role == role).map(|(_, date)| *date);
     if let (Some(from), Some(to)) = (end(RangeRole::From), end(RangeRole::To))
         && to < from
     {
-        // What ends before it begins was not meant.
+        // A range that ends before it begins was not meant.
         return;
     }
     for (field, date) in placed {
         out.values.insert(field.name.clone(), json!(date.to_string()));
     }
-    // One day asked for, several said, none of them a range: one call each.
+    // One argument and several single days: one call for each day.
     if let [field] = fields
         && said.len() > 1
         && said.iter().all(|(role, _)| *role == RangeRole::Single)
@@ -124,26 +128,30 @@ fn place_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, 
     }
 }
 
-/// The runs of a list of days, or of a range without some; `None` where the days are no such list.
-fn listed(source: &SourceText) -> Option<Vec<DayRun>> {
-    let said = &source.found.said;
+/// The runs of a list of days, or of a range with exclusions; `None` if the days are neither.
+fn listed_runs(source: &SourceText) -> Option<Vec<DayRun>> {
+    let said = &source.found.date_expressions;
     let listed = said.iter().any(|e| e.listed);
-    let without = said.iter().any(|e| matches!(e.said, DayExpr::Excluded(..)));
-    let plain = said
-        .iter()
-        .all(|e| matches!(e.said, DayExpr::Single(_) | DayExpr::Range(..) | DayExpr::Excluded(..)));
-    // "On 12 July, and back on 19 July" is no list: only what is joined throughout is one.
+    let without = said.iter().any(|e| matches!(e.kind, DateExpressionKind::Excluded(..)));
+    let plain = said.iter().all(|e| {
+        matches!(
+            e.kind,
+            DateExpressionKind::Single(_) | DateExpressionKind::Range(..) | DateExpressionKind::Excluded(..)
+        )
+    });
+    // "On 12 July, and back on 19 July" is not a list: all days of a list are joined.
     let whole = said.iter().filter(|e| !e.days.is_empty()).skip(1).all(|e| e.listed);
-    (plain && whole && (listed || without)).then(|| dayexpr::runs(said))
+    (plain && whole && (listed || without)).then(|| date_expression::resolve_runs(said))
 }
 
-/// One call for each run of listed days, or for each day where the tool takes one. Whether there was a list.
-fn runs_of(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) -> bool {
-    let Some(runs) = listed(source) else { return false };
+/// Fills one call for each run of listed days, or for each day if the tool takes one day. Returns whether
+/// there was a list.
+fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) -> bool {
+    let Some(runs) = listed_runs(source) else { return false };
     let text = |date: Date| json!(date.to_string());
     match fields {
         [field] => {
-            let all: Vec<Value> = dayexpr::dates(&runs).into_iter().map(text).collect();
+            let all: Vec<Value> = date_expression::expand_runs(&runs).into_iter().map(text).collect();
             if let Some(first) = all.first() {
                 out.values.insert(field.name.clone(), first.clone());
             }
@@ -171,8 +179,9 @@ fn runs_of(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) -> 
     }
 }
 
-/// "3 days", "a few days": longer than the one day that was said beside it.
-fn lasts_days(source: &SourceText) -> bool {
+/// Whether the text mentions a length of several days: "3 days", "a few days". One stated date is then not
+/// both ends.
+fn mentions_day_count(source: &SourceText) -> bool {
     let unit = |i: usize| {
         source.is(i, &["days", "giorni", "weeks", "settimane", "week", "settimana", "nights", "notti"])
     };
@@ -184,30 +193,30 @@ fn lasts_days(source: &SourceText) -> bool {
     counted || vague
 }
 
-fn place_moments(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
+fn fill_date_times(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
     let Some(first) = source.found.days.first() else { return };
     let last = source.found.days.iter().rev().find(|d| d.role == RangeRole::To).unwrap_or(first);
-    let hours: Vec<(RangeRole, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
-    let span = duration(source);
-    let placed = ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s)));
+    let hours: Vec<(RangeRole, Time)> = source.found.times.iter().map(|h| (h.role, h.time)).collect();
+    let span = stated_duration(source);
+    let placed = assign_ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s)));
     for (field, time) in &placed {
         let date = if field.role == RangeRole::To { last.date } else { first.date };
-        out.values.insert(field.name.clone(), stamp(field, date, *time, source));
+        out.values.insert(field.name.clone(), date_time_value(field, date, *time, source));
     }
-    let dates = listed(source).map(|runs| dayexpr::dates(&runs)).unwrap_or_default();
+    let dates = listed_runs(source).map(|runs| date_expression::expand_runs(&runs)).unwrap_or_default();
     if dates.len() > 1 && !placed.is_empty() && out.several.is_empty() {
         let call = |date: &Date| {
             placed
                 .iter()
-                .map(|(field, time)| (field.name.clone(), stamp(field, *date, *time, source)))
+                .map(|(field, time)| (field.name.clone(), date_time_value(field, *date, *time, source)))
                 .collect()
         };
         out.several = dates.iter().map(call).collect();
     }
 }
 
-/// A day and a time as the argument wants them.
-fn stamp(field: &ArgumentField, date: Date, time: Time, source: &SourceText) -> Value {
+/// Formats a date and time as the argument requires.
+fn date_time_value(field: &ArgumentField, date: Date, time: Time, source: &SourceText) -> Value {
     let moment = date.to_datetime(time);
     let upper = field.description.to_uppercase();
     let plain = upper.contains("YYYY-MM-DDTHH:MM") && !upper.contains("MM:SS") && !upper.contains('Z');
@@ -218,10 +227,10 @@ fn stamp(field: &ArgumentField, date: Date, time: Time, source: &SourceText) -> 
     json!(text)
 }
 
-/// "Before 15 June" for an argument that is called so.
-fn place_sides(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
-    for expr in &source.found.said {
-        let DayExpr::Beside(role, date) = expr.said else { continue };
+/// Fills "before 15 June" into an argument named after that side.
+fn fill_one_sided(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
+    for expr in &source.found.date_expressions {
+        let DateExpressionKind::BeforeOrAfter(role, date) = expr.kind else { continue };
         let names: &[&str] = match role {
             RangeRole::To => &["before", "prima", "until", "deadline", "due", "scadenza", "entro"],
             _ => &["after", "since", "dopo"],
@@ -233,9 +242,9 @@ fn place_sides(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) 
     }
 }
 
-/// Which argument gets which value: beginnings to beginnings, ends to ends. `one_is_both` lets a
-/// single day be both ends; `grow` makes an end from a beginning where a length was said.
-fn ends<'f, T: Copy + PartialEq>(
+/// Assigns values to arguments by range role. `one_is_both` lets a single value be both ends; `grow` computes
+/// an end from a beginning if a length was stated.
+fn assign_ends<'f, T: Copy + PartialEq>(
     fields: &[&'f ArgumentField],
     said: &[(RangeRole, T)],
     one_is_both: bool,
@@ -283,8 +292,8 @@ fn ends<'f, T: Copy + PartialEq>(
     out
 }
 
-/// "2 ore", "for 90 minutes": how long something lasts.
-fn duration(source: &SourceText) -> Option<jiff::Span> {
+/// The stated duration: "2 ore", "for 90 minutes".
+fn stated_duration(source: &SourceText) -> Option<jiff::Span> {
     source.found.numbers.iter().find_map(|n| {
         let unit = source.tokens.get(n.last + 1)?;
         let minutes = match unit.norm.as_str() {
@@ -296,8 +305,8 @@ fn duration(source: &SourceText) -> Option<jiff::Span> {
     })
 }
 
-/// "2 notti", "a week": days from a beginning to an end, where that is beyond doubt.
-fn nights_said(source: &SourceText) -> Option<i64> {
+/// The stated number of nights ("2 notti"), which is the distance between the ends.
+fn stated_nights(source: &SourceText) -> Option<i64> {
     source.found.numbers.iter().find_map(|n| {
         let unit = source.tokens.get(n.last + 1)?;
         (unit.is(&["notti", "notte", "nights", "night"]) && (1.0..=365.0).contains(&n.value))

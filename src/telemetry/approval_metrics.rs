@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::awaited::seconds;
 use super::kpis::Kpis;
+use super::wait_time::seconds;
 use crate::plan::{Plan, diff};
 use crate::run::{Decision, Event, PlanCause, PlanMade};
 
@@ -26,28 +26,28 @@ const EXPIRY: &str = "expiry";
 
 /// The open approvals of one run.
 #[derive(Debug, Default)]
-pub(super) struct People {
+pub(super) struct ApprovalTracker {
     /// When each open approval was requested, by its ordinal.
-    put: BTreeMap<u32, Timestamp>,
+    waiting_since: BTreeMap<u32, Timestamp>,
     /// The current plan, if a person can change it.
-    shown: Option<Plan>,
+    editable_plan: Option<Plan>,
 }
 
-impl People {
+impl ApprovalTracker {
     /// Records an event of the run at time `at`.
     pub(super) fn observe(&mut self, event: &Event, at: Timestamp, kpis: Option<&Kpis>) {
         match event {
-            Event::ApprovalRequired { approval, .. } => _ = self.put.insert(*approval, at),
-            Event::ApprovalLapsed { approval, .. } => _ = self.put.remove(approval),
+            Event::ApprovalRequired { approval, .. } => _ = self.waiting_since.insert(*approval, at),
+            Event::ApprovalLapsed { approval, .. } => _ = self.waiting_since.remove(approval),
             Event::Decided { approval, decision, by, .. } => {
-                let since = self.put.remove(approval);
+                let since = self.waiting_since.remove(approval);
                 let Some(kpis) = kpis else { return };
                 if matches!(decision, Decision::Edited { .. }) {
                     kpis.edits.inc([EDIT_ARGUMENTS]);
                 }
                 if let Some(since) = since {
                     let nanos = at.as_nanosecond() - since.as_nanosecond();
-                    kpis.approval_wait.observe([decided(decision, by)], seconds(nanos.max(0)));
+                    kpis.approval_wait.observe([decision_index(decision, by)], seconds(nanos.max(0)));
                 }
             }
             Event::ModificationAsked { .. } => {
@@ -55,30 +55,30 @@ impl People {
                     kpis.edits.inc([EDIT_FEEDBACK]);
                 }
             }
-            Event::PlanCreated(made) => self.show(made),
+            Event::PlanCreated(made) => self.set_plan(made),
             Event::Replanned(made) => {
                 if made.cause == PlanCause::Feedback {
-                    self.changed(EDIT_FEEDBACK, made, kpis);
+                    self.observe_changed_steps(EDIT_FEEDBACK, made, kpis);
                 }
-                self.show(made);
+                self.set_plan(made);
             }
             Event::PlanEdited(made) => {
                 if let Some(kpis) = kpis {
                     kpis.edits.inc([EDIT_PLAN]);
                 }
-                self.changed(EDIT_PLAN, made, kpis);
-                self.show(made);
+                self.observe_changed_steps(EDIT_PLAN, made, kpis);
+                self.set_plan(made);
             }
             _ => {}
         }
     }
 
-    fn show(&mut self, made: &PlanMade) {
-        self.shown = made.approval.is_some().then(|| made.plan.clone());
+    fn set_plan(&mut self, made: &PlanMade) {
+        self.editable_plan = made.approval.is_some().then(|| made.plan.clone());
     }
 
-    fn changed(&self, action: usize, made: &PlanMade, kpis: Option<&Kpis>) {
-        if let (Some(before), Some(kpis)) = (&self.shown, kpis) {
+    fn observe_changed_steps(&self, action: usize, made: &PlanMade, kpis: Option<&Kpis>) {
+        if let (Some(before), Some(kpis)) = (&self.editable_plan, kpis) {
             kpis.edited_steps.observe([action], changed_steps(before, &made.plan) as f64);
         }
     }
@@ -91,7 +91,7 @@ fn changed_steps(before: &Plan, now: &Plan) -> usize {
     diff(before, now).iter().filter_map(number).collect::<BTreeSet<String>>().len()
 }
 
-fn decided(decision: &Decision, by: &str) -> usize {
+fn decision_index(decision: &Decision, by: &str) -> usize {
     if *decision == Decision::No && by == EXPIRY {
         return EXPIRED;
     }

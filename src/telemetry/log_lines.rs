@@ -86,7 +86,7 @@ pub(super) fn cancelling(span: &Span, deadline: bool) {
 }
 
 /// The fields of the log line at the end of a run.
-pub(super) struct End {
+pub(super) struct RunEndLine {
     pub(super) outcome: &'static str,
     pub(super) code: Option<String>,
     pub(super) seconds: f64,
@@ -94,9 +94,9 @@ pub(super) struct End {
     pub(super) usage: Usage,
 }
 
-pub(super) fn run_ended(span: &Span, end: &End) {
+pub(super) fn run_ended(span: &Span, end: &RunEndLine) {
     span.record("outcome", end.outcome);
-    let End { outcome, code, seconds, overhead, usage } = end;
+    let RunEndLine { outcome, code, seconds, overhead, usage } = end;
     let Usage { calls, input_tokens, output_tokens, cost_nano_usd, .. } = usage;
     info!(target: TARGET, parent: span, outcome, code, seconds, overhead, calls, input_tokens, output_tokens, cost_nano_usd, "run ended");
 }

@@ -12,7 +12,7 @@ use super::{PREFIX, buckets};
 
 /// A component of the server that has a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum Component {
     /// Requests to be routed to conversations.
     SessionRegistry,
     /// Requests that wait for their turn in a conversation.
@@ -25,44 +25,49 @@ pub enum Part {
     Http,
 }
 
-impl Part {
+impl Component {
     /// All components.
-    pub const ALL: [Part; 5] =
-        [Part::SessionRegistry, Part::SceneManager, Part::Scene, Part::Journal, Part::Http];
+    pub const ALL: [Component; 5] = [
+        Component::SessionRegistry,
+        Component::SceneManager,
+        Component::Scene,
+        Component::Journal,
+        Component::Http,
+    ];
 
     /// The name in metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Part::SessionRegistry => "session_registry",
-            Part::SceneManager => "scene_manager",
-            Part::Scene => "scene",
-            Part::Journal => "journal",
-            Part::Http => "http",
+            Component::SessionRegistry => "session_registry",
+            Component::SceneManager => "scene_manager",
+            Component::Scene => "scene",
+            Component::Journal => "journal",
+            Component::Http => "http",
         }
     }
 }
 
 /// Records the metrics outside of runs; clones share them.
 #[derive(Clone, Default)]
-pub struct Outside(Arc<Inner>);
+pub struct ServerMetrics(Arc<ServerMetricsInner>);
 
 #[derive(Default)]
-struct Inner {
-    shed: [AtomicU64; Part::ALL.len()],
-    depth: [AtomicU64; Part::ALL.len()],
+struct ServerMetricsInner {
+    shed: [AtomicU64; Component::ALL.len()],
+    depth: [AtomicU64; Component::ALL.len()],
     awake: AtomicU64,
-    commits: Commits,
+    commits: CommitMetrics,
 }
 
 /// Each metric is present: creating one fails only for an invalid name.
-struct Commits {
+struct CommitMetrics {
     seconds: Option<HistogramVec>,
     done: Option<Histogram>,
     failed: Option<Histogram>,
     events: Option<Histogram>,
 }
 
-impl Default for Commits {
+impl Default for CommitMetrics {
     fn default() -> Self {
         let options = HistogramOpts::new(
             format!("{PREFIX}journal_append_duration_seconds"),
@@ -79,26 +84,26 @@ impl Default for Commits {
     }
 }
 
-impl Outside {
+impl ServerMetrics {
     /// Records that the component refused work because its queue was full.
-    pub fn shed(&self, part: Part) {
+    pub fn shed(&self, part: Component) {
         self.0.shed[part as usize].fetch_add(1, Relaxed);
         tracing::warn!(actor = part.name(), "refused: the queue is full");
     }
 
     /// How often the component refused work.
-    pub fn sheds(&self, part: Part) -> u64 {
+    pub fn shed_count(&self, part: Component) -> u64 {
         self.0.shed[part as usize].load(Relaxed)
     }
 
     /// Counts an item as queued for the component until the guard is dropped.
-    pub fn queued(&self, part: Part) -> Queued {
+    pub fn enqueue(&self, part: Component) -> QueueGuard {
         self.0.depth[part as usize].fetch_add(1, Relaxed);
-        Queued { outside: self.clone(), part }
+        QueueGuard { metrics: self.clone(), component: part }
     }
 
     /// The queue depth of the component.
-    pub fn depth(&self, part: Part) -> u64 {
+    pub fn depth(&self, part: Component) -> u64 {
         self.0.depth[part as usize].load(Relaxed)
     }
 
@@ -113,7 +118,7 @@ impl Outside {
     }
 
     /// Records a commit of the journal with this number of events, or its failure.
-    pub fn committed(&self, events: usize, took: Duration, ok: bool) {
+    pub fn record_commit(&self, events: usize, took: Duration, ok: bool) {
         let commits = &self.0.commits;
         if let Some(seconds) = if ok { &commits.done } else { &commits.failed } {
             seconds.observe(took.as_secs_f64());
@@ -130,7 +135,7 @@ impl Outside {
     }
 }
 
-impl std::fmt::Debug for Outside {
+impl std::fmt::Debug for ServerMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerMetrics").field("awake", &self.awake()).finish_non_exhaustive()
     }
@@ -138,13 +143,13 @@ impl std::fmt::Debug for Outside {
 
 /// Counts a queued item until dropped.
 #[derive(Debug)]
-pub struct Queued {
-    outside: Outside,
-    part: Part,
+pub struct QueueGuard {
+    metrics: ServerMetrics,
+    component: Component,
 }
 
-impl Drop for Queued {
+impl Drop for QueueGuard {
     fn drop(&mut self) {
-        self.outside.0.depth[self.part as usize].fetch_sub(1, Relaxed);
+        self.metrics.0.depth[self.component as usize].fetch_sub(1, Relaxed);
     }
 }

@@ -7,14 +7,14 @@ use sqlx::{QueryBuilder, Row as _};
 use subtle::ConstantTimeEq as _;
 
 use super::Store;
-use super::audit::{BEGINNING, Fields, what};
+use super::audit::{AuditFields, GENESIS_HASH, decision_mac};
 use super::error::Error;
 use super::keys::hex;
-use super::read::{decode, time};
+use super::read::{decode, read_time};
 use crate::run::{RunId, TenantId};
 
 /// Rows read per query.
-const PAGE: usize = 500;
+const PAGE_ROWS: usize = 500;
 
 /// A row of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,19 +43,19 @@ pub struct AuditRow {
 
 /// The result of verifying the whole audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Audit {
+pub struct AuditReport {
     /// Rows that are unchanged.
     pub rows: i64,
     /// The hash of the last unchanged row, in hex.
     pub head: String,
     /// The first failure, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub broken: Option<Broken>,
+    pub broken: Option<AuditFailure>,
 }
 
 /// The first row that is missing or was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub struct AuditFailure {
     /// Its number.
     pub seq: i64,
     /// What is wrong with it.
@@ -63,7 +63,7 @@ pub struct Broken {
 }
 
 /// Rows of the audit log with the data they are verified against.
-const ROWS: &str = "SELECT c.seq, c.at, c.tenant, c.run, c.event, c.approval, c.asked, c.who, c.decision, c.what, \
+const AUDIT_ROWS: &str = "SELECT c.seq, c.at, c.tenant, c.run, c.event, c.approval, c.asked, c.who, c.decision, c.what, \
      c.hash, k.key, decided.body AS decided, put.body AS put, r.run IS NULL AS erased FROM audit_chain c \
      LEFT JOIN audit_keys k ON k.run = c.run LEFT JOIN runs r ON r.run = c.run \
      LEFT JOIN journal decided ON decided.stream = 'run:' || c.run AND decided.seq = c.event \
@@ -95,31 +95,31 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn audit(&self, head: Option<&str>) -> Result<Audit, Error> {
+    pub async fn verify_audit(&self, head: Option<&str>) -> Result<AuditReport, Error> {
         let failed = |e| Error::database(self.path(), "read the audit log", &e);
-        let mut audit = Audit { rows: 0, head: hex(&BEGINNING), broken: None };
-        let mut before = BEGINNING.to_vec();
+        let mut audit = AuditReport { rows: 0, head: hex(&GENESIS_HASH), broken: None };
+        let mut before = GENESIS_HASH.to_vec();
         let mut seen = head.is_none_or(|head| head == audit.head);
         loop {
-            let page = sqlx::query(ROWS)
+            let page = sqlx::query(AUDIT_ROWS)
                 .bind(audit.rows)
-                .bind(PAGE as i64)
+                .bind(PAGE_ROWS as i64)
                 .fetch_all(self.pool())
                 .await
                 .map_err(failed)?;
             for row in &page {
                 let seq = audit.rows + 1;
-                match checked(row, seq, &before).map_err(failed)? {
+                match verify_row(row, seq, &before).map_err(failed)? {
                     Ok(hash) => before = hash,
                     Err(why) => {
-                        audit.broken = Some(Broken { seq, why });
+                        audit.broken = Some(AuditFailure { seq, why });
                         return Ok(audit);
                     }
                 }
                 (audit.rows, audit.head) = (seq, hex(&before));
                 seen |= head == Some(audit.head.as_str());
             }
-            if page.len() < PAGE {
+            if page.len() < PAGE_ROWS {
                 break;
             }
         }
@@ -129,18 +129,18 @@ impl Store {
                     .to_owned(),
             )
         } else {
-            self.unrecorded().await.map_err(failed)?.map(|run| {
+            self.run_without_decisions().await.map_err(failed)?.map(|run| {
                 format!(
                     "run {run} has an audit key but no decision: rows were removed from the end of the log"
                 )
             })
         };
-        audit.broken = why.map(|why| Broken { seq: audit.rows + 1, why });
+        audit.broken = why.map(|why| AuditFailure { seq: audit.rows + 1, why });
         Ok(audit)
     }
 
     /// A run that has an audit key but no decision in the audit log.
-    async fn unrecorded(&self) -> Result<Option<String>, sqlx::Error> {
+    async fn run_without_decisions(&self) -> Result<Option<String>, sqlx::Error> {
         sqlx::query_scalar(
             "SELECT run FROM audit_keys k WHERE NOT EXISTS (SELECT 1 FROM audit_chain c WHERE c.run = k.run) LIMIT 1",
         )
@@ -150,13 +150,13 @@ impl Store {
 }
 
 /// The row's hash if the row has this number and is unchanged; otherwise what is wrong with it.
-fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
+fn verify_row(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
     let found: i64 = row.try_get("seq")?;
     if found != seq {
         return Ok(Err(format!("it is missing: the next row is {found}")));
     }
     let hash: Vec<u8> = row.try_get("hash")?;
-    let fields = Fields {
+    let fields = AuditFields {
         seq,
         at: row.try_get("at")?,
         tenant: row.try_get("tenant")?,
@@ -166,7 +166,7 @@ fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, S
         asked: row.try_get("asked")?,
         who: row.try_get("who")?,
         decision: row.try_get("decision")?,
-        what: row.try_get("what")?,
+        mac: row.try_get("what")?,
     };
     if !bool::from(fields.hash(before).ct_eq(&hash)) {
         return Ok(Err(
@@ -185,8 +185,8 @@ fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, S
             match row.try_get::<Option<&str>, _>("decided")? {
                 None => Some(format!("the journal of run {run} no longer has event {event}")),
                 Some(decided) => {
-                    let made = what(key, decided, row.try_get("put")?);
-                    let same = made.is_some_and(|made| bool::from(made.ct_eq(fields.what)));
+                    let made = decision_mac(key, decided, row.try_get("put")?);
+                    let same = made.is_some_and(|made| bool::from(made.ct_eq(fields.mac)));
                     (!same).then(|| {
                         format!(
                             "event {event} in the journal of run {run} differs from the recorded decision"
@@ -202,7 +202,7 @@ fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, S
 fn audit_row(row: &SqliteRow) -> Result<AuditRow, sqlx::Error> {
     Ok(AuditRow {
         seq: row.try_get("seq")?,
-        at: time(row, "at")?,
+        at: read_time(row, "at")?,
         tenant: decode(TenantId::new(row.try_get("tenant")?))?,
         run: decode(row.try_get::<&str, _>("run")?.parse())?,
         event: row.try_get("event")?,

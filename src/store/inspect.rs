@@ -5,19 +5,19 @@ use std::path::Path;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
 
-use super::error::{Code, Error};
-use super::{FILE, PATIENCE, dir, schema};
+use super::error::{Error, ErrorCode};
+use super::{BUSY_TIMEOUT, DATABASE_FILE, dir, schema};
 
 /// Largest file that is fully checked for damage, in bytes.
-const MAX_READ: u64 = 256 * 1024 * 1024;
+const MAX_CHECKED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The report on a usable data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct DataDirReport {
     /// The current owner as text: `process 12, since …`.
     pub owner: Option<String>,
     /// What the directory contains.
-    pub holds: Holds,
+    pub contents: DataDirContents,
     /// The schema version that this program needs.
     pub needed: usize,
     /// Number of valid keys that were created before roles existed and whose role has not been set since.
@@ -26,9 +26,9 @@ pub struct Standing {
 
 /// The contents of a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
+pub enum DataDirContents {
     /// Nothing yet: the database is created on first use.
-    Nothing,
+    Empty,
     /// A database with this schema version, at most the program's own. The next owner migrates an older one.
     Schema(usize),
 }
@@ -40,33 +40,35 @@ pub enum Holds {
 /// # Errors
 /// The error with which [`super::DataDir::open`] or [`super::Store::open`] would refuse it:
 /// `store.newer_schema`, `store.foreign`, `store.corrupt`, `store.read_only`, `store.io`.
-pub async fn look(path: &Path) -> Result<Standing, Error> {
+pub async fn inspect(path: &Path) -> Result<DataDirReport, Error> {
     let needed = schema::MIGRATIONS.len();
-    if !dir::is_there(path)? {
-        return Ok(Standing { owner: None, holds: Holds::Nothing, needed, migrated_keys: 0 });
+    if !dir::exists_or_creatable(path)? {
+        return Ok(DataDirReport { owner: None, contents: DataDirContents::Empty, needed, migrated_keys: 0 });
     }
-    let owner = dir::owner(path)?;
-    let file = path.join(FILE);
+    let owner = dir::lock_owner(path)?;
+    let file = path.join(DATABASE_FILE);
     let size = match std::fs::File::options().read(true).write(true).open(&file).and_then(|f| f.metadata()) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Standing { owner, holds: Holds::Nothing, needed, migrated_keys: 0 });
+            return Ok(DataDirReport { owner, contents: DataDirContents::Empty, needed, migrated_keys: 0 });
         }
         Err(error) => return Err(Error::io(&file, "open the database", &error)),
     };
     // Changes not yet checkpointed by a process that was killed or is running.
-    let apart = path.join(format!("{FILE}-wal")).metadata().is_ok_and(|wal| wal.len() > 0);
+    let apart = path.join(format!("{DATABASE_FILE}-wal")).metadata().is_ok_and(|wal| wal.len() > 0);
     let options = SqliteConnectOptions::new()
         .filename(&file)
         .read_only(true)
         // Otherwise SQLite would create files beside the database.
         .immutable(owner.is_none() && !apart)
-        .busy_timeout(PATIENCE);
+        .busy_timeout(BUSY_TIMEOUT);
     let failed = |error| Error::database(&file, "read the database", &error);
     let mut connection = SqliteConnection::connect_with(&options).await.map_err(failed)?;
     let version = schema::version(&mut connection, &file, schema::MIGRATIONS).await;
     let sound = match &version {
-        Ok(_) if owner.is_none() && size <= MAX_READ => is_sound(&mut connection, &file).await,
+        Ok(_) if owner.is_none() && size <= MAX_CHECKED_BYTES => {
+            check_integrity(&mut connection, &file).await
+        }
         _ => Ok(()),
     };
     let migrated_keys = match (&version, &sound) {
@@ -78,19 +80,19 @@ pub async fn look(path: &Path) -> Result<Standing, Error> {
     let version = version?;
     sound?;
     let migrated_keys = migrated_keys.map_err(failed)?;
-    Ok(Standing { owner, holds: Holds::Schema(version), needed, migrated_keys })
+    Ok(DataDirReport { owner, contents: DataDirContents::Schema(version), needed, migrated_keys })
 }
 
 /// The schema version that added keys.
-const KEYS: usize = 2;
+const KEYS_VERSION: usize = 2;
 /// The schema version that added roles to keys.
-const ROLES: usize = 9;
+const ROLES_VERSION: usize = 9;
 
 /// The number of keys created before roles existed: all keys, if the schema has no roles yet.
 async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Result<u64, sqlx::Error> {
     let sql = match version {
-        ROLES.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL AND role_migrated",
-        KEYS.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL",
+        ROLES_VERSION.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL AND role_migrated",
+        KEYS_VERSION.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL",
         _ => return Ok(0),
     };
     let count: i64 = sqlx::query_scalar(sql).fetch_one(connection).await?;
@@ -98,7 +100,7 @@ async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Re
 }
 
 /// Runs SQLite's integrity check.
-async fn is_sound(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
+async fn check_integrity(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
     let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
         .fetch_one(connection)
         .await
@@ -111,7 +113,7 @@ async fn is_sound(connection: &mut SqliteConnection, file: &Path) -> Result<(), 
         "{}: the database is damaged: {first}; restore it from a backup, or move it away to start with an empty one",
         file.display()
     );
-    Err(Error::new(Code::Corrupt, what))
+    Err(Error::new(ErrorCode::Corrupt, what))
 }
 
 #[cfg(test)]
@@ -129,54 +131,54 @@ mod tests {
     }
 
     /// Inspects, and asserts that no file has changed.
-    async fn looked(dir: &Path) -> Result<Standing, Error> {
+    async fn inspect_unchanged(dir: &Path) -> Result<DataDirReport, Error> {
         let before = files(dir);
-        let standing = look(dir).await;
+        let standing = inspect(dir).await;
         assert!(files(dir) == before, "inspection changes nothing");
         standing
     }
 
-    fn schema(version: usize) -> Holds {
-        Holds::Schema(version)
+    fn schema(version: usize) -> DataDirContents {
+        DataDirContents::Schema(version)
     }
 
     #[tokio::test]
-    async fn a_directory_is_looked_at_and_left_as_it_is() {
+    async fn inspection_leaves_directory_unchanged() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
-        assert_eq!(look(&dir).await.unwrap().holds, Holds::Nothing);
+        assert_eq!(inspect(&dir).await.unwrap().contents, DataDirContents::Empty);
         assert!(!tmp.path().join("a").exists(), "nothing is created");
         let store = open(&dir).await;
         store.create_key(&tenant(), "u", "").await.unwrap();
-        let owned = look(&dir).await.unwrap();
+        let owned = inspect(&dir).await.unwrap();
         assert!(owned.owner.unwrap().contains(&format!("process {}", std::process::id())));
-        assert_eq!(owned.holds, schema(owned.needed));
+        assert_eq!(owned.contents, schema(owned.needed));
         store.close().await;
-        let free = looked(&dir).await.unwrap();
-        assert_eq!((free.owner, free.holds, free.migrated_keys), (None, schema(free.needed), 0));
+        let free = inspect_unchanged(&dir).await.unwrap();
+        assert_eq!((free.owner, free.contents, free.migrated_keys), (None, schema(free.needed), 0));
     }
 
     #[tokio::test]
-    async fn what_a_killed_process_left_is_seen_and_stays_where_it_is() {
+    async fn inspection_sees_and_keeps_files_of_killed_process() {
         let tmp = tempfile::tempdir().unwrap();
         let copy = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         store.create_key(&tenant(), "u", "").await.unwrap();
         // As after a kill: even the schema may be only in the log.
-        for name in [FILE, "proscenium.db-wal"] {
+        for name in [DATABASE_FILE, "proscenium.db-wal"] {
             std::fs::copy(tmp.path().join(name), copy.path().join(name)).unwrap();
         }
         std::fs::write(copy.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n").unwrap();
         let before = files(copy.path());
-        let found = look(copy.path()).await.unwrap();
-        assert_eq!((found.owner, found.holds), (None, schema(found.needed)));
+        let found = inspect(copy.path()).await.unwrap();
+        assert_eq!((found.owner, found.contents), (None, schema(found.needed)));
         let after = files(copy.path());
         assert!(before.iter().all(|(name, bytes)| after.get(name) == Some(bytes)));
         store.close().await;
     }
 
     #[tokio::test]
-    async fn an_older_file_is_told_and_a_newer_or_a_strange_one_refused_as_by_its_owner() {
+    async fn older_schema_is_reported_newer_and_foreign_are_refused() {
         let tmp = tempfile::tempdir().unwrap();
         let owner = DataDir::open(tmp.path()).unwrap();
         let old = Store::open_with(owner, &schema::MIGRATIONS[..2]).await.unwrap();
@@ -184,19 +186,19 @@ mod tests {
                    VALUES ('0123456789abcdef', 'acme', 'u', '', zeroblob(32), 0)";
         sqlx::query(key).execute(old.pool()).await.unwrap();
         old.close().await;
-        let found = looked(tmp.path()).await.unwrap();
-        assert_eq!((found.holds, found.migrated_keys), (schema(2), 1));
+        let found = inspect_unchanged(tmp.path()).await.unwrap();
+        assert_eq!((found.contents, found.migrated_keys), (schema(2), 1));
         for (pragma, code) in
             [("user_version = 99", "store.newer_schema"), ("application_id = 7", "store.foreign")]
         {
-            let options = SqliteConnectOptions::new().filename(tmp.path().join(FILE));
+            let options = SqliteConnectOptions::new().filename(tmp.path().join(DATABASE_FILE));
             let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
             sqlx::raw_sql(sqlx::AssertSqlSafe(format!("PRAGMA {pragma}")))
                 .execute(&mut connection)
                 .await
                 .unwrap();
             connection.close().await.unwrap();
-            let refused = looked(tmp.path()).await.unwrap_err();
+            let refused = inspect_unchanged(tmp.path()).await.unwrap_err();
             assert_eq!(refused.code(), code);
             let opened = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
             assert_eq!(opened.code(), code);
@@ -204,34 +206,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damage_is_found_also_where_opening_would_not_meet_it() {
+    async fn inspection_finds_damage_that_opening_misses() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         for _ in 0..200 {
             store.create_key(&tenant(), "u", &"x".repeat(100)).await.unwrap();
         }
         store.close().await;
-        assert!(looked(tmp.path()).await.is_ok());
-        let file = tmp.path().join(FILE);
+        assert!(inspect_unchanged(tmp.path()).await.is_ok());
+        let file = tmp.path().join(DATABASE_FILE);
         let mut bytes = std::fs::read(&file).unwrap();
         let end = bytes.len();
         bytes[end - 8192..].fill(0x5a);
         std::fs::write(&file, bytes).unwrap();
-        assert_eq!(looked(tmp.path()).await.unwrap_err().code(), "store.corrupt");
+        assert_eq!(inspect_unchanged(tmp.path()).await.unwrap_err().code(), "store.corrupt");
         std::fs::write(&file, b"This is no database. ".repeat(500)).unwrap();
-        assert_eq!(looked(tmp.path()).await.unwrap_err().code(), "store.corrupt");
+        assert_eq!(inspect_unchanged(tmp.path()).await.unwrap_err().code(), "store.corrupt");
     }
 
     #[tokio::test]
-    async fn what_is_no_directory_or_cannot_be_written_is_refused() {
+    async fn non_directory_or_unwritable_path_is_refused() {
         let tmp = tempfile::tempdir().unwrap();
         let file = tmp.path().join("file");
         std::fs::write(&file, "x").unwrap();
-        assert_eq!(look(&file).await.unwrap_err().code(), "store.io");
-        assert_eq!(look(&file.join("below")).await.unwrap_err().code(), "store.io");
+        assert_eq!(inspect(&file).await.unwrap_err().code(), "store.io");
+        assert_eq!(inspect(&file.join("below")).await.unwrap_err().code(), "store.io");
         let dir = tmp.path().join("dir");
         std::fs::create_dir_all(dir.join("lock")).unwrap();
-        assert_eq!(look(&dir).await.unwrap_err().code(), "store.io");
+        assert_eq!(inspect(&dir).await.unwrap_err().code(), "store.io");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -239,8 +241,8 @@ mod tests {
             if std::fs::write(tmp.path().join("probe"), "x").is_ok() {
                 return; // The superuser writes everywhere.
             }
-            assert_eq!(look(tmp.path()).await.unwrap_err().code(), "store.read_only");
-            assert_eq!(look(&tmp.path().join("new")).await.unwrap_err().code(), "store.read_only");
+            assert_eq!(inspect(tmp.path()).await.unwrap_err().code(), "store.read_only");
+            assert_eq!(inspect(&tmp.path().join("new")).await.unwrap_err().code(), "store.read_only");
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Which steps of a plan some words speak of, where every word of them is understood.
+//! Identifies the steps of a plan that some words refer to, if every word is understood.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::entities::Entities;
-use super::index::Index;
+use super::index::CatalogueIndex;
 use super::lexicon;
 use super::plan_changes::{self, NumberedStep};
 use super::text::{self, Token};
 
-/// How like two words are that speak of the same.
-const SAME: f64 = 0.8;
+/// Similarity above which two words have the same meaning.
+const SAME_WORD_SIMILARITY: f64 = 0.8;
 
-/// Words that leave something out by saying that it is not wanted.
-const NOT: [&str; 6] = ["not", "no", "non", "nicht", "dont", "doesnt"];
+/// Negations that exclude something from a plan.
+const NEGATION_WORDS: [&str; 6] = ["not", "no", "non", "nicht", "dont", "doesnt"];
 
-/// What is done with what is wanted or not: it names no step.
-const DOING: [&str; 34] = [
+/// Words about wanting or handling a step; they identify no step.
+const HANDLING_WORDS: [&str; 34] = [
     "need",
     "needs",
     "needed",
@@ -54,34 +54,34 @@ const DOING: [&str; 34] = [
     "piano",
 ];
 
-/// Whether words leave something out only by "not".
-pub(super) fn is_not(token: &Token) -> bool {
-    token.is(&NOT)
+/// Whether a token is a negation.
+pub(super) fn is_negation(token: &Token) -> bool {
+    token.is(&NEGATION_WORDS)
 }
 
-/// Whether words say "not" or "don't".
-pub(super) fn says_not(tokens: &[Token]) -> bool {
+/// Whether the tokens contain a negation, including "don't".
+pub(super) fn has_negation(tokens: &[Token]) -> bool {
     let short = |pair: &[Token]| pair[0].lower.ends_with('n') && pair[1].lower == "t";
-    tokens.iter().any(is_not) || tokens.windows(2).any(short)
+    tokens.iter().any(is_negation) || tokens.windows(2).any(short)
 }
 
-/// The steps that `words` speak of, by number or by name; `None` where some word of them is not understood,
-/// or says something else of a step than its plan. `planned` are the steps that the words lead to.
-pub(super) fn meant(
+/// The numbers of the steps that `words` refer to by number or by name. `None` if a word is not understood or
+/// contradicts the plan of a step. `planned` is the plan that the words alone would produce.
+pub(super) fn find_intended_steps(
     known: &[NumberedStep],
     words: &str,
     planned: &Value,
-    index: &Index,
+    index: &CatalogueIndex,
     now: &jiff::Zoned,
 ) -> Option<Vec<u64>> {
     let tokens = text::tokens(words);
     let numbers = plan_changes::numbered_steps(&tokens);
     let at = |number: &u64| known.iter().position(|step| step.number == *number);
     let numbered: Vec<usize> = numbers.iter().map(at).collect::<Option<_>>()?;
-    let dated = Entities::of(&tokens, now.date());
+    let dated = Entities::in_tokens(&tokens, now.date());
     let led_to: BTreeSet<usize> = {
         let led: Vec<&Value> = planned["steps"].as_array().into_iter().flatten().collect();
-        // Words that lead elsewhere as well say more than which step.
+        // If the words also lead to other tools, they do more than identify a step.
         let elsewhere = led.iter().any(|step| !known.iter().any(|k| k.serves(step)));
         let serves = |at: &usize| !elsewhere && led.iter().any(|step| known[*at].serves(step));
         (0..known.len()).filter(serves).collect()
@@ -90,7 +90,7 @@ pub(super) fn meant(
     let mut item: Option<BTreeSet<usize>> = None;
     let mut named = false;
     for (i, token) in tokens.iter().enumerate() {
-        // "Without the weather, the hotel and the train": each is a thing by itself.
+        // "Without the weather, the hotel and the train": each item is matched separately.
         if token.raw == "," || token.lower == "e" || token.is(&["and", "ed", "und", "et", "y"]) {
             all.extend(item.take().into_iter().flatten());
             continue;
@@ -99,17 +99,21 @@ pub(super) fn meant(
             token.word && !dated.taken[i] && !plan_changes::is_out(token) && !plan_changes::is_only(token);
         let counted =
             !numbers.is_empty() && (plan_changes::is_step(token) || token.raw.parse::<u64>().is_ok());
-        let plain = lexicon::is_stop(&token.norm) || lexicon::is_chat(&token.norm) || token.is(&DOING);
+        let plain = lexicon::is_stop_word(&token.norm)
+            || lexicon::is_pleasantry(&token.norm)
+            || token.is(&HANDLING_WORDS);
         // "Don't", "doesn't".
         let short_not = token.lower.ends_with('n') && tokens.get(i + 1).is_some_and(|t| t.lower == "t");
-        if !says || short_not || counted || (plain && !lexicon::is_asking(&token.norm)) {
+        if !says || short_not || counted || (plain && !lexicon::is_question_word(&token.norm)) {
             continue;
         }
         let features = token.features();
-        let like = |step: &&NumberedStep| step.words().iter().any(|word| word.similarity(&features) > SAME);
+        let like = |step: &&NumberedStep| {
+            step.words().iter().any(|word| word.similarity(&features) > SAME_WORD_SIMILARITY)
+        };
         let mut hits: BTreeSet<usize> = (0..known.len()).filter(|at| like(&&known[*at])).collect();
         let value = token.digit() || (token.capital() && !token.first);
-        if hits.is_empty() && !value && index.knows(&features) {
+        if hits.is_empty() && !value && index.has_similar_word(&features) {
             hits = led_to.clone();
         }
         let both = item.as_ref().map_or(hits.clone(), |item| item & &hits);
@@ -120,22 +124,22 @@ pub(super) fn meant(
         item = Some(both);
     }
     all.extend(item.into_iter().flatten());
-    // "Not in Rome" says where, and not what.
-    let soft = says_not(&tokens);
+    // "Not in Rome" names a value and no step.
+    let soft = has_negation(&tokens);
     if all.is_empty() || (soft && !named && numbered.is_empty()) {
         return None;
     }
-    // Named by number and by other words: both have to say the same.
+    // If steps are named by number and by other words, both must agree.
     if !numbered.is_empty() && all.len() > numbered.len() {
         return None;
     }
     let own: Vec<_> = all
         .iter()
-        .flat_map(|at| Entities::of(&text::tokens(&known[*at].purpose), now.date()).days)
+        .flat_map(|at| Entities::in_tokens(&text::tokens(&known[*at].purpose), now.date()).days)
         .map(|day| day.date)
         .collect();
     let said: Vec<_> = dated.days.iter().map(|day| day.date).collect();
     let every = said.is_empty() || own.iter().all(|day| said.contains(day));
-    let same = every && said.iter().all(|day| own.contains(day)) && dated.hours.is_empty();
+    let same = every && said.iter().all(|day| own.contains(day)) && dated.times.is_empty();
     same.then(|| all.iter().map(|at| known[*at].number).collect())
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
-use super::breakdown::{TOLD, read};
-use super::usage::TELL;
+use super::breakdown::{USAGE_COLUMNS, read_attempts};
+use super::usage::USAGE_EVENTS;
 use crate::run::{TenantId, Usage};
 
 /// A quarter of an hour in nanoseconds, the resolution of the totals.
@@ -20,13 +20,13 @@ pub(super) async fn keep_usage(
     tenant: &TenantId,
     name: &str,
 ) -> Result<(), sqlx::Error> {
-    let sql = format!("SELECT {TOLD} FROM journal WHERE {TELL} AND {which}");
+    let sql = format!("SELECT {USAGE_COLUMNS} FROM journal WHERE {USAGE_EVENTS} AND {which}");
     let rows: Vec<SqliteRow> =
         sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(name).fetch_all(&mut *tx).await?;
     let mut sums: BTreeMap<(i64, String, String), Usage> = BTreeMap::new();
     for row in &rows {
         let at: i64 = row.try_get("at")?;
-        for attempt in read(row)? {
+        for attempt in read_attempts(row)? {
             *sums.entry((at - at.rem_euclid(QUARTER), attempt.model, attempt.purpose)).or_default() +=
                 attempt.usage;
         }
@@ -46,17 +46,17 @@ pub(super) async fn keep_usage(
         .bind(model)
         .bind(purpose)
         .bind(i64::from(sum.calls))
-        .bind(number(sum.input_tokens))
-        .bind(number(sum.cached_input_tokens))
-        .bind(number(sum.output_tokens))
-        .bind(number(sum.cost_nano_usd))
+        .bind(to_sql_integer(sum.input_tokens))
+        .bind(to_sql_integer(sum.cached_input_tokens))
+        .bind(to_sql_integer(sum.output_tokens))
+        .bind(to_sql_integer(sum.cost_nano_usd))
         .execute(&mut *tx)
         .await?;
     }
     Ok(())
 }
 
-fn number(figure: u64) -> i64 {
+fn to_sql_integer(figure: u64) -> i64 {
     i64::try_from(figure).unwrap_or(i64::MAX)
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use crate::run::{Attempt, Event, Fault, RunStatus, SessionEvent, Usage};
 
     #[tokio::test]
-    async fn what_an_erased_conversation_has_cost_still_counts() {
+    async fn usage_of_erased_conversation_still_counts() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
@@ -100,7 +100,7 @@ mod tests {
                 Record::Run(envelope(Some(run_id(n)), "s1", 3, end).into()),
                 Record::Session(envelope(None, "s1", 1, summary)),
             ];
-            store.write(&[group.map(|record| record.row().unwrap()).into()]).await.unwrap();
+            store.write(&[group.map(|record| record.to_row().unwrap()).into()]).await.unwrap();
             expected += usage;
             expected += usage;
             let before = store.usage(None, None).await.unwrap();

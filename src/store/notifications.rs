@@ -7,14 +7,14 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use super::Store;
-use super::approvals::{About, ApprovalRow, COLUMNS, approval_row};
+use super::approvals::{APPROVAL_COLUMNS, About, ApprovalRow, approval_row};
 use super::error::Error;
-use super::usage::bound;
+use super::usage::time_bound;
 use crate::run::ApprovalId;
 
 /// An open approval whose notification has not been delivered yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untold {
+pub struct PendingNotification {
     /// The approval.
     pub approval: ApprovalRow,
     /// Number of failed delivery attempts.
@@ -23,7 +23,7 @@ pub struct Untold {
 
 /// How many runs and approvals wait for people, of all tenants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingCounts {
     /// Waiting runs.
     pub runs: u64,
     /// Open approvals of plans.
@@ -39,46 +39,56 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn untold(&self, now: Timestamp, limit: u32) -> Result<Vec<Untold>, Error> {
-        let columns = COLUMNS.replacen("SELECT ", "SELECT attempts, ", 1);
+    pub async fn pending_notifications(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<PendingNotification>, Error> {
+        let columns = APPROVAL_COLUMNS.replacen("SELECT ", "SELECT attempts, ", 1);
         let sql = format!(
             "{columns} state = 'open' AND told IS NULL AND next_try <= ? ORDER BY created, run, approval LIMIT ?"
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(bound(Some(now), i64::MAX))
+            .bind(time_bound(Some(now), i64::MAX))
             .bind(i64::from(limit))
             .fetch_all(self.pool())
             .await
-            .map_err(|e| self.listing(&e))?;
-        let read =
-            |row: &SqliteRow| Ok(Untold { approval: approval_row(row)?, attempts: row.try_get("attempts")? });
-        rows.iter().map(read).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+            .map_err(|e| self.list_error(&e))?;
+        let read = |row: &SqliteRow| {
+            Ok(PendingNotification { approval: approval_row(row)?, attempts: row.try_get("attempts")? })
+        };
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 
     /// Marks the notification as delivered; it is not sent again.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn set_told(&self, id: ApprovalId, at: Timestamp) -> Result<(), Error> {
+    pub async fn set_notified(&self, id: ApprovalId, at: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE approvals SET told = ?3, attempts = attempts + 1 WHERE run = ?1 AND approval = ?2";
-        self.telling(sql, id, Some(at)).await
+        self.update_notification(sql, id, Some(at)).await
     }
 
     /// Records a failed delivery: the notification is retried at `next`, or abandoned if that is `None`.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn put_off(&self, id: ApprovalId, next: Option<Timestamp>) -> Result<(), Error> {
+    pub async fn postpone_notification(&self, id: ApprovalId, next: Option<Timestamp>) -> Result<(), Error> {
         let sql =
             "UPDATE approvals SET next_try = ?3, attempts = attempts + 1 WHERE run = ?1 AND approval = ?2";
-        self.telling(sql, id, next).await
+        self.update_notification(sql, id, next).await
     }
 
-    async fn telling(&self, sql: &'static str, id: ApprovalId, at: Option<Timestamp>) -> Result<(), Error> {
+    async fn update_notification(
+        &self,
+        sql: &'static str,
+        id: ApprovalId,
+        at: Option<Timestamp>,
+    ) -> Result<(), Error> {
         sqlx::query(sql)
             .bind(id.run.to_string())
             .bind(i64::from(id.approval))
-            .bind(at.map(|at| bound(Some(at), i64::MAX)))
+            .bind(at.map(|at| time_bound(Some(at), i64::MAX)))
             .execute(self.pool())
             .await
             .map_err(|e| Error::database(self.path(), "store the state of a notification", &e))?;
@@ -89,7 +99,7 @@ impl Store {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn waiting(&self) -> Result<Waiting, Error> {
+    pub async fn waiting_counts(&self) -> Result<WaitingCounts, Error> {
         let rows = sqlx::query(
             "SELECT about, count(*) AS n FROM approvals INDEXED BY approvals_open WHERE state = 'open' GROUP BY about \
              UNION ALL SELECT 'runs', count(*) FROM runs INDEXED BY runs_unfinished \
@@ -97,14 +107,14 @@ impl Store {
         )
         .fetch_all(self.pool())
         .await
-        .map_err(|e| self.listing(&e))?;
-        let mut waiting = Waiting::default();
+        .map_err(|e| self.list_error(&e))?;
+        let mut waiting = WaitingCounts::default();
         for row in &rows {
             let read =
                 || Ok::<_, sqlx::Error>((row.try_get::<&str, _>("about")?, row.try_get::<i64, _>("n")?));
-            let (about, n) = read().map_err(|e| self.listing(&e))?;
+            let (about, n) = read().map_err(|e| self.list_error(&e))?;
             let n = n.unsigned_abs();
-            match About::named(about) {
+            match About::from_name(about) {
                 Some(About::Plan) => waiting.plans = n,
                 Some(About::Call) => waiting.calls = n,
                 Some(About::Outcome) => waiting.outcomes = n,

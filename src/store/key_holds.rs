@@ -7,22 +7,22 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// The held keys by id. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HeldKeys(Arc<Mutex<HashMap<String, Weak<CancellationToken>>>>);
+pub(super) struct KeyHolds(Arc<Mutex<HashMap<String, Weak<CancellationToken>>>>);
 
 /// A hold on a key, until it is dropped.
 #[derive(Debug, Clone)]
-pub struct Held(Arc<CancellationToken>);
+pub struct KeyHold(Arc<CancellationToken>);
 
-impl Held {
+impl KeyHold {
     /// Completes when the key is no longer valid.
     pub fn revoked(&self) -> WaitForCancellationFutureOwned {
         self.0.as_ref().clone().cancelled_owned()
     }
 }
 
-impl HeldKeys {
+impl KeyHolds {
     /// Holds the key with this id.
-    pub(super) fn hold(&self, id: &str) -> Held {
+    pub(super) fn hold(&self, id: &str) -> KeyHold {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = keys.get(id).and_then(Weak::upgrade).filter(|token| !token.is_cancelled());
         let token = known.unwrap_or_else(|| {
@@ -30,7 +30,7 @@ impl HeldKeys {
             keys.insert(id.to_owned(), Arc::downgrade(&token));
             token
         });
-        Held(token)
+        KeyHold(token)
     }
 
     /// The ids of all keys held now.

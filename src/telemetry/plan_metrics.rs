@@ -24,7 +24,7 @@ pub(super) const NOT_MADE: usize = 5;
 
 /// A plan of a tracked run.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct TrackedPlan {
     kind: usize,
     steps: Vec<u32>,
     /// Whether another plan followed.
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ended {
+pub(super) struct StepEnd {
     pub(super) completed: bool,
     /// Whether one of its expected tools succeeded, or none was expected.
     pub(super) as_expected: bool,
@@ -41,14 +41,14 @@ pub(super) struct Ended {
 
 /// How the run of the plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum PlanEnd {
     Ran,
     Cancelled,
     /// Only a plan was requested.
     Draft,
 }
 
-impl Plan {
+impl TrackedPlan {
     pub(super) fn of(made: &PlanMade) -> Self {
         let kind = match made.maker {
             _ if !made.plan.needs_execution => KIND_NONE,
@@ -68,33 +68,33 @@ impl Plan {
         self.steps.len()
     }
 
-    fn outcome(&self, ended: &BTreeMap<u32, Ended>, end: End) -> usize {
-        let completed = self.ends(ended).filter(|step| step.completed).count();
+    fn outcome(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd) -> usize {
+        let completed = self.step_ends(ended).filter(|step| step.completed).count();
         match end {
-            End::Draft => DRAFT,
+            PlanEnd::Draft => DRAFT,
             _ if completed == self.steps.len() => COMPLETED,
-            End::Cancelled => CANCELLED,
-            End::Ran if completed > 0 => PARTIAL,
-            End::Ran => FAILED,
+            PlanEnd::Cancelled => CANCELLED,
+            PlanEnd::Ran if completed > 0 => PARTIAL,
+            PlanEnd::Ran => FAILED,
         }
     }
 
     /// The completeness ratio; the metric's help defines it.
-    pub(super) fn quality(&self, ended: &BTreeMap<u32, Ended>) -> Option<f64> {
-        let good = self.ends(ended).filter(|step| step.completed && step.as_expected).count();
+    pub(super) fn quality(&self, ended: &BTreeMap<u32, StepEnd>) -> Option<f64> {
+        let good = self.step_ends(ended).filter(|step| step.completed && step.as_expected).count();
         let all = self.steps.len() + usize::from(self.replanned);
         (!self.steps.is_empty()).then(|| good as f64 / all as f64)
     }
 
-    fn ends<'a>(&'a self, ended: &'a BTreeMap<u32, Ended>) -> impl Iterator<Item = Ended> + 'a {
+    fn step_ends<'a>(&'a self, ended: &'a BTreeMap<u32, StepEnd>) -> impl Iterator<Item = StepEnd> + 'a {
         self.steps.iter().filter_map(|step| ended.get(step).copied())
     }
 
-    pub(super) fn count(&self, ended: &BTreeMap<u32, Ended>, end: End, kpis: &Kpis) {
+    pub(super) fn record(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd, kpis: &Kpis) {
         let at = [self.kind, self.outcome(ended, end)];
         kpis.plans.inc(at);
         kpis.plan_steps.observe(at, self.steps.len() as f64);
-        if let Some(quality) = self.quality(ended).filter(|_| end != End::Draft) {
+        if let Some(quality) = self.quality(ended).filter(|_| end != PlanEnd::Draft) {
             kpis.plan_quality.observe(at, quality);
         }
     }

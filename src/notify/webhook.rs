@@ -15,13 +15,13 @@ use crate::llm::openai::retry_after;
 use crate::run::Fault;
 
 /// Maximum wait before a retry, whether from backoff or requested by the receiver.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const MAX_BACKOFF: Duration = Duration::from_secs(3600);
 /// The wait after the first attempt; it doubles with each further one.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 
 /// A webhook that is notified of every open approval.
 #[derive(Clone)]
-pub struct Target {
+pub struct WebhookTarget {
     url: Url,
     secret: std::sync::Arc<SecretSlice<u8>>,
     http: Client,
@@ -30,16 +30,16 @@ pub struct Target {
 
 /// The outcome of one delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum DeliveryOutcome {
     /// The message was delivered.
-    Told,
+    Delivered,
     /// Delivery failed: retry after this time.
-    Again(Duration, String),
+    Retry(Duration, String),
     /// Delivery failed and is not retried.
-    GivenUp(String),
+    Abandoned(String),
 }
 
-impl Target {
+impl WebhookTarget {
     /// The configured webhook, if there is one. `get` looks up the environment variable of the secret.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Target {
 
     /// Sends a message with its id, which is the same for each attempt. `attempts` is the number of earlier
     /// attempts.
-    pub(super) async fn send(&self, id: &str, body: String, attempts: u32) -> Sent {
+    pub(super) async fn send(&self, id: &str, body: String, attempts: u32) -> DeliveryOutcome {
         let now = jiff::Timestamp::now();
         let timestamp = now.as_second();
         let request = self
@@ -92,32 +92,32 @@ impl Target {
             .header("webhook-signature", self.sign(id, timestamp, &body))
             .body(body);
         let (why, asked) = match request.send().await {
-            Ok(response) if response.status().is_success() => return Sent::Told,
+            Ok(response) if response.status().is_success() => return DeliveryOutcome::Delivered,
             Ok(response) if response.status() == StatusCode::GONE => {
-                return Sent::GivenUp("the receiver is gone (status 410)".to_owned());
+                return DeliveryOutcome::Abandoned("the receiver is gone (status 410)".to_owned());
             }
             Ok(response) => {
                 (format!("status {}", response.status().as_u16()), retry_after(response.headers(), now))
             }
             // Without the URL, which may contain secrets.
-            Err(error) => (reason(&error.without_url()), None),
+            Err(error) => (innermost_reason(&error.without_url()), None),
         };
         if attempts + 1 >= self.max_attempts {
-            return Sent::GivenUp(format!("{why}, after {} attempts", attempts + 1));
+            return DeliveryOutcome::Abandoned(format!("{why}, after {} attempts", attempts + 1));
         }
-        let own = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(attempts));
-        Sent::Again(own.max(asked.unwrap_or_default()).min(LONGEST_WAIT), why)
+        let own = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(attempts));
+        DeliveryOutcome::Retry(own.max(asked.unwrap_or_default()).min(MAX_BACKOFF), why)
     }
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for WebhookTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").field("host", &self.url.host_str()).finish_non_exhaustive()
     }
 }
 
 /// The innermost cause: the outer errors only say that there was an error.
-fn reason(error: &reqwest::Error) -> String {
+fn innermost_reason(error: &reqwest::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
         inner = source;
@@ -129,17 +129,17 @@ fn reason(error: &reqwest::Error) -> String {
 mod tests {
     use super::*;
 
-    fn target(secret: &str) -> Target {
+    fn target(secret: &str) -> WebhookTarget {
         let webhook = WebhookConfig {
             url: "http://127.0.0.1:9/hook?token=hidden".to_owned(),
             secret_env: "HOOK".to_owned(),
             ..WebhookConfig::default()
         };
-        Target::of(&webhook, |_| Some(secret.to_owned())).unwrap().unwrap()
+        WebhookTarget::of(&webhook, |_| Some(secret.to_owned())).unwrap().unwrap()
     }
 
     #[test]
-    fn a_message_is_signed_as_the_standard_says() {
+    fn message_signature_matches_standard_webhooks_example() {
         // The example of https://github.com/standard-webhooks/standard-webhooks.
         let target = target("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let signature = target.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_missing_or_none_is_told_with_its_variable() {
+    fn missing_or_invalid_secret_error_names_its_variable() {
         let webhook = WebhookConfig {
             url: "https://example.com".to_owned(),
             secret_env: "HOOK".to_owned(),
@@ -160,11 +160,11 @@ mod tests {
             (Some("whsec_?"), "base64"),
             (Some("whsec_"), "empty"),
         ] {
-            let error = Target::of(&webhook, |_| value.map(str::to_owned)).unwrap_err();
+            let error = WebhookTarget::of(&webhook, |_| value.map(str::to_owned)).unwrap_err();
             assert_eq!(error.code, "config.webhook");
             assert!(error.message.contains("HOOK") && error.message.contains(what), "{error}");
         }
-        assert!(Target::of(&webhook, |_| Some("any words".to_owned())).unwrap().is_some());
-        assert!(Target::of(&WebhookConfig::default(), |_| None).unwrap().is_none());
+        assert!(WebhookTarget::of(&webhook, |_| Some("any words".to_owned())).unwrap().is_some());
+        assert!(WebhookTarget::of(&WebhookConfig::default(), |_| None).unwrap().is_none());
     }
 }
