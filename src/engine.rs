@@ -26,7 +26,7 @@ use self::cast::{System, shared};
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::driver::store_fault;
 use crate::actors::live::Watch;
-use crate::actors::scene_manager::Submit;
+use crate::actors::scene_manager::RequestMessage;
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
@@ -112,7 +112,7 @@ impl Engine {
         // Held until the request is in the journal: a question is answered once.
         let found = confirm::question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
-        let submit = Submit {
+        let submit = RequestMessage {
             is_first,
             message: request.message,
             user: request.user,

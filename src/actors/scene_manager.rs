@@ -32,8 +32,10 @@ use crate::run::{RunId, SessionId, TenantId};
 use crate::store::Store;
 use crate::telemetry::Outside;
 
-use callers::Caller;
-pub(crate) use messages::{CarryOn, Delivery, Do, Erase, SessionMessage, Submit};
+use callers::WaitingCaller;
+pub(crate) use messages::{
+    CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SessionDelivery, SessionMessage,
+};
 use runs::RunEntry;
 
 /// What every conversation works with.
@@ -75,7 +77,7 @@ pub(crate) struct SceneManager {
     first: Vec<SideEffect>,
     /// The context window that `state` knows.
     window: usize,
-    callers: HashMap<CallerId, Caller>,
+    callers: HashMap<CallerId, WaitingCaller>,
     last_caller: u64,
     /// The runs that are queued, read or driven, and those being appended.
     runs: HashMap<RunId, RunEntry>,

@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::launch;
-use super::scene_manager::{self, CarryOn, Delivery, Do, Erase, SceneManager, SessionMessage, Submit};
+use super::scene_manager::{
+    self, CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SceneManager, SessionDelivery,
+    SessionMessage,
+};
 use crate::conversation::{self, MAX_COMMANDS};
 use crate::planner::Refused;
 use crate::run::{Fault, SessionId, TenantId};
@@ -37,17 +40,27 @@ impl Address {
     }
 
     /// Hands a request to its conversation, awake or asleep.
-    pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
+    pub(crate) fn submit(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        submit: RequestMessage,
+    ) -> Result<(), Fault> {
         let waiting = self.outside.queued(Part::SessionRegistry);
-        self.registry.try_send(ToSession { tenant, session, submit, waiting }).map_err(|_| {
+        self.registry.try_send(RequestToSession { tenant, session, submit, waiting }).map_err(|_| {
             self.outside.shed(Part::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
     }
 
     /// Hands what somebody wants of a run to its conversation, awake or asleep.
-    pub(crate) fn command(&self, tenant: TenantId, session: SessionId, wish: Do) -> Result<(), Fault> {
-        self.registry.try_send(ToDo { tenant, session, wish }).map_err(|_| {
+    pub(crate) fn command(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        wish: CommandMessage,
+    ) -> Result<(), Fault> {
+        self.registry.try_send(CommandToSession { tenant, session, wish }).map_err(|_| {
             self.outside.shed(Part::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
@@ -61,8 +74,8 @@ impl Address {
         since: Option<Timestamp>,
     ) -> Result<bool, Fault> {
         let (reply, erased) = oneshot::channel();
-        let erase = Erase { since, reply };
-        self.registry.try_send(ToErase { tenant, session, erase }).map_err(|_| {
+        let erase = EraseMessage { since, reply };
+        self.registry.try_send(EraseSession { tenant, session, erase }).map_err(|_| {
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })?;
         erased.await.map_err(|_| {
@@ -75,23 +88,33 @@ impl Address {
     pub(crate) async fn carry_on(&self, tenant: TenantId, session: SessionId) {
         let (woken, _) = oneshot::channel();
         let (done, carried) = oneshot::channel();
-        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
+        if self
+            .registry
+            .send(CarryOnSession { tenant, session, wish: CarryOnMessage { woken, done } })
+            .await
+            .is_ok()
+        {
             // Told, or its conversation ended for another reason.
             let _ = carried.await;
         }
     }
 
     /// The same, and waits only until it can be followed.
-    pub(crate) async fn take_up(&self, tenant: TenantId, session: SessionId) {
+    pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
         let (woken, taken_up) = oneshot::channel();
         let (done, _) = oneshot::channel();
-        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
+        if self
+            .registry
+            .send(CarryOnSession { tenant, session, wish: CarryOnMessage { woken, done } })
+            .await
+            .is_ok()
+        {
             let _ = taken_up.await;
         }
     }
 
     /// Whether a conversation may sleep: no request is on its way to it.
-    pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
+    pub(crate) async fn may_sleep(&self, wish: SleepRequest) -> bool {
         self.registry.send(wish).await.unwrap_or(true)
     }
 
@@ -107,41 +130,41 @@ struct CountAwake;
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct ToSession {
+struct RequestToSession {
     tenant: TenantId,
     session: SessionId,
-    submit: Submit,
+    submit: RequestMessage,
     waiting: Queued,
 }
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct ToDo {
+struct CommandToSession {
     tenant: TenantId,
     session: SessionId,
-    wish: Do,
+    wish: CommandMessage,
 }
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct ToErase {
+struct EraseSession {
     tenant: TenantId,
     session: SessionId,
-    erase: Erase,
+    erase: EraseMessage,
 }
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct ToCarryOn {
+struct CarryOnSession {
     tenant: TenantId,
     session: SessionId,
-    wish: CarryOn,
+    wish: CarryOnMessage,
 }
 
 /// A conversation wants to sleep; `received` is how many requests have reached it.
 #[derive(Message)]
 #[rtype(result = "bool")]
-pub(crate) struct Asleep {
+pub(crate) struct SleepRequest {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     /// Which of the actors of this conversation it is that wants to.
@@ -149,7 +172,7 @@ pub(crate) struct Asleep {
     pub(crate) received: u64,
 }
 
-struct Awake {
+struct AwakeSession {
     address: Addr<SceneManager>,
     life: usize,
     sent: u64,
@@ -160,16 +183,16 @@ struct Awake {
     commands: Arc<Semaphore>,
 }
 
-impl Awake {
+impl AwakeSession {
     /// Sends a message to the conversation, which then has received one more. Returns a message for which
     /// there is no place.
     fn send(&mut self, message: SessionMessage) -> Result<(), SessionMessage> {
         let places = match message {
-            SessionMessage::Submit(_) => &self.requests,
+            SessionMessage::Request(_) => &self.requests,
             _ => &self.commands,
         };
         let Ok(place) = places.clone().try_acquire_owned() else { return Err(message) };
-        let sent = self.address.try_send(Delivery { message, place });
+        let sent = self.address.try_send(SessionDelivery { message, place });
         sent.map_err(|error| error.into_inner().message)?;
         self.sent += 1;
         Ok(())
@@ -181,7 +204,7 @@ pub(crate) struct SessionRegistry {
     arbiters: Arc<[ArbiterHandle]>,
     options: scene_manager::Options,
     max_awake: usize,
-    awake: HashMap<(TenantId, SessionId), Awake>,
+    awake: HashMap<(TenantId, SessionId), AwakeSession>,
     started: usize,
 }
 
@@ -197,7 +220,7 @@ impl SessionRegistry {
         key: (TenantId, SessionId),
         is_new: bool,
         ctx: &Context<Self>,
-    ) -> Result<&mut Awake, Fault> {
+    ) -> Result<&mut AwakeSession, Fault> {
         // An actor that died (its work panicked) is replaced; it wakes from the store.
         if self.awake.get(&key).is_some_and(|a| !a.address.connected()) {
             self.awake.remove(&key);
@@ -226,16 +249,16 @@ impl SessionRegistry {
             );
             let requests = Arc::new(Semaphore::new(self.options.max_queued.max(1)));
             let commands = Arc::new(Semaphore::new(MAX_COMMANDS));
-            Awake { address, life, sent: 0, requests, commands }
+            AwakeSession { address, life, sent: 0, requests, commands }
         }))
     }
 }
 
-impl Handler<ToSession> for SessionRegistry {
+impl Handler<RequestToSession> for SessionRegistry {
     type Result = ();
 
-    fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
-        let ToSession { tenant, session, mut submit, waiting } = message;
+    fn handle(&mut self, message: RequestToSession, ctx: &mut Context<Self>) {
+        let RequestToSession { tenant, session, mut submit, waiting } = message;
         drop(waiting);
         let (outside, max_queued) = (self.options.outside.clone(), self.options.max_queued);
         let awake = match self.awake((tenant, session), submit.is_first, ctx) {
@@ -246,7 +269,8 @@ impl Handler<ToSession> for SessionRegistry {
             }
         };
         submit.waiting = Some(outside.queued(Part::SceneManager));
-        if let Err(SessionMessage::Submit(mut submit)) = awake.send(SessionMessage::Submit(Box::new(submit)))
+        if let Err(SessionMessage::Request(mut submit)) =
+            awake.send(SessionMessage::Request(Box::new(submit)))
         {
             submit.waiting = None;
             outside.shed(Part::SceneManager);
@@ -256,12 +280,12 @@ impl Handler<ToSession> for SessionRegistry {
     }
 }
 
-impl Handler<ToErase> for SessionRegistry {
+impl Handler<EraseSession> for SessionRegistry {
     type Result = ();
 
     /// By way of the conversation's own actor, so that a request comes either before or after it.
-    fn handle(&mut self, message: ToErase, ctx: &mut Context<Self>) {
-        let ToErase { tenant, session, erase } = message;
+    fn handle(&mut self, message: EraseSession, ctx: &mut Context<Self>) {
+        let EraseSession { tenant, session, erase } = message;
         let awake = match self.awake((tenant, session.clone()), false, ctx) {
             Ok(awake) => awake,
             Err(fault) => {
@@ -275,19 +299,21 @@ impl Handler<ToErase> for SessionRegistry {
     }
 }
 
-impl Handler<ToDo> for SessionRegistry {
+impl Handler<CommandToSession> for SessionRegistry {
     type Result = ();
 
-    fn handle(&mut self, message: ToDo, ctx: &mut Context<Self>) {
-        let ToDo { tenant, session, wish } = message;
-        let refuse = |command: Do, fault: Fault| {
+    fn handle(&mut self, message: CommandToSession, ctx: &mut Context<Self>) {
+        let CommandToSession { tenant, session, wish } = message;
+        let refuse = |command: CommandMessage, fault: Fault| {
             let refused = Refused { fault, difference: Vec::new(), record: None };
             // The caller may have disconnected.
             let _ = command.reply.send(Err(refused));
         };
         match self.awake((tenant, session), false, ctx) {
             Ok(awake) => {
-                if let Err(SessionMessage::Do(command)) = awake.send(SessionMessage::Do(Box::new(wish))) {
+                if let Err(SessionMessage::Command(command)) =
+                    awake.send(SessionMessage::Command(Box::new(wish)))
+                {
                     refuse(*command, conversation::too_many_commands());
                 }
             }
@@ -297,11 +323,11 @@ impl Handler<ToDo> for SessionRegistry {
     }
 }
 
-impl Handler<ToCarryOn> for SessionRegistry {
+impl Handler<CarryOnSession> for SessionRegistry {
     type Result = ();
 
-    fn handle(&mut self, message: ToCarryOn, ctx: &mut Context<Self>) {
-        let ToCarryOn { tenant, session, wish } = message;
+    fn handle(&mut self, message: CarryOnSession, ctx: &mut Context<Self>) {
+        let CarryOnSession { tenant, session, wish } = message;
         // Where it cannot be woken now, it is carried on when it wakes.
         if let Ok(awake) = self.awake((tenant, session), false, ctx) {
             // Nor if there is no place for the message.
@@ -311,10 +337,10 @@ impl Handler<ToCarryOn> for SessionRegistry {
     }
 }
 
-impl Handler<Asleep> for SessionRegistry {
+impl Handler<SleepRequest> for SessionRegistry {
     type Result = bool;
 
-    fn handle(&mut self, wish: Asleep, _: &mut Context<Self>) -> bool {
+    fn handle(&mut self, wish: SleepRequest, _: &mut Context<Self>) -> bool {
         let key = (wish.tenant, wish.session);
         match self.awake.get(&key) {
             Some(awake) if awake.life == wish.life => {

@@ -3,7 +3,7 @@
 
 use super::input::CallerId;
 use super::side_effect::{ReadAttempt, SideEffect};
-use super::slots::{ActiveRun, RunSlot};
+use super::slots::{RunSlot, ScheduledRun};
 use super::{ConversationState, MAX_COMMANDS, Phase, faults};
 use crate::run::{Fault, RunId};
 
@@ -56,7 +56,7 @@ impl ConversationState {
             Some(RunSlot::Parked(parked)) => Some(parked.clone()),
             None => None,
         };
-        let active = ActiveRun::commanded(vec![caller]);
+        let active = ScheduledRun::commanded(vec![caller]);
         self.runs.insert(run, RunSlot::Reading { active, parked });
         out.push(SideEffect::ReadRun { run, attempt: ReadAttempt::ForCommand });
     }
@@ -77,7 +77,7 @@ impl ConversationState {
     }
 }
 
-fn hold(active: &mut ActiveRun, caller: CallerId, out: &mut Vec<SideEffect>) {
+fn hold(active: &mut ScheduledRun, caller: CallerId, out: &mut Vec<SideEffect>) {
     if active.held.len() < MAX_COMMANDS {
         active.held.push(caller);
     } else {

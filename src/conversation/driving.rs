@@ -3,7 +3,7 @@
 use super::commands::refuse;
 use super::input::{DriverReport, RunCondition, RunReading};
 use super::side_effect::{ReadAttempt, SideEffect};
-use super::slots::{ActiveRun, Lane, ParkedRun, RunSlot};
+use super::slots::{Lane, ParkedRun, RunSlot, ScheduledRun};
 use super::{ConversationState, MAX_PANICS, faults};
 use crate::run::{Fault, RunId};
 
@@ -12,7 +12,7 @@ impl ConversationState {
     pub(super) fn drive(
         &mut self,
         run: RunId,
-        mut active: ActiveRun,
+        mut active: ScheduledRun,
         shown_at: Option<u64>,
         out: &mut Vec<SideEffect>,
     ) {
@@ -75,7 +75,7 @@ impl ConversationState {
         let Some(RunSlot::Driven { active, shown_at }) = self.runs.remove(run) else { return };
         let DriverReport { condition, seq, turns, decided_by_words, broken } = report;
         self.history.extend(turns);
-        let ActiveRun { lane, callers, held, .. } = active;
+        let ScheduledRun { lane, callers, held, .. } = active;
         if broken.is_some() {
             self.park(run, &condition, false);
         } else {
@@ -94,7 +94,7 @@ impl ConversationState {
                 Some(RunSlot::Parked(parked)) => Some(parked),
                 _ => None,
             };
-            self.runs.insert(run, RunSlot::Reading { active: ActiveRun::commanded(held), parked });
+            self.runs.insert(run, RunSlot::Reading { active: ScheduledRun::commanded(held), parked });
             out.push(SideEffect::ReadRun { run, attempt: ReadAttempt::ForCommand });
         }
     }
@@ -106,7 +106,7 @@ impl ConversationState {
     }
 
     /// Nobody drives the run any more, and nobody can say what becomes of it here.
-    pub(super) fn abandon(&self, run: RunId, active: ActiveRun, fault: &Fault, out: &mut Vec<SideEffect>) {
+    pub(super) fn abandon(&self, run: RunId, active: ScheduledRun, fault: &Fault, out: &mut Vec<SideEffect>) {
         out.push(SideEffect::Finish { run, callers: active.callers, fault: Some(fault.clone()) });
         for caller in active.held {
             refuse(caller, fault.clone(), out);

@@ -2,7 +2,7 @@
 
 use super::input::{CallerId, IncomingRequest};
 use super::side_effect::{NewRun, SideEffect};
-use super::slots::ActiveRun;
+use super::slots::ScheduledRun;
 use super::{Appending, Awake, ConversationState, Phase, faults};
 use crate::run::{Fault, RunId};
 
@@ -92,7 +92,7 @@ impl ConversationState {
             match result {
                 Ok(()) => {
                     out.push(SideEffect::Accept { caller, run });
-                    self.runs.enqueue(run, ActiveRun::queued(Some(caller)));
+                    self.runs.enqueue(run, ScheduledRun::queued(Some(caller)));
                 }
                 Err(fault) => {
                     out.push(SideEffect::Finish { run, callers: Vec::new(), fault: None });

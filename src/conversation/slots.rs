@@ -9,12 +9,12 @@ use crate::run::RunId;
 #[derive(Debug)]
 pub(super) enum RunSlot {
     /// It waits for its turn.
-    Queued { place: u64, active: ActiveRun },
+    Queued { place: u64, active: ScheduledRun },
     /// It is being read from its journal, to be driven. It still waits for a person if it did before.
-    Reading { active: ActiveRun, parked: Option<ParkedRun> },
+    Reading { active: ScheduledRun, parked: Option<ParkedRun> },
     /// It has a driver.
     Driven {
-        active: ActiveRun,
+        active: ScheduledRun,
         /// Its sequence number when the conversation's last answer showed what it waits for, if it did.
         shown_at: Option<u64>,
     },
@@ -24,7 +24,7 @@ pub(super) enum RunSlot {
 
 /// A run that is queued, read or driven.
 #[derive(Debug)]
-pub(super) struct ActiveRun {
+pub(super) struct ScheduledRun {
     pub(super) lane: Lane,
     /// Whether an earlier process left it unfinished.
     pub(super) is_recovered: bool,
@@ -37,7 +37,7 @@ pub(super) struct ActiveRun {
     pub(super) panics: u32,
 }
 
-impl ActiveRun {
+impl ScheduledRun {
     pub(super) fn queued(caller: Option<CallerId>) -> Self {
         let is_recovered = caller.is_none();
         let callers = caller.into_iter().collect();
@@ -99,13 +99,13 @@ impl RunTable {
     }
 
     /// Puts a run at the end of the queue.
-    pub(super) fn enqueue(&mut self, run: RunId, active: ActiveRun) {
+    pub(super) fn enqueue(&mut self, run: RunId, active: ScheduledRun) {
         self.last_place += 1;
         self.insert(run, RunSlot::Queued { place: self.last_place, active });
     }
 
     /// Removes the first run of the queue.
-    pub(super) fn dequeue(&mut self) -> Option<(RunId, ActiveRun)> {
+    pub(super) fn dequeue(&mut self) -> Option<(RunId, ScheduledRun)> {
         let place = |(run, slot): (&RunId, &RunSlot)| match slot {
             RunSlot::Queued { place, .. } => Some((*place, *run)),
             _ => None,
@@ -175,7 +175,7 @@ impl RunTable {
 }
 
 impl RunSlot {
-    fn active(&self) -> Option<&ActiveRun> {
+    fn active(&self) -> Option<&ScheduledRun> {
         match self {
             RunSlot::Queued { active, .. }
             | RunSlot::Reading { active, .. }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::Engine;
 use super::unreadable::is_unreadable;
 use crate::actors::driver::store_fault;
-use crate::actors::scene_manager::Do;
+use crate::actors::scene_manager::CommandMessage;
 use crate::answer::Answer;
 use crate::plan::TaskId;
 use crate::planner::{Command, Refused, Wish};
@@ -80,7 +80,7 @@ impl Engine {
         };
         let is_cancelled = matches!(command.wish, Wish::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
-        let wish = Do { run, command, reply, answer };
+        let wish = CommandMessage { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
         match tokio::time::timeout(PATIENCE, done).await {
             // A run that cannot be read can still be ended.

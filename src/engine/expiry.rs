@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::builder::Current;
 use crate::actors::driver::store_fault;
-use crate::actors::scene_manager::Do;
+use crate::actors::scene_manager::CommandMessage;
 use crate::actors::session_registry;
 use crate::notify::Messenger;
 use crate::planner::{Command, Wish};
@@ -107,7 +107,11 @@ impl Expiry {
         let command =
             Command { by: "expiry".to_owned(), note: None, wish, no_own_approval: false, keyed: false };
         let (reply, done) = oneshot::channel();
-        self.registry.command(row.tenant, row.session, Do { run, command, reply, answer: None })?;
+        self.registry.command(
+            row.tenant,
+            row.session,
+            CommandMessage { run, command, reply, answer: None },
+        )?;
         match tokio::time::timeout(PATIENCE, done).await {
             Ok(Ok(result)) => result.map_err(|refused| refused.fault),
             Ok(Err(_)) | Err(_) => {

@@ -5,7 +5,7 @@ use actix::prelude::*;
 use super::SceneManager;
 use crate::actors::aside::aside;
 use crate::actors::driver::{SessionSeq, store_fault};
-use crate::actors::session_registry::Asleep;
+use crate::actors::session_registry::SleepRequest;
 use crate::conversation::{Input, SideEffect};
 use crate::store::Stream;
 
@@ -70,7 +70,7 @@ impl SceneManager {
 
     fn request_sleep(&self, received: u64, ctx: &mut Context<Self>) {
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
-        let request = Asleep { tenant, session, life: self.life, received };
+        let request = SleepRequest { tenant, session, life: self.life, received };
         let registry = self.registry.clone();
         let agreed = async move { registry.may_sleep(request).await };
         let input = |_: &mut Self, agreed| if agreed { Input::SleepAgreed } else { Input::SleepRefused };

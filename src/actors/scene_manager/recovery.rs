@@ -11,7 +11,7 @@ use crate::store::{self, Record, Store, Stream};
 
 /// What is left of a conversation.
 #[derive(Default)]
-pub(super) struct Left {
+pub(super) struct UnfinishedRuns {
     /// Runs to be resumed, the oldest first.
     pub(super) runs: Vec<RunState>,
     /// Runs that wait for a person.
@@ -29,8 +29,8 @@ pub(super) async fn unfinished(
     tenant: &TenantId,
     session: &SessionId,
     carries_on: bool,
-) -> Result<Left, store::Error> {
-    let mut left = Left::default();
+) -> Result<UnfinishedRuns, store::Error> {
+    let mut left = UnfinishedRuns::default();
     for row in store.unfinished_of(tenant, session).await? {
         let waits = row.status == RunStatus::Waiting;
         // Only a serving process resumes runs; any process can decide about one that waits.
@@ -46,7 +46,7 @@ pub(super) async fn unfinished(
                 left.runs.push(state);
             }
             Err(error) if error.code() == store::Code::Gap.as_str() => {
-                let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
+                let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
                 let end = lost(store, row.run, store_fault(&error)).await?;
                 end_by_force(journal, last, end).await?;
             }
@@ -76,7 +76,7 @@ pub(super) async fn read(
 }
 
 /// The last event of a run that is to be ended, as the list of runs has it.
-pub(super) struct Last<'a> {
+pub(super) struct LastEvent<'a> {
     pub(super) tenant: &'a TenantId,
     pub(super) session: &'a SessionId,
     pub(super) run: RunId,
@@ -87,7 +87,7 @@ pub(super) struct Last<'a> {
 /// Ends a run whose driver panicked each time.
 pub(super) async fn end_crashed(
     journal: &journal::Handle,
-    last: Last<'_>,
+    last: LastEvent<'_>,
     state: &RunState,
 ) -> Result<(), store::Error> {
     let why = Fault::new("run.crashed", "its driver ended with an internal error each time");
@@ -131,7 +131,7 @@ fn unrecoverable(why: &Fault) -> Fault {
 /// Ends a run that cannot be resumed, under a new epoch.
 async fn end_by_force(
     journal: &journal::Handle,
-    last: Last<'_>,
+    last: LastEvent<'_>,
     end: Vec<Event>,
 ) -> Result<(), store::Error> {
     if let Some(Event::RunFailed { error }) = end.last() {

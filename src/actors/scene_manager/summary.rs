@@ -15,7 +15,7 @@ use crate::run::{Attempt, Envelope, Fault, SCHEMA, SessionEvent, SessionId, Tena
 use crate::store::{self, Record, Store, Stream};
 
 /// What a summary needs, apart from the actor.
-struct Summary {
+struct SummaryTask {
     shared: Shared,
     store: Store,
     tenant: TenantId,
@@ -28,7 +28,7 @@ impl SceneManager {
     pub(super) fn summarise(&mut self, job: SummaryJob, ctx: &mut Context<Self>) {
         let stop = CancellationToken::new();
         self.summary = Some(stop.clone());
-        let summary = Summary {
+        let summary = SummaryTask {
             shared: Shared::clone(&self.options.shared.load()),
             store: self.options.store.clone(),
             tenant: self.tenant.clone(),
@@ -51,7 +51,7 @@ impl SceneManager {
     }
 }
 
-impl Summary {
+impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
         let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
