@@ -82,7 +82,7 @@ pub(crate) struct EraseMessage {
 /// Waits for the runs that an earlier process left unfinished.
 pub(crate) struct CarryOnMessage {
     /// Notified when all of them can be followed.
-    pub(crate) woken: oneshot::Sender<()>,
+    pub(crate) ready: oneshot::Sender<()>,
     /// Notified when none of them is left.
     pub(crate) done: oneshot::Sender<()>,
 }
@@ -104,6 +104,26 @@ pub(crate) enum SessionMessage {
     CarryOn(CarryOnMessage),
 }
 
+impl SessionMessage {
+    /// Replies that the message did not reach the conversation.
+    pub(crate) fn refuse(self, fault: Fault) {
+        match self {
+            Self::Request(mut request) => {
+                // It does not count as waiting any more when its caller hears of it.
+                request.waiting = None;
+                let _ = request.reply.send(Err(fault));
+            }
+            Self::Command(command) => {
+                let refused = Refused { fault, difference: Vec::new(), record: None };
+                let _ = command.reply.send(Err(refused));
+            }
+            Self::Erase(erase) => drop(erase.reply.send(Err(fault))),
+            // The runs are resumed when the conversation is loaded for another reason.
+            Self::CarryOn(_) => {}
+        }
+    }
+}
+
 impl Handler<SessionDelivery> for SceneManager {
     type Result = ();
 
@@ -122,8 +142,8 @@ impl Handler<SessionDelivery> for SceneManager {
             SessionMessage::Erase(EraseMessage { since, reply }) => {
                 Input::Erase { caller: self.add_caller(WaitingCaller::Erase(reply)), since }
             }
-            SessionMessage::CarryOn(CarryOnMessage { woken, done }) => Input::CarryOn {
-                caller: self.add_caller(WaitingCaller::CarryOn { ready: Some(woken), done }),
+            SessionMessage::CarryOn(CarryOnMessage { ready, done }) => Input::CarryOn {
+                caller: self.add_caller(WaitingCaller::CarryOn { ready: Some(ready), done }),
             },
         };
         self.feed(input, ctx);
