@@ -30,10 +30,12 @@ use crate::llm::budget::Hold;
 use crate::memory;
 use crate::run::{RunId, SessionId, TenantId};
 use crate::store::Store;
-use crate::telemetry::Outside;
+use crate::telemetry::ServerMetrics;
 
-use callers::Caller;
-pub(crate) use messages::{CarryOn, Delivery, Do, Erase, SessionMessage, Submit};
+use callers::WaitingCaller;
+pub(crate) use messages::{
+    CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SessionDelivery, SessionMessage,
+};
 use runs::RunEntry;
 
 /// What every conversation works with.
@@ -48,7 +50,7 @@ pub(crate) struct Options {
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
     /// Records what waits and what is refused.
-    pub(crate) outside: Outside,
+    pub(crate) outside: ServerMetrics,
     /// Admits runs.
     pub(crate) gate: RecoveryGate,
     /// Whether this process resumes runs that an earlier one left unfinished.
@@ -75,7 +77,7 @@ pub(crate) struct SceneManager {
     first: Vec<SideEffect>,
     /// The context window that `state` knows.
     window: usize,
-    callers: HashMap<CallerId, Caller>,
+    callers: HashMap<CallerId, WaitingCaller>,
     last_caller: u64,
     /// The runs that are queued, read or driven, and those being appended.
     runs: HashMap<RunId, RunEntry>,

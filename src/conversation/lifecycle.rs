@@ -2,7 +2,7 @@
 
 use super::commands::refuse;
 use super::side_effect::SideEffect;
-use super::{Awake, CarryOn, ConversationState, Phase};
+use super::{Awake, CarryOnCaller, ConversationState, Phase};
 use crate::run::{Fault, SessionEvent};
 
 impl ConversationState {
@@ -121,7 +121,7 @@ impl ConversationState {
         }
         // Whoever waits for runs of an earlier process finds them in the journal.
         let callers = self.carry_ons.drain(..);
-        out.extend(callers.map(|CarryOn { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
+        out.extend(callers.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
         out.push(SideEffect::Stop);
         self.phase = Phase::Stopped;
     }

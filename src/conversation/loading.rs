@@ -3,7 +3,7 @@
 use super::input::{CallerId, LoadedConversation, StoredDecisions};
 use super::side_effect::SideEffect;
 use super::slots::{ParkedRun, RunSlot, ScheduledRun};
-use super::{Awake, CarryOn, ConversationState, Phase};
+use super::{Awake, CarryOnCaller, ConversationState, Phase};
 
 impl ConversationState {
     pub(super) fn on_loaded(&mut self, loaded: LoadedConversation) {
@@ -27,7 +27,7 @@ impl ConversationState {
 
     pub(super) fn on_carry_on(&mut self, caller: CallerId) {
         self.received += 1;
-        self.carry_ons.push(CarryOn { caller, is_ready: false });
+        self.carry_ons.push(CarryOnCaller { caller, is_ready: false });
     }
 
     /// Replies to the callers that wait for the runs of an earlier process.
@@ -35,14 +35,14 @@ impl ConversationState {
         if !matches!(self.phase, Phase::Awake(_)) {
             return;
         }
-        for CarryOn { caller, is_ready } in &mut self.carry_ons {
+        for CarryOnCaller { caller, is_ready } in &mut self.carry_ons {
             if !std::mem::replace(is_ready, true) {
                 out.push(SideEffect::ReplyReady { caller: *caller });
             }
         }
         if !self.runs.has_recovered() {
             let done = self.carry_ons.drain(..);
-            out.extend(done.map(|CarryOn { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
+            out.extend(done.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
         }
     }
 }

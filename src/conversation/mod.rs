@@ -76,7 +76,7 @@ pub(crate) struct ConversationState {
     /// Every run of the conversation that is not over, or for which a command came.
     runs: RunTable,
     backlog: Backlog,
-    carry_ons: Vec<CarryOn>,
+    carry_ons: Vec<CarryOnCaller>,
     /// The messages of the registry that arrived; from it the registry knows whether one is on its way.
     received: u64,
     /// Whether the registry was asked to let the actor sleep and has not replied.
@@ -147,7 +147,7 @@ impl Backlog {
 
 /// A caller that waits until the runs of an earlier process have ended.
 #[derive(Debug)]
-struct CarryOn {
+struct CarryOnCaller {
     caller: CallerId,
     /// Whether it knows that these runs can be followed.
     is_ready: bool,

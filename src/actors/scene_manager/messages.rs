@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use uuid::Uuid;
 
 use super::SceneManager;
-use super::callers::{Caller, OrderCaller};
+use super::callers::{CommandCaller, WaitingCaller};
 use super::runs::RunEntry;
 use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
@@ -16,10 +16,10 @@ use crate::conversation::{CallerId, IncomingRequest, Input};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
 use crate::run::{Fault, Idempotency, PendingQuestion, RunId, Turn};
-use crate::telemetry::Queued;
+use crate::telemetry::QueueGuard;
 
 /// A request to a conversation.
-pub(crate) struct Submit {
+pub(crate) struct RequestMessage {
     /// The conversation was named just now: nothing of it can be in the store.
     pub(crate) is_first: bool,
     pub(crate) message: String,
@@ -48,13 +48,13 @@ pub(crate) struct Submit {
     /// The question that the client's own conversation ended with.
     pub(crate) pending: Option<PendingQuestion>,
     pub(crate) received: Instant,
-    pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
+    pub(crate) reply: oneshot::Sender<Result<Acceptance, Fault>>,
     /// Counts it as waiting until its run starts.
-    pub(crate) waiting: Option<Queued>,
+    pub(crate) waiting: Option<QueueGuard>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
-pub(crate) struct Accepted {
+pub(crate) struct Acceptance {
     /// Follows the run from its first event; if the request decided about an older run, from the decision.
     pub(crate) watch: RunWatch,
     /// The sequence number of the last event before the request; 0 if the run begins with it.
@@ -63,7 +63,7 @@ pub(crate) struct Accepted {
 }
 
 /// A person's command about a run of the conversation.
-pub(crate) struct Do {
+pub(crate) struct CommandMessage {
     pub(crate) run: RunId,
     pub(crate) command: Command,
     /// Gets the result once it is on disk.
@@ -73,16 +73,16 @@ pub(crate) struct Do {
 }
 
 /// Erases the conversation, unless it changed at `since` or later.
-pub(crate) struct Erase {
+pub(crate) struct EraseMessage {
     pub(crate) since: Option<Timestamp>,
     /// Gets whether anything was erased.
     pub(crate) reply: oneshot::Sender<Result<bool, Fault>>,
 }
 
 /// Waits for the runs that an earlier process left unfinished.
-pub(crate) struct CarryOn {
+pub(crate) struct CarryOnMessage {
     /// Notified when all of them can be followed.
-    pub(crate) woken: oneshot::Sender<()>,
+    pub(crate) ready: oneshot::Sender<()>,
     /// Notified when none of them is left.
     pub(crate) done: oneshot::Sender<()>,
 }
@@ -91,47 +91,67 @@ pub(crate) struct CarryOn {
 /// requests cannot fill the mailbox for people's decisions.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Delivery {
+pub(crate) struct SessionDelivery {
     pub(crate) message: SessionMessage,
     pub(crate) place: OwnedSemaphorePermit,
 }
 
 /// What can be delivered to a conversation.
 pub(crate) enum SessionMessage {
-    Submit(Box<Submit>),
-    Do(Box<Do>),
-    Erase(Erase),
-    CarryOn(CarryOn),
+    Request(Box<RequestMessage>),
+    Command(Box<CommandMessage>),
+    Erase(EraseMessage),
+    CarryOn(CarryOnMessage),
 }
 
-impl Handler<Delivery> for SceneManager {
+impl SessionMessage {
+    /// Replies that the message did not reach the conversation.
+    pub(crate) fn refuse(self, fault: Fault) {
+        match self {
+            Self::Request(mut request) => {
+                // It does not count as waiting any more when its caller hears of it.
+                request.waiting = None;
+                let _ = request.reply.send(Err(fault));
+            }
+            Self::Command(command) => {
+                let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
+                let _ = command.reply.send(Err(refused));
+            }
+            Self::Erase(erase) => drop(erase.reply.send(Err(fault))),
+            // The runs are resumed when the conversation is loaded for another reason.
+            Self::CarryOn(_) => {}
+        }
+    }
+}
+
+impl Handler<SessionDelivery> for SceneManager {
     type Result = ();
 
-    fn handle(&mut self, delivery: Delivery, ctx: &mut Context<Self>) {
-        let Delivery { message, place } = delivery;
+    fn handle(&mut self, delivery: SessionDelivery, ctx: &mut Context<Self>) {
+        let SessionDelivery { message, place } = delivery;
         drop(place);
         let input = match message {
-            SessionMessage::Submit(submit) => self.request(submit),
-            SessionMessage::Do(command) => {
-                let Do { run, command, reply, answer } = *command;
+            SessionMessage::Request(submit) => self.request(submit),
+            SessionMessage::Command(command) => {
+                let CommandMessage { run, command, reply, answer } = *command;
                 let order = RunCommand { command, word: None, reply };
-                let waiting = OrderCaller { order, answer, follow: None };
-                let caller = self.add_caller(Caller::Order(Box::new(waiting)));
+                let waiting = CommandCaller { order, answer, follow: None };
+                let caller = self.add_caller(WaitingCaller::Order(Box::new(waiting)));
                 Input::Command { caller, run }
             }
-            SessionMessage::Erase(Erase { since, reply }) => {
-                Input::Erase { caller: self.add_caller(Caller::Erase(reply)), since }
+            SessionMessage::Erase(EraseMessage { since, reply }) => {
+                Input::Erase { caller: self.add_caller(WaitingCaller::Erase(reply)), since }
             }
-            SessionMessage::CarryOn(CarryOn { woken, done }) => {
-                Input::CarryOn { caller: self.add_caller(Caller::CarryOn { ready: Some(woken), done }) }
-            }
+            SessionMessage::CarryOn(CarryOnMessage { ready, done }) => Input::CarryOn {
+                caller: self.add_caller(WaitingCaller::CarryOn { ready: Some(ready), done }),
+            },
         };
         self.feed(input, ctx);
     }
 }
 
 impl SceneManager {
-    fn request(&mut self, submit: Box<Submit>) -> Input {
+    fn request(&mut self, submit: Box<RequestMessage>) -> Input {
         // The answer of a run may be read before its driver has left.
         let is_published = |run: &RunId| self.runs.get(run).is_some_and(RunEntry::is_answer_published);
         let answered = self.state.current_run().filter(is_published);
@@ -144,7 +164,7 @@ impl SceneManager {
             words: decides.then(|| submit.message.clone()),
             answered,
         };
-        self.add_caller(Caller::Request(submit));
+        self.add_caller(WaitingCaller::Request(submit));
         Input::Request(request)
     }
 }

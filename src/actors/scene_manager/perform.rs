@@ -5,9 +5,9 @@ use actix::prelude::*;
 use super::SceneManager;
 use crate::actors::driver::{SessionSeq, store_fault};
 use crate::actors::runtime_task::run_as_task;
-use crate::actors::session_registry::Asleep;
+use crate::actors::session_registry::SleepRequest;
 use crate::conversation::{Input, SideEffect};
-use crate::store::Stream;
+use crate::store::StreamId;
 
 impl SceneManager {
     /// Performs a side effect. The result is an input if it is known at once.
@@ -59,8 +59,8 @@ impl SceneManager {
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
         let work = run_as_task(async move {
             // Its sequence numbers begin again, also if the journal had rejected one.
-            journal.reopen(Stream::Session(tenant.clone(), session.clone())).await?;
-            store.erase_unchanged(&tenant, &session, since).await
+            journal.reopen(StreamId::Session(tenant.clone(), session.clone())).await?;
+            store.erase_if_unchanged(&tenant, &session, since).await
         });
         let erased = |_: &mut Self, erased: Result<bool, _>| {
             Input::Erased(erased.map_err(|error| store_fault(&error)))
@@ -70,7 +70,7 @@ impl SceneManager {
 
     fn request_sleep(&self, received: u64, ctx: &mut Context<Self>) {
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
-        let request = Asleep { tenant, session, life: self.life, received };
+        let request = SleepRequest { tenant, session, life: self.life, received };
         let registry = self.registry.clone();
         let agreed = async move { registry.may_sleep(request).await };
         let input = |_: &mut Self, agreed| if agreed { Input::SleepAgreed } else { Input::SleepRefused };

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use actix::prelude::*;
 
 use super::SceneManager;
-use super::recovery::{self, Last};
+use super::recovery::{self, LastEvent};
 use super::runs::condition;
 use crate::actors::driver::{self, store_fault};
 use crate::actors::runtime_task::run_as_task;
@@ -16,7 +16,7 @@ use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SessionEven
 use crate::store::{self, Store};
 
 /// A run as it was read.
-struct ReadRun {
+struct StoredRun {
     state: RunState,
     known: Vec<Envelope<Event>>,
     /// After a panic: the session's stream.
@@ -46,11 +46,15 @@ impl SceneManager {
             Ok::<_, store::Error>((events, owner, left, budget.hold_session(&tenant, &session, spent)))
         });
         let loaded = |manager: &mut Self, read: Result<_, store::Error>| {
-            let (events, owner, left, account): (Vec<Envelope<SessionEvent>>, _, recovery::Left, _) =
-                match read {
-                    Ok(read) => read,
-                    Err(error) => return Input::LoadFailed(store_fault(&error)),
-                };
+            let (events, owner, left, account): (
+                Vec<Envelope<SessionEvent>>,
+                _,
+                recovery::UnfinishedRuns,
+                _,
+            ) = match read {
+                Ok(read) => read,
+                Err(error) => return Input::LoadFailed(store_fault(&error)),
+            };
             manager.account = Some(account);
             // Nobody else holds it before the first run is driven.
             manager.seq = Arc::new(tokio::sync::Mutex::new(events.last().map_or(0, |last| last.seq)));
@@ -91,14 +95,19 @@ impl SceneManager {
             };
             let can_end = !state.status.is_terminal() && state.status != RunStatus::Waiting;
             if attempt == ReadAttempt::AfterLastPanic && can_end {
-                let last =
-                    Last { tenant: &tenant, session: &session, run, seq: row.last_seq, epoch: row.epoch };
+                let last = LastEvent {
+                    tenant: &tenant,
+                    session: &session,
+                    run,
+                    seq: row.last_seq,
+                    epoch: row.epoch,
+                };
                 recovery::end_crashed(&journal, last, &state).await.map_err(failed)?;
             }
-            Ok(ReadRun { state, known, turns })
+            Ok(StoredRun { state, known, turns })
         });
-        let read = move |manager: &mut Self, read: Result<ReadRun, Fault>| {
-            let outcome = read.map(|ReadRun { state, known, turns }| {
+        let read = move |manager: &mut Self, read: Result<StoredRun, Fault>| {
+            let outcome = read.map(|StoredRun { state, known, turns }| {
                 let condition = condition(&state);
                 manager.keep_read(run, state, known, attempt != ReadAttempt::ForCommand);
                 RunReading { condition, turns }

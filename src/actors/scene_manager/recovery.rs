@@ -9,11 +9,11 @@ use crate::conversation::StoredDecisions;
 use crate::run::{
     Envelope, Event, Fault, PlanCause, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId,
 };
-use crate::store::{self, Record, Store, Stream};
+use crate::store::{self, Record, Store, StreamId};
 
 /// What is left of a conversation.
 #[derive(Default)]
-pub(super) struct Left {
+pub(super) struct UnfinishedRuns {
     /// Runs to be resumed, the oldest first.
     pub(super) runs: Vec<RunState>,
     /// Runs that wait for a person.
@@ -31,9 +31,9 @@ pub(super) async fn unfinished(
     tenant: &TenantId,
     session: &SessionId,
     carries_on: bool,
-) -> Result<Left, store::Error> {
-    let mut left = Left::default();
-    for row in store.unfinished_of(tenant, session).await? {
+) -> Result<UnfinishedRuns, store::Error> {
+    let mut left = UnfinishedRuns::default();
+    for row in store.unfinished_runs_of(tenant, session).await? {
         let waits = row.status == RunStatus::Waiting;
         // Only a serving process resumes runs; any process can decide about one that waits.
         if !waits && !carries_on {
@@ -47,12 +47,12 @@ pub(super) async fn unfinished(
                 journal.restore_run(events);
                 left.runs.push(state);
             }
-            Err(error) if error.code() == store::Code::Gap.as_str() => {
-                let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
+            Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
+                let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
                 let end = lost(store, row.run, store_fault(&error)).await?;
                 end_by_force(journal, last, end).await?;
             }
-            Err(error) if error.code() == store::Code::Unreadable.as_str() => {
+            Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
                 tracing::error!(run = %row.run, code = error.code(), %error, "a run cannot be carried on here");
             }
             Err(error) => return Err(error),
@@ -69,7 +69,7 @@ pub(super) async fn read(
     run: RunId,
 ) -> Result<(RunState, Vec<Envelope<Event>>), store::Error> {
     // A stream that failed, as on a full disk, accepts events again from its last one.
-    journal.reopen(Stream::Run(run)).await?;
+    journal.reopen(StreamId::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
     let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
     // A quarantine takes the run over without another event.
@@ -78,7 +78,7 @@ pub(super) async fn read(
 }
 
 /// The last event of a run that is to be ended, as the list of runs has it.
-pub(super) struct Last<'a> {
+pub(super) struct LastEvent<'a> {
     pub(super) tenant: &'a TenantId,
     pub(super) session: &'a SessionId,
     pub(super) run: RunId,
@@ -89,7 +89,7 @@ pub(super) struct Last<'a> {
 /// Ends a run whose driver panicked each time.
 pub(super) async fn end_crashed(
     journal: &journal::Handle,
-    last: Last<'_>,
+    last: LastEvent<'_>,
     state: &RunState,
 ) -> Result<(), store::Error> {
     let why = Fault::new("run.crashed", "its driver ended with an internal error each time");
@@ -109,7 +109,7 @@ fn stored(state: &RunState, since: Timestamp) -> StoredDecisions {
 /// The end of a run whose journal has a gap. Nothing can be decided about it any more, so its last event names
 /// the writes whose outcome is unknown.
 async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
-    let left = store.run_events_left(run).await?;
+    let left = store.readable_run_events(run).await?;
     let mut end = RunState::from_events(run, &left).forced_end(unrecoverable(&why));
     let unknown: Vec<String> = end
         .iter()
@@ -134,7 +134,7 @@ fn unrecoverable(why: &Fault) -> Fault {
 /// Ends a run that cannot be resumed, under a new epoch.
 async fn end_by_force(
     journal: &journal::Handle,
-    last: Last<'_>,
+    last: LastEvent<'_>,
     end: Vec<Event>,
 ) -> Result<(), store::Error> {
     if let Some(Event::RunFailed { error }) = end.last() {

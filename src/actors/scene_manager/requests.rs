@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::SceneManager;
-use super::callers::Caller;
-use super::messages::{Accepted, Submit};
+use super::callers::WaitingCaller;
+use super::messages::{Acceptance, RequestMessage};
 use super::runs::RunEntry;
 use crate::actors::driver::store_fault;
 use crate::conversation::{Input, NewRun};
@@ -25,7 +25,7 @@ impl SceneManager {
         let mut ids = Vec::new();
         let mut appends = Vec::new();
         for NewRun { caller, run, answers } in runs {
-            let Some(Caller::Request(submit)) = self.callers.remove(&caller) else { continue };
+            let Some(WaitingCaller::Request(submit)) = self.callers.remove(&caller) else { continue };
             let words = if cfg!(feature = "crash-points") { submit.message.clone() } else { String::new() };
             let (record, appended) = self.enter(run, *submit, answers);
             self.callers.insert(caller, appended);
@@ -44,7 +44,12 @@ impl SceneManager {
     }
 
     /// Enters a request among the live runs, so that it can be followed from its first event.
-    fn enter(&mut self, run: RunId, submit: Submit, answers: Option<RunId>) -> (Record, Caller) {
+    fn enter(
+        &mut self,
+        run: RunId,
+        submit: RequestMessage,
+        answers: Option<RunId>,
+    ) -> (Record, WaitingCaller) {
         let queued = RunQueued {
             plan_only: submit.plan_only,
             idempotency: submit.idempotency,
@@ -73,7 +78,7 @@ impl SceneManager {
         let (entered, watch) = live.register(run, queued.task, &self.tenant, &self.session);
         self.runs.insert(run, RunEntry::new(run, queued, entered, submit.received, submit.waiting));
         let (answer, answered) = oneshot::channel();
-        let accepted = Box::new(Accepted { watch, before: 0, answer: answered });
-        (Record::Run(envelope.into()), Caller::Appended { reply: submit.reply, accepted, answer })
+        let accepted = Box::new(Acceptance { watch, before: 0, answer: answered });
+        (Record::Run(envelope.into()), WaitingCaller::Appended { reply: submit.reply, accepted, answer })
     }
 }

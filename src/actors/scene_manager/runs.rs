@@ -11,7 +11,7 @@ use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices
 use crate::answer::Answer;
 use crate::conversation::{CallerId, DriverReport, Input, OpenDecisions, RunCondition};
 use crate::run::{ApprovalSubject, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus};
-use crate::telemetry::Queued;
+use crate::telemetry::QueueGuard;
 
 /// A run that is queued, read or driven.
 pub(super) struct RunEntry {
@@ -19,7 +19,7 @@ pub(super) struct RunEntry {
     live: Option<Arc<ActiveRun>>,
     received: Instant,
     /// Counts it as waiting until it is driven.
-    waiting: Option<Queued>,
+    waiting: Option<QueueGuard>,
     /// Its state while nobody drives it.
     state: Option<RunState>,
     /// Its journalled events, if the journal's subscriber has not received them yet.
@@ -41,7 +41,7 @@ impl RunEntry {
         queued: RunQueued,
         live: ActiveRun,
         received: Instant,
-        waiting: Option<Queued>,
+        waiting: Option<QueueGuard>,
     ) -> Self {
         let driver::AcceptedRun { state, live, .. } = driver::AcceptedRun::new(run, queued, live);
         Self { received, waiting, live: Some(live), taken_over: false, ..Self::read(state, Vec::new()) }

@@ -12,10 +12,10 @@ use crate::conversation::Input;
 use crate::llm::Caller;
 use crate::memory::{self, SummaryJob};
 use crate::run::{Attempt, Envelope, Fault, SCHEMA, SessionEvent, SessionId, TenantId, Usage};
-use crate::store::{self, Record, Store, Stream};
+use crate::store::{self, Record, Store, StreamId};
 
 /// What a summary needs, apart from the actor.
-struct Summary {
+struct SummaryTask {
     shared: RunServices,
     store: Store,
     tenant: TenantId,
@@ -28,7 +28,7 @@ impl SceneManager {
     pub(super) fn summarise(&mut self, job: SummaryJob, ctx: &mut Context<Self>) {
         let stop = CancellationToken::new();
         self.summary = Some(stop.clone());
-        let summary = Summary {
+        let summary = SummaryTask {
             shared: RunServices::clone(&self.options.shared.load()),
             store: self.options.store.clone(),
             tenant: self.tenant.clone(),
@@ -51,7 +51,7 @@ impl SceneManager {
     }
 }
 
-impl Summary {
+impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
         let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
@@ -119,7 +119,7 @@ async fn last_in_stream(
     tenant: TenantId,
     session: SessionId,
 ) -> Option<u64> {
-    journal.reopen(Stream::Session(tenant.clone(), session.clone())).await.ok()?;
+    journal.reopen(StreamId::Session(tenant.clone(), session.clone())).await.ok()?;
     let events = store.session_events(&tenant, &session).await.ok()?;
     Some(events.last().map_or(0, |last| last.seq))
 }
