@@ -4,6 +4,7 @@ mod drivers;
 mod journal;
 mod laws;
 mod named;
+mod people;
 mod sim;
 mod watch;
 mod world;

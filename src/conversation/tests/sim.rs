@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::journal::Journal;
-use super::watch::{Message, Watch};
+use super::watch::Watch;
 use super::world::{Dice, World};
 use crate::conversation::side_effect::ReadAttempt;
 use crate::conversation::{
-    CallerId, ConversationLimits, ConversationState, DriverReport, IncomingRequest, Input, NewRun, Phase,
-    RunCondition, RunReading, SideEffect, WordDecision,
+    CallerId, ConversationState, DriverReport, Input, NewRun, Phase, RunCondition, RunReading, SideEffect,
+    WordDecision,
 };
 use crate::memory::SummaryJob;
-use crate::run::{Fault, RunId, SessionEvent, SessionId, Usage};
+use crate::run::{Fault, RunId, SessionEvent, Usage};
 
 /// Something in progress, whose completion is an input of the actor.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub(super) enum Work {
 }
 
 /// One actor of the conversation.
-struct Actor {
-    state: ConversationState,
-    mailbox: VecDeque<Input>,
-    work: Vec<Work>,
+pub(super) struct Actor {
+    pub(super) state: ConversationState,
+    pub(super) mailbox: VecDeque<Input>,
+    pub(super) work: Vec<Work>,
     /// How many messages the registry sent it.
-    sent: u64,
-    is_stopped: bool,
+    pub(super) sent: u64,
+    pub(super) is_stopped: bool,
 }
 
 /// A run's entry among the live runs of the process.
@@ -54,14 +54,14 @@ pub struct Sim {
     pub(super) dice: Dice,
     pub journal: Journal,
     pub watch: Watch,
-    actors: Vec<Actor>,
+    pub(super) actors: Vec<Actor>,
     /// Whether the registry knows the last of the actors.
-    is_registered: bool,
+    pub(super) is_registered: bool,
     pub(super) live: BTreeMap<RunId, Entry>,
     pub(super) words: BTreeMap<CallerId, WordDecision>,
     /// What drivers appended to the session's stream and have not reported.
     pub(super) turns: BTreeMap<RunId, Vec<(u64, SessionEvent)>>,
-    last_id: u64,
+    pub(super) last_id: u64,
     pub crashes: u32,
     pub(super) is_calm: bool,
 }
@@ -141,73 +141,6 @@ impl Sim {
         }
     }
 
-    fn id(&mut self) -> u64 {
-        self.last_id += 1;
-        self.last_id
-    }
-
-    /// Somebody sends something, by way of the registry.
-    fn send(&mut self) {
-        let caller = CallerId(self.id());
-        let run = RunId(uuid::Uuid::from_u128(u128::from(self.id())));
-        if self.watch.shown.is_some() && self.dice.pick(3) == 0 {
-            return self.send_request(caller, run, Some("yes".to_owned()));
-        }
-        if !self.dice.chance(self.world.people, 8) {
-            let words = Some("look".to_owned());
-            return self.send_request(caller, run, words);
-        }
-        match self.dice.pick(8) {
-            0 => {
-                let since = (self.dice.pick(2) == 1).then(jiff::Timestamp::now);
-                self.post(caller, Message::Erase, Input::Erase { caller, since });
-            }
-            1 => self.post(caller, Message::CarryOn, Input::CarryOn { caller }),
-            2..=4 => {
-                let words = if self.dice.pick(3) == 0 { "no" } else { "yes" };
-                self.send_request(caller, run, Some(words.to_owned()));
-            }
-            _ => {
-                let runs: Vec<RunId> = self.journal.runs.keys().copied().collect();
-                let last = runs.get(self.dice.pick(runs.len())).copied();
-                let run = last.unwrap_or(run);
-                self.post(caller, Message::Command, Input::Command { caller, run });
-            }
-        }
-    }
-
-    fn send_request(&mut self, caller: CallerId, run: RunId, words: Option<String>) {
-        let user = if self.dice.pick(12) == 11 { "bob" } else { "ada" }.to_owned();
-        let own_session = self.dice.pick(2) == 1;
-        let request = IncomingRequest { caller, run, user, own_session, words, answered: None };
-        self.post(caller, Message::Request, Input::Request(request));
-    }
-
-    fn carry_on(&mut self) {
-        let caller = CallerId(self.id());
-        self.post(caller, Message::CarryOn, Input::CarryOn { caller });
-    }
-
-    fn post(&mut self, caller: CallerId, message: Message, input: Input) {
-        self.watch.sends(caller, message);
-        if !self.is_registered {
-            let session = SessionId::new("s-1").unwrap();
-            let limits = ConversationLimits {
-                max_queued: self.world.max_queued,
-                memory: self.world.memory.clone(),
-                window: 100_000,
-            };
-            let (state, effects) = ConversationState::new(session, limits, false);
-            let (mailbox, work) = (VecDeque::new(), Vec::new());
-            self.actors.push(Actor { state, mailbox, work, sent: 0, is_stopped: false });
-            self.is_registered = true;
-            self.perform(self.actors.len() - 1, effects);
-        }
-        let actor = self.actors.last_mut().unwrap();
-        actor.sent += 1;
-        actor.mailbox.push_back(input);
-    }
-
     /// An actor takes a message.
     fn receive(&mut self) {
         let ready: Vec<usize> =
@@ -275,7 +208,7 @@ impl Sim {
         }
     }
 
-    fn perform(&mut self, at: usize, effects: Vec<SideEffect>) {
+    pub(super) fn perform(&mut self, at: usize, effects: Vec<SideEffect>) {
         let mut returned = Vec::new();
         for effect in effects {
             self.watch.before(&effect, &self.journal);
