@@ -49,7 +49,8 @@ pub(crate) async fn readyz(app: web::Data<App>) -> Result<HttpResponse, Problem>
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn metrics(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     if !app.options.open_metrics {
-        authenticate(&request).await?;
+        // The metrics cover the whole server, so they need the role that reads usage.
+        authenticate(&request).await?.authorize_usage()?;
     }
     match app.engine.metrics().await {
         Some(figures) => Ok(HttpResponse::Ok().content_type(EXPOSITION).body(figures)),

@@ -14,6 +14,7 @@ use super::browser;
 use super::problem::Problem;
 use crate::ChatRequest;
 use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
+use crate::invisible::is_invisible;
 use crate::planner::{Command, CommandAction};
 use crate::run::{RunId, SessionId, TenantId};
 use crate::store::{ApiKey, OwnerScope};
@@ -249,8 +250,8 @@ fn acting_user(request: &HttpRequest, role: Role, own: &str) -> Result<String, P
         return Err(bad("occurs more than once: send it once"));
     }
     let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
-    if name.is_empty() || name.chars().count() > MAX_USER || name.chars().any(char::is_control) {
-        return Err(bad("must have 1 to 128 printable characters (UTF-8)"));
+    if name.is_empty() || name.chars().count() > MAX_USER || name.chars().any(is_invisible) {
+        return Err(bad("must have 1 to 128 visible characters (UTF-8)"));
     }
     if role == Role::Service || name == own {
         return Ok(name.to_owned());

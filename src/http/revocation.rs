@@ -31,7 +31,7 @@ impl RevocableBody {
 
 /// The final event with the reason, in the format of the route's protocol.
 fn revoked_event(request: &HttpRequest) -> Bytes {
-    let detail = "the API key was revoked while its stream was open; the run itself continues";
+    let detail = "the API key was revoked, has expired or was given another role while its stream was open; the run itself continues";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.key", detail);
     // Plain data always serializes.
     Bytes::from(if super::is_openai(request) {

@@ -93,7 +93,7 @@ pub(crate) async fn usage(
     let since = at(from).map_err(outside)?;
     let until = at(to.tomorrow().map_err(outside)?).map_err(outside)?;
     let rows = app.engine.store().usage_breakdown(&who.tenant, Some(since), Some(until), &zone).await?;
-    let nano: u64 = rows.iter().map(|row| row.cost_nano_usd).sum();
+    let nano: u64 = rows.iter().fold(0, |sum, row| sum.saturating_add(row.cost_nano_usd));
     let usd = |nano: u64| nano as f64 / 1e9;
     let rows = rows
         .into_iter()

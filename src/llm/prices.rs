@@ -29,11 +29,11 @@ impl Price {
     pub fn cost(&self, input: u64, cached_input: u64, output: u64) -> u64 {
         let cached = cached_input.min(input);
         let parts = [(input - cached, self.input), (cached, self.cached_input), (output, self.output)];
-        // At most 3 · 2^64 · 2^64 would not fit; prices and counts near 2^64 do not exist, so saturate.
+        // Saturates at what SQLite can store.
         let total = parts.iter().fold(0_u128, |sum, (tokens, price)| {
             sum.saturating_add(u128::from(*tokens).saturating_mul(u128::from(*price)))
         });
-        u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+        i64::try_from(total.div_ceil(1_000_000)).unwrap_or(i64::MAX).unsigned_abs()
     }
 
     /// The most that a call can cost, in nano-USD, with so many prompt tokens and a reply of at most so

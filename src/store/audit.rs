@@ -1,10 +1,11 @@
 //! The audit log of human decisions, which outlives the erasure of its runs.
 //!
 //! Each row says who decided what about which run, and when, without any content. It holds an HMAC of the
-//! decision and of the question, keyed with a random key of the run. While the run exists, its journal can
-//! be verified against the HMAC. Erasing the run also erases the key, so nothing can be guessed from the
+//! decision, of the question and of everything that the run's journal held before, keyed with a random key of
+//! the run. While the run exists, its journal can be verified against the HMAC. Erasing the run also erases the key, so nothing can be guessed from the
 //! rest. Each row's hash covers the previous row, so changing or removing a row is detectable.
 
+use futures::TryStreamExt as _;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use sqlx::{Row as _, SqliteConnection};
@@ -24,7 +25,8 @@ pub(super) const GENESIS_HASH: [u8; 32] = [0; 32];
 pub(crate) struct AuditDecision {
     /// The ordinal of the approval, if the decision is about one.
     pub(crate) approval: Option<u32>,
-    pub(crate) who: String,
+    /// Who decided; `None` for the user whose request the run is.
+    pub(crate) who: Option<String>,
     pub(crate) decision: &'static str,
 }
 
@@ -36,6 +38,13 @@ impl AuditDecision {
                 (Some(*approval), by, "yes_later")
             }
             Event::Decided { approval, decision, by, .. } => (Some(*approval), by, decision.name()),
+            // Another person's edit of a call is sent for approval again; its author has decided on the arguments.
+            Event::ApprovalLapsed { approval, edited: Some(edited), .. } => {
+                (Some(*approval), &edited.by, "rewritten")
+            }
+            Event::RunStarted(started) if !started.confirmed.is_empty() => {
+                return Some(Self { approval: None, who: None, decision: "confirmed" });
+            }
             Event::Released { by } => (None, by, "begin"),
             Event::ModificationAsked { by, .. } => (None, by, "change"),
             Event::PlanEdited(made) => (None, made.by.as_ref()?, "plan"),
@@ -43,7 +52,7 @@ impl AuditDecision {
             Event::CancelRequested { by, deadline: false, .. } => (None, by, "cancel"),
             _ => return None,
         };
-        Some(Self { approval, who: who.clone(), decision })
+        Some(Self { approval, who: Some(who.clone()), decision })
     }
 }
 
@@ -87,13 +96,45 @@ impl AuditFields<'_> {
     }
 }
 
-/// The HMAC of a decision and of its question; `None` if the key has the wrong length.
-pub(super) fn decision_mac(key: &[u8], decided: &str, asked: Option<&str>) -> Option<[u8; 32]> {
+/// The HMAC of a decision, of its question and of the journal before it; `None` if the key has the wrong
+/// length. Rows of earlier releases have no `history`.
+pub(super) fn decision_mac(
+    key: &[u8],
+    decided: &str,
+    asked: Option<&str>,
+    history: Option<&[u8; 32]>,
+) -> Option<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).ok().filter(|_| key.len() == KEY_BYTES)?;
     mac.update(&(decided.len() as u64).to_be_bytes());
     mac.update(decided.as_bytes());
     mac.update(asked.unwrap_or_default().as_bytes());
+    if let Some(history) = history {
+        mac.update(b"history");
+        mac.update(history);
+    }
     Some(mac.finalize().into_bytes().into())
+}
+
+/// SHA-256 over the events of a run before `event`: what was decided refers to these.
+///
+/// # Errors
+/// Database errors.
+pub(super) async fn history_hash(
+    tx: &mut SqliteConnection,
+    run: &str,
+    event: i64,
+) -> Result<[u8; 32], sqlx::Error> {
+    let mut rows = sqlx::query("SELECT body FROM journal WHERE stream = ? AND seq < ? ORDER BY seq")
+        .bind(format!("run:{run}"))
+        .bind(event)
+        .fetch(tx);
+    let mut hash = Sha256::new();
+    while let Some(row) = rows.try_next().await? {
+        let body: &str = row.try_get("body")?;
+        hash.update((body.len() as u64).to_be_bytes());
+        hash.update(body);
+    }
+    Ok(hash.finalize().into())
 }
 
 /// The decisions among these rows, in order.
@@ -144,9 +185,15 @@ async fn insert_decision(
         None => None,
     };
     let (asked, body) = asked.unzip();
-    let what = decision_mac(&key, &row.body, body.as_deref())
+    let history = history_hash(tx, run, row.seq).await?;
+    let what = decision_mac(&key, &row.body, body.as_deref(), Some(&history))
         .ok_or_else(|| sqlx::Error::Protocol(format!("the key of run {run} in audit_keys is damaged")))?;
     let AuditDecision { approval, who, decision } = ruling;
+    let who = match who {
+        Some(who) => who.clone(),
+        None => requester(tx, run).await?,
+    };
+    let who = who.as_str();
     let (tenant, event, approval) = (row.tenant.as_str(), row.seq, *approval);
     let fields =
         AuditFields { seq, at: row.at, tenant, run, event, approval, asked, who, decision, mac: &what };
@@ -169,6 +216,17 @@ async fn insert_decision(
     .execute(tx)
     .await?;
     Ok(hash)
+}
+
+/// The user whose request the run is.
+async fn requester(tx: &mut SqliteConnection, run: &str) -> Result<String, sqlx::Error> {
+    let user: Option<String> =
+        sqlx::query_scalar("SELECT json_extract(body, '$.user') FROM journal WHERE stream = ? AND seq = 1")
+            .bind(format!("run:{run}"))
+            .fetch_optional(tx)
+            .await?
+            .flatten();
+    Ok(user.unwrap_or_default())
 }
 
 /// The run's key; created if there is none.
@@ -251,15 +309,16 @@ mod tests {
     #[test]
     fn decision_mac_depends_on_both_events_and_the_key() {
         let key = [1; KEY_BYTES];
-        let one = decision_mac(&key, "decided", Some("asked")).unwrap();
-        assert_eq!(decision_mac(&key, "decided", Some("asked")), Some(one));
+        let one = decision_mac(&key, "decided", Some("asked"), None).unwrap();
+        assert_eq!(decision_mac(&key, "decided", Some("asked"), None), Some(one));
         for other in [
-            decision_mac(&key, "decide", Some("dasked")),
-            decision_mac(&key, "decided", None),
-            decision_mac(&[2; KEY_BYTES], "decided", Some("asked")),
+            decision_mac(&key, "decide", Some("dasked"), None),
+            decision_mac(&key, "decided", None, None),
+            decision_mac(&[2; KEY_BYTES], "decided", Some("asked"), None),
+            decision_mac(&key, "decided", Some("asked"), Some(&[3; 32])),
         ] {
             assert_ne!(other, Some(one));
         }
-        assert_eq!(decision_mac(&[], "decided", None), None);
+        assert_eq!(decision_mac(&[], "decided", None, None), None);
     }
 }

@@ -7,7 +7,7 @@ use sqlx::{QueryBuilder, Row as _};
 use subtle::ConstantTimeEq as _;
 
 use super::Store;
-use super::audit::{AuditFields, GENESIS_HASH, decision_mac};
+use super::audit::{AuditFields, GENESIS_HASH, decision_mac, history_hash};
 use super::error::Error;
 use super::keys::hex;
 use super::read::{decode, read_time};
@@ -34,8 +34,8 @@ pub struct AuditRow {
     pub approval: Option<u32>,
     /// Who decided.
     pub who: String,
-    /// The decision: `yes`, `yes_later`, `no`, `edited`, `done`, `not_done` or `again` for an approval;
-    /// `begin`, `change`, `plan`, `resume` or `cancel` for a run.
+    /// The decision: `yes`, `yes_later`, `no`, `edited`, `rewritten`, `done`, `not_done` or `again` for an
+    /// approval; `begin`, `change`, `plan`, `resume`, `cancel` or `confirmed` for a run.
     pub decision: String,
     /// Whether the run has been erased since.
     pub erased: bool,
@@ -109,7 +109,8 @@ impl Store {
                 .map_err(failed)?;
             for row in &page {
                 let seq = audit.rows + 1;
-                match verify_row(row, seq, &before).map_err(failed)? {
+                let history = self.history_before(row).await.map_err(failed)?;
+                match verify_row(row, seq, &before, history.as_ref()).map_err(failed)? {
                     Ok(hash) => before = hash,
                     Err(why) => {
                         audit.broken = Some(AuditFailure { seq, why });
@@ -139,6 +140,15 @@ impl Store {
         Ok(audit)
     }
 
+    /// The hash of the journal before the event of a row; `None` if its run was erased.
+    async fn history_before(&self, row: &SqliteRow) -> Result<Option<[u8; 32]>, sqlx::Error> {
+        if row.try_get::<Option<&[u8]>, _>("key")?.is_none() {
+            return Ok(None);
+        }
+        let mut connection = self.pool().acquire().await?;
+        history_hash(&mut connection, row.try_get("run")?, row.try_get("event")?).await.map(Some)
+    }
+
     /// A run that has an audit key but no decision in the audit log.
     async fn run_without_decisions(&self) -> Result<Option<String>, sqlx::Error> {
         sqlx::query_scalar(
@@ -150,7 +160,12 @@ impl Store {
 }
 
 /// The row's hash if the row has this number and is unchanged; otherwise what is wrong with it.
-fn verify_row(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
+fn verify_row(
+    row: &SqliteRow,
+    seq: i64,
+    before: &[u8],
+    history: Option<&[u8; 32]>,
+) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
     let found: i64 = row.try_get("seq")?;
     if found != seq {
         return Ok(Err(format!("it is missing: the next row is {found}")));
@@ -185,11 +200,16 @@ fn verify_row(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>
             match row.try_get::<Option<&str>, _>("decided")? {
                 None => Some(format!("the journal of run {run} no longer has event {event}")),
                 Some(decided) => {
-                    let made = decision_mac(key, decided, row.try_get("put")?);
-                    let same = made.is_some_and(|made| bool::from(made.ct_eq(fields.mac)));
-                    (!same).then(|| {
+                    let asked: Option<&str> = row.try_get("put")?;
+                    let matches = |history| {
+                        decision_mac(key, decided, asked, history)
+                            .is_some_and(|made| bool::from(made.ct_eq(fields.mac)))
+                    };
+                    // Rows of earlier releases do not cover the journal before the decision.
+                    (!matches(history) && !matches(None)).then(|| {
                         format!(
-                            "event {event} in the journal of run {run} differs from the recorded decision"
+                            "event {event} in the journal of run {run}, or one before it, differs from what was \
+                             decided"
                         )
                     })
                 }

@@ -1,13 +1,18 @@
-//! Holds on API keys by long-lived users such as open streams, which are notified on revocation.
+//! Holds on API keys by long-lived users such as open streams, which are notified when the key is revoked or
+//! gets another role.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::access::Role;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// The held keys by id. Clones share them.
+/// A key with the role that it had when it was held.
+pub(super) type HeldKey = (String, Role);
+
+/// The held keys. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct KeyHolds(Arc<Mutex<HashMap<String, Weak<CancellationToken>>>>);
+pub(super) struct KeyHolds(Arc<Mutex<HashMap<HeldKey, Weak<CancellationToken>>>>);
 
 /// A hold on a key, until it is dropped.
 #[derive(Debug, Clone)]
@@ -21,29 +26,30 @@ impl KeyHold {
 }
 
 impl KeyHolds {
-    /// Holds the key with this id.
-    pub(super) fn hold(&self, id: &str) -> KeyHold {
+    /// Holds the key with this id, as long as it has this role.
+    pub(super) fn hold(&self, id: &str, role: Role) -> KeyHold {
+        let key = (id.to_owned(), role);
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = keys.get(id).and_then(Weak::upgrade).filter(|token| !token.is_cancelled());
+        let known = keys.get(&key).and_then(Weak::upgrade).filter(|token| !token.is_cancelled());
         let token = known.unwrap_or_else(|| {
             let token = Arc::new(CancellationToken::new());
-            keys.insert(id.to_owned(), Arc::downgrade(&token));
+            keys.insert(key, Arc::downgrade(&token));
             token
         });
         KeyHold(token)
     }
 
-    /// The ids of all keys held now.
-    pub(super) fn ids(&self) -> Vec<String> {
+    /// All keys held now.
+    pub(super) fn keys(&self) -> Vec<HeldKey> {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|_, token| token.strong_count() > 0);
         keys.keys().cloned().collect()
     }
 
     /// Notifies the holders of these keys that they are no longer valid.
-    pub(super) fn revoke<'i>(&self, ids: impl IntoIterator<Item = &'i String>) {
+    pub(super) fn revoke<'i>(&self, held: impl IntoIterator<Item = &'i HeldKey>) {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for token in ids.into_iter().filter_map(|id| keys.remove(id)?.upgrade()) {
+        for token in held.into_iter().filter_map(|key| keys.remove(key)?.upgrade()) {
             token.cancel();
         }
     }

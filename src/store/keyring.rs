@@ -69,13 +69,14 @@ impl KeyRing {
         self.cache.try_get_with(digest, look).await.map_err(|error: Arc<Error>| error.as_ref().clone())
     }
 
-    /// Holds a key: the hold ends when the key is revoked, as long as [`KeyRing::watch_revocations`] runs.
+    /// Holds a key: the hold ends when the key is revoked, expires or gets another role, as long as
+    /// [`KeyRing::watch_revocations`] runs.
     pub fn hold(&self, key: &ApiKey) -> KeyHold {
-        self.holds.hold(&key.id)
+        self.holds.hold(&key.id, key.role)
     }
 
-    /// Ends the holds of revoked keys: at once if the key was revoked through this store, within a second if
-    /// another process revoked it. Never returns.
+    /// Ends the holds of keys that are no longer valid or have another role: at once if the key was changed
+    /// through this store, within a second if another process changed it. Never returns.
     pub async fn watch_revocations(self) {
         let mut changed = self.store.key_changes();
         loop {
@@ -83,16 +84,16 @@ impl KeyRing {
             if let Ok(Ok(())) = tokio::time::timeout(RECHECK_INTERVAL, changed.changed()).await {
                 self.cache.invalidate_all();
             }
-            let ids = self.holds.ids();
-            if ids.is_empty() {
+            let held = self.holds.keys();
+            if held.is_empty() {
                 continue;
             }
-            match self.store.valid_keys(&ids).await {
-                Ok(valid) if ids.iter().all(|id| valid.contains(id)) => {}
+            match self.store.valid_keys(&held).await {
+                Ok(valid) if held.iter().all(|key| valid.contains(key)) => {}
                 Ok(valid) => {
                     // Invalidate first: a client that sees its stream end must no longer be authenticated.
                     self.cache.invalidate_all();
-                    self.holds.revoke(ids.iter().filter(|id| !valid.contains(*id)));
+                    self.holds.revoke(held.iter().filter(|key| !valid.contains(*key)));
                 }
                 // The next round checks again.
                 Err(error) => tracing::debug!(%error, "the keys of open streams could not be checked"),
@@ -105,6 +106,7 @@ impl KeyRing {
 mod tests {
     use super::super::tests::{open, tenant};
     use super::*;
+    use crate::access::Role;
 
     #[tokio::test]
     async fn lookups_are_cached_whether_found_or_not() {
@@ -135,13 +137,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn key_hold_ends_on_local_and_remote_revocation() {
+    async fn key_hold_ends_on_revocation_and_on_change_of_role() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let ring = KeyRing::new(store.clone());
         let watch = tokio::spawn(ring.clone().watch_revocations());
         let mut held = Vec::new();
-        for _ in 0..3 {
+        for _ in 0..4 {
             let (key, _) = store.create_key(&tenant(), "u", "").await.unwrap();
             held.push((ring.hold(&key), ring.hold(&key), key));
         }
@@ -151,9 +153,11 @@ mod tests {
         let beside = Store::open_shared(tmp.path()).await.unwrap();
         beside.revoke_key(&held[1].2.id).await.unwrap();
         held[1].0.revoked().await;
+        beside.set_role(&held[3].2.id, Role::Auditor).await.unwrap();
+        held[3].0.revoked().await;
         assert!(futures::FutureExt::now_or_never(held[2].0.revoked()).is_none());
         drop(held);
-        assert!(ring.holds.ids().is_empty());
+        assert!(ring.holds.keys().is_empty());
         watch.abort();
     }
 }

@@ -16,7 +16,9 @@ use tokio::sync::watch;
 
 use super::Store;
 use super::error::{Error, ErrorCode};
+use super::key_holds::HeldKey;
 use crate::access::Role;
+use crate::invisible::is_invisible;
 use crate::run::TenantId;
 
 /// The prefix of every key, so that leaked keys are recognisable.
@@ -125,6 +127,7 @@ impl Store {
         rules: KeyRules,
     ) -> Result<(ApiKey, ApiKeySecret), Error> {
         check_printable("the user", user)?;
+        check_distinguishable(user)?;
         check_printable("the label", label)?;
         if user.trim().is_empty() {
             return Err(Error::new(ErrorCode::BadRecord, "the user of a key must have a name"));
@@ -206,23 +209,23 @@ impl Store {
         self.inner.key_changes.subscribe()
     }
 
-    /// The subset of these key ids that are still valid.
+    /// The subset of these keys that are still valid and have the same role.
     ///
     /// # Errors
     /// Database errors.
-    pub(super) async fn valid_keys(&self, ids: &[String]) -> Result<HashSet<String>, Error> {
+    pub(super) async fn valid_keys(&self, held: &[HeldKey]) -> Result<HashSet<HeldKey>, Error> {
         let failed = |e| Error::database(self.path(), "look up keys", &e);
         let rows = sqlx::query(
             "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires \
              FROM api_keys \
              WHERE id IN (SELECT value FROM json_each(?))",
         )
-        .bind(serde_json::Value::from(ids).to_string())
+        .bind(serde_json::Value::from_iter(held.iter().map(|(id, _)| id.as_str())).to_string())
         .fetch_all(self.pool())
         .await
         .map_err(failed)?;
         let keys: Vec<ApiKey> = rows.iter().map(key_row).collect::<Result<_, _>>().map_err(failed)?;
-        Ok(keys.into_iter().filter(ApiKey::is_valid).map(|key| key.id).collect())
+        Ok(keys.into_iter().filter(ApiKey::is_valid).map(|key| (key.id, key.role)).collect())
     }
 
     /// Sets the role of a key. A running server applies it within a second. Returns whether the key exists.
@@ -238,6 +241,7 @@ impl Store {
             .execute(writing.connection().await.map_err(failed)?)
             .await
             .map_err(failed)?;
+        self.inner.key_changes.send_modify(|changes| *changes += 1);
         Ok(done.rows_affected() > 0)
     }
 
@@ -318,6 +322,16 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 fn check_printable(what: &str, text: &str) -> Result<(), Error> {
     if text.chars().count() > MAX_TEXT || text.chars().any(char::is_control) {
         let message = format!("{what} of a key has at most {MAX_TEXT} characters, all of them printable");
+        return Err(Error::new(ErrorCode::BadRecord, message));
+    }
+    Ok(())
+}
+
+/// Refuses a user whose name looks like another one's.
+fn check_distinguishable(user: &str) -> Result<(), Error> {
+    if user != user.trim() || user.chars().any(is_invisible) {
+        let message =
+            "the user of a key must not begin or end with a blank, nor contain invisible characters";
         return Err(Error::new(ErrorCode::BadRecord, message));
     }
     Ok(())

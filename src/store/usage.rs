@@ -12,13 +12,14 @@ use crate::run::{SessionId, TenantId, Usage};
 
 // The events with the usage of model calls: those of runs, and a conversation's own. The usage in
 // `turn_ended` repeats that of the run, so it is excluded. An event's JSON begins with its type, so other
-// events need not be parsed. A damaged event must not hide the usage of the others.
+// events need not be parsed. A damaged event must not hide the usage of the others, nor may an absurd number
+// of a provider: `SUM` fails above 2^63, so the sums are floating-point (exact up to 2^53) and cut.
 const SUMS: &str = "\
-SUM(json_extract(body, '$.usage.calls')) AS calls, \
-SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
-SUM(json_extract(body, '$.usage.cached_input_tokens')) AS cached_input_tokens, \
-SUM(json_extract(body, '$.usage.output_tokens')) AS output_tokens, \
-SUM(json_extract(body, '$.usage.cost_nano_usd')) AS cost_nano_usd";
+CAST(MIN(TOTAL(json_extract(body, '$.usage.calls')), 9.0e18) AS INTEGER) AS calls, \
+CAST(MIN(TOTAL(json_extract(body, '$.usage.input_tokens')), 9.0e18) AS INTEGER) AS input_tokens, \
+CAST(MIN(TOTAL(json_extract(body, '$.usage.cached_input_tokens')), 9.0e18) AS INTEGER) AS cached_input_tokens, \
+CAST(MIN(TOTAL(json_extract(body, '$.usage.output_tokens')), 9.0e18) AS INTEGER) AS output_tokens, \
+CAST(MIN(TOTAL(json_extract(body, '$.usage.cost_nano_usd')), 9.0e18) AS INTEGER) AS cost_nano_usd";
 pub(super) const USAGE_EVENTS: &str = "\
 (body GLOB '{\"type\":\"model_replied\"*' OR body GLOB '{\"type\":\"model_failed\"*' OR \
 body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*') \
@@ -41,9 +42,9 @@ impl Store {
     ) -> Result<BTreeMap<TenantId, Usage>, Error> {
         let failed = |e| Error::database(self.path(), "sum up the usage of models", &e);
         let sql = format!(
-            "SELECT tenant, SUM(calls) AS calls, SUM(input_tokens) AS input_tokens, \
-             SUM(cached_input_tokens) AS cached_input_tokens, SUM(output_tokens) AS output_tokens, \
-             SUM(cost_nano_usd) AS cost_nano_usd FROM \
+            "SELECT tenant, CAST(MIN(TOTAL(calls), 9.0e18) AS INTEGER) AS calls, CAST(MIN(TOTAL(input_tokens), 9.0e18) AS INTEGER) AS input_tokens, \
+             CAST(MIN(TOTAL(cached_input_tokens), 9.0e18) AS INTEGER) AS cached_input_tokens, CAST(MIN(TOTAL(output_tokens), 9.0e18) AS INTEGER) AS output_tokens, \
+             CAST(MIN(TOTAL(cost_nano_usd), 9.0e18) AS INTEGER) AS cost_nano_usd FROM \
              (SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {USAGE_EVENTS} GROUP BY tenant \
              UNION ALL SELECT tenant, calls, input_tokens, cached_input_tokens, output_tokens, cost_nano_usd \
              FROM erased_usage WHERE at >= ?1 AND at < ?2) GROUP BY tenant"

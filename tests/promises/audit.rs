@@ -109,6 +109,8 @@ async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
     let whole = std::fs::read(&file).unwrap();
     let decision = "seq = (SELECT event FROM audit_chain WHERE seq = 2)";
     let question = "seq = (SELECT asked FROM audit_chain WHERE seq = 2)";
+    // The approved plan itself, which neither the question nor the decision contains.
+    let plan = "seq < (SELECT event FROM audit_chain WHERE seq = 2) AND seq > (SELECT event FROM audit_chain WHERE seq = 1)";
     for (row, why, sql) in [
         (1, "this row or the previous one was changed", "UPDATE audit_chain SET at = at + 1 WHERE seq = 1"),
         (2, "this row or the previous one was changed", "UPDATE audit_chain SET who = 'sara' WHERE seq = 2"),
@@ -116,13 +118,23 @@ async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
         (3, "was changed", "UPDATE audit_chain SET hash = zeroblob(32) WHERE seq = 3"),
         (
             2,
-            "differs from the recorded decision",
+            "differs from what was decided",
             &format!("UPDATE journal SET body = replace(body, 'lucia', 'sara') WHERE {decision}"),
         ),
         (
             2,
-            "differs from the recorded decision",
+            "differs from what was decided",
             &format!("UPDATE journal SET body = replace(body, 'hash\":\"', 'hash\":\"0') WHERE {question}"),
+        ),
+        (
+            1,
+            "differs from what was decided",
+            "UPDATE journal SET body = replace(body, 'Emma', 'Dune') WHERE seq = 1",
+        ),
+        (
+            2,
+            "differs from what was decided",
+            &format!("UPDATE journal SET body = replace(body, '\"at\"', '\"at\" ') || ' ' WHERE {plan}"),
         ),
         (2, "no longer has event", &format!("DELETE FROM journal WHERE {decision}")),
         (1, "the key of run", "DELETE FROM audit_keys"),

@@ -1,6 +1,7 @@
 //! Pages in a browser on the same machine, hosts and credentials: who uses a server that wants no key, and
 //! when a stream ends that was let in with one.
 
+use proscenium::access::Role;
 use proscenium::run::TenantId;
 use proscenium::store::Store;
 use serde_json::{Value, json};
@@ -236,4 +237,30 @@ async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
     }
     assert!(!names.iter().any(|name| name == "error"), "{names:?}");
     assert!(names.iter().any(|name| name.starts_with("run_")), "{names:?} {stays}");
+}
+
+#[tokio::test]
+async fn streams_end_when_their_key_gets_another_role() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let llm = ScriptedLlm::start(move |request, _| {
+        let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
+        Scripted::forced(request, plan).held(&held)
+    });
+    let served = Served::start(Setup::scripted(&llm)).await;
+    let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
+    for through in [served.engine.store(), &beside] {
+        let (id, secret) = key(&served).await;
+        let [chat, again, _] = streams(&served, &secret).await;
+        assert!(through.set_role(&id, Role::Auditor).await.unwrap());
+        for mut stream in [chat, again] {
+            let mut last = None;
+            while let Some(event) = stream.next().await {
+                last = Some(event);
+            }
+            let last = last.unwrap();
+            assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
+        }
+    }
+    gate.open();
 }

@@ -60,6 +60,10 @@ async fn confirmed_writes_do_not_wait_for_one_another() {
     assert_eq!(log.calls(), [("Send".to_owned(), bob), ("Send".to_owned(), ida)]);
     let came: Vec<String> = told.answer.writes.iter().map(|write| format!("{:?}", write.outcome)).collect();
     assert_eq!((told.answer.status, came), (RunStatus::Partial, vec!["Failed".to_owned(), "Ok".to_owned()]));
+    let rows = house.engine.store().audit_rows(None, 10).await.unwrap();
+    let decisions: Vec<_> = rows.iter().map(|row| (row.run, row.decision.as_str())).collect();
+    assert_eq!(decisions, [(told.answer.run_id, "confirmed")]);
+    assert!(!rows[0].who.is_empty());
 }
 
 #[tokio::test]

@@ -248,6 +248,10 @@ async fn a_calls_arguments_that_an_approver_changed_are_put_to_people_anew() {
     assert_eq!(company.ends(&waits).await, "completed");
     let paid = company.office.backend.taken();
     assert_eq!((paid.len(), paid[0].query["amount"].as_str()), (1, "500"));
+    // The audit log names the author of the arguments, too.
+    let rows = company.served.engine.store().audit_rows(None, 10).await.unwrap();
+    let decisions: Vec<_> = rows.iter().map(|row| (row.who.as_str(), row.decision.as_str())).collect();
+    assert_eq!(decisions, [("ada", "yes"), ("carl", "rewritten")]);
 }
 
 #[tokio::test]
@@ -369,5 +373,32 @@ fn roles_and_expiry_are_set_on_the_command_line() {
     for wrong in ["yesterday", "2020-01-01", "-3d", "99999999999d"] {
         let expires = format!("--expires={wrong}");
         assert_ne!(desk.run(&["keys", "create", "--tenant", "acme", &expires]).status, 0, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_need_a_role_that_reads_usage() {
+    let company = Company::open().await;
+    for key in [&company.ada, &company.service] {
+        company.get(key, "/metrics").await.is_problem(403, "auth.role");
+    }
+    for key in [&company.carl, &company.auditor, &company.admin] {
+        assert_eq!(company.get(key, "/metrics").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn user_names_that_look_alike_are_refused() {
+    let company = Company::open().await;
+    let tenant = TenantId::new("acme").unwrap();
+    for user in [" ada", "ada ", "ada\u{200b}", "\u{202e}ada"] {
+        let made =
+            company.served.engine.store().create_key_with(&tenant, user, "", KeyRules::default()).await;
+        assert_eq!(made.unwrap_err().code(), "store.bad_record", "{user:?}");
+    }
+    for user in ["ada\u{200b}", "\u{200b}", "\u{202e}ada"] {
+        let request =
+            company.request(&company.service, "GET", "/api/runs").header("x-user-id", user.as_bytes());
+        Reply::of(request.send().await.unwrap()).await.is_problem(422, "request.user");
     }
 }

@@ -1,5 +1,6 @@
 //! Reads chat completions as servers really send them, not as the protocol has them.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,7 +9,14 @@ use super::super::error::ErrorKind;
 use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
 
-/// What a server said.
+/// Maximum number of calls in one reply; far more than any reader uses.
+pub(super) const MAX_CALLS: usize = 256;
+
+/// The largest plausible number of tokens in a reported usage. It exceeds every context window; a report beyond
+/// it is ignored, as if the provider had reported nothing.
+const MAX_TOKENS: u64 = 100_000_000;
+
+/// A parsed reply.
 #[derive(Debug, Default)]
 pub(super) struct ProviderReply {
     pub(super) reply: Reply,
@@ -37,7 +45,11 @@ pub(super) fn whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
         ErrorKind::Malformed { detail: format!("there is no choices[0]; its keys are {keys:?}") }
     })?;
     let message = choice.get("message").unwrap_or(choice);
-    let mut calls: Vec<ReplyCall> = calls_of(message).into_iter().map(CallFragment::call).collect();
+    let fragments = calls_of(message);
+    if fragments.len() > MAX_CALLS {
+        return Err(too_many_calls());
+    }
+    let mut calls: Vec<ReplyCall> = fragments.into_iter().map(CallFragment::call).collect();
     make_ids_unique(&mut calls);
     let reply =
         Reply { text: words(message), calls, finish_reason: finish_reason(choice), model: String::new() };
@@ -115,23 +127,28 @@ fn part(call: &Value) -> CallFragment {
 
 /// Returns every call an id of its own: results are matched to calls by it.
 pub(super) fn make_ids_unique(calls: &mut [ReplyCall]) {
-    for i in 0..calls.len() {
-        let (before, rest) = calls.split_at_mut(i);
-        let Some(call) = rest.first_mut() else { return };
-        let taken = |id: &str| before.iter().any(|other| other.id == id);
-        let mut n = i + 1;
-        while call.id.is_empty() || taken(&call.id) {
-            call.id = format!("call_{n}");
+    let mut taken: HashSet<String> = HashSet::new();
+    // Never reset, so that clashing ids cost no more than one pass over all of them.
+    let mut n = 0;
+    for call in calls {
+        while call.id.is_empty() || taken.contains(&call.id) {
             n += 1;
+            call.id = format!("call_{n}");
         }
+        taken.insert(call.id.clone());
     }
+}
+
+/// The error of a reply with more calls than [`MAX_CALLS`].
+pub(super) fn too_many_calls() -> ErrorKind {
+    ErrorKind::Malformed { detail: format!("more than {MAX_CALLS} calls in one reply") }
 }
 
 pub(super) fn finish_reason(choice: &Value) -> Option<String> {
     choice.get("finish_reason").and_then(Value::as_str).filter(|said| !said.is_empty()).map(str::to_owned)
 }
 
-/// The usage of a body or chunk; `None` also if a server says 0 for everything.
+/// The usage of a body or chunk; `None` also if a server reports 0 for everything, or an implausible number.
 pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
     let usage = body.get("usage").filter(|usage| usage.is_object())?;
     let number = |paths: &[&str]| {
@@ -149,7 +166,8 @@ pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
         ]),
         output: number(&["/completion_tokens", "/output_tokens"]),
     };
-    (said.input > 0 || said.output > 0).then_some(said)
+    let plausible = said.input.max(said.output).max(said.cached) <= MAX_TOKENS;
+    (plausible && (said.input > 0 || said.output > 0)).then_some(said)
 }
 
 #[cfg(test)]
@@ -198,6 +216,17 @@ mod tests {
         assert_eq!(said, Some(TokenUsage { input: 9, cached: 3, output: 4 }));
         assert_eq!(usage(&json!({"usage": null})), None);
         assert_eq!(usage(&json!({"usage": {"prompt_tokens": 0}})), None);
+        for absurd in [json!(1_u64 << 62), json!(u64::MAX), json!(1e300)] {
+            assert_eq!(usage(&json!({"usage": {"prompt_tokens": absurd, "completion_tokens": 4}})), None);
+        }
+    }
+
+    #[test]
+    fn reply_with_too_many_calls_is_malformed() {
+        let calls = |n: usize| -> Vec<Value> { (0..n).map(|_| json!({"function": {"name": "a"}})).collect() };
+        let body = |n: usize| json!({"choices": [{"message": {"tool_calls": calls(n)}}]});
+        assert_eq!(whole(&body(MAX_CALLS)).unwrap().reply.calls.len(), MAX_CALLS);
+        assert_eq!(whole(&body(MAX_CALLS + 1)).unwrap_err().code(), "llm.malformed");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::super::error::ErrorKind;
 use super::super::tokens;
 use super::redact::RedactingSink;
 use super::reply::{
-    CallFragment, ProviderReply, TokenUsage, calls_of, finish_reason, make_ids_unique, usage, words,
+    CallFragment, MAX_CALLS, ProviderReply, TokenUsage, calls_of, finish_reason, make_ids_unique,
+    too_many_calls, usage, words,
 };
 use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
@@ -56,12 +57,19 @@ impl Accumulator {
         }
         self.usage = usage(chunk).or(self.usage);
         let Some(choice) = chunk.pointer("/choices/0") else { return Ok(()) };
+        // One choice is requested; another one is not part of this reply.
+        if choice.get("index").and_then(Value::as_u64).is_some_and(|index| index != 0) {
+            return Ok(());
+        }
         if let Some(said) = choice.get("delta").or_else(|| choice.get("message")) {
             let words = words(said);
             self.text.push_str(&words);
             told.text(&words);
             for part in calls_of(said) {
                 self.add_part(part, told);
+                if self.calls.len() > MAX_CALLS {
+                    return Err(too_many_calls());
+                }
             }
         }
         self.finish_reason = finish_reason(choice).or(self.finish_reason.take());

@@ -118,10 +118,7 @@ fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     }
     let mut values: Vec<Value> = Vec::new();
     for call in calls {
-        let value = arguments(&call.arguments, reply, tool)?;
-        if !values.contains(&value) {
-            values.push(value);
-        }
+        push_distinct(&mut values, arguments(&call.arguments, reply, tool)?);
     }
     only(values, tool)
 }
@@ -254,16 +251,21 @@ fn choose(said: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
             _ if any_named && !said.name.as_ref().is_some_and(|name| same(tool, name)) => continue,
             _ => said.arguments,
         };
-        let value = Value::Object(arguments);
-        if !values.contains(&value) {
-            values.push(value);
-        }
+        push_distinct(&mut values, Value::Object(arguments));
     }
     if values.len() > 1 {
         // `{}` beside an object is a turn of speech.
         values.retain(|value| value.as_object().is_some_and(|object| !object.is_empty()));
     }
     only(values, tool)
+}
+
+/// Adds a value that is not there yet. Three different ones, of which one may be empty, already are ambiguous, so
+/// no more are kept: the comparison stays cheap however many objects a text contains.
+fn push_distinct(values: &mut Vec<Value>, value: Value) {
+    if values.len() < 3 && !values.contains(&value) {
+        values.push(value);
+    }
 }
 
 fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, PlanProblem> {
