@@ -10,7 +10,7 @@ use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
 
 /// Maximum number of calls in one reply; far more than any reader uses.
-pub(super) const MAX_CALLS: usize = 256;
+pub(super) const MAX_CALLS: usize = 1024;
 
 /// The largest plausible number of tokens in a reported usage. It exceeds every context window; a report beyond
 /// it is ignored, as if the provider had reported nothing.
