@@ -28,7 +28,7 @@ use self::builder::{
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
-use crate::actors::scene_manager::Submit;
+use crate::actors::scene_manager::RequestMessage;
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
@@ -114,7 +114,7 @@ impl Engine {
         // Held until the request is in the journal, so that a question is answered only once.
         let found = pending_question::find_question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
-        let submit = Submit {
+        let submit = RequestMessage {
             is_first,
             message: request.message,
             user: request.user,

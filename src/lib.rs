@@ -12,6 +12,7 @@ pub mod access;
 pub mod actors;
 mod answer;
 pub mod config;
+mod conversation;
 #[cfg(not(feature = "crash-points"))]
 mod crash;
 #[cfg(feature = "crash-points")]

@@ -170,19 +170,6 @@ pub(crate) struct EndedRun {
 }
 
 impl EndedRun {
-    /// A run that ended before it was driven.
-    pub(crate) fn without_driver(state: RunState) -> Self {
-        let (overhead, fault) = (Duration::ZERO, None);
-        Self {
-            state,
-            overhead,
-            fault,
-            turns: Vec::new(),
-            decided_in_session: false,
-            refused_commands: Vec::new(),
-        }
-    }
-
     /// Takes the refused commands, to be answered by the caller.
     pub(crate) fn take_refused_commands(&mut self) -> RefusedCommands {
         RefusedCommands(std::mem::take(&mut self.refused_commands))

@@ -1,4 +1,5 @@
-//! The actors, one module each. They pass messages and contain no rules; the rules are in `plan` and `run`.
+//! The actors, one module each. They pass messages and contain no rules; the rules are in
+//! `plan`, `run` and `conversation`.
 //!
 //! **Invariant:** an actor is used through its handle only; its address and message types stay private to
 //! its module, and nothing blocks an arbiter's thread.

@@ -1,20 +1,23 @@
-//! `SessionRegistry`: which conversations are awake, and where. Every request goes through it, so
-//! that putting one to sleep cannot lose a request that is on its way.
+//! `SessionRegistry`: which conversations are awake, and where. Every message to a conversation passes
+//! through it, so unloading a conversation cannot lose a message that is on its way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::launch;
-use super::scene_manager::{self, CarryOn, Do, Erase, SceneManager, Submit};
-use crate::planner::CommandRefusal;
+use super::scene_manager::{
+    self, CarryOnMessage, CommandMessage, EraseMessage, RequestMessage, SceneManager, SessionDelivery,
+    SessionMessage,
+};
+use crate::conversation::{self, MAX_COMMANDS};
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 
-/// The registry as others see it.
+/// The registry's handle.
 #[derive(Clone)]
 pub(crate) struct Address {
     registry: Addr<SessionRegistry>,
@@ -35,24 +38,27 @@ impl Address {
         Self { registry: launch::start_actor(own, mailbox, registry), outside }
     }
 
-    /// Hands a request to its conversation, awake or asleep.
-    pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
-        let waiting = self.outside.enqueue(Component::SessionRegistry);
-        self.registry.try_send(ToSession { tenant, session, submit, waiting }).map_err(|_| {
-            self.outside.shed(Component::SessionRegistry);
-            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
-        })
+    /// Passes a request to its conversation.
+    pub(crate) fn submit(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        request: RequestMessage,
+    ) -> Result<(), Fault> {
+        self.try_send(tenant, session, SessionMessage::Request(Box::new(request)))
     }
 
-    /// Hands what somebody wants of a run to its conversation, awake or asleep.
-    pub(crate) fn command(&self, tenant: TenantId, session: SessionId, wish: Do) -> Result<(), Fault> {
-        self.registry.try_send(ToDo { tenant, session, wish }).map_err(|_| {
-            self.outside.shed(Component::SessionRegistry);
-            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
-        })
+    /// Passes a command to the conversation of its run.
+    pub(crate) fn command(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        command: CommandMessage,
+    ) -> Result<(), Fault> {
+        self.try_send(tenant, session, SessionMessage::Command(Box::new(command)))
     }
 
-    /// Has a conversation erased, awake or asleep, unless it has changed at `since` or later.
+    /// Erases a conversation, unless it changed at `since` or later.
     pub(crate) async fn erase(
         &self,
         tenant: TenantId,
@@ -60,43 +66,54 @@ impl Address {
         since: Option<Timestamp>,
     ) -> Result<bool, Fault> {
         let (reply, erased) = oneshot::channel();
-        let erase = Erase { since, reply };
-        self.registry.try_send(ToErase { tenant, session, erase }).map_err(|_| {
-            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
-        })?;
+        self.try_send(tenant, session, SessionMessage::Erase(EraseMessage { since, reply }))?;
         erased.await.map_err(|_| {
             Fault::new("engine.stopped", "the conversation stopped before it was erased; try again")
         })?
     }
 
-    /// Has what an earlier process left unfinished in a conversation carried on, and waits for the end of
-    /// it. Waits for room, too: nobody's request does so here.
+    /// Resumes what an earlier process left unfinished in a conversation, and waits for its end.
     pub(crate) async fn carry_on(&self, tenant: TenantId, session: SessionId) {
-        let (woken, _) = oneshot::channel();
-        let (done, carried) = oneshot::channel();
-        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
-            // Told, or its conversation ended for another reason.
-            let _ = carried.await;
-        }
+        let (ready, _) = oneshot::channel();
+        let (done, carried_on) = oneshot::channel();
+        self.send(tenant, session, CarryOnMessage { ready, done }).await;
+        // An error means that its actor ended for another reason.
+        let _ = carried_on.await;
     }
 
-    /// The same, and waits only until it can be followed.
-    pub(crate) async fn take_up(&self, tenant: TenantId, session: SessionId) {
-        let (woken, taken_up) = oneshot::channel();
+    /// Like [`carry_on`](Self::carry_on), but waits only until the runs can be followed.
+    pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
+        let (ready, is_ready) = oneshot::channel();
         let (done, _) = oneshot::channel();
-        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
-            let _ = taken_up.await;
-        }
+        self.send(tenant, session, CarryOnMessage { ready, done }).await;
+        let _ = is_ready.await;
     }
 
-    /// Whether a conversation may sleep: no request is on its way to it.
-    pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
-        self.registry.send(wish).await.unwrap_or(true)
+    /// Asks whether an actor may stop: the registry agrees, and forgets the actor, if no message is on its
+    /// way to it.
+    pub(crate) async fn may_sleep(&self, request: SleepRequest) -> bool {
+        self.registry.send(request).await.unwrap_or(true)
     }
 
     /// How many conversations are awake.
     pub(crate) async fn awake(&self) -> usize {
         self.registry.send(CountAwake).await.unwrap_or(0)
+    }
+
+    fn try_send(&self, tenant: TenantId, session: SessionId, message: SessionMessage) -> Result<(), Fault> {
+        let is_request = matches!(message, SessionMessage::Request(_));
+        let waiting = is_request.then(|| self.outside.enqueue(Component::SessionRegistry));
+        self.registry.try_send(ToSession { tenant, session, message, waiting }).map_err(|_| {
+            self.outside.shed(Component::SessionRegistry);
+            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
+        })
+    }
+
+    /// Waits for room in the registry's mailbox, unlike a client's request.
+    async fn send(&self, tenant: TenantId, session: SessionId, message: CarryOnMessage) {
+        let message = SessionMessage::CarryOn(message);
+        // If the registry has ended, the reply channels are dropped with the message.
+        let _ = self.registry.send(ToSession { tenant, session, message, waiting: None }).await;
     }
 }
 
@@ -104,54 +121,54 @@ impl Address {
 #[rtype(result = "usize")]
 struct CountAwake;
 
+/// A message for a conversation, awake or asleep.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct ToSession {
     tenant: TenantId,
     session: SessionId,
-    submit: Submit,
-    waiting: QueueGuard,
+    message: SessionMessage,
+    /// Counts a request as waiting for the registry.
+    waiting: Option<QueueGuard>,
 }
 
-#[derive(Message)]
-#[rtype(result = "()")]
-struct ToDo {
-    tenant: TenantId,
-    session: SessionId,
-    wish: Do,
-}
-
-#[derive(Message)]
-#[rtype(result = "()")]
-struct ToErase {
-    tenant: TenantId,
-    session: SessionId,
-    erase: Erase,
-}
-
-#[derive(Message)]
-#[rtype(result = "()")]
-struct ToCarryOn {
-    tenant: TenantId,
-    session: SessionId,
-    wish: CarryOn,
-}
-
-/// A conversation wants to sleep; `received` is how many requests have reached it.
+/// The actor of a conversation asks to stop.
 #[derive(Message)]
 #[rtype(result = "bool")]
-pub(crate) struct Asleep {
+pub(crate) struct SleepRequest {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
-    /// Which of the actors of this conversation it is that wants to.
+    /// Which of the actors of this conversation it is.
     pub(crate) life: usize,
+    /// How many messages have reached it.
     pub(crate) received: u64,
 }
 
-struct Awake {
+/// A conversation that is awake.
+struct AwakeSession {
     address: Addr<SceneManager>,
     life: usize,
+    /// How many messages were sent to it.
     sent: u64,
+    /// Places in its mailbox for requests.
+    requests: Arc<Semaphore>,
+    /// Places for everything else, so that requests cannot fill the mailbox for people's decisions.
+    commands: Arc<Semaphore>,
+}
+
+impl AwakeSession {
+    /// Sends a message. Returns it if there is no place for it.
+    fn send(&mut self, message: SessionMessage) -> Result<(), SessionMessage> {
+        let places = match message {
+            SessionMessage::Request(_) => &self.requests,
+            _ => &self.commands,
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else { return Err(message) };
+        let sent = self.address.try_send(SessionDelivery { message, place });
+        sent.map_err(|error| error.into_inner().message)?;
+        self.sent += 1;
+        Ok(())
+    }
 }
 
 /// See the module.
@@ -159,7 +176,7 @@ pub(crate) struct SessionRegistry {
     arbiters: Arc<[ArbiterHandle]>,
     options: scene_manager::Options,
     max_awake: usize,
-    awake: HashMap<(TenantId, SessionId), Awake>,
+    awake: HashMap<(TenantId, SessionId), AwakeSession>,
     started: usize,
 }
 
@@ -168,15 +185,15 @@ impl Actor for SessionRegistry {
 }
 
 impl SessionRegistry {
-    /// The conversation's actor, started if need be. Where the conversation is new, nothing of it is in
-    /// the store.
+    /// The conversation's actor, started if need be. If the conversation `is_new`, nothing of it is in the
+    /// store.
     fn awake(
         &mut self,
         key: (TenantId, SessionId),
         is_new: bool,
         ctx: &Context<Self>,
-    ) -> Result<&mut Awake, Fault> {
-        // An actor that died (its work panicked) is replaced; it wakes from the store.
+    ) -> Result<&mut AwakeSession, Fault> {
+        // An actor that died (its work panicked) is replaced by one that reads the store.
         if self.awake.get(&key).is_some_and(|a| !a.address.connected()) {
             self.awake.remove(&key);
         }
@@ -202,8 +219,22 @@ impl SessionRegistry {
                 life,
                 is_new,
             );
-            Awake { address, life, sent: 0 }
+            let requests = Arc::new(Semaphore::new(self.options.max_queued));
+            let commands = Arc::new(Semaphore::new(MAX_COMMANDS));
+            AwakeSession { address, life, sent: 0, requests, commands }
         }))
+    }
+
+    /// Why a conversation has no place for a message.
+    fn no_place(&self, message: &SessionMessage, session: &SessionId) -> Fault {
+        match message {
+            SessionMessage::Request(_) => {
+                self.options.outside.shed(Component::SceneManager);
+                conversation::queue_full(self.options.max_queued)
+            }
+            SessionMessage::Command(_) => conversation::too_many_commands(),
+            SessionMessage::Erase(_) | SessionMessage::CarryOn(_) => conversation::session_busy(session),
+        }
     }
 }
 
@@ -211,109 +242,41 @@ impl Handler<ToSession> for SessionRegistry {
     type Result = ();
 
     fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
-        let ToSession { tenant, session, mut submit, waiting } = message;
+        let ToSession { tenant, session, mut message, waiting } = message;
         drop(waiting);
-        let outside = self.options.outside.clone();
-        let awake = match self.awake((tenant, session), submit.is_first, ctx) {
-            Ok(awake) => awake,
-            Err(fault) => {
-                let _ = submit.reply.send(Err(fault));
-                return;
-            }
-        };
-        submit.waiting = Some(outside.enqueue(Component::SceneManager));
-        match awake.address.try_send(submit) {
-            Ok(()) => awake.sent += 1,
-            Err(error) => {
-                let mut submit = error.into_inner();
-                submit.waiting = None;
-                outside.shed(Component::SceneManager);
-                let fault = Fault::new("session.queue_full", "too many requests wait for this conversation");
-                let _ = submit.reply.send(Err(fault));
-            }
+        let mut is_new = false;
+        if let SessionMessage::Request(request) = &mut message {
+            is_new = request.is_first;
+            request.waiting = Some(self.options.outside.enqueue(Component::SceneManager));
         }
-        outside.set_awake(self.awake.len());
-    }
-}
-
-impl Handler<ToErase> for SessionRegistry {
-    type Result = ();
-
-    /// By way of the conversation's own actor, so that a request comes either before or after it.
-    fn handle(&mut self, message: ToErase, ctx: &mut Context<Self>) {
-        let ToErase { tenant, session, erase } = message;
-        let awake = match self.awake((tenant, session.clone()), false, ctx) {
-            Ok(awake) => awake,
-            Err(fault) => {
-                let _ = erase.reply.send(Err(fault));
-                return;
-            }
-        };
-        match awake.address.try_send(erase) {
-            Ok(()) => awake.sent += 1,
-            Err(error) => {
-                let _ = error.into_inner().reply.send(Err(scene_manager::session_busy(&session)));
-            }
-        }
-    }
-}
-
-impl Handler<ToDo> for SessionRegistry {
-    type Result = ();
-
-    fn handle(&mut self, message: ToDo, ctx: &mut Context<Self>) {
-        let ToDo { tenant, session, wish } = message;
-        let refuse = |wish: Do, fault: Fault| {
-            let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
-            // Whoever asked may have gone.
-            let _ = wish.reply.send(Err(refused));
-        };
-        match self.awake((tenant, session), false, ctx) {
-            Ok(awake) => match awake.address.try_send(wish) {
-                Ok(()) => awake.sent += 1,
-                Err(SendError::Full(wish) | SendError::Closed(wish)) => {
-                    refuse(
-                        wish,
-                        Fault::new("session.queue_full", "too many requests wait for this conversation"),
-                    );
+        match self.awake((tenant, session.clone()), is_new, ctx) {
+            Ok(awake) => {
+                if let Err(message) = awake.send(message) {
+                    let fault = self.no_place(&message, &session);
+                    message.refuse(fault);
                 }
-            },
-            Err(fault) => refuse(wish, fault),
+            }
+            Err(fault) => message.refuse(fault),
         }
         self.options.outside.set_awake(self.awake.len());
     }
 }
 
-impl Handler<ToCarryOn> for SessionRegistry {
-    type Result = ();
-
-    fn handle(&mut self, message: ToCarryOn, ctx: &mut Context<Self>) {
-        let ToCarryOn { tenant, session, wish } = message;
-        // Where it cannot be woken now, it is carried on when it wakes.
-        if let Ok(awake) = self.awake((tenant, session), false, ctx)
-            && awake.address.try_send(wish).is_ok()
-        {
-            awake.sent += 1;
-        }
-        self.options.outside.set_awake(self.awake.len());
-    }
-}
-
-impl Handler<Asleep> for SessionRegistry {
+impl Handler<SleepRequest> for SessionRegistry {
     type Result = bool;
 
-    fn handle(&mut self, wish: Asleep, _: &mut Context<Self>) -> bool {
-        let key = (wish.tenant, wish.session);
+    fn handle(&mut self, request: SleepRequest, _: &mut Context<Self>) -> bool {
+        let key = (request.tenant, request.session);
         match self.awake.get(&key) {
-            Some(awake) if awake.life == wish.life => {
-                let agreed = awake.sent == wish.received;
+            Some(awake) if awake.life == request.life => {
+                let agreed = awake.sent == request.received;
                 if agreed {
                     self.awake.remove(&key);
                     self.options.outside.set_awake(self.awake.len());
                 }
                 agreed
             }
-            // Forgotten already: nothing more comes to it, and what is awake by its name is another.
+            // It is forgotten already: no message reaches it, and the one awake by its name is another.
             _ => true,
         }
     }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::Engine;
 use super::unreadable::is_unreadable;
 use crate::actors::driver::store_fault;
-use crate::actors::scene_manager::Do;
+use crate::actors::scene_manager::CommandMessage;
 use crate::answer::Answer;
 use crate::plan::TaskId;
 use crate::planner::{Command, CommandAction, CommandRefusal};
@@ -85,7 +85,7 @@ impl Engine {
         };
         let is_cancelled = matches!(command.action, CommandAction::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
-        let wish = Do { run, command, reply, answer };
+        let wish = CommandMessage { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
         match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
             // An unreadable run can still be cancelled.

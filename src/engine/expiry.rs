@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::builder::ActiveConfig;
 use crate::actors::driver::store_fault;
-use crate::actors::scene_manager::Do;
+use crate::actors::scene_manager::CommandMessage;
 use crate::actors::session_registry;
 use crate::notify::WebhookNotifier;
 use crate::planner::{Command, CommandAction};
@@ -112,7 +112,11 @@ impl ApprovalExpiry {
             is_authenticated: false,
         };
         let (reply, done) = oneshot::channel();
-        self.registry.command(row.tenant, row.session, Do { run, command, reply, answer: None })?;
+        self.registry.command(
+            row.tenant,
+            row.session,
+            CommandMessage { run, command, reply, answer: None },
+        )?;
         match tokio::time::timeout(REPLY_TIMEOUT, done).await {
             Ok(Ok(result)) => result.map_err(|refused| refused.fault),
             Ok(Err(_)) | Err(_) => {

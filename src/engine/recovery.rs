@@ -75,7 +75,7 @@ impl Engine {
         else {
             return Ok(None);
         };
-        self.system.registry.take_up(tenant.clone(), row.session).await;
+        self.system.registry.wake(tenant.clone(), row.session).await;
         Ok(self.watch(tenant, run))
     }
 }

@@ -123,13 +123,14 @@ async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
 #[tokio::test]
 async fn of_many_decisions_at_once_one_counts() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    // Decisions have places of their own: none is refused because requests fill the queue.
+    let served = Served::start(office.setup().set("execution.max_queued_requests", 1)).await;
     let (answer, approval) = waiting(&served, "pay").await;
     let say = |number: usize| {
         let decision = if number.is_multiple_of(2) { "yes" } else { "no" };
         decide(&served, &approval, json!({"decision": decision}))
     };
-    let all = join_all((0..20).map(say)).await;
+    let all = join_all((0..50).map(say)).await;
     let taken: Vec<Value> = all.iter().filter(|reply| reply.status == 200).map(Reply::json).collect();
     assert_eq!(taken.len(), 1, "{all:#?}");
     for refused in all.iter().filter(|reply| reply.status != 200) {

@@ -1,0 +1,163 @@
+//! The callers of a conversation and their reply channels. A caller may have disconnected; then its reply is
+//! dropped, and nothing else changes.
+
+use tokio::sync::oneshot;
+
+use super::SceneManager;
+use super::messages::{Acceptance, RequestMessage};
+use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
+use crate::answer::Answer;
+use crate::conversation::{CallerId, Input, WordDecision};
+use crate::planner::{ApproverChoice, Command, CommandAction, CommandRefusal};
+use crate::run::{Fault, RequestIdentity, RunId};
+use crate::telemetry::Component;
+
+/// A caller that waits for something.
+pub(super) enum WaitingCaller {
+    /// For its request to be accepted or refused.
+    Request(Box<RequestMessage>),
+    /// For its request to be in the journal.
+    Appended {
+        reply: oneshot::Sender<Result<Acceptance, Fault>>,
+        accepted: Box<Acceptance>,
+        answer: AnswerSender,
+    },
+    /// For a driver to take its command.
+    Order(Box<CommandCaller>),
+    /// For the answer of a run.
+    Answer(AnswerSender),
+    /// For the conversation to be erased.
+    Erase(oneshot::Sender<Result<bool, Fault>>),
+    /// For the runs of an earlier process.
+    CarryOn { ready: Option<oneshot::Sender<()>>, done: oneshot::Sender<()> },
+}
+
+/// Receives what a run results in.
+pub(super) type AnswerSender = oneshot::Sender<Result<Answer, Fault>>;
+
+/// A caller with a command for a run.
+pub(super) struct CommandCaller {
+    pub(super) order: RunCommand,
+    /// Gets the run's answer when it ends or waits again.
+    pub(super) answer: Option<AnswerSender>,
+    /// Gets the run to follow, from before the command.
+    pub(super) follow: Option<oneshot::Sender<RunWatch>>,
+}
+
+impl SceneManager {
+    pub(super) fn add_caller(&mut self, caller: WaitingCaller) -> CallerId {
+        self.last_caller += 1;
+        let id = CallerId(self.last_caller);
+        self.callers.insert(id, caller);
+        id
+    }
+
+    pub(super) fn accept(&mut self, caller: CallerId) {
+        if let Some(WaitingCaller::Appended { reply, accepted, answer }) = self.callers.remove(&caller) {
+            let _ = reply.send(Ok(*accepted));
+            self.callers.insert(caller, WaitingCaller::Answer(answer));
+        }
+    }
+
+    pub(super) fn refuse(&mut self, caller: CallerId, fault: Fault, is_shed: bool) {
+        let Some(caller) = self.callers.remove(&caller) else { return };
+        if is_shed {
+            self.options.outside.shed(Component::SceneManager);
+        }
+        match caller {
+            WaitingCaller::Request(mut submit) => {
+                // It does not count as waiting any more when its caller hears of it.
+                submit.waiting = None;
+                let _ = submit.reply.send(Err(fault));
+            }
+            WaitingCaller::Appended { reply, .. } => drop(reply.send(Err(fault))),
+            WaitingCaller::Order(waiting) => {
+                let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
+                let _ = waiting.order.reply.send(Err(refused));
+            }
+            WaitingCaller::Erase(reply) => drop(reply.send(Err(fault))),
+            WaitingCaller::Answer(_) | WaitingCaller::CarryOn { .. } => {}
+        }
+    }
+
+    pub(super) fn answer(&mut self, caller: CallerId, result: Result<Answer, Fault>) {
+        if let Some(WaitingCaller::Answer(answer)) = self.callers.remove(&caller) {
+            let _ = answer.send(result);
+        }
+    }
+
+    pub(super) fn reply_erased(&mut self, caller: CallerId, erased: bool) {
+        if let Some(WaitingCaller::Erase(reply)) = self.callers.remove(&caller) {
+            let _ = reply.send(Ok(erased));
+        }
+    }
+
+    pub(super) fn reply_ready(&mut self, caller: CallerId) {
+        if let Some(WaitingCaller::CarryOn { ready, .. }) = self.callers.get_mut(&caller)
+            && let Some(ready) = ready.take()
+        {
+            let _ = ready.send(());
+        }
+    }
+
+    pub(super) fn reply_carried_on(&mut self, caller: CallerId) {
+        self.reply_ready(caller);
+        if let Some(WaitingCaller::CarryOn { done, .. }) = self.callers.remove(&caller) {
+            let _ = done.send(());
+        }
+    }
+
+    /// Hands a caller's command to the run's driver. If the driver is leaving, the result is an input.
+    pub(super) fn deliver(&mut self, caller: CallerId, run: RunId) -> Option<Input> {
+        let Some(WaitingCaller::Order(waiting)) = self.callers.remove(&caller) else { return None };
+        let CommandCaller { order, answer, follow } = *waiting;
+        let live = self.options.shared.load().live.clone();
+        // Before the command, so that no event that follows from it is missed.
+        let watch = live.watch(&self.tenant, run);
+        match live.send_command(&self.tenant, run, order) {
+            Ok(()) => {
+                if let (Some(follow), Some(watch)) = (follow, watch) {
+                    let _ = follow.send(watch);
+                }
+                if let Some(answer) = answer {
+                    self.callers.insert(caller, WaitingCaller::Answer(answer));
+                }
+                None
+            }
+            // The reply channel was dropped with the command: the caller hears that the run was not reached.
+            Err(CommandRejected::Full) => None,
+            Err(CommandRejected::NotActive(order)) => {
+                let waiting = CommandCaller { order: *order, answer, follow };
+                self.callers.insert(caller, WaitingCaller::Order(Box::new(waiting)));
+                Some(Input::OrderNotTaken { caller, run })
+            }
+        }
+    }
+
+    /// Makes a request the command that its words mean. Its answer is what the run results in.
+    pub(super) fn decide_by_words(&mut self, caller: CallerId, decision: WordDecision) {
+        let Some(WaitingCaller::Request(submit)) = self.callers.remove(&caller) else { return };
+        let choice = if decision.is_yes { ApproverChoice::Yes } else { ApproverChoice::No };
+        let action = CommandAction::Decide { approval: decision.approval.approval, choice, hash: None };
+        let (by, no_own_approval, is_authenticated) =
+            (submit.user, submit.no_own_approval, submit.own_session);
+        let command = Command { by, note: Some(submit.message), action, no_own_approval, is_authenticated };
+        let word = RequestIdentity { idempotency: submit.idempotency, asked: submit.asked };
+        let (reply, decided) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        let (follow, followed) = oneshot::channel();
+        let (submitted, before) = (submit.reply, decision.before);
+        let order = RunCommand { command, word: Some(word), reply };
+        let waiting = CommandCaller { order, answer: Some(answer), follow: Some(follow) };
+        self.callers.insert(caller, WaitingCaller::Order(Box::new(waiting)));
+        let accepted = async move {
+            let accepted = match (decided.await, followed.await) {
+                (Ok(Ok(())), Ok(watch)) => Ok(Acceptance { watch, before, answer: answered }),
+                (Ok(Err(refused)), _) => Err(refused.fault),
+                _ => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
+            };
+            let _ = submitted.send(accepted);
+        };
+        actix::spawn(accepted);
+    }
+}

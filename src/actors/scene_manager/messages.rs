@@ -1,0 +1,170 @@
+//! The messages of a conversation's actor, all by way of the registry.
+
+use std::time::Instant;
+
+use actix::prelude::*;
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use uuid::Uuid;
+
+use super::SceneManager;
+use super::callers::{CommandCaller, WaitingCaller};
+use super::runs::RunEntry;
+use crate::actors::active_runs::{RunCommand, RunWatch};
+use crate::answer::Answer;
+use crate::conversation::{CallerId, IncomingRequest, Input};
+use crate::plan::Plan;
+use crate::planner::{Command, CommandRefusal};
+use crate::run::{Fault, Idempotency, PendingQuestion, RunId, Turn};
+use crate::telemetry::QueueGuard;
+
+/// A request to a conversation.
+pub(crate) struct RequestMessage {
+    /// The conversation was named just now: nothing of it can be in the store.
+    pub(crate) is_first: bool,
+    pub(crate) message: String,
+    pub(crate) user: String,
+    pub(crate) plan_only: bool,
+    /// The client's idempotency key; the journal accepts each once.
+    pub(crate) idempotency: Option<Idempotency>,
+    /// What was requested, as a hash, for a client that retries without a key.
+    pub(crate) asked: Option<String>,
+    /// Whether a yes may not approve what the same user requested.
+    pub(crate) no_own_approval: bool,
+    /// Whether the conversation must be its user's, or a new one.
+    pub(crate) own_session: bool,
+    /// The conversation, if the client keeps it.
+    pub(crate) history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions.
+    pub(crate) instructions: Option<String>,
+    /// How its model calls use the cache.
+    pub(crate) cache: Option<crate::llm::cache::Mode>,
+    /// A person must approve its plan.
+    pub(crate) require_approval: bool,
+    /// Nothing is written.
+    pub(crate) dry_run: bool,
+    /// The plan, made by a person.
+    pub(crate) plan: Option<Plan>,
+    /// The question that the client's own conversation ended with.
+    pub(crate) pending: Option<PendingQuestion>,
+    pub(crate) received: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Acceptance, Fault>>,
+    /// Counts it as waiting until its run starts.
+    pub(crate) waiting: Option<QueueGuard>,
+}
+
+/// A request that is in the journal and will end in exactly one way.
+pub(crate) struct Acceptance {
+    /// Follows the run from its first event; if the request decided about an older run, from the decision.
+    pub(crate) watch: RunWatch,
+    /// The sequence number of the last event before the request; 0 if the run begins with it.
+    pub(crate) before: u64,
+    pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+}
+
+/// A person's command about a run of the conversation.
+pub(crate) struct CommandMessage {
+    pub(crate) run: RunId,
+    pub(crate) command: Command,
+    /// Gets the result once it is on disk.
+    pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
+    /// Gets the run's answer when it ends or waits again.
+    pub(crate) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+}
+
+/// Erases the conversation, unless it changed at `since` or later.
+pub(crate) struct EraseMessage {
+    pub(crate) since: Option<Timestamp>,
+    /// Gets whether anything was erased.
+    pub(crate) reply: oneshot::Sender<Result<bool, Fault>>,
+}
+
+/// Waits for the runs that an earlier process left unfinished.
+pub(crate) struct CarryOnMessage {
+    /// Notified when all of them can be followed.
+    pub(crate) ready: oneshot::Sender<()>,
+    /// Notified when none of them is left.
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// A message, and its place in the mailbox. Requests and everything else have places of their own, so that
+/// requests cannot fill the mailbox for people's decisions.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SessionDelivery {
+    pub(crate) message: SessionMessage,
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+/// What can be delivered to a conversation.
+pub(crate) enum SessionMessage {
+    Request(Box<RequestMessage>),
+    Command(Box<CommandMessage>),
+    Erase(EraseMessage),
+    CarryOn(CarryOnMessage),
+}
+
+impl SessionMessage {
+    /// Replies that the message did not reach the conversation.
+    pub(crate) fn refuse(self, fault: Fault) {
+        match self {
+            Self::Request(mut request) => {
+                // It does not count as waiting any more when its caller hears of it.
+                request.waiting = None;
+                let _ = request.reply.send(Err(fault));
+            }
+            Self::Command(command) => {
+                let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
+                let _ = command.reply.send(Err(refused));
+            }
+            Self::Erase(erase) => drop(erase.reply.send(Err(fault))),
+            // The runs are resumed when the conversation is loaded for another reason.
+            Self::CarryOn(_) => {}
+        }
+    }
+}
+
+impl Handler<SessionDelivery> for SceneManager {
+    type Result = ();
+
+    fn handle(&mut self, delivery: SessionDelivery, ctx: &mut Context<Self>) {
+        let SessionDelivery { message, place } = delivery;
+        drop(place);
+        let input = match message {
+            SessionMessage::Request(submit) => self.request(submit),
+            SessionMessage::Command(command) => {
+                let CommandMessage { run, command, reply, answer } = *command;
+                let order = RunCommand { command, word: None, reply };
+                let waiting = CommandCaller { order, answer, follow: None };
+                let caller = self.add_caller(WaitingCaller::Order(Box::new(waiting)));
+                Input::Command { caller, run }
+            }
+            SessionMessage::Erase(EraseMessage { since, reply }) => {
+                Input::Erase { caller: self.add_caller(WaitingCaller::Erase(reply)), since }
+            }
+            SessionMessage::CarryOn(CarryOnMessage { ready, done }) => Input::CarryOn {
+                caller: self.add_caller(WaitingCaller::CarryOn { ready: Some(ready), done }),
+            },
+        };
+        self.feed(input, ctx);
+    }
+}
+
+impl SceneManager {
+    fn request(&mut self, submit: Box<RequestMessage>) -> Input {
+        // The answer of a run may be read before its driver has left.
+        let is_published = |run: &RunId| self.runs.get(run).is_some_and(RunEntry::is_answer_published);
+        let answered = self.state.current_run().filter(is_published);
+        let decides = submit.plan.is_none() && !submit.plan_only && !submit.dry_run;
+        let request = IncomingRequest {
+            caller: CallerId(self.last_caller + 1),
+            run: RunId(Uuid::now_v7()),
+            user: submit.user.clone(),
+            own_session: submit.own_session,
+            words: decides.then(|| submit.message.clone()),
+            answered,
+        };
+        self.add_caller(WaitingCaller::Request(submit));
+        Input::Request(request)
+    }
+}

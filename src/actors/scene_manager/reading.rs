@@ -1,0 +1,132 @@
+//! Reading from the store: the whole conversation when its actor starts, and single runs for their drivers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use actix::prelude::*;
+
+use super::SceneManager;
+use super::recovery::{self, LastEvent};
+use super::runs::condition;
+use crate::actors::driver::{self, store_fault};
+use crate::actors::runtime_task::run_as_task;
+use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
+use crate::llm::budget::BudgetScope;
+use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId};
+use crate::store::{self, Store};
+
+/// A run as it was read.
+struct StoredRun {
+    state: RunState,
+    known: Vec<Envelope<Event>>,
+    /// After a panic: the session's stream.
+    turns: Vec<(u64, SessionEvent)>,
+}
+
+impl SceneManager {
+    /// Reads the conversation once no run of it is driven: if the actor before this one died, its drivers
+    /// continue by themselves.
+    pub(super) fn load(&self, ctx: &mut Context<Self>) {
+        let (store, tenant, session) =
+            (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let shared = self.options.shared.load();
+        let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
+        let carries_on = self.options.carries_on.load(Ordering::Acquire);
+        let live = shared.live.clone();
+        let read = run_as_task(async move {
+            live.wait_until_session_idle(&tenant, &session).await;
+            let left = recovery::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
+            let events = store.session_events(&tenant, &session).await?;
+            let owner = store.session_owner(&tenant, &session).await?;
+            // Costs are summed up only if they are limited.
+            let spent = match budget.limit(BudgetScope::Session) {
+                Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
+                None => 0,
+            };
+            Ok::<_, store::Error>((events, owner, left, budget.hold_session(&tenant, &session, spent)))
+        });
+        let loaded = |manager: &mut Self, read: Result<_, store::Error>| {
+            let (events, owner, left, account): (
+                Vec<Envelope<SessionEvent>>,
+                _,
+                recovery::UnfinishedRuns,
+                _,
+            ) = match read {
+                Ok(read) => read,
+                Err(error) => return Input::LoadFailed(store_fault(&error)),
+            };
+            manager.account = Some(account);
+            // Nobody else holds it before the first run is driven.
+            manager.seq = Arc::new(tokio::sync::Mutex::new(events.last().map_or(0, |last| last.seq)));
+            Input::Loaded(Box::new(LoadedConversation {
+                last_event_at: events.last().map(|last| last.at),
+                events: events.into_iter().map(|event| (event.seq, event.body)).collect(),
+                owner,
+                unfinished: manager.enter_recovered(left.runs),
+                waiting: left.waiting,
+            }))
+        };
+        self.feed_later(read, loaded, ctx);
+    }
+
+    pub(super) fn read_run(&self, run: RunId, attempt: ReadAttempt, ctx: &mut Context<Self>) {
+        let journal = self.options.shared.load().journal.clone();
+        let (store, tenant, session) =
+            (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let seq = self.seq.clone();
+        let work = run_as_task(async move {
+            let failed = |error: store::Error| store_fault(&error);
+            // Events that were appended without waiting for the disk.
+            journal.flush().await.map_err(failed)?;
+            let row = store.run(&tenant, run).await.map_err(failed)?;
+            let Some(row) = row.filter(|row| row.session == session) else {
+                return Err(Fault::new("run.not_found", format!("this conversation has no run {run}")));
+            };
+            let (state, known) = recovery::read(&store, &journal, &tenant, run).await.map_err(failed)?;
+            if state.queued.is_none() {
+                return Err(Fault::new("run.unknown", format!("there is no run {run}")));
+            }
+            let turns = match attempt {
+                ReadAttempt::ForCommand => Vec::new(),
+                // The run may have ended, and nobody here knows under which number it is remembered.
+                ReadAttempt::AfterPanic | ReadAttempt::AfterLastPanic => {
+                    stream(&store, &seq, &tenant, &session).await?
+                }
+            };
+            let can_end = !state.status.is_terminal() && state.status != RunStatus::Waiting;
+            if attempt == ReadAttempt::AfterLastPanic && can_end {
+                let last = LastEvent {
+                    tenant: &tenant,
+                    session: &session,
+                    run,
+                    seq: row.last_seq,
+                    epoch: row.epoch,
+                };
+                recovery::end_crashed(&journal, last, &state).await.map_err(failed)?;
+            }
+            Ok(StoredRun { state, known, turns })
+        });
+        let read = move |manager: &mut Self, read: Result<StoredRun, Fault>| {
+            let outcome = read.map(|StoredRun { state, known, turns }| {
+                let condition = condition(&state);
+                manager.keep_read(run, state, known, attempt != ReadAttempt::ForCommand);
+                RunReading { condition, turns }
+            });
+            Input::RunRead { run, outcome }
+        };
+        self.feed_later(work, read, ctx);
+    }
+}
+
+/// The session's own stream, with its last number known to all its writers.
+async fn stream(
+    store: &Store,
+    seq: &driver::SessionSeq,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Vec<(u64, SessionEvent)>, Fault> {
+    let mut seq = seq.lock().await;
+    let events = store.session_events(tenant, session).await.map_err(|error| store_fault(&error))?;
+    *seq = events.last().map_or(0, |last| last.seq);
+    Ok(events.into_iter().map(|event| (event.seq, event.body)).collect())
+}

@@ -1,0 +1,158 @@
+//! Runs that an earlier process left unfinished, as the store has them.
+
+use jiff::Timestamp;
+
+use super::runs::open_decisions;
+use crate::actors::driver::store_fault;
+use crate::actors::journal;
+use crate::conversation::StoredDecisions;
+use crate::run::{
+    Envelope, Event, Fault, PlanCause, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId,
+};
+use crate::store::{self, Record, Store, StreamId};
+
+/// What is left of a conversation.
+#[derive(Default)]
+pub(super) struct UnfinishedRuns {
+    /// Runs to be resumed, the oldest first.
+    pub(super) runs: Vec<RunState>,
+    /// Runs that wait for a person.
+    pub(super) waiting: Vec<StoredDecisions>,
+}
+
+/// The unfinished runs of a conversation. A run whose journal has a gap is ended, with the reason as its last
+/// event; one that this program cannot read is left to the program that can.
+///
+/// # Errors
+/// The store's, if it is not the run that is broken: the run is resumed when that has passed.
+pub(super) async fn unfinished(
+    store: &Store,
+    journal: &journal::Handle,
+    tenant: &TenantId,
+    session: &SessionId,
+    carries_on: bool,
+) -> Result<UnfinishedRuns, store::Error> {
+    let mut left = UnfinishedRuns::default();
+    for row in store.unfinished_runs_of(tenant, session).await? {
+        let waits = row.status == RunStatus::Waiting;
+        // Only a serving process resumes runs; any process can decide about one that waits.
+        if !waits && !carries_on {
+            continue;
+        }
+        match read(store, journal, tenant, row.run).await {
+            Ok((state, _)) if waits => {
+                left.waiting.push(stored(&state, row.updated));
+            }
+            Ok((state, events)) => {
+                journal.restore_run(events);
+                left.runs.push(state);
+            }
+            Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
+                let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
+                let end = lost(store, row.run, store_fault(&error)).await?;
+                end_by_force(journal, last, end).await?;
+            }
+            Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
+                tracing::error!(run = %row.run, code = error.code(), %error, "a run cannot be carried on here");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(left)
+}
+
+/// A run as the journal has it, open for its next event.
+pub(super) async fn read(
+    store: &Store,
+    journal: &journal::Handle,
+    tenant: &TenantId,
+    run: RunId,
+) -> Result<(RunState, Vec<Envelope<Event>>), store::Error> {
+    // A stream that failed, as on a full disk, accepts events again from its last one.
+    journal.reopen(StreamId::Run(run)).await?;
+    let events = store.run_events(tenant, run).await?;
+    let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
+    // A quarantine takes the run over without another event.
+    state.epoch = events.last().map_or(state.epoch, |last| last.epoch.max(state.epoch));
+    Ok((state, events))
+}
+
+/// The last event of a run that is to be ended, as the list of runs has it.
+pub(super) struct LastEvent<'a> {
+    pub(super) tenant: &'a TenantId,
+    pub(super) session: &'a SessionId,
+    pub(super) run: RunId,
+    pub(super) seq: u64,
+    pub(super) epoch: u32,
+}
+
+/// Ends a run whose driver panicked each time.
+pub(super) async fn end_crashed(
+    journal: &journal::Handle,
+    last: LastEvent<'_>,
+    state: &RunState,
+) -> Result<(), store::Error> {
+    let why = Fault::new("run.crashed", "its driver ended with an internal error each time");
+    end_by_force(journal, last, state.forced_end(unrecoverable(&why))).await
+}
+
+/// A run that waits for a person. A plan that a person changed since then may differ from the one that the
+/// conversation showed.
+fn stored(state: &RunState, since: Timestamp) -> StoredDecisions {
+    let is_changed =
+        state.plan().is_some_and(|made| matches!(made.cause, PlanCause::Feedback | PlanCause::Edit));
+    let has_lapsed = state.approvals.values().any(|approval| approval.lapsed);
+    let is_changed = is_changed || has_lapsed;
+    StoredDecisions { run: state.run, open: open_decisions(state), since, is_changed }
+}
+
+/// The end of a run whose journal has a gap. Nothing can be decided about it any more, so its last event names
+/// the writes whose outcome is unknown.
+async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
+    let left = store.readable_run_events(run).await?;
+    let mut end = RunState::from_events(run, &left).forced_end(unrecoverable(&why));
+    let unknown: Vec<String> = end
+        .iter()
+        .filter_map(|event| match event {
+            Event::ApprovalRequired { needed, .. } => Some(needed.why.join("; ")),
+            _ => None,
+        })
+        .collect();
+    end.retain(Event::is_terminal);
+    if let Some(Event::RunFailed { error }) = end.last_mut() {
+        for what in unknown {
+            error.message = format!("{}; {what}", error.message);
+        }
+    }
+    Ok(end)
+}
+
+fn unrecoverable(why: &Fault) -> Fault {
+    Fault::new("run.unrecoverable", format!("the run cannot be carried on: {}", why.message))
+}
+
+/// Ends a run that cannot be resumed, under a new epoch.
+async fn end_by_force(
+    journal: &journal::Handle,
+    last: LastEvent<'_>,
+    end: Vec<Event>,
+) -> Result<(), store::Error> {
+    if let Some(Event::RunFailed { error }) = end.last() {
+        tracing::error!(run = %last.run, code = %error.code, "{}", error.message);
+    }
+    let at = Timestamp::now();
+    let records = (last.seq + 1..).zip(end).map(|(seq, body)| {
+        let envelope = Envelope {
+            seq,
+            run: Some(last.run),
+            session: last.session.clone(),
+            tenant: last.tenant.clone(),
+            at,
+            epoch: last.epoch + 1,
+            schema: SCHEMA,
+            body,
+        };
+        Record::Run(envelope.into())
+    });
+    journal.append(records.collect(), true).await
+}

@@ -1,0 +1,84 @@
+//! The first records of requests.
+
+use actix::prelude::*;
+use futures::future::join_all;
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::SceneManager;
+use super::callers::WaitingCaller;
+use super::messages::{Acceptance, RequestMessage};
+use super::runs::RunEntry;
+use crate::actors::driver::store_fault;
+use crate::conversation::{Input, NewRun};
+use crate::crash;
+use crate::plan::TaskId;
+use crate::run::{Envelope, Event, RunId, RunQueued, SCHEMA};
+use crate::store::Record;
+
+impl SceneManager {
+    /// Appends the first event of each run by itself, since one that is rejected must not take others with
+    /// it; one commit carries them all.
+    pub(super) fn append(&mut self, runs: Vec<NewRun>, ctx: &mut Context<Self>) {
+        let journal = self.options.shared.load().journal.clone();
+        let mut ids = Vec::new();
+        let mut appends = Vec::new();
+        for NewRun { caller, run, answers } in runs {
+            let Some(WaitingCaller::Request(submit)) = self.callers.remove(&caller) else { continue };
+            let words = if cfg!(feature = "crash-points") { submit.message.clone() } else { String::new() };
+            let (record, appended) = self.enter(run, *submit, answers);
+            self.callers.insert(caller, appended);
+            ids.push(run);
+            let journal = journal.clone();
+            appends.push(async move {
+                crash::point(crash::BEFORE, "run_queued", &words);
+                let appended = journal.append(vec![record], true).await;
+                crash::point(crash::AFTER, "run_queued", &words);
+                appended.map_err(|error| store_fault(&error))
+            });
+        }
+        let appended =
+            |_: &mut Self, results| Input::Appended(ids.into_iter().zip::<Vec<_>>(results).collect());
+        self.feed_later(join_all(appends), appended, ctx);
+    }
+
+    /// Enters a request among the live runs, so that it can be followed from its first event.
+    fn enter(
+        &mut self,
+        run: RunId,
+        submit: RequestMessage,
+        answers: Option<RunId>,
+    ) -> (Record, WaitingCaller) {
+        let queued = RunQueued {
+            plan_only: submit.plan_only,
+            idempotency: submit.idempotency,
+            asked: submit.asked,
+            history: submit.history,
+            instructions: submit.instructions,
+            cache: submit.cache,
+            require_approval: submit.require_approval,
+            dry_run: submit.dry_run,
+            plan: submit.plan,
+            answers: submit.pending.as_ref().map_or(answers, |pending| pending.run),
+            pending: submit.pending,
+            ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
+        };
+        let envelope = Envelope {
+            seq: 1,
+            run: Some(run),
+            session: self.session.clone(),
+            tenant: self.tenant.clone(),
+            at: Timestamp::now(),
+            epoch: 0,
+            schema: SCHEMA,
+            body: Event::RunQueued(queued.clone()),
+        };
+        let live = self.options.shared.load().live.clone();
+        let (entered, watch) = live.register(run, queued.task, &self.tenant, &self.session);
+        self.runs.insert(run, RunEntry::new(run, queued, entered, submit.received, submit.waiting));
+        let (answer, answered) = oneshot::channel();
+        let accepted = Box::new(Acceptance { watch, before: 0, answer: answered });
+        (Record::Run(envelope.into()), WaitingCaller::Appended { reply: submit.reply, accepted, answer })
+    }
+}

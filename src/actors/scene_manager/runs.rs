@@ -1,0 +1,221 @@
+//! The live side of runs: entered, driven, and finished.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::prelude::*;
+
+use super::SceneManager;
+use crate::actors::active_runs::ActiveRun;
+use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
+use crate::answer::Answer;
+use crate::conversation::{CallerId, DriverReport, Input, OpenDecisions, RunCondition};
+use crate::run::{ApprovalSubject, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus};
+use crate::telemetry::QueueGuard;
+
+/// A run that is queued, read or driven.
+pub(super) struct RunEntry {
+    /// Its entry among the live runs, kept while drivers follow each other.
+    live: Option<Arc<ActiveRun>>,
+    received: Instant,
+    /// Counts it as waiting until it is driven.
+    waiting: Option<QueueGuard>,
+    /// Its state while nobody drives it.
+    state: Option<RunState>,
+    /// Its journalled events, if the journal's subscriber has not received them yet.
+    known: Vec<Envelope<Event>>,
+    /// Whether a driver of this process panicked.
+    panicked: bool,
+    /// Whether it was left unfinished, so that its next driver takes it over.
+    taken_over: bool,
+    /// What its last driver worked on it.
+    overhead: Duration,
+    /// The commands that its last driver refused.
+    refused: Option<RefusedCommands>,
+}
+
+impl RunEntry {
+    /// A run with only its request in the journal.
+    pub(super) fn new(
+        run: RunId,
+        queued: RunQueued,
+        live: ActiveRun,
+        received: Instant,
+        waiting: Option<QueueGuard>,
+    ) -> Self {
+        let driver::AcceptedRun { state, live, .. } = driver::AcceptedRun::new(run, queued, live);
+        Self { received, waiting, live: Some(live), taken_over: false, ..Self::read(state, Vec::new()) }
+    }
+
+    /// A run that was read from its journal.
+    pub(super) fn read(state: RunState, known: Vec<Envelope<Event>>) -> Self {
+        Self {
+            live: None,
+            received: Instant::now(),
+            waiting: None,
+            taken_over: is_unfinished(&state),
+            state: Some(state),
+            known,
+            panicked: false,
+            overhead: Duration::ZERO,
+            refused: None,
+        }
+    }
+
+    /// Whether its whole answer was published, although its driver may not have left.
+    pub(super) fn is_answer_published(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.feed.is_closed())
+    }
+}
+
+/// A run that neither waits nor has ended was left by its driver.
+fn is_unfinished(state: &RunState) -> bool {
+    matches!(state.status, RunStatus::Queued | RunStatus::Running)
+}
+
+/// Where a run is that nobody drives.
+pub(super) fn condition(state: &RunState) -> RunCondition {
+    match state.status {
+        RunStatus::Waiting => RunCondition::Waiting(open_decisions(state)),
+        status if status.is_terminal() => RunCondition::Ended,
+        _ => RunCondition::Unfinished,
+    }
+}
+
+pub(super) fn open_decisions(state: &RunState) -> OpenDecisions {
+    let asks = |matter: ApprovalSubject| !matches!(matter, ApprovalSubject::Outcome { .. });
+    let open = state.approvals.iter().filter(|(_, approval)| approval.is_open() && asks(approval.matter));
+    OpenDecisions {
+        seq: state.seq,
+        approvals: open.map(|(approval, _)| *approval).collect(),
+        is_shown_whole: state.aside.is_none() && crate::answer::is_shown_whole(state),
+    }
+}
+
+impl SceneManager {
+    /// Enters runs that an earlier process left, so that they can be followed while they are queued.
+    pub(super) fn enter_recovered(&mut self, runs: Vec<RunState>) -> Vec<RunId> {
+        let live = self.options.shared.load().live.clone();
+        let mut entered = Vec::new();
+        for state in runs {
+            let Some(queued) = &state.queued else { continue };
+            let (own, _) = live.register(state.run, queued.task, &self.tenant, &self.session);
+            let run = state.run;
+            let entry = RunEntry { live: Some(Arc::new(own)), ..RunEntry::read(state, Vec::new()) };
+            self.runs.insert(run, entry);
+            entered.push(run);
+        }
+        entered
+    }
+
+    /// Keeps a run that was read, for its driver. After a panic its subscribers keep their streams.
+    pub(super) fn keep_read(
+        &mut self,
+        run: RunId,
+        state: RunState,
+        known: Vec<Envelope<Event>>,
+        panicked: bool,
+    ) {
+        let mut entry = RunEntry { panicked, ..RunEntry::read(state, known) };
+        if let Some(before) = self.runs.remove(&run) {
+            entry.live = before.live;
+            entry.received = before.received;
+        }
+        self.runs.insert(run, entry);
+    }
+
+    /// Starts a driver. It is a task of its own: a panic in it ends nothing else. It runs where models are
+    /// called, and the handle on the gateway outlives it.
+    pub(super) fn drive(&mut self, run: RunId, orders: Vec<CallerId>, ctx: &mut Context<Self>) {
+        let shared = RunServices::clone(&self.options.shared.load());
+        let Some(entry) = self.runs.get_mut(&run) else { return };
+        let Some(state) = entry.state.take() else { return };
+        entry.waiting = None;
+        let live = match (&entry.live, &state.queued) {
+            (Some(live), _) => {
+                if entry.panicked {
+                    live.reopen_commands();
+                }
+                live.clone()
+            }
+            (None, Some(queued)) => {
+                let (own, _) = shared.live.register(run, queued.task, &self.tenant, &self.session);
+                entry.live.insert(Arc::new(own)).clone()
+            }
+            // A run without a request cannot be read.
+            (None, None) => return,
+        };
+        let (taken_over, panicked) = (entry.taken_over, entry.panicked);
+        let known = std::mem::take(&mut entry.known);
+        let context = self.state.context_for(&state);
+        let accepted = driver::AcceptedRun { state, live, taken_over, panicked, prior_events: known };
+        for caller in orders {
+            // A new driver's inbox has room for all of them.
+            let _ = self.deliver(caller, run);
+        }
+        let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
+        let driver =
+            Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
+        let work = async move {
+            let driven = async move { driver.run(context, gate.admit(run).await).await };
+            let task = gateway.spawn(all.run_until_shutdown(driven)).map_err(|e| e.to_string())?;
+            task.await.map_err(|e| e.to_string())
+        };
+        ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
+            let input = match ended {
+                Ok(Some(ended)) => manager.driver_ended(run, ended),
+                // The engine stops, and this actor with it; callers are told by the absence of a reply.
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(%run, error, "the driver of a run panicked");
+                    Input::DriverPanicked { run }
+                }
+            };
+            manager.feed(input, ctx);
+        }));
+    }
+
+    fn driver_ended(&mut self, run: RunId, mut ended: EndedRun) -> Input {
+        let report = DriverReport {
+            condition: condition(&ended.state),
+            seq: ended.state.seq,
+            turns: std::mem::take(&mut ended.turns),
+            decided_by_words: ended.decided_in_session,
+            broken: ended.fault.take(),
+        };
+        if let Some(entry) = self.runs.get_mut(&run) {
+            entry.refused = Some(ended.take_refused_commands());
+            entry.overhead = ended.overhead;
+            entry.state = Some(ended.state);
+        }
+        Input::DriverEnded { run, report }
+    }
+
+    /// Lets go of a run, and then replies to those that wait for it: what a caller does next then refers to
+    /// a run that is not live any more.
+    pub(super) fn finish(&mut self, run: RunId, callers: Vec<CallerId>, fault: Option<Fault>) {
+        let Some(RunEntry { live, received, waiting, state, overhead, refused, .. }) = self.runs.remove(&run)
+        else {
+            let fault = fault.unwrap_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")));
+            callers.into_iter().for_each(|caller| self.answer(caller, Err(fault.clone())));
+            return;
+        };
+        drop(waiting);
+        if let Some(refused) = refused {
+            refused.reply_all();
+        }
+        drop(live);
+        if callers.is_empty() {
+            return;
+        }
+        let cost = self.state.cost_nano_usd();
+        let result = match (fault, state) {
+            (None, Some(state)) => Ok(Answer::new(&state, &self.session, cost, received.elapsed(), overhead)),
+            (Some(fault), _) => Err(fault),
+            (None, None) => Err(Fault::new("run.lost", "the run stopped without an answer")),
+        };
+        for caller in callers {
+            self.answer(caller, result.clone());
+        }
+    }
+}

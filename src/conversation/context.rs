@@ -1,0 +1,29 @@
+//! What a run knows of the conversation when it starts.
+
+use super::ConversationState;
+use crate::memory::{self, Memory};
+use crate::run::{Context, RunState, SessionEvent, Usage};
+
+impl ConversationState {
+    /// The context of a run that starts now; empty for one that started before, whose context is in its
+    /// journal. A client that keeps its conversation itself sends the turns with its request.
+    pub(crate) fn context_for(&self, run: &RunState) -> Context {
+        let Some(queued) = run.queued.as_ref().filter(|_| run.started.is_none()) else {
+            return Context::default();
+        };
+        let budget = self.limits.memory.budget(self.limits.window);
+        let context = match &queued.history {
+            Some(turns) => {
+                let mut memory = Memory::new(self.limits.memory.clone());
+                let last = turns.len().saturating_sub(1);
+                for (at, turn) in turns.iter().cloned().enumerate() {
+                    let pending = queued.pending.clone().filter(|_| at == last);
+                    memory.apply(&SessionEvent::TurnEnded { turn, pending, usage: Usage::default() });
+                }
+                memory.context(budget)
+            }
+            None => self.history.memory().context(budget),
+        };
+        memory::with_instructions(context, queued.instructions.as_deref())
+    }
+}

@@ -1,0 +1,46 @@
+//! Why the conversation refuses something.
+
+use crate::run::{Fault, SessionId};
+
+/// There is no room for a request.
+pub(crate) fn queue_full(max_queued: usize) -> Fault {
+    let message = format!(
+        "{max_queued} requests of this conversation are waiting already; wait for an answer before sending more"
+    );
+    Fault::new("session.queue_full", message)
+}
+
+/// There is no room for a command.
+pub(crate) fn too_many_commands() -> Fault {
+    Fault::new("run.too_many_commands", "too many decisions about this run wait; try again in a moment")
+}
+
+/// The conversation cannot be erased now.
+pub(crate) fn session_busy(session: &SessionId) -> Fault {
+    let message = format!(
+        "session {session} cannot be erased while a request of it is at work or waits: wait for its end, or cancel it"
+    );
+    Fault::new("store.session_busy", message)
+}
+
+/// The conversation belongs to another user, for whom it does not exist.
+pub(super) fn unknown_session(session: &SessionId) -> Fault {
+    Fault::new("session.unknown", format!("there is no session `{session}`"))
+}
+
+/// The driver of a run panicked each time.
+pub(super) fn crashed() -> Fault {
+    let message = "the run stopped with an internal error (its driver ended with an internal error each \
+                   time); what it did is in its events";
+    Fault::new("run.crashed", message)
+}
+
+/// A yes or a no, while several decisions are open.
+pub(super) fn ambiguous(approvals: &[String]) -> Fault {
+    let message = format!(
+        "{} decisions wait in this conversation: say which one is meant, with POST /api/approvals/{{id}} and one of {}",
+        approvals.len(),
+        approvals.join(", ")
+    );
+    Fault::new("approval.ambiguous", message)
+}

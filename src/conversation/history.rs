@@ -1,0 +1,36 @@
+//! What the conversation remembers: the fold of the session's stream, in its order, and its owner.
+
+use std::collections::BTreeMap;
+
+use crate::memory::{self, Memory};
+use crate::run::SessionEvent;
+
+#[derive(Debug)]
+pub(super) struct SessionHistory {
+    memory: Memory,
+    /// The sequence number of the last event in `memory`.
+    last: u64,
+    /// Events that arrived before an earlier one: several runs may end at once.
+    early: BTreeMap<u64, SessionEvent>,
+    /// The user of its first request, once that is in the journal.
+    pub(super) owner: Option<String>,
+}
+
+impl SessionHistory {
+    pub(super) fn new(options: memory::Options) -> Self {
+        Self { memory: Memory::new(options), last: 0, early: BTreeMap::new(), owner: None }
+    }
+
+    /// Takes the events of the stream that are not in the memory yet, in any order.
+    pub(super) fn extend(&mut self, events: Vec<(u64, SessionEvent)>) {
+        self.early.extend(events.into_iter().filter(|(seq, _)| *seq > self.last));
+        while let Some(event) = self.early.remove(&(self.last + 1)) {
+            self.last += 1;
+            self.memory.apply(&event);
+        }
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}

@@ -1,0 +1,178 @@
+//! What happens next, and how the conversation sleeps or gives up without losing what is on its way to it.
+
+use super::commands::refuse;
+use super::side_effect::SideEffect;
+use super::{Awake, CarryOnCaller, ConversationState, Phase};
+use crate::run::{Fault, SessionEvent};
+
+impl ConversationState {
+    /// Starts what is due. It is level-triggered: it can be called after any input.
+    pub(super) fn proceed(&mut self, out: &mut Vec<SideEffect>) {
+        self.report_carried_on(out);
+        match &self.phase {
+            Phase::Awake(_) => self.proceed_awake(out),
+            Phase::Failing { .. } => self.proceed_failing(out),
+            Phase::Loading | Phase::Erasing { .. } | Phase::Stopped => {}
+        }
+    }
+
+    fn proceed_awake(&mut self, out: &mut Vec<SideEffect>) {
+        self.handle_held_commands(out);
+        if !self.is_summarising() {
+            self.erase_backlog(None, out);
+        }
+        if !matches!(self.phase, Phase::Awake(_)) {
+            return;
+        }
+        self.admit_backlog(out);
+        self.append_admitted(out);
+        self.start_next(out);
+        match self.is_idle() {
+            true if !self.sleep_requested => self.start_timer(out),
+            true => {}
+            false => self.cancel_timer(out),
+        }
+    }
+
+    /// Makes a summary that is due, or starts the next queued run.
+    fn start_next(&mut self, out: &mut Vec<SideEffect>) {
+        let Phase::Awake(awake) = &mut self.phase else { return };
+        if awake.summarising || self.runs.of_the_queue().is_some() {
+            return;
+        }
+        if let Some(job) = self.history.memory().needs_summary(self.limits.window) {
+            awake.summarising = true;
+            out.push(SideEffect::Summarise(job));
+        } else if let Some((run, active)) = self.runs.dequeue() {
+            self.drive(run, active, None, out);
+        }
+    }
+
+    pub(super) fn on_summarised(&mut self, turns: Vec<(u64, SessionEvent)>) {
+        self.history.extend(turns);
+        self.end_summary();
+    }
+
+    pub(super) fn on_stream_failed(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
+        self.end_summary();
+        self.fail(fault, out);
+    }
+
+    fn end_summary(&mut self) {
+        if let Phase::Awake(Awake { summarising, .. }) | Phase::Failing { summarising, .. } = &mut self.phase
+        {
+            *summarising = false;
+        }
+    }
+
+    /// What is remembered may not be what the stream has: nothing starts until it is read again.
+    pub(super) fn fail(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
+        self.cancel_timer(out);
+        let Phase::Awake(awake) = &mut self.phase else { return };
+        let (appending, summarising) = (awake.appending.take(), awake.summarising);
+        self.backlog.requests.append(&mut awake.admitted);
+        self.phase = Phase::Failing { fault: fault.clone(), appending, summarising };
+        self.drop_queue(fault, out);
+    }
+
+    /// The runs stay in the journal, and the actor that loads the conversation next continues them.
+    pub(super) fn drop_queue(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
+        while let Some((run, active)) = self.runs.dequeue() {
+            self.abandon(run, active, fault, out);
+        }
+    }
+
+    fn proceed_failing(&mut self, out: &mut Vec<SideEffect>) {
+        if self.is_working() || self.is_summarising() {
+            return;
+        }
+        // What cannot be read can be erased.
+        if !self.backlog.erasures.is_empty() {
+            let Phase::Failing { fault, .. } = &self.phase else { return };
+            let fault = fault.clone();
+            return self.erase_backlog(Some(fault), out);
+        }
+        // First the registry forgets this actor, so that a caller that is refused and tries again meets one
+        // that reads the conversation again.
+        self.request_sleep(out);
+    }
+
+    pub(super) fn on_idle_elapsed(&mut self, out: &mut Vec<SideEffect>) {
+        if let Phase::Awake(awake) = &mut self.phase {
+            awake.timer = false;
+        }
+        // The timer may have fired just as something arrived.
+        if self.is_idle() {
+            self.request_sleep(out);
+        }
+    }
+
+    pub(super) fn on_sleep_agreed(&mut self, out: &mut Vec<SideEffect>) {
+        self.sleep_requested = false;
+        // The registry agrees only if nothing arrived since it was asked, unless it has ended itself.
+        let is_settled = !self.is_working() && !self.is_summarising();
+        match &self.phase {
+            Phase::Failing { fault, .. } if is_settled => {
+                let fault = fault.clone();
+                self.refuse_backlog(&fault, out);
+            }
+            Phase::Awake(_) if self.is_idle() => self.cancel_timer(out),
+            _ => return,
+        }
+        // Whoever waits for runs of an earlier process finds them in the journal.
+        let callers = self.carry_ons.drain(..);
+        out.extend(callers.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
+        out.push(SideEffect::Stop);
+        self.phase = Phase::Stopped;
+    }
+
+    fn refuse_backlog(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
+        let backlog = std::mem::take(&mut self.backlog);
+        let commands = backlog.commands.into_iter().map(|(caller, _)| caller);
+        let erasures = backlog.erasures.into_iter().map(|(caller, _)| caller);
+        let requests = backlog.requests.into_iter().map(|request| request.caller);
+        for caller in commands.chain(erasures).chain(requests) {
+            refuse(caller, fault.clone(), out);
+        }
+    }
+
+    /// Whether it is awake, nothing is in progress and nothing waits.
+    pub(super) fn is_idle(&self) -> bool {
+        let is_awake = matches!(self.phase, Phase::Awake(_));
+        is_awake && self.backlog.is_empty() && !self.is_working() && !self.is_summarising()
+    }
+
+    /// Whether a run is queued, read, driven or being appended.
+    pub(super) fn is_working(&self) -> bool {
+        self.runs.has_active() || self.appending().is_some()
+    }
+
+    pub(super) fn is_summarising(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Awake(Awake { summarising: true, .. }) | Phase::Failing { summarising: true, .. }
+        )
+    }
+
+    pub(super) fn request_sleep(&mut self, out: &mut Vec<SideEffect>) {
+        if !std::mem::replace(&mut self.sleep_requested, true) {
+            out.push(SideEffect::RequestSleep { received: self.received });
+        }
+    }
+
+    fn start_timer(&mut self, out: &mut Vec<SideEffect>) {
+        if let Phase::Awake(awake) = &mut self.phase
+            && !std::mem::replace(&mut awake.timer, true)
+        {
+            out.push(SideEffect::StartTimer);
+        }
+    }
+
+    pub(super) fn cancel_timer(&mut self, out: &mut Vec<SideEffect>) {
+        if let Phase::Awake(awake) = &mut self.phase
+            && std::mem::take(&mut awake.timer)
+        {
+            out.push(SideEffect::CancelTimer);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The conversation as the store has it, and what an earlier process left unfinished.
+
+use super::input::{CallerId, LoadedConversation, StoredDecisions};
+use super::side_effect::SideEffect;
+use super::slots::{ParkedRun, RunSlot, ScheduledRun};
+use super::{Awake, CarryOnCaller, ConversationState, Phase};
+
+impl ConversationState {
+    pub(super) fn on_loaded(&mut self, loaded: LoadedConversation) {
+        let LoadedConversation { events, last_event_at, owner, unfinished, waiting } = loaded;
+        self.history.extend(events);
+        self.history.owner = owner;
+        let newest = waiting.iter().map(|stored| stored.since).max();
+        for StoredDecisions { run, open, since, is_changed } in waiting {
+            // Of several runs that wait, the last one's answer was the last one given, unless a turn ended
+            // after it.
+            let is_last_answer = Some(since) == newest && last_event_at.is_none_or(|last| last < since);
+            let parked = ParkedRun::new(open, is_last_answer && !is_changed);
+            self.runs.insert(run, RunSlot::Parked(parked));
+        }
+        // Before everything that waits in the backlog.
+        for run in unfinished {
+            self.runs.enqueue(run, ScheduledRun::queued(None));
+        }
+        self.phase = Phase::Awake(Awake::default());
+    }
+
+    pub(super) fn on_carry_on(&mut self, caller: CallerId) {
+        self.received += 1;
+        self.carry_ons.push(CarryOnCaller { caller, is_ready: false });
+    }
+
+    /// Replies to the callers that wait for the runs of an earlier process.
+    pub(super) fn report_carried_on(&mut self, out: &mut Vec<SideEffect>) {
+        if !matches!(self.phase, Phase::Awake(_)) {
+            return;
+        }
+        for CarryOnCaller { caller, is_ready } in &mut self.carry_ons {
+            if !std::mem::replace(is_ready, true) {
+                out.push(SideEffect::ReplyReady { caller: *caller });
+            }
+        }
+        if !self.runs.has_recovered() {
+            let done = self.carry_ons.drain(..);
+            out.extend(done.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! One conversation as a pure state machine: which of its runs are queued, read or driven, what its next
+//! words decide, and when its actor may sleep.
+//!
+//! [`ConversationState::on`] takes an [`Input`], which is something that the outside found out, and returns
+//! the [`SideEffect`]s that the actor performs. A completed side effect is the next input.
+//!
+//! **Invariants**, each of which is a property test in `tests/laws.rs`:
+//!
+//! - A run has at most one driver, and at most one run of the queue is driven at a time.
+//! - Each caller gets exactly one reply, and each caller that waits for a run's answer exactly one answer.
+//! - A request is accepted, and a run is driven, only after the run is in the journal.
+//! - Words decide only what the conversation's last answer showed, in its current form.
+//! - The actor stops only when nothing is queued, read, driven or being appended, and the registry agrees.
+//! - Runs of the queue start in the order in which they were appended, also across crashes of the process.
+//! - A person's decision waits neither for requests in the queue nor for one that is being appended.
+//! - The memory is the fold of the session's stream, in whatever order its runs end.
+//!
+//! **Architecture invariant:** this module knows `run`, `planner` and `memory`: no actor, channel, store or
+//! clock. Reply channels, live runs and times stay with the actor, which finds them by id.
+
+mod commands;
+mod context;
+mod driving;
+mod erase;
+mod faults;
+mod history;
+mod input;
+mod lifecycle;
+mod loading;
+mod requests;
+mod side_effect;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::VecDeque;
+
+use crate::memory;
+use crate::run::{Fault, RunId, SessionId};
+use history::SessionHistory;
+pub(crate) use input::{
+    CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, OpenDecisions, RunCondition,
+    RunReading, StoredDecisions,
+};
+pub(crate) use side_effect::{NewRun, ReadAttempt, SideEffect, WordDecision};
+use slots::RunTable;
+
+pub(crate) use faults::{queue_full, session_busy, too_many_commands};
+
+/// How often drivers of one run may panic in this process. The run machine quarantines a run before that
+/// (`run.poisonous`); this bound is for a run whose driver cannot even record it.
+pub(crate) const MAX_PANICS: u32 = 5;
+
+/// The maximum number of commands that wait for one run, or for the conversation to be loaded.
+pub(crate) const MAX_COMMANDS: usize = 256;
+
+/// The bounds of a conversation.
+#[derive(Debug, Clone)]
+pub(crate) struct ConversationLimits {
+    /// The maximum number of its requests that wait.
+    pub(crate) max_queued: usize,
+    /// How much it remembers verbatim.
+    pub(crate) memory: memory::Options,
+    /// The context window of the model that plans, in tokens.
+    pub(crate) window: usize,
+}
+
+/// One conversation. See the module.
+#[derive(Debug)]
+pub(crate) struct ConversationState {
+    session: SessionId,
+    limits: ConversationLimits,
+    phase: Phase,
+    history: SessionHistory,
+    /// Every run of the conversation that is not over, or for which a command came.
+    runs: RunTable,
+    backlog: Backlog,
+    carry_ons: Vec<CarryOnCaller>,
+    /// The messages of the registry that arrived; from it the registry knows whether one is on its way.
+    received: u64,
+    /// Whether the registry was asked to let the actor sleep and has not replied.
+    sleep_requested: bool,
+}
+
+/// What the conversation is doing as a whole.
+#[derive(Debug)]
+enum Phase {
+    /// Its stream and its unfinished runs are being read. Everything that arrives waits in the backlog.
+    Loading,
+    /// It serves requests.
+    Awake(Awake),
+    /// It is being erased for these callers. Everything that arrives waits in the backlog.
+    Erasing {
+        erasures: Vec<CallerId>,
+        /// Why it could not be read, if it could not.
+        unreadable: Option<Fault>,
+    },
+    /// It cannot be read, or its stream rejects writes. Nothing starts; when nobody drives a run of it, it
+    /// is erased or stops, and the next actor reads it again. Until then another actor would have the same
+    /// runs driven a second time.
+    Failing { fault: Fault, appending: Option<Appending>, summarising: bool },
+    /// The actor ends.
+    Stopped,
+}
+
+impl Phase {
+    /// Nothing is in progress any more, and nothing can be.
+    fn failing(fault: Fault) -> Self {
+        Self::Failing { fault, appending: None, summarising: false }
+    }
+}
+
+/// What is in progress while requests are served, beside the runs.
+#[derive(Debug, Default)]
+struct Awake {
+    /// Requests that wait until those before them are appended.
+    admitted: VecDeque<IncomingRequest>,
+    appending: Option<Appending>,
+    /// Whether the oldest turns are being summarised. No queued run starts meanwhile.
+    summarising: bool,
+    /// Whether the idle timer runs.
+    timer: bool,
+}
+
+/// Requests on their way to the journal.
+#[derive(Debug)]
+struct Appending {
+    runs: Vec<NewRun>,
+    /// Whether its first request makes its user the owner of the conversation, if it is accepted.
+    claims_ownership: bool,
+}
+
+/// What arrived and waits until the phase allows it.
+#[derive(Debug, Default)]
+struct Backlog {
+    requests: VecDeque<IncomingRequest>,
+    commands: VecDeque<(CallerId, RunId)>,
+    erasures: Vec<(CallerId, Option<jiff::Timestamp>)>,
+}
+
+impl Backlog {
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.commands.is_empty() && self.erasures.is_empty()
+    }
+}
+
+/// A caller that waits until the runs of an earlier process have ended.
+#[derive(Debug)]
+struct CarryOnCaller {
+    caller: CallerId,
+    /// Whether it knows that these runs can be followed.
+    is_ready: bool,
+}
+
+impl ConversationState {
+    /// A conversation, and its first side effects. If it `is_new`, nothing of it is in the store.
+    pub(crate) fn new(
+        session: SessionId,
+        limits: ConversationLimits,
+        is_new: bool,
+    ) -> (Self, Vec<SideEffect>) {
+        let history = SessionHistory::new(limits.memory.clone());
+        let (phase, effects) = match is_new {
+            true => (Phase::Awake(Awake::default()), Vec::new()),
+            false => (Phase::Loading, vec![SideEffect::Load]),
+        };
+        let state = Self {
+            session,
+            limits,
+            phase,
+            history,
+            runs: RunTable::default(),
+            backlog: Backlog::default(),
+            carry_ons: Vec::new(),
+            received: 0,
+            sleep_requested: false,
+        };
+        (state, effects)
+    }
+
+    /// Takes an input. The side effects are to be performed in their order.
+    pub(crate) fn on(&mut self, input: Input) -> Vec<SideEffect> {
+        let mut effects = Vec::new();
+        let out = &mut effects;
+        match input {
+            Input::Request(request) => self.on_request(request, out),
+            Input::Command { caller, run } => self.on_command(caller, run, out),
+            Input::Erase { caller, since } => self.on_erase(caller, since, out),
+            Input::CarryOn { caller } => self.on_carry_on(caller),
+            Input::WindowChanged { tokens } => self.limits.window = tokens,
+            Input::Loaded(loaded) => self.on_loaded(*loaded),
+            Input::LoadFailed(fault) => self.phase = Phase::failing(fault),
+            Input::Appended(results) => self.on_appended(results, out),
+            Input::OrderNotTaken { caller, run } => self.on_order_not_taken(caller, run, out),
+            Input::RunRead { run, outcome } => self.on_run_read(run, outcome, out),
+            Input::DriverEnded { run, report } => self.on_driver_ended(run, report, out),
+            Input::DriverPanicked { run } => self.on_driver_panicked(run, out),
+            Input::Summarised { turns } => self.on_summarised(turns),
+            Input::StreamFailed(fault) => self.on_stream_failed(&fault, out),
+            Input::Erased(result) => self.on_erased(result, out),
+            Input::IdleElapsed => self.on_idle_elapsed(out),
+            Input::SleepAgreed => self.on_sleep_agreed(out),
+            Input::SleepRefused => self.sleep_requested = false,
+        }
+        self.proceed(out);
+        effects
+    }
+
+    /// What the conversation has cost, its runs and its summaries.
+    pub(crate) fn cost_nano_usd(&self) -> u64 {
+        self.history.memory().usage().cost_nano_usd
+    }
+
+    /// The run of the queue that is driven now.
+    pub(crate) fn current_run(&self) -> Option<RunId> {
+        self.runs.of_the_queue()
+    }
+}

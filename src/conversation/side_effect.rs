@@ -1,0 +1,85 @@
+//! What the conversation has its actor do.
+
+use jiff::Timestamp;
+
+use super::input::CallerId;
+use crate::memory::SummaryJob;
+use crate::run::{ApprovalId, Fault, RunId};
+
+/// Work for the actor. What has a result becomes an [`Input`](super::Input).
+#[derive(Debug, PartialEq)]
+pub(crate) enum SideEffect {
+    /// Read the conversation: `Loaded` or `LoadFailed`.
+    Load,
+    /// Append the first events of these runs, each by itself, in this order: `Appended`.
+    Append(Vec<NewRun>),
+    /// Reply that the request is accepted as this run.
+    Accept { caller: CallerId, run: RunId },
+    /// Reply that a request, a command or an erasure is refused. `is_shed` if there was no room for it.
+    Refuse { caller: CallerId, fault: Fault, is_shed: bool },
+    /// From here on the request is a command that decides about a run.
+    DecideByWords { caller: CallerId, decision: WordDecision },
+    /// Hand a command to the run's driver, or to its future one if it is queued. `OrderNotTaken` if the
+    /// driver is leaving. The driver replies to a command that was taken.
+    Deliver { caller: CallerId, run: RunId },
+    /// Read a run from its journal: `RunRead`.
+    ReadRun { run: RunId, attempt: ReadAttempt },
+    /// Start a driver, and hand it these commands first: `DriverEnded` or `DriverPanicked`.
+    Drive { run: RunId, orders: Vec<CallerId> },
+    /// The run is not active any more: first release the commands that its driver refused, then remove it
+    /// from the live runs, and then send these callers its answer, or the fault.
+    Finish { run: RunId, callers: Vec<CallerId>, fault: Option<Fault> },
+    /// Summarise: `Summarised` or `StreamFailed`.
+    Summarise(SummaryJob),
+    /// The summary is not needed any more; it ends earlier, with what it has cost.
+    CancelSummary,
+    /// Erase the conversation, unless it changed at `since` or later: `Erased`.
+    Erase { since: Option<Timestamp> },
+    /// Reply to an erasure whether anything was erased.
+    ReplyErased { caller: CallerId, erased: bool },
+    /// Nothing of the conversation is stored any more: its sequence numbers and its account begin again.
+    Reset,
+    /// Reply that every run of an earlier process can be followed.
+    ReplyReady { caller: CallerId },
+    /// Reply that no run of an earlier process is left.
+    ReplyCarriedOn { caller: CallerId },
+    /// Start the idle timer: `IdleElapsed`.
+    StartTimer,
+    /// Cancel the idle timer.
+    CancelTimer,
+    /// Ask the registry to forget this actor, which has received so many messages: `SleepAgreed` or
+    /// `SleepRefused`.
+    RequestSleep { received: u64 },
+    /// Stop the actor.
+    Stop,
+}
+
+/// A request that is to become a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewRun {
+    pub(crate) caller: CallerId,
+    pub(crate) run: RunId,
+    /// The run whose question the user saw last, if the request may answer it.
+    pub(crate) answers: Option<RunId>,
+}
+
+/// A yes or a no to an open approval, said in the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WordDecision {
+    pub(crate) approval: ApprovalId,
+    pub(crate) is_yes: bool,
+    /// The sequence number of the run's last event before the decision.
+    pub(crate) before: u64,
+}
+
+/// Why a run is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadAttempt {
+    /// A command is to be handled.
+    ForCommand,
+    /// Its driver panicked.
+    AfterPanic,
+    /// Its driver panicked for the last time: a run that is unfinished is ended with this as the reason, and
+    /// reported as unfinished.
+    AfterLastPanic,
+}
