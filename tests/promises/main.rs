@@ -24,6 +24,7 @@ mod example;
 mod figures;
 mod full_disk;
 mod gateway;
+mod hostile_model;
 mod keys;
 mod keys_approve;
 mod llm_faults;
