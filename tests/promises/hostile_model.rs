@@ -1,7 +1,7 @@
 //! A model that wants a write which the user did not ask for: what the user does not see, a yes does not do.
 
 use proscenium::run::{Effect, RunStatus};
-use proscenium::scene::{Scene, SceneTool};
+use proscenium::scene::{Scene, SceneTool, ToolBuilder};
 use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
@@ -9,13 +9,13 @@ use crate::confirm::calls;
 use crate::support::planner_engine::{Log, Play, has_results, plan, step};
 use crate::support::{House, Scripted, ScriptedLlm, Setup};
 
-fn tool(log: &Log, name: &'static str, effect: Effect, parameters: Value) -> SceneTool {
+fn tool(log: &Log, name: &'static str, effect: Effect, parameters: Value) -> ToolBuilder {
     let log = log.clone();
     let called = native(move |arguments: Value, _: ToolContext| {
         log.begin(name, &arguments);
         async move { Ok(json!({"done": name, "echo": arguments})) }
     });
-    SceneTool::dynamic(name, "Does it.", effect, parameters, called).build().unwrap()
+    SceneTool::dynamic(name, "Does it.", effect, parameters, called)
 }
 
 async fn desk(llm: &ScriptedLlm, log: &Log) -> House {
