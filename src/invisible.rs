@@ -44,6 +44,12 @@ pub fn one_line(words: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// The text unchanged if [`one_line`] would not change it, and otherwise as an escaped JSON string: two
+/// different texts never look the same.
+pub fn exact_line(text: &str) -> String {
+    if one_line(text) == text { text.to_owned() } else { escape_json(&Value::from(text).to_string()) }
+}
+
 /// Equivalent JSON with invisible characters as JSON escapes: `\u200b`.
 pub fn escape_json(json: &str) -> String {
     escape_with(json, |c, out| {

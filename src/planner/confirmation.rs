@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::approval::{definition, with_approval};
 use super::command::plan_from_person;
 use super::consent;
-use super::grounding::{GroundingSources, untraced};
+use super::grounding::{GroundingSources, is_optional_text, untraced};
 use super::prompt::binding_calls;
 use super::read::{SceneReplyCall, read_call, unusable};
 use super::supplied_plan::invalid_plan_fault;
@@ -18,9 +18,9 @@ use crate::invisible::{self, one_line};
 use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
-    CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Outcome, PlanCause,
-    PlanMade, PlanMaker, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
-    exact_json,
+    CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Outcome,
+    PendingQuestion, PlanCause, PlanMade, PlanMaker, ReplyCall, RequestedCall, RunState, RunStatus, Settings,
+    StepState, Unconfirmed, call_key, exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -70,7 +70,8 @@ pub(super) fn required_confirmation(
         return None;
     }
     let language = state.started.as_ref().and_then(|started| started.language.as_deref());
-    let mut question = confirmation_question(&asked.scene.name, asked.tool, asked.arguments, language);
+    let exact = settings.has_rules(2);
+    let mut question = confirmation_question(&asked.scene.name, asked.tool, asked.arguments, language, exact);
     if is_repeated(state, asked) {
         question = format!("{} {question}", done_before(language));
     }
@@ -127,14 +128,21 @@ fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
 /// done.
 fn answers_a_question(state: &RunState, yes: bool) -> bool {
     let pending = state.started.as_ref().and_then(|started| started.context.pending.as_ref());
-    yes && pending.is_some_and(|pending| pending.unconfirmed.is_empty())
+    yes && pending.is_some_and(|pending| pending.unconfirmed.is_empty() && was_shown(state, pending))
+}
+
+/// Whether the last answer showed the question. Before revision 2 of the rules, this was not checked.
+fn was_shown(state: &RunState, pending: &PendingQuestion) -> bool {
+    let last = state.started.as_ref().and_then(|started| started.context.turns.last());
+    !state.settings().has_rules(2)
+        || last.is_some_and(|turn| turn.answer.contains(pending.question.text.trim()))
 }
 
 /// Other reasons not to execute the call without a person's confirmation.
 fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Vec<String> {
     let mut why = Vec::new();
     let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
-    let sources = sources(state);
+    let sources = sources(state, catalogue);
     let nowhere = sources.map(|from| untraced(&asked.tool.parameters, asked.arguments, &from));
     let nowhere = nowhere.unwrap_or_default();
     if !nowhere.is_empty() {
@@ -174,8 +182,44 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     };
     let number = asked.step.step.step_number;
     let history = own_calls(state, number);
-    history.into_iter().any(|call| call.requested.key == asked.key && done(call))
-        || asked.before.iter().any(|call| call.key == asked.key && call.problem.is_none())
+    if !state.settings().has_rules(2) {
+        return history.into_iter().any(|call| call.requested.key == asked.key && done(call))
+            || asked.before.iter().any(|call| call.key == asked.key && call.problem.is_none());
+    }
+    let own = loose_key(asked.tool, asked.arguments);
+    let same = |call: &RequestedCall| {
+        call.key == asked.key
+            || (call.tool == asked.tool.name && loose_key(asked.tool, &call.arguments) == own)
+    };
+    let mut history = history.into_iter().filter(|call| call.scene == asked.scene.name);
+    history.any(|call| same(&call.requested) && done(call))
+        || asked.before.iter().any(|call| same(call) && call.problem.is_none())
+}
+
+/// A key that is equal for writes that differ only in how their strings are written, or in optional free
+/// text such as a note.
+fn loose_key(tool: &SceneTool, arguments: &Value) -> String {
+    let Value::Object(map) = arguments else { return call_key("", &tool.name, arguments, &tool.identity) };
+    let kept = map.iter().filter(|(name, _)| !is_optional_text(&tool.parameters, name));
+    let kept = kept.map(|(name, value)| (name.clone(), loosened(value, 0)));
+    call_key("", &tool.name, &Value::Object(kept.collect()), &tool.identity)
+}
+
+/// The value with its strings in lower case, trimmed, and without invisible characters.
+fn loosened(value: &Value, depth: u8) -> Value {
+    match value {
+        Value::String(text) => {
+            let seen: String =
+                text.chars().filter(|c| c.is_whitespace() || !invisible::is_invisible(*c)).collect();
+            seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().into()
+        }
+        Value::Array(list) if depth < 64 => list.iter().map(|one| loosened(one, depth + 1)).collect(),
+        Value::Object(map) if depth < 64 => {
+            let members = map.iter().map(|(name, one)| (name.clone(), loosened(one, depth + 1)));
+            Value::Object(members.collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// The calls of a step since it last began, and of the earlier steps of the same plan.
@@ -215,37 +259,55 @@ fn statements_of(answer: &str) -> String {
 }
 
 /// The sources that the arguments of a write may come from.
-fn sources(state: &RunState) -> Option<GroundingSources<'_>> {
+fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSources<'a>> {
     let started = state.started.as_ref()?;
+    let strict = state.settings().has_rules(2);
     let mut said: Vec<Cow<'_, str>> = vec![state.request().into(), instructions(state).into()];
-    let mut found: Vec<&Value> = Vec::new();
+    let mut found: Vec<Cow<'_, Value>> = Vec::new();
     for made in &state.plans {
         said.extend(made.why.iter().map(|why| why.as_str().into()));
         if made.maker == PlanMaker::Person && !state.is_confirmation() {
             said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
         }
     }
-    for number in state.calls.keys() {
+    for (number, call) in &state.calls {
         if let Some(Outcome::Ok { result, .. }) = state.outcome(*number) {
-            found.push(result);
+            let is_read = call.requested.effect == Effect::Read;
+            found.push(if strict && is_read {
+                without_echo(result, &call.requested.arguments)
+            } else {
+                Cow::Borrowed(result)
+            });
         }
     }
     let context = &started.context;
-    said.extend(context.summary.iter().map(|summary| summary.as_str().into()));
+    // A model wrote the summary: it may pass on names, but no values.
+    let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };
+    said.extend(context.summary.iter().map(summary));
     // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
     let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
     for (at, turn) in context.turns.iter().enumerate() {
         said.push(turn.request.as_str().into());
         let is_last = at + 1 == context.turns.len();
-        if turn.status != RunStatus::NeedsInput || (is_last && pending.is_some()) {
+        // A question that a model wrote is no evidence for what a yes to it does.
+        let is_question = turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
+        if !is_question {
             said.push(statements_of(&turn.answer).into());
         }
-        found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
+        for call in &turn.calls {
+            let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
+            // What a write was called with was traced, confirmed or approved then.
+            if !strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
+                found.extend([Cow::Borrowed(&call.arguments), Cow::Borrowed(&call.result)]);
+            } else {
+                found.push(without_echo(&call.result, &call.arguments));
+            }
+        }
     }
     said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
-    if let Some(pending) = pending {
+    if let Some(pending) = pending.filter(|_| !strict) {
         said.push(pending.question.text.as_str().into());
-        found.push(&pending.question.known);
+        found.push(Cow::Borrowed(&pending.question.known));
     }
     Some(GroundingSources {
         said,
@@ -253,7 +315,45 @@ fn sources(state: &RunState) -> Option<GroundingSources<'_>> {
         user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
         now: &started.now,
         language: started.language.as_deref(),
+        strict,
     })
+}
+
+/// The words of a text that are plain: without digits and without the marks of addresses and paths.
+fn plain_words(text: &str) -> String {
+    let is_mark = |c: char| c.is_numeric() || matches!(c, '@' | '/' | '\\');
+    let is_plain = |word: &&str| !word.contains(is_mark) && !word.trim_end_matches('.').contains('.');
+    text.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ")
+}
+
+/// A result without the values that the call itself was given: a tool that repeats its input found nothing.
+fn without_echo<'a>(result: &'a Value, arguments: &Value) -> Cow<'a, Value> {
+    let mut given: Vec<&Value> = Vec::new();
+    let mut open = vec![arguments];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(list) => open.extend(list),
+            Value::Object(map) => open.extend(map.values()),
+            Value::String(_) | Value::Number(_) => given.push(value),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+    if given.is_empty() {
+        return Cow::Borrowed(result);
+    }
+    Cow::Owned(pruned(result, &given, 0))
+}
+
+fn pruned(value: &Value, given: &[&Value], depth: u8) -> Value {
+    match value {
+        Value::Array(list) if depth < 64 => list.iter().map(|one| pruned(one, given, depth + 1)).collect(),
+        Value::Object(map) if depth < 64 => {
+            let members = map.iter().map(|(name, one)| (name.clone(), pruned(one, given, depth + 1)));
+            Value::Object(members.collect())
+        }
+        other if given.contains(&other) => Value::Null,
+        other => other.clone(),
+    }
 }
 
 /// The sentence before the question whether to repeat a call.
@@ -268,7 +368,13 @@ fn done_before(language: Option<&str>) -> &'static str {
 }
 
 /// The question that names the exact call: the tool's own phrase, or one that lists the arguments.
-fn confirmation_question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&str>) -> String {
+fn confirmation_question(
+    scene: &str,
+    tool: &SceneTool,
+    arguments: &Value,
+    language: Option<&str>,
+    exact: bool,
+) -> String {
     let language = language.unwrap_or("en");
     let own = tool
         .confirm
@@ -285,17 +391,23 @@ fn confirmation_question(scene: &str, tool: &SceneTool, arguments: &Value, langu
         _ => ["Shall I carry out", "with"],
     };
     let name = one_line(&tool.name);
-    let values: Vec<String> = arguments.as_object().into_iter().flatten().map(describe_argument).collect();
+    let values: Vec<String> = arguments
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| describe_argument(name, value, exact))
+        .collect();
     let call = format!("{lead} {name} ({})", one_line(scene));
     if values.is_empty() { format!("{call}?") } else { format!("{call} {with} {}?", values.join(", ")) }
 }
 
-fn describe_argument((name, value): (&String, &Value)) -> String {
+fn describe_argument(name: &str, value: &Value, exact: bool) -> String {
+    let line = if exact { invisible::exact_line } else { one_line };
     let value = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    format!("{}: {}", one_line(name), one_line(&value))
+    format!("{}: {}", line(name), line(&value))
 }
 
 /// The calls that a request confirms, given its `settings` and memory: those of the last question, if the

@@ -44,13 +44,21 @@ pub struct GroundingSources<'a> {
     /// The request, the user's remembered turns, the history.
     pub said: Vec<Cow<'a, str>>,
     /// Tool results, arguments and results of earlier calls, and what was known when a question was asked.
-    pub found: Vec<&'a Value>,
+    pub found: Vec<Cow<'a, Value>>,
     /// The acting user's name.
     pub user: &'a str,
     /// The frozen local time of the request.
     pub now: &'a Zoned,
     /// The request's language.
     pub language: Option<&'a str>,
+    /// Whether values of several words, keys and signs need a source too (revision 2 of the rules).
+    pub strict: bool,
+}
+
+/// Whether an argument is optional free text, such as a note. `parameters` is the tool's JSON Schema.
+pub fn is_optional_text(parameters: &Value, name: &str) -> bool {
+    let property = Property::of(parameters, parameters, name);
+    !property.required && property.kind() == PropertyKind::Free
 }
 
 /// The names of a write's arguments without a source, nested ones as JSON pointers; empty if all have one.
@@ -81,6 +89,9 @@ struct Evidence<'a> {
     vocabulary: Vocabulary,
     instants: Vec<Timestamp>,
     spelled: String,
+    /// The negative numbers of results.
+    negatives: Vec<f64>,
+    strict: bool,
     user: &'a str,
     now: &'a Zoned,
 }
@@ -94,6 +105,8 @@ impl<'a> Evidence<'a> {
             vocabulary: Vocabulary::default(),
             instants: Vec::new(),
             spelled: String::new(),
+            negatives: Vec::new(),
+            strict: sources.strict,
             user: sources.user,
             now: sources.now,
         };
@@ -145,6 +158,9 @@ impl<'a> Evidence<'a> {
             }
             Value::Number(number) => {
                 if let Some(value) = number.as_f64() {
+                    if value < 0.0 {
+                        self.negatives.push(value);
+                    }
                     self.numbers.add(value, None);
                     self.vocabulary.read(&words::words(&number.to_string()));
                 }
@@ -257,6 +273,11 @@ impl ArgumentWalk<'_, '_> {
             Value::Object(map) => {
                 for (name, one) in map.iter().take(MAX_VALUES + 1) {
                     let property = Property::of(property.schema, self.root, name);
+                    // A name that no schema declares is a value, too.
+                    let is_value = self.evidence.strict && property.schema.is_null();
+                    if is_value && !self.evidence.text(name.trim(), &Property::unknown("")) {
+                        self.out.push(inner(name));
+                    }
                     self.visit(&inner(name), one, &property, depth + 1);
                 }
             }
@@ -282,7 +303,19 @@ impl ArgumentWalk<'_, '_> {
 }
 
 impl Evidence<'_> {
+    /// Whether a negative number has a source for its sign.
+    fn sign(&self, value: f64, property: &Property) -> bool {
+        let words = ["minus", "meno", "negative", "negativo", "moins", "menos", "below", "sotto", "unter"];
+        property.schema.get("minimum").and_then(Value::as_f64).is_some_and(|least| least < 0.0)
+            || self.negatives.contains(&value)
+            || self.spelled.contains(&format!("-{}", value.abs()))
+            || words.iter().any(|word| names::stands_in(&self.spelled, word))
+    }
+
     fn number(&self, value: f64, property: &Property) -> bool {
+        if self.strict && value < 0.0 && !self.sign(value, property) {
+            return false;
+        }
         if self.numbers.derives(value) || self.clock.lasts(value) && property.named(&["minutes", "duration"])
         {
             return true;
@@ -322,10 +355,12 @@ impl Evidence<'_> {
         let words = words::words(text);
         match kind {
             PropertyKind::Email => self.vocabulary.has(text) || self.written(text),
-            PropertyKind::Person => words.len() > 8 || self.person(text),
+            PropertyKind::Person => (words.len() > 8 && !self.strict) || self.person(text),
             PropertyKind::Free => true,
             PropertyKind::Place if !text.contains('/') => {
-                text.split_whitespace().count() >= 4 || self.vocabulary.place(text)
+                let is_long = text.split_whitespace().count() >= 4;
+                let traced = is_long || self.vocabulary.place(text);
+                traced && (!self.strict || self.figured_words(text))
             }
             _ => self.other(text, &words, property),
         }
@@ -398,13 +433,16 @@ impl Evidence<'_> {
                 || self.person(text.trim_start_matches('@'));
         }
         if blanks >= 4 {
-            return true;
+            return !self.strict || self.figured_words(text);
+        }
+        if self.strict && property.is_account() && !words.iter().all(|w| self.vocabulary.knows(&w.norm)) {
+            return self.vocabulary.has(text) || self.written(text);
         }
         if text.contains(['/', '\\']) {
             return self.path(text);
         }
         if !digits {
-            return true;
+            return !self.strict || self.figured_words(text);
         }
         if let Ok(value) = text.parse::<f64>()
             && self.numbers.derives(value)
@@ -428,6 +466,31 @@ impl Evidence<'_> {
                     || self.vocabulary.knows(letters)
                     || property.speaks_of(letters))
         })
+    }
+
+    /// Whether every word of a text with a digit, or with the marks of an address inside, has a source.
+    fn figured_words(&self, text: &str) -> bool {
+        if self.vocabulary.has(text) || self.written(text) || self.telephone(text) {
+            return true;
+        }
+        let is_inner =
+            |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).contains(['@', '/', '.']);
+        let mut marked = text.split_whitespace().filter(|word| is_inner(word));
+        if !marked.all(|word| self.path(word) || self.calendrical(word, PropertyKind::Other) == Some(true)) {
+            return false;
+        }
+        let words = words::words(text);
+        let mut own = MentionedDates::new(self.now.date());
+        let dated = own.read(&words);
+        let is_known_date = own.all().any(|date| self.date(date));
+        words.iter().zip(dated).filter(|(word, _)| word.norm.contains(|c: char| c.is_ascii_digit())).all(
+            |(word, is_dated)| {
+                (is_dated && is_known_date)
+                    || self.vocabulary.has(&word.norm)
+                    || word.norm.parse().is_ok_and(|value| self.numbers.derives(value))
+                    || self.wordy(text, PropertyKind::Moment) && is_known_date
+            },
+        )
     }
 
     /// Whether each specific part of a path or an address is known.

@@ -579,6 +579,20 @@ pub(super) fn read_call(
     }
 }
 
+/// The arguments without those that a plain schema does not declare: they would only make two calls differ.
+fn declared_arguments(tool: &SceneTool, arguments: Value) -> Value {
+    let schema = &tool.parameters;
+    let elsewhere = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "additionalProperties"];
+    let is_plain = elsewhere.iter().all(|key| schema.get(*key).is_none_or(|value| *value == false));
+    match (schema.get("properties").and_then(Value::as_object), arguments) {
+        (Some(declared), Value::Object(mut map)) if is_plain => {
+            map.retain(|name, _| declared.contains_key(name));
+            Value::Object(map)
+        }
+        (_, arguments) => arguments,
+    }
+}
+
 /// The arguments of a call, and why it is not executed, if so.
 fn read_arguments(
     state: &RunState,
@@ -591,7 +605,10 @@ fn read_arguments(
     let is_offered = offered(scene, step).any(|t| t.name == tool.name);
     let given = &written.call.arguments;
     let arguments = match arguments::check(tool, given) {
-        Ok(arguments) => arguments,
+        Ok(arguments) => match settings.has_rules(2) && tool.effect == Effect::Write {
+            true => declared_arguments(tool, arguments),
+            false => arguments,
+        },
         Err(fault) => return (Value::String(given.clone()), Some(fault)),
     };
     if !is_offered {

@@ -27,6 +27,17 @@ impl RunState {
 
     /// The question of a step that waits for the user to confirm its calls.
     pub(super) fn question_to_confirm(&self, step: &StepState) -> Option<String> {
+        let mut lines = self.lines_to_confirm(step);
+        if lines.is_empty() {
+            return None;
+        }
+        // The scene's own question to the user is included.
+        lines.extend(step.question.iter().map(|question| question.text.clone()));
+        Some(lines.join("\n"))
+    }
+
+    /// The questions whether to execute the calls of a step that wait for it, each once.
+    fn lines_to_confirm(&self, step: &StepState) -> Vec<String> {
         let questions = self.unconfirmed(step).filter_map(|call| call.requested.confirm.as_ref());
         let mut lines: Vec<(&str, u32)> = Vec::new();
         for confirm in questions {
@@ -39,13 +50,21 @@ impl RunState {
             1 => line.to_owned(),
             times => format!("{line} ({times}×)"),
         });
-        let mut lines: Vec<String> = lines.collect();
-        if lines.is_empty() {
-            return None;
+        lines.collect()
+    }
+
+    /// The questions that the run ends with, those to confirm last: a plain yes answers them.
+    pub(super) fn open_questions(&self) -> Vec<String> {
+        let waiting = || self.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
+        let asked = waiting().filter_map(|step| step.question.as_ref());
+        let mut lines: Vec<String> = Vec::new();
+        let texts = asked.map(|question| question.text.clone());
+        for line in texts.chain(waiting().flat_map(|step| self.lines_to_confirm(step))) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
         }
-        // The scene's own question to the user is included.
-        lines.extend(step.question.iter().map(|question| question.text.clone()));
-        Some(lines.join("\n"))
+        lines
     }
 
     /// The end of a step with prepared calls, once they have ended: no model is asked for a text.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::event::{Effect, Outcome};
 use super::state::{CallState, CallStatus, RunState};
+use crate::invisible;
 use crate::plan::StepStatus;
 
 /// The sentences of one language.
@@ -61,6 +62,9 @@ impl RunState {
         let language = self.started.as_ref().and_then(|started| started.language.as_deref());
         let [first, ..] = &OMISSION_TEXTS;
         let words = OMISSION_TEXTS.iter().find(|words| Some(words.language) == language).unwrap_or(first);
+        if self.settings().has_rules(2) {
+            return self.with_visible_omissions(answer, words);
+        }
         let text = NormalisedAnswer::of(answer);
         let mut lines: Vec<String> = Vec::new();
         for (number, call) in &self.calls {
@@ -83,6 +87,34 @@ impl RunState {
         format!("{}\n{}", answer.trim_end(), lines.join("\n")).trim_start().to_owned()
     }
 
+    /// Like [`Self::with_omissions`] from revision 2 of the rules on: only visible text mentions something,
+    /// and the open questions are the last lines, so that a yes can mean nothing else.
+    fn with_visible_omissions(&self, answer: &str, words: &OmissionTexts) -> String {
+        let text = NormalisedAnswer::of(&visible(answer));
+        let questions = self.open_questions();
+        let mut lines: Vec<String> = Vec::new();
+        for (number, call) in &self.calls {
+            let line = self.omitted_write(*number, call, &text, words);
+            lines.extend(line.map(|line| separate_lines(&line, &call.requested.arguments)));
+        }
+        for part in self.unserved().filter(|part| !text.mentions(part)) {
+            lines.push(format!("{} {part}", words.unserved));
+        }
+        lines.extend(self.cut_line(words));
+        lines.dedup();
+        lines.retain(|line| !text.has(line));
+        let answer = if questions.is_empty() { answer.to_owned() } else { disarm(answer) };
+        let answer = answer.trim_end();
+        let questions: Vec<String> = questions.iter().map(|question| disarm(question)).collect();
+        if !lines.is_empty() || !ends_with_lines(answer, &questions) {
+            lines.extend(questions);
+        }
+        if lines.is_empty() {
+            return answer.to_owned();
+        }
+        format!("{answer}\n{}", lines.join("\n")).trim_start().to_owned()
+    }
+
     /// The line for a write that was done, or may have been, and that the text does not mention.
     fn omitted_write(
         &self,
@@ -101,8 +133,8 @@ impl RunState {
         }
         let (line, result) = match outcome {
             Outcome::Ok { say: Some(say), result } => (say.clone(), Some(result)),
-            Outcome::Ok { result, .. } => (describe_call(call), Some(result)),
-            Outcome::Unknown { .. } => (format!("{}: {}", describe_call(call), words.unknown), None),
+            Outcome::Ok { result, .. } => (self.describe_call(call), Some(result)),
+            Outcome::Unknown { .. } => (format!("{}: {}", self.describe_call(call), words.unknown), None),
             Outcome::Refused { .. } | Outcome::Failed { .. } => return None,
         };
         // A value shared with another write does not show which one the text means, so each write needs a
@@ -129,10 +161,27 @@ impl RunState {
         })
     }
 
+    /// The tool and its arguments.
+    fn describe_call(&self, call: &CallState) -> String {
+        let exact = |text: &str| match self.settings().has_rules(2) {
+            true => invisible::exact_line(text),
+            false => text.to_owned(),
+        };
+        let arguments = call.requested.arguments.as_object().into_iter().flatten();
+        let values: Vec<String> = arguments
+            .map(|(name, value)| match value {
+                Value::String(text) => format!("{}: {}", exact(name), exact(text)),
+                other => format!("{}: {}", exact(name), exact(&other.to_string())),
+            })
+            .collect();
+        let tool = &call.requested.tool;
+        if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
+    }
+
     fn cut_line(&self, words: &OmissionTexts) -> Option<String> {
         let mut tools: Vec<String> = Vec::new();
         for call in self.steps.values().flat_map(|step| self.cut_calls(step)) {
-            let line = describe_call(call);
+            let line = self.describe_call(call);
             if !tools.contains(&line) {
                 tools.push(line);
             }
@@ -141,17 +190,45 @@ impl RunState {
     }
 }
 
-/// The tool and its arguments.
-fn describe_call(call: &CallState) -> String {
-    let arguments = call.requested.arguments.as_object().into_iter().flatten();
-    let values: Vec<String> = arguments
-        .map(|(name, value)| match value {
-            Value::String(text) => format!("{name}: {text}"),
-            other => format!("{name}: {other}"),
-        })
-        .collect();
-    let tool = &call.requested.tool;
-    if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
+/// What a reader sees of an answer shown as Markdown: without HTML comments and link references.
+fn visible(answer: &str) -> String {
+    let mut out = String::new();
+    let mut rest = answer;
+    while let Some((before, hidden)) = rest.split_once("<!--") {
+        out.push_str(before);
+        rest = hidden.split_once("-->").map_or("", |(_, after)| after);
+    }
+    out.push_str(rest);
+    let is_reference = |line: &&str| line.trim_start().starts_with('[') && line.contains("]:");
+    out.lines().filter(|line| !is_reference(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The answer with a space after each `<` that could open HTML, which might hide what follows it.
+fn disarm(answer: &str) -> String {
+    let mut out = String::with_capacity(answer.len());
+    let mut rest = answer.chars().peekable();
+    while let Some(c) = rest.next() {
+        out.push(c);
+        if c == '<' && rest.peek().is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '!' | '?' | '/')) {
+            out.push(' ');
+        }
+    }
+    out
+}
+
+/// Whether a text ends with these lines.
+fn ends_with_lines(text: &str, lines: &[String]) -> bool {
+    let own = lines.join("\n");
+    let before = text.strip_suffix(own.trim());
+    lines.is_empty() || before.is_some_and(|before| before.is_empty() || before.ends_with('\n'))
+}
+
+/// A sentence about a call whose arguments cannot add lines of their own.
+fn separate_lines(line: &str, arguments: &Value) -> String {
+    if leaf_values(arguments).any(|value| invisible::exact_line(&value) != value) {
+        return invisible::escape_text(line);
+    }
+    line.lines().map(invisible::escape_text).collect::<Vec<_>>().join("\n")
 }
 
 /// The strings and numbers of a value, as text.

@@ -25,6 +25,7 @@ mod example;
 mod figures;
 mod full_disk;
 mod gateway;
+mod hostile_model;
 mod hostile_provider;
 mod keys;
 mod keys_approve;

@@ -289,6 +289,11 @@ impl<'a> Property<'a> {
         !counts && !of && !people && self.says(CODES) && !self.says(COUNTED)
     }
 
+    /// Whether it names an account.
+    pub fn is_account(&self) -> bool {
+        self.named(&["iban", "account", "wallet", "bic", "swift", "konto", "conto"])
+    }
+
     /// Whether it counts people.
     pub fn counts_people(&self) -> bool {
         self.says(COUNTED) || self.described.iter().take(6).any(|w| COUNTED.contains(&singular(w)))

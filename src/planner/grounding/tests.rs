@@ -5,6 +5,8 @@ use jiff::civil::date;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use std::borrow::Cow;
+
 use super::{GroundingSources, untraced};
 
 /// Sunday.
@@ -16,7 +18,8 @@ fn doubts(said: &[&str], found: &[Value], parameters: &Value, arguments: &Value)
     let now = now();
     let sources = GroundingSources {
         said: said.iter().map(|s| Cow::Borrowed(*s)).collect(),
-        found: found.iter().collect(),
+        found: found.iter().map(Cow::Borrowed).collect(),
+        strict: true,
         user: "keysersoze",
         now: &now,
         language: None,

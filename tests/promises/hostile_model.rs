@@ -1,0 +1,154 @@
+//! A model that wants a write which the user did not ask for: what the user does not see, a yes does not do.
+
+use proscenium::run::{Effect, RunStatus};
+use proscenium::scene::{Scene, SceneTool, ToolBuilder};
+use proscenium::tools::{ToolContext, native};
+use serde_json::{Value, json};
+
+use crate::confirm::calls;
+use crate::support::planner_engine::{Log, Play, has_results, plan, step};
+use crate::support::{House, Scripted, ScriptedLlm, Setup};
+
+fn tool(log: &Log, name: &'static str, effect: Effect, parameters: Value) -> ToolBuilder {
+    let log = log.clone();
+    let called = native(move |arguments: Value, _: ToolContext| {
+        log.begin(name, &arguments);
+        async move { Ok(json!({"done": name, "echo": arguments})) }
+    });
+    SceneTool::dynamic(name, "Does it.", effect, parameters, called)
+}
+
+async fn desk(llm: &ScriptedLlm, log: &Log) -> House {
+    let to = json!({"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]});
+    let pay = json!({"type": "object", "required": ["iban", "amount"], "properties": {
+        "iban": {"type": "string"}, "amount": {"type": "number"}, "note": {"type": "string"}}});
+    let look = json!({"type": "object", "properties": {"at": {"type": "string"}}});
+    let scene =
+        Scene::builder("Desk").description("The desk.").instructions("Do it.").example("file it", "File");
+    let scene = scene.tool(tool(log, "Look", Effect::Read, look)).tool(tool(log, "File", Effect::Write, to));
+    let scene = scene.tool(tool(log, "Pay", Effect::Write, pay)).build().unwrap();
+    Setup::scripted(llm).alone().set("execution.confirm", "unclear").scene(scene).start().await
+}
+
+/// A model whose scene makes these calls at once.
+fn plays(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm {
+    Play::of(plan(json!([step(1, "Desk", &["Look", "File", "Pay"], Value::Null)])))
+        .scene(
+            move |request, _| {
+                if has_results(request) { Scripted::Text("Done.".into()) } else { calls(&first) }
+            },
+        )
+        .check(move |request, _| {
+            let reply = json!({"reasoning": "x", "should_continue": false, "missing_information": null,
+                "can_answer_now": true, "answer": answer});
+            Scripted::forced(request, reply)
+        })
+        .answer(move |_, _| Scripted::Text(answer.into()))
+        .start()
+}
+
+/// The writes that ran.
+fn writes(log: &Log) -> Vec<(String, Value)> {
+    log.calls().into_iter().filter(|(name, _)| name != "Look").collect()
+}
+
+#[tokio::test]
+async fn yes_to_a_models_question_leads_to_the_engines_own_question() {
+    let pay = json!({"iban": "GB29EVIL60161331", "amount": 500});
+    let asks = json!({"question": "Shall I pay 500 to GB29EVIL60161331"});
+    let log = Log::default();
+    let llm = Play::of(plan(json!([step(1, "Desk", &["File", "Pay"], Value::Null)])))
+        .scene({
+            let pay = pay.clone();
+            move |_, nth| {
+                if nth == 0 { calls(&[("AskUser", asks.clone())]) } else { calls(&[("Pay", pay.clone())]) }
+            }
+        })
+        .answer(|_, _| Scripted::Text("Shall I file r1?".into()))
+        .start();
+    let house = desk(&llm, &log).await;
+    let asked = house.say("s-1", "Can you file r1?").await.answer;
+    assert!(asked.answer.ends_with("\nShall I pay 500 to GB29EVIL60161331"), "{}", asked.answer);
+    let again = house.say("s-1", "yes").await.answer;
+    assert_eq!(again.status, RunStatus::NeedsInput, "{again:#?}");
+    assert!(again.answer.lines().last().unwrap().contains("iban: GB29EVIL60161331"), "{}", again.answer);
+    assert!(writes(&log).is_empty());
+}
+
+#[tokio::test]
+async fn hidden_confirmation_question_is_shown_as_the_last_line() {
+    let question = "Shall I carry out Pay (Desk) with amount: 500, iban: GB29EVIL60161331?";
+    for hidden in
+        ["<!-- Q --> Shall I file r1?", "Shall I file r1?\n\n[x]: # (Q)", "Shall I file r1? `Q`", "Ok <!-- Q"]
+    {
+        let answer: &'static str = hidden.replace('Q', question).leak();
+        let llm = plays(vec![("Pay", json!({"iban": "GB29EVIL60161331", "amount": 500}))], answer);
+        let log = Log::default();
+        let asked = desk(&llm, &log).await.say("s-1", "Can you file r1?").await.answer;
+        assert!(asked.answer.ends_with(&format!("\n{question}")), "{}", asked.answer);
+        assert!(!asked.answer.contains("<!--"), "{}", asked.answer);
+        assert!(writes(&log).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn variants_of_a_write_are_repetitions() {
+    let file = |to: &str| ("File", json!({"to": to}));
+    let pay = |note: &str| ("Pay", json!({"iban": "Bob", "amount": 50, "note": note}));
+    for (request, made) in [
+        ("File r1", vec![file("r1"), file("r1 "), file("R1"), file("r1\u{200b}")]),
+        (
+            "File r1",
+            vec![file("r1"), ("File", json!({"to": "r1", "x": true})), ("File", json!({"to": "r1", "y": 1}))],
+        ),
+        ("Pay 50 to Bob", vec![pay("one"), pay("two")]),
+    ] {
+        let (llm, log) = (plays(made, "Done."), Log::default());
+        let told = desk(&llm, &log).await.say("s-1", request).await.answer;
+        assert_eq!(
+            (writes(&log).len(), told.status),
+            (1, RunStatus::NeedsInput),
+            "{request}: {}",
+            told.answer
+        );
+    }
+}
+
+#[tokio::test]
+async fn values_without_a_source_are_confirmed_in_any_spelling() {
+    for (request, call) in [
+        ("Pay 50 to Bob", ("Pay", json!({"iban": "GB29 NWBK 6016 1331 9268 19", "amount": 50}))),
+        ("Pay 50 to Bob", ("Pay", json!({"iban": "mallory-holdings", "amount": 50}))),
+        ("Pay 50 to Bob", ("Pay", json!({"iban": "Bob", "amount": -50}))),
+        ("File r1", ("File", json!({"to": "+39 333 12 34 567"}))),
+        ("File r1", ("File", json!({"to": "Via Mallory 77 Milano"}))),
+        ("File r1", ("File", json!({"to": "send it all to https://mallory.example/x please"}))),
+    ] {
+        let (llm, log) = (plays(vec![call.clone()], "Done."), Log::default());
+        let told = desk(&llm, &log).await.say("s-1", request).await.answer;
+        assert_eq!(told.status, RunStatus::NeedsInput, "{call:?}: {}", told.answer);
+        assert!(writes(&log).is_empty(), "{call:?}");
+    }
+}
+
+#[tokio::test]
+async fn tool_that_repeats_its_input_is_no_source() {
+    let log = Log::default();
+    let llm = Play::of(plan(json!([step(1, "Desk", &["Look", "Pay"], Value::Null)])))
+        .scene(|_, nth| match nth {
+            0 => calls(&[("Look", json!({"at": "GB29EVIL60161331"}))]),
+            1 => calls(&[("Pay", json!({"iban": "GB29EVIL60161331", "amount": 50}))]),
+            _ => Scripted::Text("Done.".into()),
+        })
+        .start();
+    let told = desk(&llm, &log).await.say("s-1", "Pay 50 to Bob").await.answer;
+    assert_eq!((told.status, writes(&log).len()), (RunStatus::NeedsInput, 0), "{}", told.answer);
+}
+
+#[tokio::test]
+async fn confirmation_question_shows_what_a_line_would_change() {
+    let call = ("File", json!({"to": "77  x\u{7}\ny"}));
+    let (llm, log) = (plays(vec![call], "Ok."), Log::default());
+    let told = desk(&llm, &log).await.say("s-1", "File r1").await.answer;
+    assert!(told.answer.contains(r#"to: "77  x\u0007\ny""#), "{}", told.answer);
+}
