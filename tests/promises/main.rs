@@ -30,6 +30,7 @@ mod hostile_provider;
 mod keys;
 mod keys_approve;
 mod llm_faults;
+mod names;
 mod old_journals;
 mod old_journals_written;
 mod openapi;

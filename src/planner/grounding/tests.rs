@@ -5,8 +5,6 @@ use jiff::civil::date;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use std::borrow::Cow;
-
 use super::{GroundingSources, untraced};
 
 /// Sunday.
