@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Answers requests over several scenes: plans them, carries the plan out once, and answers.
+/// Answers requests that span several scenes: plans them, executes the plan once, and answers.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "proscenium", version, about, after_help = EXIT_STATUS, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What holds for every command.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
     /// The command.
@@ -17,21 +17,21 @@ pub struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 completed, 1 failed, 2 bad usage or configuration, 3 needs input from you, or waits for
-a person's approval.
+Exit status: 0 completed, 1 failed, 2 invalid usage or configuration, 3 needs input or a
+person's approval.
 With no key and no address configured (OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or
 [[llm.models]] in a configuration file) the embedded offline model serves.";
 
-/// What holds for every command.
+/// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
-    /// A configuration file (TOML), laid over the built-in defaults
+    /// Configuration file (TOML), on top of the built-in defaults
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A directory with a folder a scene, beside the built-in scenes
+    /// Directory with one folder per scene, in addition to the built-in scenes
     #[arg(long, global = true, value_name = "DIR")]
     pub scenes: Option<PathBuf>,
-    /// The directory of everything that lasts
+    /// Data directory: the journal and everything else that is stored
     #[arg(long, global = true, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }
@@ -39,25 +39,25 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CliCommand {
-    /// Answers a message; without one, an interactive prompt, or each line of a pipe
+    /// Answers a message; without one, starts an interactive prompt or answers each line of a pipe
     Chat(ChatArgs),
-    /// Serves chatbots over HTTP until it is told to stop
+    /// Serves chatbots over HTTP until it is stopped
     Serve(Serve),
-    /// Makes a plan and shows it, without carrying it out
+    /// Creates a plan and prints it without executing it
     Plan(PlanArgs),
-    /// Checks the configuration and the scenes, and tells every fault at once
+    /// Checks the configuration and the scenes, and reports all errors at once
     Check(Check),
-    /// Shows what was run
+    /// Lists and shows runs
     Runs(Runs),
-    /// Shows plans, and approves, changes, cancels, carries on and deletes them
+    /// Lists, shows, approves, modifies, cancels, resumes and deletes plans
     Plans(super::plans_args::Plans),
-    /// Shows what waits for a person, and decides it
+    /// Lists, shows and decides pending approvals
     Approvals(super::plans_args::Approvals),
-    /// Replays a stored run offline and tells whether today's code decides the same
+    /// Replays a stored run offline and compares its decisions with those of the current code
     Replay(Replay),
-    /// Makes, lists and revokes the keys that a server asks for
+    /// Creates, lists, changes and revokes API keys
     Keys(KeysArgs),
-    /// Shows who decided what and when, also of runs that were erased, and proves that none was changed
+    /// Shows who decided what and when, erased runs included, and verifies the audit log
     Audit(AuditArgs),
 }
 
@@ -67,19 +67,19 @@ pub struct ChatArgs {
     /// The message
     #[arg(value_parser = message)]
     pub message: Option<String>,
-    /// Print the answer document and nothing else (a line each where several lines are piped)
+    /// Print only the answer document as JSON (one line per answer for piped input)
     #[arg(long)]
     pub json: bool,
-    /// Go on with this conversation, or begin one of this name
+    /// Continue this conversation, or start one with this name
     #[arg(long, value_name = "ID", value_parser = session)]
     pub session: Option<proscenium::run::SessionId>,
-    /// Who asks, in place of auth.default_user; a server knows it by the key
+    /// The user, instead of auth.default_user; a server takes it from the key
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Ask for approval of the plan before it is carried out, whatever the configuration says
+    /// Require approval of the plan before execution, regardless of the configuration
     #[arg(long)]
     pub require_approval: bool,
-    /// Write nothing: tell what would have been written
+    /// Write nothing, and report what would have been written
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -87,7 +87,7 @@ pub struct ChatArgs {
 /// `serve`
 #[derive(Debug, Clone, Default, Args)]
 pub struct Serve {
-    /// Where to listen, in place of server.addr; port 0 takes any free one
+    /// Address to listen on, instead of server.addr; port 0 selects a free port
     #[arg(long, value_name = "HOST:PORT")]
     pub addr: Option<String>,
 }
@@ -98,7 +98,7 @@ pub struct PlanArgs {
     /// The message
     #[arg(value_parser = message)]
     pub message: String,
-    /// Print the plan as JSON and nothing else
+    /// Print only the plan as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -106,7 +106,7 @@ pub struct PlanArgs {
 /// `check`
 #[derive(Debug, Clone, Default, Args)]
 pub struct Check {
-    /// Also ask each configured model, to learn how it can be forced to call a function
+    /// Also call each configured model, to find out how it can be forced to call a function
     #[arg(long)]
     pub live: bool,
 }
@@ -114,7 +114,7 @@ pub struct Check {
 /// `runs`
 #[derive(Debug, Clone, Default, Args)]
 pub struct Runs {
-    /// What to show; `list` where nothing is said
+    /// What to show; the default is `list`
     #[command(subcommand)]
     pub what: Option<RunsCommand>,
 }
@@ -122,20 +122,20 @@ pub struct Runs {
 /// `runs list` and `runs show`
 #[derive(Debug, Clone, Subcommand)]
 pub enum RunsCommand {
-    /// The last runs, the newest first
+    /// Lists the latest runs, newest first
     List {
-        /// Most runs to list
+        /// Maximum number of runs
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
-    /// One run: its plan, its calls, its answer
+    /// Shows one run: its plan, calls and answer
     Show {
-        /// The run's id
+        /// Run id
         run: proscenium::run::RunId,
-        /// Also every event of its journal
+        /// Include every event of its journal
         #[arg(long, conflicts_with = "mermaid")]
         events: bool,
-        /// Only the plan, as a Mermaid flowchart
+        /// Print only the plan, as a Mermaid flowchart
         #[arg(long)]
         mermaid: bool,
     },
@@ -143,17 +143,17 @@ pub enum RunsCommand {
 
 /// `replay`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit status: 0 decided the same, 1 not, 2 bad usage.")]
+#[command(after_help = "Exit status: 0 equal decisions, 1 different, 2 invalid usage.")]
 pub struct Replay {
-    /// The run's id, or a .jsonl file that --export wrote
+    /// Run id, or a .jsonl file written by --export
     pub run: super::replay::Recorded,
-    /// Show each difference, and the questions that are worded otherwise
+    /// Show each difference, and the prompts that differ
     #[arg(long)]
     pub diff: bool,
-    /// Print what came of it as JSON and nothing else
+    /// Print only the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print the run's events instead, one a line, as JSON: all that was said and found
+    /// Print the run's events instead, one JSON object per line, with their full content
     #[arg(long, conflicts_with_all = ["diff", "json"])]
     pub export: bool,
 }
@@ -161,7 +161,7 @@ pub struct Replay {
 /// `keys`
 #[derive(Debug, Clone, Args)]
 pub struct KeysArgs {
-    /// What to do
+    /// The subcommand
     #[command(subcommand)]
     pub what: KeysCommand,
 }
@@ -169,53 +169,51 @@ pub struct KeysArgs {
 /// `keys create`, `keys list`, `keys set-role` and `keys revoke`
 #[derive(Debug, Clone, Subcommand)]
 pub enum KeysCommand {
-    /// Makes a key and shows it, this once
+    /// Creates a key and prints it once
     Create {
-        /// Who pays for what is asked with it
+        /// Tenant, which is billed for its requests
         #[arg(long, value_name = "ID", value_parser = tenant)]
         tenant: proscenium::run::TenantId,
-        /// Who asks with it; auth.default_user where absent
+        /// User of the key [default: auth.default_user]
         #[arg(long, value_name = "NAME", value_parser = user)]
         user: Option<String>,
-        /// What it is for, in your words
+        /// Free-text description
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = label)]
         label: String,
-        /// What it may do: user (its own user's things), approver (also what waits for a person in the
-        /// tenant), auditor (reads everything), admin (everything), service (a chatbot's one key, which
-        /// names its end user in the header X-User-Id)
+        /// Role: user (its own user's objects), approver (also pending approvals of the tenant), auditor (reads
+        /// everything), admin (everything), service (a chatbot that names its end user in the header X-User-Id)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
         role: proscenium::access::Role,
-        /// From when on it opens nothing any more: a day (2027-01-31), a time (RFC 3339), or how long from
-        /// now (90d, 12h)
+        /// Expiry: a day (2027-01-31), a time (RFC 3339), or a duration from now (90d, 12h)
         #[arg(long, value_name = "WHEN", value_parser = expiry)]
         expires: Option<jiff::Timestamp>,
-        /// It may not approve what its own user has asked for; somebody else has to
+        /// The key cannot approve requests of its own user
         #[arg(long)]
         no_own_approval: bool,
-        /// Print the key as JSON and nothing else
+        /// Print only the key as JSON
         #[arg(long)]
         json: bool,
     },
-    /// The keys there are, revoked ones included, without their secrets
+    /// Lists all keys, revoked ones included, without their secrets
     List {
-        /// Only those of this tenant
+        /// Only keys of this tenant
         #[arg(long, value_name = "ID", value_parser = tenant)]
         tenant: Option<proscenium::run::TenantId>,
-        /// Print them as JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },
-    /// Gives a key another role; a server follows within a second
+    /// Changes the role of a key; a running server applies it within a second
     SetRole {
-        /// The key's id, as `keys list` shows it
+        /// Key id, as shown by `keys list`
         id: String,
-        /// user, approver, auditor, admin or service
+        /// Role: user, approver, auditor, admin or service
         #[arg(value_parser = role)]
         role: proscenium::access::Role,
     },
-    /// Revokes a key for good; a server follows within a second
+    /// Revokes a key permanently; a running server applies it within a second
     Revoke {
-        /// The key's id, as `keys list` shows it
+        /// Key id, as shown by `keys list`
         id: String,
     },
 }
@@ -225,7 +223,7 @@ fn role(given: &str) -> Result<proscenium::access::Role, String> {
         .ok_or_else(|| "the roles are user, approver, auditor, admin and service".to_owned())
 }
 
-/// When a key expires: a day, of which it is the beginning in UTC, a time, or how long from now.
+/// When a key expires: a day (its start in UTC), a time, or a duration from now.
 fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
     let bad = || "write a day (2027-01-31), a time (2027-01-31T12:00:00Z), or how long (90d, 12h)".to_owned();
     let now = jiff::Timestamp::now();
@@ -248,7 +246,7 @@ fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
 /// `audit`
 #[derive(Debug, Clone, Args)]
 pub struct AuditArgs {
-    /// What to do
+    /// The subcommand
     #[command(subcommand)]
     pub what: AuditCommand,
 }
@@ -256,27 +254,25 @@ pub struct AuditArgs {
 /// `audit verify` and `audit list`
 #[derive(Debug, Clone, Subcommand)]
 pub enum AuditCommand {
-    /// Proves that no decision was changed, removed or put in between; names the first row that is wrong
-    #[command(
-        after_help = "Exit status: 0 the record is whole, 1 it is not, or cannot be read, 2 bad usage."
-    )]
+    /// Verifies that no decision was changed, removed or inserted; names the first invalid row
+    #[command(after_help = "Exit status: 0 intact, 1 changed or unreadable, 2 invalid usage.")]
     Verify {
-        /// A head that an earlier verify printed: it still has to be there, so nothing was cut off the end
+        /// Head printed by an earlier verify: it must still exist, which detects removed rows
         #[arg(long, value_name = "HASH", value_parser = hash)]
         head: Option<String>,
-        /// Print what came of it as JSON and nothing else
+        /// Print only the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// The last decisions, the newest first
+    /// Lists the latest decisions, newest first
     List {
-        /// Only those about this run
+        /// Only decisions about this run
         #[arg(long, value_name = "RUN_ID")]
         run: Option<proscenium::run::RunId>,
-        /// Most to list
+        /// Maximum number of decisions
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
-        /// Print them as JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },

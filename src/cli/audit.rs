@@ -55,13 +55,13 @@ fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {
     match &audit.broken {
         None => writeln!(
             out,
-            "The record of decisions is whole: {} rows.\nhead: {}\n\
-             Keep the head elsewhere: `proscenium audit verify --head {}` tells later whether rows were cut off.",
+            "The audit log is intact: {} rows.\nhead: {}\n\
+             Store the head elsewhere: `proscenium audit verify --head {}` later detects removed rows.",
             audit.rows, audit.head, audit.head
         )?,
         Some(broken) => writeln!(
             out,
-            "The record of decisions is broken at row {}: {}.\nThe {} rows before it are as they were written.",
+            "The audit log is broken at row {}: {}.\nThe {} rows before it are unchanged.",
             broken.seq,
             one_line(&broken.why),
             audit.rows
@@ -72,7 +72,7 @@ fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {
 
 fn list(out: &mut impl Write, rows: &[AuditRow], zone: &TimeZone) -> io::Result<()> {
     if rows.is_empty() {
-        writeln!(out, "Nobody has decided anything yet.")?;
+        writeln!(out, "There are no decisions yet.")?;
         return out.flush();
     }
     let head = ["ROW", "WHEN", "TENANT", "WHO", "DECISION", "ABOUT", "ERASED"].map(str::to_owned);

@@ -121,7 +121,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                     ApprovalSubject::Outcome { .. } => return Ok(DecisionInput::Later),
                 },
                 "" => {}
-                other => writeln!(self.out, "{} is none of y, n, e and l.", one_line(other))?,
+                _ => writeln!(self.out, "Please type y, n, e or l.")?,
             }
         }
     }

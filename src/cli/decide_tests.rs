@@ -155,11 +155,11 @@ async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
     assert_eq!(*waits.orders.borrow(), [decision("hash-2", ApproverChoice::Yes)]);
     assert_eq!(chat.asked, [(QUESTION.to_owned(), String::new()), (QUESTION.to_owned(), String::new())]);
     let order = [
-        "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: waits for a person's approval",
+        "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: waits for approval",
         "Waits for a person's yes: step 1 VacationManagement: MakeRequest with exactly these arguments",
         "    \"to\": \"2026-06-17\"",
         "why: MakeRequest of VacationManagement writes",
-        "what? is none of y, n, e and l.",
+        "Please type y, n, e or l.",
         ": approved by lucia",
         // What happens then is told with the names that were told before.
         "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: ok",

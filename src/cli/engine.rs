@@ -128,7 +128,7 @@ fn refused(refused: CommandRefusal) -> Failure {
     let failure = failure(refused.fault);
     match failure.code.as_str() {
         "approval.changed" => failure.help("look at it again, and say which version you approve"),
-        "approval.own_request" => failure.help("somebody else says so with --user NAME"),
+        "approval.own_request" => failure.help("another user has to decide: use --user NAME"),
         _ => failure,
     }
 }

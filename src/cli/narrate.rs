@@ -74,7 +74,7 @@ impl Narrator {
     pub fn tell(&mut self, event: &Event) -> Vec<NarrationLine> {
         let line = |mark, text| vec![NarrationLine { mark, text }];
         match event {
-            Event::RunResumed { .. } => line(Mark::Note, "carried on after an interruption".to_owned()),
+            Event::RunResumed { .. } => line(Mark::Note, "resumed after an interruption".to_owned()),
             Event::ModelFailed { error, .. } => line(
                 Mark::Failed,
                 format!("model: failed [{}]: {}", error.code, short(&error.message, WORDS)),
@@ -98,10 +98,10 @@ impl Narrator {
             Event::ApprovalRequired { matter, needed, .. } => {
                 let what = match matter {
                     ApprovalSubject::Plan { version } => {
-                        format!("plan {version}: waits for a person's approval")
+                        format!("plan {version}: waits for approval")
                     }
                     ApprovalSubject::Call { call } => {
-                        format!("{}: waits for a person's approval", self.called(*call))
+                        format!("{}: waits for approval", self.called(*call))
                     }
                     ApprovalSubject::Outcome { call } => {
                         format!("{}: a person has to say what became of it", self.called(*call))
@@ -129,22 +129,22 @@ impl Narrator {
             Event::RunPutAside { error } => {
                 self.aside = true;
                 let why = short(&error.message, WORDS);
-                line(Mark::Asks, format!("put aside until somebody resumes it [{}]: {why}", error.code))
+                line(Mark::Asks, format!("in quarantine until it is resumed [{}]: {why}", error.code))
             }
             Event::Released { by } => {
                 let what =
-                    if std::mem::take(&mut self.aside) { "the run goes on" } else { "the plan begins" };
+                    if std::mem::take(&mut self.aside) { "the run continues" } else { "the plan starts" };
                 line(Mark::Note, format!("{what}, says {}", one_line(by)))
             }
             Event::PlanRefused { problems, .. } => {
                 let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
                 line(
                     Mark::Failed,
-                    format!("the plan cannot be carried out: {}", short(&told.join("; "), WORDS)),
+                    format!("the plan cannot be executed: {}", short(&told.join("; "), WORDS)),
                 )
             }
             Event::RunReopened { by } => {
-                line(Mark::Note, format!("carried on from where it failed, by {}", one_line(by)))
+                line(Mark::Note, format!("resumed from where it failed, by {}", one_line(by)))
             }
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |asked| asked.step);
@@ -350,7 +350,7 @@ impl Narrator {
             Outcome::Unknown { error } => (
                 Mark::Failed,
                 format!(
-                    "nobody knows whether it was done [{}]{} ({took})",
+                    "its outcome is unknown [{}]{} ({took})",
                     error.code,
                     behind(&error.message)
                 ),

@@ -163,7 +163,7 @@ impl Past {
         let row = self.store.approval(&self.tenant, id).await.map_err(failure)?;
         row.ok_or_else(|| {
             Failure::new("approval.unknown", format!("there is no approval {id}"))
-                .help("`proscenium approvals list` shows what waits")
+                .help("`proscenium approvals list` lists pending approvals")
         })
     }
 
@@ -173,7 +173,7 @@ impl Past {
         if let Ok(id) = text.parse() {
             return self.approval(id).await;
         }
-        let help = "`proscenium approvals list` shows what waits";
+        let help = "`proscenium approvals list` lists pending approvals";
         if text.chars().count() < LEAST_NAMED {
             let what = format!("give at least {LEAST_NAMED} characters of an approval's id, not {text:?}");
             return Err(Failure::usage("approval.ambiguous", what).help(help));

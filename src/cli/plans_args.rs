@@ -12,111 +12,111 @@ use super::args::user;
 /// `plans`
 #[derive(Debug, Clone, Default, Args)]
 pub struct Plans {
-    /// What to do; `list` where nothing is said
+    /// The subcommand; the default is `list`
     #[command(subcommand)]
     pub what: Option<PlansCommand>,
-    /// Who says so, in place of auth.default_user; a server knows it by the key
+    /// The user, instead of auth.default_user; a server takes it from the key
     #[arg(long, global = true, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
 }
 
-/// What can be done with plans.
+/// The subcommands of `plans`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PlansCommand {
-    /// The last plans, the newest first
+    /// Lists the latest plans, newest first
     List {
-        /// Only those that stand so
+        /// Only plans with this status
         #[arg(long, value_name = "STATUS", value_parser = status)]
         status: Option<PlanStatus>,
-        /// Most plans to list
+        /// Maximum number of plans
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
-        /// Print them as JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },
-    /// One plan: its steps, its versions, what was approved and by whom
+    /// Shows one plan: steps, versions, decisions
     Show {
-        /// The plan's id
+        /// Plan id
         #[arg(value_name = "TASK_ID", value_parser = task)]
         task: TaskId,
-        /// Print it as JSON and nothing else
+        /// Print only JSON
         #[arg(long, conflicts_with = "mermaid")]
         json: bool,
-        /// Only the steps, as a Mermaid flowchart
+        /// Print only the steps, as a Mermaid flowchart
         #[arg(long)]
         mermaid: bool,
     },
-    /// Approves a plan that waits, and carries it out
+    /// Approves a pending plan and executes it
     Approve {
-        /// The plan's id
+        /// Plan id
         #[arg(value_name = "TASK_ID", value_parser = task)]
         task: TaskId,
-        /// The version that you saw: another one is not approved
+        /// The version that you reviewed; any other version is refused
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         version: Option<u32>,
-        /// The hash that you saw, as `show --json` tells it
+        /// The hash that you reviewed, as printed by `show --json`
         #[arg(long, value_name = "H")]
         hash: Option<String>,
-        /// Only approve: it begins when it is approved once more without this
+        /// Approve without starting; approve again without this option to start
         #[arg(long)]
         only: bool,
         /// Why
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
-        /// Print the plan as JSON and nothing else
+        /// Print only the plan as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Changes a plan that has not begun: in words, or by another plan
+    /// Changes a plan that has not started, in words or by a replacement
     #[command(group = clap::ArgGroup::new("change").required(true))]
     Modify {
-        /// The plan's id
+        /// Plan id
         #[arg(value_name = "TASK_ID", value_parser = task)]
         task: TaskId,
-        /// What is to change, in words for the planner
+        /// The change, in words for the planner
         #[arg(group = "change")]
         words: Option<String>,
-        /// The plan to put in its place, as JSON; - for standard input
+        /// File with the replacement plan as JSON; - for standard input
         #[arg(long, value_name = "FILE", group = "change")]
         file: Option<PathBuf>,
-        /// The version that you saw: another one is not changed
+        /// The version that you reviewed; any other version is refused
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         version: Option<u32>,
-        /// Why, with a file
+        /// Reason for the change, with --file
         #[arg(long, value_name = "TEXT", conflicts_with = "words")]
         note: Option<String>,
-        /// Print the plan as JSON and nothing else
+        /// Print only the plan as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Stops a plan at its next safe point, or before it begins
+    /// Cancels a plan before it starts, or at its next safe point
     Cancel {
-        /// The plan's id
+        /// Plan id
         #[arg(value_name = "TASK_ID", value_parser = task)]
         task: TaskId,
         /// Why
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
-        /// Print the plan as JSON and nothing else
+        /// Print only the plan as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Carries on a plan that failed or was done in part, from where it failed
+    /// Resumes a failed or partially completed plan where it failed
     Resume {
-        /// The plan's id
+        /// Plan id
         #[arg(value_name = "TASK_ID", value_parser = task)]
         task: TaskId,
-        /// Print the plan as JSON and nothing else
+        /// Print only the plan as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Deletes a plan that has ended, with its run; what its conversation remembers stays
+    /// Deletes a finished plan and its run; the conversation's memory is kept
     Delete {
-        /// The plan's id
+        /// Plan id
         #[arg(value_name = "TASK_ID", value_parser = task)]
         task: TaskId,
-        /// Print JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },
@@ -125,78 +125,78 @@ pub enum PlansCommand {
 /// `approvals`
 #[derive(Debug, Clone, Default, Args)]
 pub struct Approvals {
-    /// What to do; `list` where nothing is said
+    /// The subcommand; the default is `list`
     #[command(subcommand)]
     pub what: Option<ApprovalsCommand>,
-    /// Who says so, in place of auth.default_user; a server knows it by the key
+    /// The user, instead of auth.default_user; a server takes it from the key
     #[arg(long, global = true, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
 }
 
-/// What can be done with what waits for a person.
+/// The subcommands of `approvals`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ApprovalsCommand {
-    /// What waits for a person, the oldest first
+    /// Lists pending approvals, oldest first
     List {
-        /// Also what was decided or is not asked any more
+        /// Include decided and lapsed approvals
         #[arg(long)]
         all: bool,
-        /// Most to list
+        /// Maximum number of approvals
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
-        /// Print them as JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },
-    /// One of them: what exactly is asked, why, and what was decided
+    /// Shows one approval: the exact question, the reason, the decision
     Show {
-        /// Its id, as `approvals list` shows it, or how no other one begins
+        /// Approval id as printed by `approvals list`, or a unique prefix
         id: String,
-        /// Print it as JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },
-    /// Decides one of them, and carries its run on
+    /// Decides an approval and resumes its run
     Decide {
-        /// Its id, as `approvals list` shows it, or how no other one begins
+        /// Approval id as printed by `approvals list`, or a unique prefix
         id: String,
-        /// What you say: yes or no to a plan or a call; done, not_done or again where nobody knows what
-        /// became of a write
+        /// The decision: yes or no for a plan or a call; done, not_done or again for a write whose outcome is
+        /// unknown
         #[arg(value_enum)]
         decision: DecisionWord,
-        /// With yes to a call: the arguments to call it with instead, a JSON object
+        /// With yes to a call: replacement arguments, a JSON object
         #[arg(long, value_name = "JSON", value_parser = arguments)]
         arguments: Option<Value>,
-        /// The hash that you saw, as `show --json` tells it
+        /// The hash that you reviewed, as printed by `show --json`
         #[arg(long, value_name = "H")]
         hash: Option<String>,
         /// Why
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
-        /// Print it as JSON and nothing else
+        /// Print only JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-/// What a person can say.
+/// A person's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum DecisionWord {
-    /// It may be done.
+    /// Approved.
     Yes,
-    /// It is not to be done.
+    /// Refused.
     No,
-    /// It was done.
+    /// The write took effect.
     Done,
-    /// It was not done.
+    /// The write did not take effect.
     NotDone,
-    /// It is to be tried again.
+    /// Retry the write.
     Again,
 }
 
 impl DecisionWord {
-    /// The choice that it makes; `None` where arguments go with something that is no yes.
+    /// The choice for the command; `None` if arguments accompany a decision other than yes.
     pub fn choice(self, arguments: Option<Value>) -> Option<ApproverChoice> {
         match (self, arguments) {
             (DecisionWord::Yes, Some(arguments)) => Some(ApproverChoice::Edited(arguments)),

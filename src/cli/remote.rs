@@ -112,7 +112,7 @@ impl RemoteServer {
         let (code, what) = if self.past.is_owned().await {
             (
                 "run.not_under_way",
-                format!("the server at {url} does not carry on run {run}, which has not ended"),
+                format!("the server at {url} does not resume run {run}, which has not ended"),
             )
         } else {
             ("server.gone", format!("the server at {url} is gone, and run {run} has not ended"))
@@ -208,7 +208,7 @@ impl RemoteServer {
             "plan.version_required" => failure.help("`proscenium plans show` shows the plan in force"),
             "approval.changed" => failure.help("look at it again, and say which version you approve"),
             "approval.own_request" => {
-                failure.help(format!("somebody else says so, with a key of their own in {KEY}"))
+                failure.help(format!("another user has to decide, with their own key in {KEY}"))
             }
             code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure.help(
                 "a key reaches the plans of its tenant only; without one, they are those of the server's own tenant",

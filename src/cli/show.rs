@@ -191,7 +191,7 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
     let note = note.map(|note| format!(": {}", short(note, 300))).unwrap_or_default();
     let counts = if put.lapsed { "; it counts no more" } else { "" };
     match by.as_str() {
-        "expiry" => format!("{}: nobody decided in time{at}{counts}", waits::said(decision)),
+        "expiry" => format!("{}: not decided in time{at}{counts}", waits::said(decision)),
         by => format!("{} by {}{at}{note}{counts}", waits::said(decision), one_line(by)),
     }
 }
@@ -253,7 +253,7 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
             }
             Outcome::Refused { error } => told("refused", error),
             Outcome::Failed { error } => told("failed", error),
-            Outcome::Unknown { error } => told("nobody knows whether it was done", error),
+            Outcome::Unknown { error } => told("its outcome is unknown", error),
         },
     }
 }

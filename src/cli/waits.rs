@@ -124,7 +124,7 @@ pub fn tell(out: &mut impl Write, state: &RunState) -> io::Result<()> {
         tell_one(out, state, id, put)?;
     }
     if state.status == RunStatus::Waiting && state.is_held() {
-        writeln!(out, "\nThe plan is approved and waits for somebody to say that it begins.")?;
+        writeln!(out, "\nThe plan is approved and waits to be started.")?;
         if let Some(task) = state.queued.as_ref().map(|queued| queued.task) {
             let begin = format!("proscenium plans approve {task} --version {}", state.plans.len());
             decided_by(out, &[begin, format!("proscenium plans cancel {task}")])?;

@@ -1,5 +1,4 @@
-//! The record of decisions: who decided what outlives the erasure of its run, and what was done to the
-//! record is told.
+//! The audit log: who decided what outlives the erasure of its run, and changes of the log are detected.
 
 use std::path::Path;
 
@@ -72,7 +71,7 @@ async fn who_decided_what_is_still_known_when_its_run_is_erased_and_nothing_of_i
     let ran = desk.run(&["audit", "verify", "--head", head]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert!(
-        ran.out.starts_with(&format!("The record of decisions is whole: 3 rows.\nhead: {head}\n")),
+        ran.out.starts_with(&format!("The audit log is intact: 3 rows.\nhead: {head}\n")),
         "{ran:?}"
     );
     let listed = desk.run(&["audit", "list", "--run", run.as_str().unwrap()]);

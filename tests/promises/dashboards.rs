@@ -158,7 +158,7 @@ fn shop() -> Scene {
 /// | --- | --- |
 /// | `hello` | no scene; the plan is kept from the second time on |
 /// | `buy` | a look, one that is shared and one that fails; then, planned anew, a write |
-/// | `lose` | a write of which nobody knows whether it was done |
+/// | `lose` | a write whose outcome is unknown |
 /// | `fail` | the first model refuses, and so does the next one, until its limit does |
 /// | `spend` | the plan costs nearly all that a conversation may spend |
 /// | `lose`, with approval | a plan that somebody changes and approves, and one that waits on |

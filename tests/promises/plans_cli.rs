@@ -243,7 +243,7 @@ fn a_plan_that_waits_is_cancelled_and_then_deleted() {
     assert_eq!(library.json(&["plans", "list"])[0]["status"], "cancelled");
     is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "cancelled");
     is_refused(&desk.run(&["plans", "resume", &task]), "run.not_resumable", "cancelled");
-    assert!(desk.run(&["approvals"]).out.starts_with("Nothing waits for a person."));
+    assert!(desk.run(&["approvals"]).out.starts_with("No approval is pending."));
     let ran = desk.run(&["plans", "delete", &task]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     is_refused(&desk.run(&["plans", "show", &task]), "plan.unknown", "plans list");
