@@ -72,7 +72,7 @@ fn verified(out: &mut impl Write, audit: &AuditReport) -> io::Result<()> {
 
 fn list(out: &mut impl Write, rows: &[AuditRow], zone: &TimeZone) -> io::Result<()> {
     if rows.is_empty() {
-        writeln!(out, "There are no decisions yet.")?;
+        writeln!(out, "No decisions yet.")?;
         return out.flush();
     }
     let head = ["ROW", "WHEN", "TENANT", "WHO", "DECISION", "ABOUT", "ERASED"].map(str::to_owned);

@@ -138,10 +138,7 @@ impl Narrator {
             }
             Event::PlanRefused { problems, .. } => {
                 let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
-                line(
-                    Mark::Failed,
-                    format!("the plan cannot be executed: {}", short(&told.join("; "), WORDS)),
-                )
+                line(Mark::Failed, format!("the plan cannot be executed: {}", short(&told.join("; "), WORDS)))
             }
             Event::RunReopened { by } => {
                 line(Mark::Note, format!("resumed from where it failed, by {}", one_line(by)))
@@ -349,11 +346,7 @@ impl Narrator {
             }
             Outcome::Unknown { error } => (
                 Mark::Failed,
-                format!(
-                    "its outcome is unknown [{}]{} ({took})",
-                    error.code,
-                    behind(&error.message)
-                ),
+                format!("its outcome is unknown [{}]{} ({took})", error.code, behind(&error.message)),
             ),
         };
         vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }]

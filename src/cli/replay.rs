@@ -141,7 +141,7 @@ fn more(out: &mut impl Write, left: usize, what: &str) -> io::Result<()> {
 fn goes_on(due: &[Value]) -> String {
     let names: Vec<&str> = due.iter().map(what).collect();
     match names.is_empty() {
-        true => "the current code would wait for work in progress".to_owned(),
+        true => "today's code would wait for work in progress".to_owned(),
         false => format!("today's code would go on with {}", names.join(", ")),
     }
 }

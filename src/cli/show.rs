@@ -253,7 +253,7 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
             }
             Outcome::Refused { error } => told("refused", error),
             Outcome::Failed { error } => told("failed", error),
-            Outcome::Unknown { error } => told("its outcome is unknown", error),
+            Outcome::Unknown { error } => told("nobody knows whether it was done", error),
         },
     }
 }

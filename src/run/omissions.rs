@@ -104,15 +104,15 @@ impl RunState {
         lines.dedup();
         lines.retain(|line| !text.has(line));
         let answer = if questions.is_empty() { answer.to_owned() } else { disarm(answer) };
-        let answer = answer.trim_end();
         let questions: Vec<String> = questions.iter().map(|question| disarm(question)).collect();
-        if !lines.is_empty() || !ends_with_lines(answer, &questions) {
+        if !lines.is_empty() || !ends_with_lines(answer.trim_end(), &questions) {
             lines.extend(questions);
         }
         if lines.is_empty() {
-            return answer.to_owned();
+            // Byte for byte what was streamed.
+            return answer;
         }
-        format!("{answer}\n{}", lines.join("\n")).trim_start().to_owned()
+        format!("{}\n{}", answer.trim_end(), lines.join("\n")).trim_start().to_owned()
     }
 
     /// The line for a write that was done, or may have been, and that the text does not mention.

@@ -70,10 +70,7 @@ async fn who_decided_what_is_still_known_when_its_run_is_erased_and_nothing_of_i
     let head = whole["head"].as_str().unwrap();
     let ran = desk.run(&["audit", "verify", "--head", head]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert!(
-        ran.out.starts_with(&format!("The audit log is intact: 3 rows.\nhead: {head}\n")),
-        "{ran:?}"
-    );
+    assert!(ran.out.starts_with(&format!("The audit log is intact: 3 rows.\nhead: {head}\n")), "{ran:?}");
     let listed = desk.run(&["audit", "list", "--run", run.as_str().unwrap()]);
     assert!(listed.out.contains("lucia") && listed.out.contains("yes_later"), "{}", listed.out);
     // The key is gone with the run: nobody can try what it may have been that was decided.

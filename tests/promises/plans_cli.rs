@@ -124,14 +124,14 @@ fn a_plan_that_is_only_approved_begins_later_and_a_second_yes_hears_who_said_the
     let task = library.waits();
     let ran = desk.run(&["plans", "approve", &task, "--only", "--user", "lucia"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["approved, to begin later by lucia", "waits for somebody to say that it begins"]);
+    tells(&ran, &["approved, to begin later by lucia", "waits to be started"]);
     assert!(library.reserved().is_empty());
     assert_eq!(library.json(&["plans", "show", &task])["status"], "approved");
     let again = desk.run(&["plans", "approve", &task, "--only"]);
     is_refused(&again, "approval.decided", "lucia has decided this already: yes");
     let ran = desk.run(&["plans", "approve", &task]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    tells(&ran, &["the plan begins, says keysersoze"]);
+    tells(&ran, &["the plan starts, says keysersoze"]);
     assert_eq!(library.reserved().len(), 1);
 }
 

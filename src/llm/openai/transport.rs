@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::super::error::ErrorKind;
 use super::super::options::Options;
 use super::key::ProviderKey;
+use crate::invisible::one_line;
 
 /// Maximum number of bytes of a reply, after decompression.
 pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
@@ -295,15 +296,17 @@ fn classify(status: u16, value: &Value, detail: String, retry_after: Option<Dura
     }
 }
 
+/// A server's message on one line without invisible characters: it appears in log lines and errors, and must not
+/// look like several of them.
 fn message(value: &Value) -> String {
     let error = value.get("error").unwrap_or(value);
     let said = error.get("message").or_else(|| value.get("detail")).unwrap_or(error);
     let said = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    said.chars().take(MAX_DETAIL_CHARS).collect()
+    one_line(&said.chars().take(MAX_DETAIL_CHARS).collect::<String>())
 }
 
 fn shown(bytes: &[u8], chars: usize) -> String {
-    String::from_utf8_lossy(bytes).trim().chars().take(chars).collect()
+    one_line(&String::from_utf8_lossy(bytes).trim().chars().take(chars).collect::<String>())
 }
 
 /// How long the server asks to wait: milliseconds, seconds, or a date (told by the server's own clock
@@ -360,6 +363,13 @@ mod tests {
         assert!(seen(&["data: {}\n\nda", "ta: [DO", "NE]\n\n"]));
         assert!(seen(&["data:[DONE]"]));
         assert!(!seen(&["data: {\"content\": \"data: [DONE]\"}\n\n"]));
+    }
+
+    #[test]
+    fn messages_of_servers_stay_on_one_line() {
+        let forged = serde_json::json!({"error": {"message": "slow\nERROR forged\u{202e}\u{200b}\u{0}"}});
+        assert_eq!(message(&forged), "slow ERROR forged\\u{202e}\\u{200b}");
+        assert_eq!(shown(b" a\r\nERROR b ", 20), "a ERROR b");
     }
 
     #[test]
