@@ -20,6 +20,7 @@ mod crash;
 pub mod crash;
 mod documents;
 pub mod engine;
+pub(crate) mod fairness;
 pub mod http;
 pub mod llm;
 pub mod memory;

@@ -15,3 +15,4 @@ mod runtime_task;
 pub(crate) mod scene;
 pub(crate) mod scene_manager;
 pub(crate) mod session_registry;
+pub(crate) mod supervised;

@@ -146,6 +146,7 @@ impl Handle {
         let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         if !address.connected() {
             tracing::warn!(scene = %self.scene.name, "the scene's actor died and is replaced");
+            self.options.outside.record_restart(Component::Scene);
             *address = SceneActor::launch(&self.scene, &self.options);
         }
         let outside = &self.options.outside;

@@ -90,6 +90,12 @@ pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, pending: u64) {
         &["actor"],
         Component::ALL.map(|part| (name(part), outside.shed_count(part) as f64)),
     );
+    to.counter(
+        "actor_restarts_total",
+        "Restarts of actors that ended by a panic, by component.",
+        &["actor"],
+        Component::ALL.map(|part| (name(part), outside.restarts(part) as f64)),
+    );
     to.gauge(
         "mailbox_depth",
         "Queued work items by component; events for the journal.",

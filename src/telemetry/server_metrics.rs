@@ -1,6 +1,6 @@
 //! Metrics outside of runs: load shedding, queue depths and journal commits.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -23,16 +23,28 @@ pub enum Component {
     Journal,
     /// HTTP requests.
     Http,
+    /// Lookups in the cache of model replies.
+    ResponseCache,
+    /// Attempts at models that wait for a permit.
+    RateLimiter,
+    /// Reservations of money.
+    CostBudget,
+    /// Scrapes of the metrics of runs.
+    Kpis,
 }
 
 impl Component {
     /// All components.
-    pub const ALL: [Component; 5] = [
+    pub const ALL: [Component; 9] = [
         Component::SessionRegistry,
         Component::SceneManager,
         Component::Scene,
         Component::Journal,
         Component::Http,
+        Component::ResponseCache,
+        Component::RateLimiter,
+        Component::CostBudget,
+        Component::Kpis,
     ];
 
     /// The name in metrics.
@@ -43,6 +55,10 @@ impl Component {
             Component::Scene => "scene",
             Component::Journal => "journal",
             Component::Http => "http",
+            Component::ResponseCache => "response_cache",
+            Component::RateLimiter => "rate_limiter",
+            Component::CostBudget => "cost_budget",
+            Component::Kpis => "kpis",
         }
     }
 }
@@ -55,8 +71,10 @@ pub struct ServerMetrics(Arc<ServerMetricsInner>);
 struct ServerMetricsInner {
     shed: [AtomicU64; Component::ALL.len()],
     depth: [AtomicU64; Component::ALL.len()],
+    restarts: [AtomicU64; Component::ALL.len()],
     awake: AtomicU64,
     commits: CommitMetrics,
+    waits: WaitMetrics,
 }
 
 /// Each metric is present: creating one fails only for an invalid name.
@@ -84,6 +102,24 @@ impl Default for CommitMetrics {
     }
 }
 
+/// How long questions waited in the queues of actors, by component; present for the same reason.
+struct WaitMetrics {
+    seconds: Option<HistogramVec>,
+    by_component: [OnceLock<Option<Histogram>>; Component::ALL.len()],
+}
+
+impl Default for WaitMetrics {
+    fn default() -> Self {
+        let options = HistogramOpts::new(
+            format!("{PREFIX}mailbox_wait_seconds"),
+            "Time that a question waited in the queue of an actor, by actor.",
+        );
+        let seconds = HistogramVec::new(options.buckets(buckets::JOURNAL.to_vec()), &["actor"]).ok();
+        // Series appear with their first observation: not every component has such a queue.
+        Self { seconds, by_component: Default::default() }
+    }
+}
+
 impl ServerMetrics {
     /// Records that the component refused work because its queue was full.
     pub fn shed(&self, part: Component) {
@@ -94,6 +130,27 @@ impl ServerMetrics {
     /// How often the component refused work.
     pub fn shed_count(&self, part: Component) -> u64 {
         self.0.shed[part as usize].load(Relaxed)
+    }
+
+    /// Records that the component's actor ended and was restarted.
+    pub fn record_restart(&self, part: Component) {
+        self.0.restarts[part as usize].fetch_add(1, Relaxed);
+    }
+
+    /// How often the component's actor was restarted.
+    pub fn restarts(&self, part: Component) -> u64 {
+        self.0.restarts[part as usize].load(Relaxed)
+    }
+
+    /// Records how long a question waited in the queue of the component's actor.
+    pub fn record_wait(&self, part: Component, waited: Duration) {
+        let waits = self.0.waits.by_component[part as usize].get_or_init(|| {
+            let seconds = self.0.waits.seconds.as_ref()?;
+            seconds.get_metric_with_label_values(&[part.name()]).ok()
+        });
+        if let Some(waits) = waits {
+            waits.observe(waited.as_secs_f64());
+        }
     }
 
     /// Counts an item as queued for the component until the guard is dropped.
@@ -131,7 +188,8 @@ impl ServerMetrics {
     pub(super) fn gather(&self) -> Vec<MetricFamily> {
         let commits = &self.0.commits;
         let seconds = commits.seconds.iter().flat_map(Collector::collect);
-        seconds.chain(commits.events.iter().flat_map(Collector::collect)).collect()
+        let waits = self.0.waits.seconds.iter().flat_map(Collector::collect);
+        seconds.chain(commits.events.iter().flat_map(Collector::collect)).chain(waits).collect()
     }
 }
 
