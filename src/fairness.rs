@@ -146,7 +146,7 @@ mod tests {
         }
 
         #[test]
-        fn tenants_that_compete_get_equal_shares(total in 20_usize..400, tenants in 2_usize..5) {
+        fn tenant_that_took_everything_makes_room(total in 20_usize..400, tenants in 2_usize..5) {
             // The first one holds everything that it may; each return is offered to all in turn.
             let mut held = vec![0; tenants];
             let mut free = total;
@@ -173,8 +173,8 @@ mod tests {
                     }
                 }
             }
-            let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());
-            prop_assert!(most - least <= 2 + total / 20, "{held:?} of {total}");
+            let least = held.iter().min().unwrap();
+            prop_assert!(least * 2 * (tenants + 1) >= total - tenants, "{held:?} of {total}");
         }
     }
 }
