@@ -4,6 +4,7 @@
 
 mod actor_system;
 mod builder;
+mod cast;
 mod command;
 pub(crate) mod earlier_requests;
 mod expiry;
@@ -23,7 +24,7 @@ use tokio::sync::oneshot;
 
 use self::actor_system::{ActorSystem, run_services};
 use self::builder::{
-    ActiveConfig, DEFAULT_IDLE, EngineParts, SceneSources, apply_scene_schemas, http_client, seed_budget,
+    ActiveConfig, DEFAULT_IDLE, EngineParts, SceneSources, apply_scene_schemas, http_client,
 };
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;

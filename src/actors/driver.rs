@@ -27,7 +27,7 @@ use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
 use crate::config;
 use crate::crash;
-use crate::llm::budget::Hold;
+use crate::llm::budget::{AccountKey, Hold};
 use crate::llm::{self, Confirm, Gateway};
 use crate::parts::ReplacedParts;
 use crate::planner::CommandRefusal;
@@ -139,7 +139,7 @@ pub(crate) struct Driver {
     /// refers to a waiting run.
     refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
     /// Keeps the run's budget account open until its end.
-    _account: Hold,
+    account: Hold,
 }
 
 /// The last sequence number of a session's stream, shared by its writers: the session and the drivers of
@@ -204,7 +204,8 @@ impl Driver {
         let cache = queued.and_then(|queued| queued.cache);
         let principal = Principal { tenant, user };
         let spent = state.usage.cost_nano_usd;
-        let account = shared.gateway.guards().budget.hold_run(&principal.tenant, state.run, spent);
+        let account = AccountKey::Run(principal.tenant.clone(), state.run);
+        let account = shared.gateway.guards().budget.hold(account, spent);
         let mut cancel_requests = live.cancel_requests.clone();
         // A cancel request that arrived earlier counts too.
         if cancel_requests.borrow().is_some() {
@@ -234,7 +235,7 @@ impl Driver {
             cache,
             decided_in_session: false,
             refused_commands: Vec::new(),
-            _account: account,
+            account,
         }
     }
 

@@ -6,11 +6,14 @@
 
 pub mod active_runs;
 pub(crate) mod clock;
+pub mod cost_budget;
 pub(crate) mod driver;
 pub(crate) mod feed;
 pub mod journal;
 pub(crate) mod launch;
+pub mod rate_limiter;
 pub(crate) mod recovery_gate;
+pub mod response_cache;
 mod runtime_task;
 pub(crate) mod scene;
 pub(crate) mod scene_manager;

@@ -26,7 +26,7 @@ use super::recovery_gate::RecoveryGate;
 use super::session_registry;
 use crate::conversation::{self, CallerId, ConversationLimits, ConversationState, Input, SideEffect};
 use crate::llm::Purpose;
-use crate::llm::budget::Hold;
+use crate::llm::budget::{AccountKey, Hold};
 use crate::memory;
 use crate::run::{RunId, SessionId, TenantId};
 use crate::store::Store;
@@ -161,7 +161,8 @@ impl SceneManager {
         let budget = self.options.shared.load().gateway.guards().budget.clone();
         // The account is forgotten with its last holder.
         self.account = None;
-        self.account = Some(budget.hold_session(&self.tenant, &self.session, 0));
+        let account = AccountKey::Session(self.tenant.clone(), self.session.clone());
+        self.account = Some(budget.hold(account, 0));
     }
 }
 

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::dev::channel;
@@ -28,8 +28,14 @@ const WAKE_CAPACITY: usize = 1;
 /// How many messages an actor handles before it lets others of its thread run.
 const BATCH: usize = 64;
 
-/// How often a question is asked whose actor panicked.
+/// How often a question is asked that makes its actor panic.
 const MAX_ASKS: u32 = 2;
+
+/// How often a question is asked whose actor panicked for other reasons. Callers give up at their deadline.
+const MAX_REPEATS: u32 = 100;
+
+/// How many questions that caused a panic are remembered until their askers have heard.
+const MAX_CULPRITS: usize = 64;
 
 /// The delay before a restart doubles with each restart without a handled message in between.
 const RESTART_DELAY: Duration = Duration::from_millis(10);
@@ -56,6 +62,12 @@ pub(crate) trait Behavior: Send + Unpin + 'static {
 
     /// Called when the timer is due.
     fn on_timer(&mut self) {}
+
+    /// Whether a notice must be handled at once, because somebody waits for what it returns. Asked whenever the
+    /// queue is empty.
+    fn awaits_notices(&self) -> bool {
+        false
+    }
 }
 
 /// Why a question got no reply.
@@ -78,7 +90,7 @@ struct MailboxShared<B: Behavior> {
     /// How many notices wake a sleeping actor; fewer wait for the next question.
     lazy_notices: usize,
     queue: Mutex<MailboxState<B>>,
-    arbiter: ArbiterHandle,
+    arbiter: OnceLock<ArbiterHandle>,
     /// Makes the state of a new actor: `true` for the first one, `false` after a panic.
     build: Box<dyn Fn(bool) -> B + Send + Sync>,
     metrics: ServerMetrics,
@@ -91,18 +103,34 @@ struct MailboxState<B: Behavior> {
     /// How many of them are questions.
     questions: usize,
     actor: Option<Addr<SupervisedActor<B>>>,
+    /// The id of the last question.
+    last_question: u64,
+    /// The question that is being handled.
+    handling: Option<u64>,
+    /// Questions that made an actor panic.
+    culprits: VecDeque<u64>,
     /// Whether the actor handles messages or was told to.
     awake: bool,
+    /// Whether the next notice wakes it.
+    awaits_notices: bool,
     closed: bool,
 }
 
 struct QueuedMessage<M> {
     message: M,
-    /// For a question: when it was asked, and its place in the queue's depth.
-    asked: Option<(Instant, QueueGuard)>,
+    /// For a question.
+    asked: Option<AskedQuestion>,
 }
 
-/// How a supervised actor is started.
+/// What the queue knows of a question.
+struct AskedQuestion {
+    id: u64,
+    since: Instant,
+    /// Its place in the queue's depth.
+    _depth: QueueGuard,
+}
+
+/// What the queue of a supervised actor needs.
 pub(crate) struct SupervisionOptions {
     /// Its name in metrics.
     pub(crate) component: Component,
@@ -110,10 +138,18 @@ pub(crate) struct SupervisionOptions {
     pub(crate) capacity: usize,
     /// How many queued notices wake the actor.
     pub(crate) lazy_notices: usize,
-    /// The thread that it runs on.
-    pub(crate) arbiter: ArbiterHandle,
     /// Records depth, waiting times and restarts.
     pub(crate) metrics: ServerMetrics,
+}
+
+impl std::fmt::Display for MailboxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            MailboxError::Full => "has too many requests waiting; try again later",
+            MailboxError::Failed => "failed repeatedly; see the server's log",
+            MailboxError::Stopped => "has stopped with its engine",
+        })
+    }
 }
 
 impl<B: Behavior> Clone for Mailbox<B> {
@@ -123,27 +159,40 @@ impl<B: Behavior> Clone for Mailbox<B> {
 }
 
 impl<B: Behavior> Mailbox<B> {
-    /// Starts an actor. `build` makes its state, with `true` for the first actor and `false` after a panic.
-    pub(crate) fn start(options: SupervisionOptions, build: impl Fn(bool) -> B + Send + Sync + 'static) -> Self {
+    /// A queue whose actor is not started yet: messages wait. `build` makes the state of an actor, with `true`
+    /// for the first one and `false` after a panic.
+    pub(crate) fn new(
+        options: SupervisionOptions,
+        build: impl Fn(bool) -> B + Send + Sync + 'static,
+    ) -> Self {
         let queue = MailboxState {
             items: VecDeque::new(),
             questions: 0,
+            last_question: 0,
+            handling: None,
+            culprits: VecDeque::new(),
             actor: None,
             awake: true,
+            awaits_notices: false,
             closed: false,
         };
-        let mailbox = Self(Arc::new(MailboxShared {
+        Self(Arc::new(MailboxShared {
             component: options.component,
             capacity: options.capacity,
             lazy_notices: options.lazy_notices.max(1),
             queue: Mutex::new(queue),
-            arbiter: options.arbiter,
+            arbiter: OnceLock::new(),
             build: Box::new(build),
             metrics: options.metrics,
             restarts_in_a_row: AtomicU32::new(0),
-        }));
-        mailbox.launch(true);
-        mailbox
+        }))
+    }
+
+    /// Starts the actor on a thread, once.
+    pub(crate) fn start(&self, arbiter: ArbiterHandle) {
+        if self.0.arbiter.set(arbiter).is_ok() {
+            self.launch(true);
+        }
     }
 
     /// Asks a question and waits for its reply. It is asked again if the actor panics with it.
@@ -154,14 +203,27 @@ impl<B: Behavior> Mailbox<B> {
         &self,
         message: impl Fn(oneshot::Sender<R>) -> B::Message,
     ) -> Result<R, MailboxError> {
-        for _ in 0..MAX_ASKS {
+        let mut faults = 0;
+        for _ in 0..MAX_REPEATS {
             let (reply, answer) = oneshot::channel();
-            self.push(message(reply), true)?;
+            let id = self.push(message(reply), true)?;
             if let Ok(answer) = answer.await {
                 return Ok(answer);
             }
+            faults += u32::from(self.has_caused_panic(id));
+            if faults >= MAX_ASKS {
+                break;
+            }
         }
         Err(if self.lock().closed { MailboxError::Stopped } else { MailboxError::Failed })
+    }
+
+    /// Whether the actor panicked, or is panicking, with this question.
+    fn has_caused_panic(&self, id: u64) -> bool {
+        let mut queue = self.lock();
+        let before = queue.culprits.len();
+        queue.culprits.retain(|culprit| *culprit != id);
+        queue.handling == Some(id) || queue.culprits.len() < before
     }
 
     /// Queues a one-way message. It is dropped only if the actor has stopped with its engine.
@@ -190,9 +252,9 @@ impl<B: Behavior> Mailbox<B> {
         drop(actor);
     }
 
-    fn push(&self, message: B::Message, is_question: bool) -> Result<(), MailboxError> {
+    fn push(&self, message: B::Message, is_question: bool) -> Result<u64, MailboxError> {
         let shared = &*self.0;
-        let asked = is_question.then(|| (Instant::now(), shared.metrics.enqueue(shared.component)));
+        let depth = is_question.then(|| (Instant::now(), shared.metrics.enqueue(shared.component)));
         let mut queue = self.lock();
         if queue.closed {
             return Err(MailboxError::Stopped);
@@ -203,8 +265,11 @@ impl<B: Behavior> Mailbox<B> {
             return Err(MailboxError::Full);
         }
         queue.questions += usize::from(is_question);
+        queue.last_question += u64::from(is_question);
+        let id = queue.last_question;
+        let asked = depth.map(|(since, depth)| AskedQuestion { id, since, _depth: depth });
         queue.items.push_back(QueuedMessage { message, asked });
-        let wakes = is_question || queue.items.len() >= shared.lazy_notices;
+        let wakes = is_question || queue.awaits_notices || queue.items.len() >= shared.lazy_notices;
         if wakes && !queue.awake {
             queue.awake = true;
             if let Some(actor) = &queue.actor {
@@ -212,16 +277,20 @@ impl<B: Behavior> Mailbox<B> {
                 let _ = actor.try_send(WakeUp);
             }
         }
-        Ok(())
+        Ok(id)
     }
 
     /// The next message. Without one the actor sleeps until it is woken.
-    fn pop(&self) -> Option<QueuedMessage<B::Message>> {
+    fn pop(&self, behavior: &B) -> Option<QueuedMessage<B::Message>> {
         let mut queue = self.lock();
         let next = queue.items.pop_front();
+        queue.handling = next.as_ref().and_then(|item| item.asked.as_ref()).map(|asked| asked.id);
         match &next {
             Some(item) => queue.questions -= usize::from(item.asked.is_some()),
-            None => queue.awake = false,
+            None => {
+                queue.awake = false;
+                queue.awaits_notices = behavior.awaits_notices();
+            }
         }
         next
     }
@@ -240,7 +309,8 @@ impl<B: Behavior> Mailbox<B> {
         }
         let delay = if is_first { Duration::ZERO } else { self.restart_delay() };
         let mut successor = Successor { mailbox: self.clone(), has_begun: false };
-        let started = shared.arbiter.spawn_fn(move || {
+        let Some(arbiter) = shared.arbiter.get() else { return };
+        let started = arbiter.spawn_fn(move || {
             actix::spawn(async move {
                 successor.has_begun = true;
                 if !delay.is_zero() {
@@ -248,8 +318,13 @@ impl<B: Behavior> Mailbox<B> {
                 }
                 let mailbox = successor.mailbox.clone();
                 let behavior = (mailbox.0.build)(is_first);
-                let actor =
-                    SupervisedActor { behavior, mailbox, is_waiting: false, timer: None, _successor: successor };
+                let actor = SupervisedActor {
+                    behavior,
+                    mailbox,
+                    is_waiting: false,
+                    timer: None,
+                    _successor: successor,
+                };
                 Context::with_receiver(receiver).into_future(actor).await;
             });
         });
@@ -291,8 +366,17 @@ impl<B: Behavior> Drop for Successor<B> {
         if !self.has_begun {
             mailbox.stop();
         }
-        if mailbox.lock().closed {
-            return;
+        {
+            let mut queue = mailbox.lock();
+            if queue.closed {
+                return;
+            }
+            if let Some(culprit) = queue.handling.take() {
+                if queue.culprits.len() >= MAX_CULPRITS {
+                    queue.culprits.pop_front();
+                }
+                queue.culprits.push_back(culprit);
+            }
         }
         let component = mailbox.0.component;
         tracing::error!(actor = component.name(), "the actor has ended and is restarted");
@@ -331,13 +415,13 @@ impl<B: Behavior> SupervisedActor<B> {
                 }));
                 return;
             }
-            let Some(QueuedMessage { message, asked }) = self.mailbox.pop() else {
+            let Some(QueuedMessage { message, asked }) = self.mailbox.pop(&self.behavior) else {
                 self.set_timer(ctx);
                 return;
             };
             let shared = &*self.mailbox.0;
-            if let Some((since, _guard)) = asked {
-                shared.metrics.record_wait(shared.component, since.elapsed());
+            if let Some(asked) = asked {
+                shared.metrics.record_wait(shared.component, asked.since.elapsed());
             }
             self.behavior.handle(message);
             self.mailbox.0.restarts_in_a_row.store(0, Relaxed);
@@ -391,6 +475,7 @@ mod tests {
     enum AdderMessage {
         Add(u64),
         Sum(oneshot::Sender<u64>),
+        #[expect(dead_code, reason = "dropped with the message")]
         Panic(oneshot::Sender<u64>),
     }
 
@@ -411,10 +496,11 @@ mod tests {
             component: Component::Kpis,
             capacity,
             lazy_notices: 8,
-            arbiter: Arbiter::current(),
             metrics: ServerMetrics::default(),
         };
-        Mailbox::start(options, |is_first| Adder(if is_first { 0 } else { 1_000 }))
+        let mailbox = Mailbox::new(options, |is_first| Adder(if is_first { 0 } else { 1_000 }));
+        mailbox.start(Arbiter::current());
+        mailbox
     }
 
     #[actix::test]

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 
 use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_threads};
+use super::cast::Cast;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
 use crate::actors::driver::RunServices;
@@ -29,18 +30,20 @@ pub(super) struct ActorSystem {
     pub(super) actix: actix::System,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
     pub(super) services: Arc<ArcSwap<RunServices>>,
+    cast: Cast,
 }
 
 impl ActorSystem {
     pub(super) async fn start(parts: EngineParts) -> Result<Self, StartError> {
-        let (tell, told) = oneshot::channel();
+        let (reply, started) = oneshot::channel();
+        let cast = parts.cast.clone();
         std::thread::Builder::new()
             .name("actors".to_owned())
             .spawn(move || {
                 let runner = actix::System::new();
                 let started = runner.block_on(start_actors(&parts));
                 let failed = started.is_err();
-                let _ = tell.send(started.map(|cast| (cast, actix::System::current())));
+                let _ = reply.send(started.map(|actors| (actors, actix::System::current())));
                 if failed {
                     return;
                 }
@@ -49,11 +52,11 @@ impl ActorSystem {
                 }
             })
             .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
-        let (cast, actix) = told.await.map_err(|_| {
+        let (actors, actix) = started.await.map_err(|_| {
             start_fault("engine.start", "the actor thread ended before the actors had started")
         })??;
-        let StartedActors { registry, journal, arbiters, services: shared } = cast;
-        Ok(Self { registry, journal, actix, arbiters, services: shared })
+        let StartedActors { registry, journal, arbiters, services: shared } = actors;
+        Ok(Self { registry, journal, actix, arbiters, services: shared, cast })
     }
 
     /// Spawns work as a task on the actor thread, so that it outlives its caller. If the thread has ended,
@@ -65,6 +68,7 @@ impl ActorSystem {
     pub(super) fn shut_down(&self) {
         // Drivers do not run on the actor threads.
         self.services.load().live.shut_down();
+        self.cast.stop();
         // The thread ends by itself. Joining it could block an async caller.
         self.actix.stop();
     }
@@ -86,6 +90,11 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     let current = parts.current.load_full();
     let config = &current.config;
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
+    let guards = Arbiter::try_new()
+        .map_err(|error| start_fault("engine.threads", format!("no thread for the guards: {error}")))?;
+    parts.cast.start(&guards.handle(), &parts.store, &journal, &parts.clock);
+    // Before anything is resumed or accepted.
+    parts.cast.configure_budget(&config.budget, &parts.store, &parts.clock).await?;
     let mut handles = Vec::new();
     for _ in 0..worker_threads() {
         let arbiter = Arbiter::try_new()

@@ -5,16 +5,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use jiff::Zoned;
 
 use super::actor_system::ActorSystem;
+use super::cast::Cast;
 use super::{Engine, earlier_requests, idempotency};
 use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
 use crate::config::Config;
-use crate::llm::budget::BudgetScope;
-use crate::llm::{Budget, Cache, Gateway, Guards, RateLimits};
+use crate::llm::Gateway;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::Fault;
@@ -124,19 +123,15 @@ impl Builder {
         let clock = EngineClock::new(zone, config.execution.fixed_now);
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
-        let guards = Guards {
-            cache: Cache::new(&config.cache),
-            budget: Budget::new(&config.budget, clock.zone()),
-            limits: RateLimits::new(&config.limits),
-        };
+        let outside = ServerMetrics::default();
+        let cast = Cast::new(&config, &clock, &outside);
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
             .map_err(|error| StartError::Other(error.into()))?
-            .guarded(guards);
+            .guarded(cast.guards());
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
-        seed_budget(&gateway.guards().budget, &store, &clock).await?;
         apply_scene_schemas(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(worker_threads())
@@ -166,7 +161,8 @@ impl Builder {
             idle: self.idle,
             active_runs: ActiveRuns::default(),
             figures: MetricSet::new(names.into(), kpis),
-            outside: ServerMetrics::default(),
+            outside,
+            cast,
             is_serving: Arc::default(),
         };
         let system = ActorSystem::start(parts.clone()).await;
@@ -216,6 +212,7 @@ pub(super) struct EngineParts {
     pub(super) active_runs: ActiveRuns,
     pub(super) figures: MetricSet,
     pub(super) outside: ServerMetrics,
+    pub(super) cast: Cast,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,
 }
@@ -247,26 +244,6 @@ pub(super) async fn apply_scene_schemas(store: &Store, scenes: &[Scene]) -> Resu
         if let Some(sql) = &scene.schema_sql {
             store.apply_scene_schema(&scene.name, sql).await?;
         }
-    }
-    Ok(())
-}
-
-/// Initializes the budget with past spending from the journal. Skipped if neither budget is limited.
-pub(super) async fn seed_budget(
-    budget: &Budget,
-    store: &Store,
-    clock: &EngineClock,
-) -> Result<(), StartError> {
-    if budget.limit(BudgetScope::Tenant).is_none() && budget.limit(BudgetScope::Day).is_none() {
-        return Ok(());
-    }
-    let midnight = Zoned::now().with_time_zone(clock.zone()).start_of_day().map_err(|error| {
-        start_fault("engine.clock", format!("cannot compute the start of today: {error}"))
-    })?;
-    let today = store.usage(Some(midnight.timestamp()), None).await?;
-    for (tenant, total) in store.usage(None, None).await? {
-        let spent_today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
-        budget.seed(&tenant, total.cost_nano_usd, spent_today);
     }
     Ok(())
 }

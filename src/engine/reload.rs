@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::builder::webhook;
-use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services, seed_budget};
-use crate::actors::driver::store_fault;
+use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
 use crate::config::Config;
-use crate::llm::{Cache, Gateway, Guards, RateLimits};
+use crate::llm::Gateway;
 use crate::scene::Catalogue;
 
 /// A key, and a function that compares it in two configurations.
@@ -46,26 +45,12 @@ impl Engine {
         let before = parts.current.load_full();
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
-        let kept = before.gateway.guards();
-        let same = before.config.cache == config.cache;
-        let cache = if same { kept.cache.clone() } else { Cache::new(&config.cache) };
-        let same = before.config.limits == config.limits && before.config.llm.models == config.llm.models;
-        let limits = if same { kept.limits.clone() } else { RateLimits::new(&config.limits) };
-        let budget = kept.budget.clone();
-        let guards = Guards { cache, budget: budget.clone(), limits };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
             .map_err(|error| StartError::Other(error.into()))?
-            .guarded(guards);
+            .guarded(before.gateway.guards().clone());
         apply_scene_schemas(&parts.store, &loaded.scenes).await?;
-        if before.config.budget != config.budget {
-            // Unlimited spending was not added up so far.
-            self.system.journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
-            budget.relimit(&config.budget);
-            if let Err(error) = seed_budget(&budget, &parts.store, &parts.clock).await {
-                budget.relimit(&before.config.budget);
-                return Err(error);
-            }
-        }
+        let journal = &self.system.journal;
+        parts.cast.reload(&before.config, &config, journal, &parts.store, &parts.clock).await?;
         let needs_restart = RESTART_ONLY_KEYS
             .iter()
             .filter(|(_, differs)| differs(&before.config, &config))

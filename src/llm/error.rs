@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{budget, limits};
+use super::{GuardUnavailable, budget, limits};
 use crate::run::{Attempt, Fault, Usage};
 
 /// Why a model call failed, which model it was, and its cost. Never contains an API key.
@@ -102,6 +102,9 @@ pub enum ErrorKind {
     /// A limit refused the call. Nothing was sent.
     #[error("is not asked: {0}")]
     Limits(Box<limits::LimitRefusal>),
+    /// The budget or the limits could not be asked. Nothing was sent.
+    #[error("is not asked: {0}")]
+    Unavailable(GuardUnavailable),
     /// The circuit breaker is open. Nothing was sent.
     #[error("failed again and again and is left alone for {millis} ms: `llm.breaker` sets when and how long")]
     Open {
@@ -143,6 +146,7 @@ impl ErrorKind {
             ErrorKind::TooLarge { .. } => "llm.too_large",
             ErrorKind::Budget(_) => "budget.exceeded",
             ErrorKind::Limits(_) => "limits.exceeded",
+            ErrorKind::Unavailable(_) => "llm.guard_unavailable",
             ErrorKind::Open { .. } => "llm.breaker_open",
             ErrorKind::Cancelled => "llm.cancelled",
             ErrorKind::NotConfigured { .. } => "llm.not_configured",
@@ -162,7 +166,7 @@ impl ErrorKind {
     }
 
     /// All classes.
-    pub const CLASSES: [&str; 18] = [
+    pub const CLASSES: [&str; 19] = [
         "connect",
         "silence",
         "timeout",
@@ -177,6 +181,7 @@ impl ErrorKind {
         "too_large",
         "budget",
         "limits",
+        "guard_unavailable",
         "breaker_open",
         "cancelled",
         "not_configured",
@@ -196,6 +201,7 @@ impl ErrorKind {
                 | ErrorKind::Budget(_)
                 | ErrorKind::Open { .. }
                 | ErrorKind::Limits(_)
+                | ErrorKind::Unavailable(_)
                 | ErrorKind::NotConfigured { .. }
         )
     }

@@ -24,14 +24,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{self, AttemptReport};
-use super::cache::{CacheKey, CacheLookup, Mode};
+use super::budget::{BudgetError, Reservation};
+use super::cache::{self, CacheKey, Mode, ResolvedReply};
 use super::error::{Error, ErrorKind};
+use super::limits::{AttemptPermit, LimitError};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, Sink, retry, tokens};
+use super::{Caller, Completion, Guards, Purpose, Replied, Request, Sink, retry, tokens};
 use crate::run::{AskReservation, Attempt};
 
 /// Fewest threads of the runtime on which providers are called; it has one for each core.
@@ -317,7 +319,7 @@ impl Core {
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
             match self.cached(model, another, call, &mut tried).await {
-                Ok(CacheLookup { completion, cached, confirm, .. }) => {
+                Ok(ResolvedReply { completion, cached, confirm, .. }) => {
                     let (reply, usage) = (completion.reply, Attempt::sum(&tried));
                     call.ctl.sink.whole(&reply);
                     return Ok(Replied { reply, usage, attempts: tried, cached, confirm });
@@ -349,22 +351,17 @@ impl Core {
         another: bool,
         call: &GatewayCall<'_>,
         tried: &mut Vec<Attempt>,
-    ) -> Result<CacheLookup, Error> {
+    ) -> Result<ResolvedReply, Error> {
         let GatewayCall { request, caller, ctl, guards, .. } = call;
         let mode = guards.cache.mode(caller, request.purpose);
         let ask = self.try_model(model, another, call, tried);
         // What is not looked up needs no key, which takes a hash of the whole request.
         let Some(identity) = model.identity.as_ref().filter(|_| mode != Mode::Off) else {
-            return ask.await.map(|completion| CacheLookup {
-                completion,
-                cached: false,
-                saved: None,
-                confirm: Confirm::default(),
-            });
+            return ask.await.map(ResolvedReply::uncached);
         };
         let key = CacheKey::new(&caller.tenant, identity, request);
         let asked = Instant::now();
-        let found = guards.cache.through(key, mode, call.max_output(model), ctl, ask).await?;
+        let found = cache::resolve(&guards.cache, key, mode, call.max_output(model), ctl, ask).await?;
         if let Some(saved) = found.saved {
             tried.push(Attempt {
                 model: model.provider.name().to_owned(),
@@ -431,20 +428,7 @@ impl Core {
             Error::new(name, ErrorKind::Open { millis })
         })?;
         let max_output = call.max_output(model);
-        let most = model.price.most(call.prompt, max_output);
-        let mut reservation = call
-            .guards
-            .budget
-            .reserve(call.caller, most)
-            .map_err(|refusal| Error::new(name, ErrorKind::Budget(Box::new(refusal))))?;
-        let tokens = call.prompt.saturating_add(max_output);
-        let enter = call.guards.limits.enter(&call.caller.tenant, name, tokens);
-        let mut turn = call
-            .ctl
-            .within(enter)
-            .await
-            .map_err(|kind| Error::new(name, kind))?
-            .map_err(|refusal| Error::new(name, ErrorKind::Limits(Box::new(refusal))))?;
+        let (mut reservation, mut turn) = Self::admit(model, call, max_output).await?;
         reservation.sent();
         turn.sent();
         let asked = Instant::now();
@@ -459,6 +443,36 @@ impl Core {
         turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
         tried.push(call.attempt(name, asked, &result));
         result
+    }
+}
+
+impl Core {
+    /// Reserves money for one attempt and waits for its permit.
+    async fn admit(
+        model: &GatewayModel,
+        call: &GatewayCall<'_>,
+        max_output: u64,
+    ) -> Result<(Reservation, AttemptPermit), Error> {
+        let (name, ctl, guards) = (model.provider.name(), call.ctl, call.guards);
+        let most = model.price.most(call.prompt, max_output);
+        let tokens = call.prompt.saturating_add(max_output);
+        let reserved = ctl.within(guards.budget.reserve(call.caller, most)).await;
+        let reserved = reserved.and_then(|reserved| {
+            reserved.map_err(|error| match error {
+                BudgetError::Refused(refusal) => ErrorKind::Budget(refusal),
+                BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
+            })
+        });
+        let reservation = reserved.map_err(|kind| Error::new(name, kind))?;
+        let entered = ctl.within(guards.limits.enter(&call.caller.tenant, name, tokens)).await;
+        let entered = entered.and_then(|entered| {
+            entered.map_err(|error| match error {
+                LimitError::Refused(refusal) => ErrorKind::Limits(refusal),
+                LimitError::Unavailable(error) => ErrorKind::Unavailable(error),
+            })
+        });
+        let permit = entered.map_err(|kind| Error::new(name, kind))?;
+        Ok((reservation, permit))
     }
 }
 

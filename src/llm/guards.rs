@@ -1,14 +1,110 @@
 //! The guards between a caller and a model.
 
-use super::{Budget, Cache, RateLimits};
+use std::sync::Arc;
 
-/// The guards of the gateway. Without configuration they let every call pass.
-#[derive(Debug, Clone, Default)]
+use async_trait::async_trait;
+
+use super::budget::{
+    AccountBalance, AccountKey, Budget, BudgetError, BudgetReport, BudgetScope, BudgetStats, Hold,
+    Reservation,
+};
+use super::cache::{CacheKey, CacheLookup, CacheReport, ResponseCache};
+use super::limits::{AttemptPermit, LimitError, LimitStats, RateLimits};
+use super::{Caller, Purpose, cache};
+use crate::run::TenantId;
+
+/// The guards of the gateway. By default they let every call pass and count nothing.
+#[derive(Debug, Clone)]
 pub struct Guards {
-    /// The reply cache.
-    pub cache: Cache,
+    /// The cache of replies.
+    pub cache: Arc<dyn ResponseCache>,
     /// The cost budget.
-    pub budget: Budget,
+    pub budget: Arc<dyn Budget>,
     /// The rate limits.
-    pub limits: RateLimits,
+    pub limits: Arc<dyn RateLimits>,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self { cache: Arc::new(Unguarded), budget: Arc::new(Unguarded), limits: Arc::new(Unguarded) }
+    }
+}
+
+/// A guard that cannot be asked: it is overloaded, has failed repeatedly, or has stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {guard} {reason}")]
+pub struct GuardUnavailable {
+    /// Which guard.
+    pub guard: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// No guard: every call passes.
+#[derive(Debug, Clone, Copy)]
+pub struct Unguarded;
+
+#[async_trait]
+impl Budget for Unguarded {
+    async fn reserve(&self, _: &Caller, _: u64) -> Result<Reservation, BudgetError> {
+        Ok(Reservation::unaccounted())
+    }
+
+    async fn affords(&self, _: &Caller, _: u64) -> Result<(), BudgetError> {
+        Ok(())
+    }
+
+    fn charge(&self, _: &Caller, _: u64) {}
+
+    fn hold(&self, account: AccountKey, _: u64) -> Hold {
+        Hold::new(None, account)
+    }
+
+    fn is_limited(&self, _: BudgetScope) -> bool {
+        false
+    }
+
+    async fn balance(&self, _: AccountKey) -> Result<AccountBalance, GuardUnavailable> {
+        Ok(AccountBalance::default())
+    }
+
+    async fn report(&self) -> Result<BudgetReport, GuardUnavailable> {
+        let none = BudgetScope::ALL.map(|scope| (scope, 0));
+        Ok(BudgetReport {
+            stats: BudgetStats::default(),
+            refused_by: none,
+            most_spent: none,
+            limits: BudgetScope::ALL.map(|scope| (scope, None)),
+        })
+    }
+}
+
+#[async_trait]
+impl RateLimits for Unguarded {
+    async fn enter(&self, _: &TenantId, _: &str, _: u64) -> Result<AttemptPermit, LimitError> {
+        Ok(AttemptPermit::unlimited())
+    }
+
+    async fn stats(&self) -> Result<LimitStats, GuardUnavailable> {
+        Ok(LimitStats::default())
+    }
+}
+
+#[async_trait]
+impl ResponseCache for Unguarded {
+    fn mode(&self, _: &Caller, _: Purpose) -> cache::Mode {
+        cache::Mode::Off
+    }
+
+    async fn look_up(&self, _: CacheKey) -> Result<CacheLookup, GuardUnavailable> {
+        Ok(CacheLookup::Ask(None))
+    }
+
+    fn store(&self, _: CacheKey, _: cache::CachedReply) {}
+
+    fn reject(&self, _: CacheKey) {}
+
+    async fn report(&self) -> Result<CacheReport, GuardUnavailable> {
+        Ok(CacheReport::default())
+    }
 }

@@ -38,13 +38,11 @@ use serde::{Deserialize, Serialize};
 use crate::run::{Attempt, Reply, ReplyCall, Usage};
 use crate::schema::Schema;
 
-pub use budget::Budget;
-pub use cache::{Cache, Confirm};
+pub use cache::Confirm;
 pub use caller::Caller;
 pub use error::{Error, ErrorKind};
 pub use gateway::Gateway;
-pub use guards::Guards;
-pub use limits::RateLimits;
+pub use guards::{GuardUnavailable, Guards, Unguarded};
 pub use options::{
     ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, StreamMode,
 };

@@ -4,7 +4,9 @@ use super::exposition::Exposition;
 use super::{Component, ServerMetrics};
 use crate::llm::Gateway;
 use crate::llm::breaker::BreakerState;
-use crate::llm::budget::BudgetScope;
+use crate::llm::budget::BudgetReport;
+use crate::llm::cache::CacheReport;
+use crate::llm::limits::LimitStats;
 use crate::store::WaitingCounts;
 
 fn usd(nano: u64) -> f64 {
@@ -14,7 +16,20 @@ fn usd(nano: u64) -> f64 {
 /// Adds the metrics of the gateway's guards and circuit breakers.
 pub async fn add_gateway(to: &mut Exposition, gateway: &Gateway) {
     let guards = gateway.guards();
-    let cache = guards.cache.stats();
+    // A guard that cannot be asked leaves its metrics out; the scrape shows its restarts.
+    if let Ok(cache) = guards.cache.report().await {
+        add_cache(to, cache);
+    }
+    if let Ok(limits) = guards.limits.stats().await {
+        add_limits(to, limits);
+    }
+    if let Ok(budget) = guards.budget.report().await {
+        add_budget(to, &budget);
+    }
+    add_models(to, gateway);
+}
+
+fn add_cache(to: &mut Exposition, cache: CacheReport) {
     to.counter(
         "llm_cache_requests_total",
         "Lookups in the reply cache: hit, joined (an equal request was in flight) or miss.",
@@ -28,9 +43,10 @@ pub async fn add_gateway(to: &mut Exposition, gateway: &Gateway) {
         &[],
         [(vec![], usd(cache.saved_nano_usd))],
     );
-    let entries = guards.cache.entries().await;
-    to.gauge("llm_cache_entries", "Entries in the reply cache.", &[], [(vec![], entries as f64)]);
-    let limits = guards.limits.stats();
+    to.gauge("llm_cache_entries", "Entries in the reply cache.", &[], [(vec![], cache.entries as f64)]);
+}
+
+fn add_limits(to: &mut Exposition, limits: LimitStats) {
     to.counter(
         "rate_limited_total",
         "Attempts at models refused by a rate limit, by scope of the limit (tenant, model).",
@@ -38,28 +54,31 @@ pub async fn add_gateway(to: &mut Exposition, gateway: &Gateway) {
         [("tenant", limits.tenant), ("model", limits.model)]
             .map(|(scope, count)| (vec![scope.to_owned()], count as f64)),
     );
-    let budget = &guards.budget;
+}
+
+fn add_budget(to: &mut Exposition, budget: &BudgetReport) {
     to.counter(
         "budget_refused_total",
         "Attempts at models refused by a budget, by scope of the budget.",
         &["scope"],
-        budget.refused_by().map(|(scope, count)| (vec![scope.to_string()], count as f64)),
+        budget.refused_by.map(|(scope, count)| (vec![scope.to_string()], count as f64)),
     );
     to.gauge(
         "budget_spent_usd",
         "US dollars spent by the highest spender of each scope: run, conversation, tenant (ever if budgets are \
          limited, else since the start) and tenant today.",
         &["scope"],
-        budget.most_spent().map(|(scope, spent)| (vec![scope.to_string()], usd(spent))),
+        budget.most_spent.map(|(scope, spent)| (vec![scope.to_string()], usd(spent))),
     );
     to.gauge(
         "budget_limit_usd",
         "Budget limit per scope in US dollars, where one is set.",
         &["scope"],
-        BudgetScope::ALL
-            .into_iter()
-            .filter_map(|scope| Some((vec![scope.to_string()], usd(budget.limit(scope)?)))),
+        budget.limits.into_iter().filter_map(|(scope, limit)| Some((vec![scope.to_string()], usd(limit?)))),
     );
+}
+
+fn add_models(to: &mut Exposition, gateway: &Gateway) {
     to.gauge(
         "provider_breaker_state",
         "State of a model's circuit breaker: 0 closed, 1 half open (one probe), 2 open.",

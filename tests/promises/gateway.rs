@@ -5,15 +5,16 @@ use std::sync::Arc;
 use futures::future::join_all;
 use proscenium::config::Config;
 use proscenium::llm::breaker::{self, BreakerState};
-use proscenium::llm::budget::{self, Budget};
-use proscenium::llm::cache::{self, Cache, Mode};
-use proscenium::llm::limits::{self, RateLimits, Rates};
+use proscenium::llm::budget::{self, AccountKey};
+use proscenium::llm::cache::{self, Mode};
+use proscenium::llm::limits::{self, Rates};
 use proscenium::llm::{Caller, Gateway, Guards, Message, Options, Purpose, Request, StreamMode, ToolChoice};
 use proscenium::run::{RunId, SessionId, TenantId};
 use proscenium::{ChatRequest, Engine};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::support::guards::{cost_budget, day_balance, rate_limits, response_cache, tenant_balance};
 use crate::support::{NoModel, Scripted, ScriptedLlm};
 
 fn caller(session: &str, run: u128) -> Caller {
@@ -49,7 +50,7 @@ fn gateway(options: Options, guards: Guards) -> Gateway {
 }
 
 fn within(options: &budget::Options) -> Guards {
-    Guards { budget: Budget::new(options, jiff::tz::TimeZone::UTC), ..Guards::default() }
+    Guards { budget: cost_budget(options), ..Guards::default() }
 }
 
 /// What a question of these words may cost, in nano-USD: the prompt and a hundred tokens of reply.
@@ -84,7 +85,7 @@ async fn a_thousand_concurrent_requests_at_the_edge_of_a_budget_do_not_overshoot
         told += usage.cost_nano_usd;
     }
     assert_eq!((codes["ok"], codes["budget.exceeded"], llm.count()), (25, 975, 25), "{codes:?}");
-    let day = guards.budget.day(&caller("s", 0).tenant);
+    let day = day_balance(&guards, &caller("s", 0)).await;
     assert_eq!((day.spent, day.reserved, told), (room, 0, room));
 }
 
@@ -97,7 +98,7 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
         let gateway = gateway(priced(&llm), guards.clone());
         let who = caller("s", 1);
         gateway.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
-        assert_eq!(guards.budget.tenant(&who.tenant), budget::AccountBalance::default());
+        assert_eq!(tenant_balance(&guards, &who).await, budget::AccountBalance::default());
     }
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![crate::support::chunk(serde_json::json!({"delta": {"content": "Hel"}}))],
@@ -110,7 +111,7 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
     let who = caller("s", 1);
     let error =
         gateway.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
-    let spent = guards.budget.tenant(&who.tenant).spent;
+    let spent = tenant_balance(&guards, &who).await.spent;
     assert_eq!(
         (error.code(), spent, error.usage().cost_nano_usd),
         ("llm.cut_stream", 2 * most("hello"), spent)
@@ -137,7 +138,7 @@ async fn a_question_that_is_cancelled_or_dropped_while_the_model_is_silent_costs
     stop.cancel();
     let error = ask.await.unwrap_err();
     assert_eq!((error.code(), error.usage().cost_nano_usd), ("llm.cancelled", most("hello")));
-    assert_eq!(guards.budget.tenant(&who.tenant).spent, most("hello"));
+    assert_eq!(tenant_balance(&guards, &who).await.spent, most("hello"));
 }
 
 #[tokio::test]
@@ -149,7 +150,7 @@ async fn a_cheaper_model_serves_where_the_budget_has_too_little_left_for_the_fir
     let gateway = gateway(options, guards.clone());
     let reply = gateway.complete(&caller("s", 1), &question("hello"), false, &CancellationToken::new()).await;
     assert_eq!(reply.unwrap().reply.model, "cheap");
-    assert_eq!((llm.count(), guards.budget.stats().refused), (1, 1));
+    assert_eq!((llm.count(), guards.budget.report().await.unwrap().stats.refused), (1, 1));
 }
 
 async fn engine(llm: &ScriptedLlm, dir: &std::path::Path, budget: budget::Options) -> Engine {
@@ -189,17 +190,19 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
     }
     let tenant = first.request("", None).tenant;
     let gateway = first.gateway();
-    let budget = &gateway.guards().budget;
-    let before = (budget.tenant(&tenant), budget.day(&tenant));
+    let budget = gateway.guards().budget.clone();
+    let (ever, today) = (AccountKey::Tenant(tenant.clone()), AccountKey::Day(tenant.clone()));
+    let before = (budget.balance(ever.clone()).await.unwrap(), budget.balance(today.clone()).await.unwrap());
     assert!(before.0.spent > 0 && before.0 == before.1, "{before:?}");
     let talk = SessionId::new("talk").unwrap();
-    assert_eq!(budget.session(&tenant, &talk), before.0);
+    let session = AccountKey::Session(tenant.clone(), talk.clone());
+    assert_eq!(budget.balance(session).await.unwrap(), before.0);
     first.stop().await.unwrap();
 
     let again = engine(&llm, dir.path(), options()).await;
     let gateway = again.gateway();
-    let budget = &gateway.guards().budget;
-    assert_eq!((budget.tenant(&tenant), budget.day(&tenant)), before);
+    let budget = gateway.guards().budget.clone();
+    assert_eq!((budget.balance(ever).await.unwrap(), budget.balance(today).await.unwrap()), before);
     let sum = again.store().usage(None, None).await.unwrap()[&tenant];
     assert_eq!(sum.cost_nano_usd, before.0.spent);
     assert_eq!(again.store().session_usage(&tenant, &talk).await.unwrap(), sum);
@@ -219,28 +222,28 @@ async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tena
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
     // What is spent once, and one more call of this length.
     let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
-    let cache = Cache::new(&cache::Options::default());
+    let cache = response_cache(&cache::Options::default());
     let guards = Guards { cache: cache.clone(), ..within(&budget) };
     let gateway = gateway(priced(&llm), guards.clone());
     let never = CancellationToken::new();
     let hello = question("hello");
     let first = gateway.complete(&caller("s", 1), &hello, false, &never).await.unwrap();
     assert!(!first.cached && first.usage.calls == 1);
-    first.confirm.accepted().await;
-    let spent = guards.budget.tenant(&caller("s", 1).tenant);
+    first.confirm.accepted();
+    let spent = tenant_balance(&guards, &caller("s", 1)).await;
     assert_eq!(spent.spent, 60_000);
     let error =
         gateway.complete(&caller("s", 1), &question("something longer"), false, &never).await.unwrap_err();
     assert_eq!(error.code(), "budget.exceeded");
     let again = gateway.complete(&caller("t", 2), &hello, false, &never).await.unwrap();
     assert_eq!((again.cached, again.usage, again.reply.text.as_str()), (true, Default::default(), "yes"));
-    assert_eq!((llm.count(), guards.budget.tenant(&caller("s", 1).tenant)), (1, spent));
+    assert_eq!((llm.count(), tenant_balance(&guards, &caller("s", 1)).await), (1, spent));
 
     let stranger = Caller { tenant: TenantId::new("other").unwrap(), ..caller("s", 1) };
     assert!(!gateway.complete(&stranger, &hello, false, &never).await.unwrap().cached);
     let anew = Caller { cache: Some(Mode::WriteOnly), ..stranger };
     assert!(!gateway.complete(&anew, &hello, false, &never).await.unwrap().cached);
-    assert_eq!((llm.count(), cache.stats().hits), (3, 1));
+    assert_eq!((llm.count(), cache.report().await.unwrap().hits), (3, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -283,7 +286,7 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
     let tenants = limits::Options { max_wait_ms: 0, tenant: once.clone(), ..Default::default() };
     let mut two = llm.options();
     two.models.push(llm.model("spare"));
-    let limited = gateway(two.clone(), Guards { limits: RateLimits::new(&tenants), ..Guards::default() });
+    let limited = gateway(two.clone(), Guards { limits: rate_limits(&tenants), ..Guards::default() });
     limited.complete(&who, &hello, false, &never).await.unwrap();
     let error = limited.complete(&who, &hello, false, &never).await.unwrap_err();
     assert_eq!((error.code(), llm.count()), ("limits.exceeded", 1));
@@ -293,7 +296,7 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
 
     let models =
         limits::Options { max_wait_ms: 0, models: [("scripted".into(), once)].into(), ..Default::default() };
-    let limited = gateway(two, Guards { limits: RateLimits::new(&models), ..Guards::default() });
+    let limited = gateway(two, Guards { limits: rate_limits(&models), ..Guards::default() });
     let first = limited.complete(&who, &hello, false, &never).await.unwrap();
     let second = limited.complete(&who, &hello, false, &never).await.unwrap();
     assert_eq!((first.reply.model.as_str(), second.reply.model.as_str()), ("scripted", "spare"));
@@ -304,14 +307,14 @@ async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_not
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let few = Rates { tokens_per_minute: Some(50), ..Rates::default() };
     let options = limits::Options { tenant: few, ..Default::default() };
-    let guards = Guards { limits: RateLimits::new(&options), ..within(&Default::default()) };
+    let guards = Guards { limits: rate_limits(&options), ..within(&Default::default()) };
     let limited = gateway(priced(&llm), guards.clone());
     let who = caller("s", 1);
     let error =
         limited.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
     assert_eq!((error.code(), error.retry_after(), llm.count()), ("limits.exceeded", None, 0));
     assert!(error.to_string().contains("`limits.tenant.tokens_per_minute` = 50"), "{error}");
-    assert_eq!(guards.budget.tenant(&who.tenant), budget::AccountBalance::default());
+    assert_eq!(tenant_balance(&guards, &who).await, budget::AccountBalance::default());
 }
 
 #[tokio::test]
@@ -377,7 +380,8 @@ async fn a_run_that_is_cancelled_while_a_model_is_asked_has_what_that_costs_in_i
     ticket.cancel("somebody").await;
     // However it is told, the run has ended.
     let _ = ticket.answer().await;
-    let spent = engine.gateway().guards().budget.day(&tenant).spent;
+    let spent =
+        engine.gateway().guards().budget.balance(AccountKey::Day(tenant.clone())).await.unwrap().spent;
     let told = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
     assert!(spent > 0 && told == spent, "{told} told, {spent} spent");
     engine.stop().await.unwrap();

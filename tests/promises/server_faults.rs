@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proscenium::llm::budget::AccountBalance;
+use proscenium::llm::budget::{AccountBalance, AccountKey};
 use proscenium::run::{Attempt, Event, RunId};
 use serde_json::{Value, json};
 
@@ -85,7 +85,9 @@ async fn settled(served: &Served, run: RunId) -> Told {
     let gateway = served.engine.gateway();
     let budget = &gateway.guards().budget;
     let figures = AccountBalance { spent, reserved: 0 };
-    assert_eq!((budget.tenant(&served.tenant), budget.day(&served.tenant)), (figures, figures));
+    for account in [AccountKey::Tenant(served.tenant.clone()), AccountKey::Day(served.tenant.clone())] {
+        assert_eq!(budget.balance(account).await.unwrap(), figures);
+    }
     let sums = served.engine.store().usage(None, None).await.unwrap();
     assert_eq!(sums.get(&served.tenant).map_or(0, |sum| sum.cost_nano_usd), spent);
     told

@@ -395,7 +395,7 @@ async fn a_kept_reply_is_streamed_too() {
         let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
         seen.push(all(ticket.stream()).await);
     }
-    let stats = town.engine.gateway().guards().cache.stats();
+    let stats = town.engine.gateway().guards().cache.report().await.unwrap();
     assert!(stats.hits >= 1, "{stats:?}");
     assert_eq!((seen[1].answer.as_str(), seen[1].resets), (ANSWER, 0));
     assert!(seen[1].deltas >= 1);

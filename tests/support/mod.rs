@@ -21,6 +21,7 @@ pub mod disk;
 pub mod eval;
 pub mod exposition;
 mod gate;
+pub mod guards;
 pub mod house;
 pub mod journal;
 pub mod mind;

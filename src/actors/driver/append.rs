@@ -33,6 +33,14 @@ impl journal::CommitHook for EventPublication {
     }
 }
 
+/// What an event records as spent on models.
+fn cost_nano_usd(event: &Event) -> u64 {
+    match event {
+        Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => usage.cost_nano_usd,
+        _ => 0,
+    }
+}
+
 impl Driver {
     /// Appends the event, applies it, and publishes it once it is committed.
     pub(super) async fn record(&mut self, event: Event) -> Result<(), Fault> {
@@ -52,6 +60,7 @@ impl Driver {
     pub(super) async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
         let passes = self.clears_suspicion(&events);
         let durable = passes || self.must_be_durable(&events);
+        let cost = events.iter().map(cost_nano_usd).fold(0, u64::saturating_add);
         let envelopes = self.envelopes(events);
         if !self.prior_events.is_empty() {
             self.shared.journal.restore_run(std::mem::take(&mut self.prior_events));
@@ -71,6 +80,7 @@ impl Driver {
                 appended.map_err(|error| store_fault(&error))?;
             }
         }
+        self.account.record(cost);
         if passes {
             self.clear_suspicion();
         }

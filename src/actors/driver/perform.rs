@@ -49,7 +49,7 @@ impl Driver {
                 self.append(Event::RunStarted(started)).await
             }
             Action::Record { event: event @ Event::StepStarted { .. } } => {
-                let event = self.check_plan_in_force().unwrap_or(event);
+                let event = self.check_plan_in_force().await.unwrap_or(event);
                 self.append(event).await
             }
             Action::Record { event } => self.append(event).await,
@@ -64,8 +64,8 @@ impl Driver {
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
                 match self.unparsed.remove(&call) {
-                    Some(confirm) if is_usable(&event) => confirm.accepted().await,
-                    Some(confirm) => confirm.rejected().await,
+                    Some(confirm) if is_usable(&event) => confirm.accepted(),
+                    Some(confirm) => confirm.rejected(),
                     None => {}
                 }
                 self.record(event).await

@@ -1,28 +1,34 @@
 //! The preflight check: whether the plan in force can be executed at all.
 
 use super::Driver;
+use crate::llm::Caller;
+use crate::llm::budget::{Budget, BudgetError};
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::PlanProblem;
+use crate::plan::{PlanProblem, Step};
 use crate::planner;
 use crate::run::{Event, Subject};
 
 impl Driver {
     /// Checks the plan in force before its first step. Returns the event that refuses a plan that cannot
     /// be executed.
-    pub(super) fn check_plan_in_force(&mut self) -> Option<Event> {
+    pub(super) async fn check_plan_in_force(&mut self) -> Option<Event> {
         let version = self.state.plans.len() as u32;
         if self.checked_version == version || self.state.has_begun() {
             return None;
         }
         self.checked_version = version;
         let mut problems = planner::preflight(&self.state, &self.shared.catalogue);
-        problems.extend(self.budget_problem());
+        let cost = self.least_cost();
+        let budget = self.shared.gateway.guards().budget.clone();
+        if let Some(least) = cost {
+            problems.extend(budget_problem(&*budget, self.caller(), least).await);
+        }
         (!problems.is_empty()).then_some(Event::PlanRefused { version, problems })
     }
 
-    /// The problem of a plan with writes whose minimum cost exceeds the remaining budget: it would stop
-    /// half-way.
-    fn budget_problem(&self) -> Option<PlanProblem> {
+    /// The minimum cost of a plan with writes, in nano-USD, if it has to be within the budget: a plan that
+    /// exceeds it would stop half-way.
+    fn least_cost(&self) -> Option<u64> {
         let (state, catalogue) = (&self.state, &self.shared.catalogue);
         let plan = &state.plan()?.plan;
         // Cached replies cost nothing, and a dry run writes nothing.
@@ -33,17 +39,27 @@ impl Driver {
             return None;
         }
         let gateway = &self.shared.gateway;
-        let least: u64 = plan
-            .steps
-            .iter()
-            .map(|step| {
-                let subject = Subject::Scene { step: step.step_number };
-                gateway.least_cost(&planner::request(state, catalogue, subject))
-            })
-            .fold(0, u64::saturating_add);
-        let caller = self.caller();
-        let refusal = gateway.guards().budget.affords(&caller, least).err()?;
-        let what = format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
-        Some(PlanProblem::new("budget.exceeded", what))
+        let cost = |step: &Step| {
+            let subject = Subject::Scene { step: step.step_number };
+            gateway.least_cost(&planner::request(state, catalogue, subject))
+        };
+        Some(plan.steps.iter().map(cost).fold(0, u64::saturating_add))
+    }
+}
+
+/// The problem of a plan that costs at least `least` nano-USD, if the remaining budget does not cover it.
+async fn budget_problem(budget: &dyn Budget, caller: Caller, least: u64) -> Option<PlanProblem> {
+    match budget.affords(&caller, least).await {
+        Ok(()) => None,
+        Err(BudgetError::Refused(refusal)) => {
+            let what =
+                format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
+            Some(PlanProblem::new("budget.exceeded", what))
+        }
+        // Each question reserves its cost, so nothing is spent beyond the budget.
+        Err(BudgetError::Unavailable(error)) => {
+            tracing::warn!(%error, "a plan was not checked against the budget");
+            None
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::runs::condition;
 use crate::actors::driver::{self, store_fault};
 use crate::actors::runtime_task::run_as_task;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
-use crate::llm::budget::BudgetScope;
+use crate::llm::budget::{AccountKey, BudgetScope};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
 
@@ -39,11 +39,13 @@ impl SceneManager {
             let events = store.session_events(&tenant, &session).await?;
             let owner = store.session_owner(&tenant, &session).await?;
             // Costs are summed up only if they are limited.
-            let spent = match budget.limit(BudgetScope::Session) {
-                Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
-                None => 0,
+            let spent = if budget.is_limited(BudgetScope::Session) {
+                store.session_usage(&tenant, &session).await?.cost_nano_usd
+            } else {
+                0
             };
-            Ok::<_, store::Error>((events, owner, left, budget.hold_session(&tenant, &session, spent)))
+            let account = budget.hold(AccountKey::Session(tenant, session), spent);
+            Ok::<_, store::Error>((events, owner, left, account))
         });
         let loaded = |manager: &mut Self, read: Result<_, store::Error>| {
             let (events, owner, left, account): (

@@ -40,14 +40,29 @@ impl SceneManager {
             let events = summary.make(job).await;
             summary.append(events).await
         };
-        let done = |manager: &mut Self, result: Result<_, store::Error>| {
+        let done = |manager: &mut Self, result: Result<Vec<(u64, SessionEvent)>, store::Error>| {
             manager.summary = None;
             match result {
-                Ok(turns) => Input::Summarised { turns },
+                Ok(turns) => {
+                    if let Some(account) = &manager.account {
+                        account.record(turns.iter().map(|(_, event)| cost_nano_usd(event)).sum());
+                    }
+                    Input::Summarised { turns }
+                }
                 Err(error) => Input::StreamFailed(store_fault(&error)),
             }
         };
         self.feed_later(work, done, ctx);
+    }
+}
+
+/// What an event of a conversation records as spent on models by itself.
+fn cost_nano_usd(event: &SessionEvent) -> u64 {
+    match event {
+        SessionEvent::Summarised { usage, .. } | SessionEvent::SummaryFailed { usage, .. } => {
+            usage.cost_nano_usd
+        }
+        SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } => 0,
     }
 }
 
@@ -61,13 +76,13 @@ impl SummaryTask {
         let (error, usage, attempts) =
             match self.shared.gateway.complete(&caller, &request, false, &self.stop).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
-                    done.confirm.accepted().await;
+                    done.confirm.accepted();
                     let summary = done.reply.text.trim().to_owned();
                     let (through, usage, attempts) = (job.through, done.usage, done.attempts);
                     return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
                 }
                 Ok(done) => {
-                    done.confirm.rejected().await;
+                    done.confirm.rejected();
                     (Fault::new("summary.empty", "the summary was empty"), done.usage, done.attempts)
                 }
                 Err(error) => {

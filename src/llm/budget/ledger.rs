@@ -1,4 +1,4 @@
-//! The accounts and their rules. Pure: the day is told, never looked up.
+//! The accounts and their rules. Pure: the caller passes the time.
 
 use std::collections::HashMap;
 
@@ -120,16 +120,21 @@ pub struct BudgetStats {
 
 /// The name of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum AccountKey {
+pub enum AccountKey {
+    /// A run.
     Run(TenantId, RunId),
+    /// A conversation.
     Session(TenantId, SessionId),
+    /// A tenant, ever.
     Tenant(TenantId),
+    /// A tenant, today.
     Day(TenantId),
 }
 
 impl AccountKey {
-    /// The accounts that a caller's attempts are charged to, in the order in which they are checked.
-    pub(super) fn of(caller: &Caller) -> Vec<Self> {
+    /// The accounts that a caller's attempts are charged to, in the order in which they are checked. The first
+    /// one is that of the stream whose journal records the cost.
+    pub fn of(caller: &Caller) -> Vec<Self> {
         let tenant = || caller.tenant.clone();
         let run = caller.run.map(|run| AccountKey::Run(tenant(), run));
         let others = [
@@ -140,7 +145,8 @@ impl AccountKey {
         run.into_iter().chain(others).collect()
     }
 
-    fn scope(&self) -> BudgetScope {
+    /// The budget that limits it.
+    pub fn scope(&self) -> BudgetScope {
         match self {
             AccountKey::Run(..) => BudgetScope::Run,
             AccountKey::Session(..) => BudgetScope::Session,
@@ -168,7 +174,7 @@ struct Account {
 
 /// All accounts: of the tenants, of what is held, and of what is in progress.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     limits: [Option<u64>; 4],
     accounts: HashMap<AccountKey, Account>,
     today: Date,
@@ -181,21 +187,21 @@ pub(super) struct Ledger {
 fn limits(options: &Options) -> [Option<u64>; 4] {
     // A float's cast to an integer saturates, and NaN becomes 0.
     let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
-    [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano)
+    BudgetScope::ALL.map(|scope| nano(options.limit_usd(scope)))
 }
 
 impl Ledger {
-    pub(super) fn new(options: &Options, today: Date) -> Self {
+    pub(crate) fn new(options: &Options, today: Date) -> Self {
         let limits = limits(options);
         Self { limits, accounts: HashMap::new(), today, stats: BudgetStats::default(), refused_by: [0; 4] }
     }
 
     /// Other limits from here on; what was spent stays spent.
-    pub(super) fn relimit(&mut self, options: &Options) {
+    pub(crate) fn relimit(&mut self, options: &Options) {
         self.limits = limits(options);
     }
 
-    pub(super) fn limit(&self, scope: BudgetScope) -> Option<u64> {
+    pub(crate) fn limit(&self, scope: BudgetScope) -> Option<u64> {
         let [run, session, tenant, day] = self.limits;
         match scope {
             BudgetScope::Run => run,
@@ -207,7 +213,7 @@ impl Ledger {
 
     /// It is `today`: on a later day the days' accounts begin again. What is in progress stays reserved,
     /// and is charged to the day on which it ends.
-    pub(super) fn turn(&mut self, today: Date) {
+    pub(crate) fn turn(&mut self, today: Date) {
         if today > self.today {
             self.today = today;
             for (key, account) in &mut self.accounts {
@@ -218,7 +224,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
+    pub(crate) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
         // What was spent since the journal was read is in the account already.
         for (key, spent) in
             [(AccountKey::Tenant(tenant.clone()), total), (AccountKey::Day(tenant.clone()), today)]
@@ -228,14 +234,14 @@ impl Ledger {
         }
     }
 
-    pub(super) fn hold(&mut self, key: AccountKey, spent: u64) {
+    pub(crate) fn hold(&mut self, key: AccountKey, spent: u64) {
         let account = self.accounts.entry(key).or_default();
         account.holders += 1;
         // One that is still there knows of calls that ended just now.
         account.spent = account.spent.max(spent);
     }
 
-    pub(super) fn release(&mut self, key: &AccountKey) {
+    pub(crate) fn release(&mut self, key: &AccountKey) {
         if let Some(account) = self.accounts.get_mut(key) {
             account.holders = account.holders.saturating_sub(1);
         }
@@ -249,7 +255,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn affords(&self, keys: &[AccountKey], amount: u64, now: &Zoned) -> Result<(), BudgetRefusal> {
+    pub(crate) fn affords(&self, keys: &[AccountKey], amount: u64, now: &Zoned) -> Result<(), BudgetRefusal> {
         for key in keys {
             let scope = key.scope();
             let Some(limit) = self.limit(scope) else { continue };
@@ -272,7 +278,7 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn reserve(
+    pub(crate) fn reserve(
         &mut self,
         keys: &[AccountKey],
         amount: u64,
@@ -283,15 +289,21 @@ impl Ledger {
             self.refused_by[refusal.scope as usize] += 1;
             return Err(refusal);
         }
+        self.add_reservation(keys, amount);
+        Ok(())
+    }
+
+    /// Adds a reservation that was granted before: by the ledger that this one replaces, or where nothing is
+    /// limited.
+    pub(crate) fn add_reservation(&mut self, keys: &[AccountKey], amount: u64) {
         for key in keys {
             let account = self.accounts.entry(key.clone()).or_default();
             account.reserved = account.reserved.saturating_add(amount);
         }
-        Ok(())
     }
 
     /// What was spent by a process that has ended.
-    pub(super) fn charge(&mut self, keys: &[AccountKey], amount: u64) {
+    pub(crate) fn charge(&mut self, keys: &[AccountKey], amount: u64) {
         for key in keys {
             let account = self.accounts.entry(key.clone()).or_default();
             account.spent = account.spent.saturating_add(amount);
@@ -299,7 +311,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn settle(&mut self, keys: &[AccountKey], reserved: u64, actual: u64) {
+    pub(crate) fn settle(&mut self, keys: &[AccountKey], reserved: u64, actual: u64) {
         for key in keys {
             if let Some(account) = self.accounts.get_mut(key) {
                 account.reserved = account.reserved.saturating_sub(reserved);
@@ -313,14 +325,14 @@ impl Ledger {
         }
     }
 
-    pub(super) fn figures(&self, key: &AccountKey) -> AccountBalance {
+    pub(crate) fn figures(&self, key: &AccountKey) -> AccountBalance {
         let account = self.accounts.get(key);
         account
             .map_or_else(AccountBalance::default, |a| AccountBalance { spent: a.spent, reserved: a.reserved })
     }
 
     /// What the account of each scope has spent that has spent most.
-    pub(super) fn most_spent(&self) -> [(BudgetScope, u64); 4] {
+    pub(crate) fn most_spent(&self) -> [(BudgetScope, u64); 4] {
         let mut most = BudgetScope::ALL.map(|scope| (scope, 0));
         for (key, account) in &self.accounts {
             let (_, spent) = &mut most[key.scope() as usize];
@@ -330,16 +342,11 @@ impl Ledger {
     }
 
     /// How often each budget refused.
-    pub(super) fn refused_by(&self) -> [(BudgetScope, u64); 4] {
+    pub(crate) fn refused_by(&self) -> [(BudgetScope, u64); 4] {
         BudgetScope::ALL.map(|scope| (scope, self.refused_by[scope as usize]))
     }
 
-    #[cfg(test)]
-    pub(super) fn accounts(&self) -> usize {
-        self.accounts.len()
-    }
-
-    pub(super) fn stats(&self) -> BudgetStats {
+    pub(crate) fn stats(&self) -> BudgetStats {
         self.stats
     }
 }

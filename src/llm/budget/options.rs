@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::BudgetScope;
 use crate::setting::{SettingProblem, SettingsReview};
 
 /// The most US dollars that may be spent on models. What is absent is not limited.
@@ -19,6 +20,16 @@ pub struct Options {
 }
 
 impl Options {
+    /// The limit of a scope in US dollars, where there is one.
+    pub fn limit_usd(&self, scope: BudgetScope) -> Option<f64> {
+        match scope {
+            BudgetScope::Run => self.run_usd,
+            BudgetScope::Session => self.session_usd,
+            BudgetScope::Tenant => self.tenant_usd,
+            BudgetScope::Day => self.day_usd,
+        }
+    }
+
     /// Everything that is wrong with these values.
     pub fn problems(&self) -> Vec<SettingProblem> {
         let mut review = SettingsReview::default();

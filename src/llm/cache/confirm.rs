@@ -1,43 +1,45 @@
-//! What a reader found of a reply.
+//! What the reader of a reply found.
 
-use super::{Cache, CacheKey, CachedReply};
+use std::sync::Arc;
 
-/// Waits for the verdict of a reply's reader. Dropped without one, nothing is kept.
+use super::{CacheKey, CachedReply, ResponseCache};
+
+/// Waits for the verdict of a reply's reader. Dropped without one, nothing is stored.
 #[derive(Default)]
 pub struct Confirm(Option<Box<UnconfirmedReply>>);
 
 struct UnconfirmedReply {
-    cache: Cache,
+    cache: Arc<dyn ResponseCache>,
     key: CacheKey,
-    /// What is to be kept.
-    kept: Option<CachedReply>,
+    /// What is to be stored.
+    reply: Option<CachedReply>,
 }
 
 impl Confirm {
-    pub(super) fn of(cache: Cache, key: CacheKey, kept: Option<CachedReply>) -> Self {
-        Self(Some(Box::new(UnconfirmedReply { cache, key, kept })))
+    pub(super) fn of(cache: Arc<dyn ResponseCache>, key: CacheKey, reply: Option<CachedReply>) -> Self {
+        Self(Some(Box::new(UnconfirmedReply { cache, key, reply })))
     }
 
     /// The reply could be used: equal questions may get it.
-    pub async fn accepted(self) {
+    pub fn accepted(self) {
         if let Some(pending) = self.0
-            && let Some(kept) = pending.kept
+            && let Some(reply) = pending.reply
         {
-            pending.cache.keep(pending.key, kept).await;
+            pending.cache.store(pending.key, reply);
         }
     }
 
-    /// The reply could not be used: no one else shall get it.
-    pub async fn rejected(self) {
+    /// The reply could not be used: nobody else gets it.
+    pub fn rejected(self) {
         if let Some(pending) = self.0 {
-            pending.cache.drop_rejected(&pending.key).await;
+            pending.cache.reject(pending.key);
         }
     }
 }
 
 impl std::fmt::Debug for Confirm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let keeps = self.0.as_ref().is_some_and(|pending| pending.kept.is_some());
-        f.debug_struct("Confirm").field("keeps", &keeps).finish()
+        let is_stored = self.0.as_ref().is_some_and(|pending| pending.reply.is_some());
+        f.debug_struct("Confirm").field("is_stored", &is_stored).finish()
     }
 }

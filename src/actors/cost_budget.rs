@@ -1,0 +1,473 @@
+//! The cost budget: reserves money before each attempt at a model and settles it afterwards. Only this actor
+//! knows balances.
+//!
+//! A handle keeps what the actor granted: open reservations, held accounts, and charges that are not in the
+//! journal yet. After a panic the new actor reads the tenants' spending from the journal and adds what the
+//! handles announce, before it grants anything. So nothing that was reserved or spent is forgotten. A charge
+//! that reaches the journal while it is read is counted twice, until the next start: the safe direction.
+//!
+//! Where no budget is limited, a reservation is granted without asking, and the actor is only notified.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use actix::ArbiterHandle;
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use jiff::Zoned;
+use tokio::sync::oneshot;
+
+use super::supervised::{Behavior, Mailbox, MailboxError, SupervisionOptions};
+use crate::llm::budget::{
+    self, AccountBalance, AccountKey, Budget, BudgetError, BudgetRefusal, BudgetReport, BudgetReturns,
+    BudgetScope, Hold, Ledger, Reservation,
+};
+use crate::llm::{Caller, GuardUnavailable};
+use crate::run::TenantId;
+use crate::telemetry::{Component, ServerMetrics};
+
+/// Maximum number of queued questions.
+const CAPACITY: usize = 65_536;
+
+/// How many notices wake the actor; fewer wait for the next question.
+const LAZY_NOTICES: usize = 64;
+
+/// The delay between attempts to read the spending from the journal.
+const READ_RETRY: Duration = Duration::from_millis(250);
+
+/// How a budget is started.
+pub struct Options {
+    /// The limits.
+    pub limits: budget::Options,
+    /// The time, in the zone in which days begin.
+    pub now: Arc<dyn Fn() -> Zoned + Send + Sync>,
+    /// Records depth, waiting times and restarts.
+    pub metrics: ServerMetrics,
+}
+
+/// What a tenant spent, in nano-USD.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TenantSpending {
+    /// Ever.
+    pub total: u64,
+    /// Of that, today.
+    pub today: u64,
+}
+
+/// Reads the spending of all tenants from the journal, everything appended before included; an error's text
+/// says why not.
+pub type SpendingSource =
+    Box<dyn Fn() -> BoxFuture<'static, Result<BTreeMap<TenantId, TenantSpending>, String>> + Send + Sync>;
+
+/// A handle to the budget; clones share it.
+#[derive(Debug, Clone)]
+pub struct Handle(Arc<BudgetShared>);
+
+struct BudgetShared {
+    mailbox: Mailbox<CostBudget>,
+    limits: ArcSwap<budget::Options>,
+    source: OnceLock<SpendingSource>,
+    granted: Mutex<Granted>,
+}
+
+/// What the actor granted and what it costs, for a new actor.
+#[derive(Debug, Default)]
+struct Granted {
+    reservations: HashMap<u64, OpenReservation>,
+    accounts: HashMap<AccountKey, HeldAccount>,
+    last_id: u64,
+    /// While a new actor reads the journal: amounts recorded meanwhile.
+    recorded_late: Option<Vec<(AccountKey, u64)>>,
+}
+
+#[derive(Debug)]
+struct OpenReservation {
+    accounts: Arc<[AccountKey]>,
+    amount: u64,
+}
+
+/// An account of a run or conversation.
+#[derive(Debug, Default)]
+struct HeldAccount {
+    holders: u32,
+    spent: u64,
+    /// Charges to its run or conversation that are not in the journal. Negative between the record of a charge
+    /// and the charge, which may come in any order.
+    unrecorded: i64,
+}
+
+impl Handle {
+    /// A budget whose actor is not started yet; questions wait for it.
+    pub fn new(options: Options) -> Self {
+        Self(Arc::new_cyclic(|shared: &Weak<BudgetShared>| {
+            let supervision = SupervisionOptions {
+                component: Component::CostBudget,
+                capacity: CAPACITY,
+                lazy_notices: LAZY_NOTICES,
+                metrics: options.metrics,
+            };
+            let (weak, now) = (shared.clone(), options.now);
+            BudgetShared {
+                mailbox: Mailbox::new(supervision, move |is_first| CostBudget::build(&weak, &now, is_first)),
+                limits: ArcSwap::from_pointee(options.limits),
+                source: OnceLock::new(),
+                granted: Mutex::default(),
+            }
+        }))
+    }
+
+    /// Starts the actor on a thread. `source` reads the spending again after a panic.
+    pub fn start(&self, arbiter: ArbiterHandle, source: SpendingSource) {
+        if self.0.source.set(source).is_ok() {
+            self.0.mailbox.start(arbiter);
+        }
+    }
+
+    /// Applies other limits. Spending stays; `spending` adds what was not summed up while nothing was limited.
+    ///
+    /// # Errors
+    /// The actor has stopped or fails.
+    pub async fn configure(
+        &self,
+        limits: budget::Options,
+        spending: BTreeMap<TenantId, TenantSpending>,
+    ) -> Result<(), GuardUnavailable> {
+        let (limits, spending) = (Arc::new(limits), Arc::new(spending));
+        // Before the actor has them: a reservation that needs no limit any more is granted at once, one that
+        // needs it asks.
+        self.0.limits.store(limits.clone());
+        let message = |reply| BudgetMessage::Configure(limits.clone(), spending.clone(), reply);
+        self.0.mailbox.ask(message).await.map_err(unavailable)
+    }
+
+    /// Stops the actor; waiting questions get an error.
+    pub fn stop(&self) {
+        self.0.mailbox.stop();
+    }
+}
+
+fn unavailable(error: MailboxError) -> GuardUnavailable {
+    GuardUnavailable { guard: "cost budget", reason: error.to_string() }
+}
+
+#[async_trait]
+impl Budget for Handle {
+    async fn reserve(&self, caller: &Caller, amount: u64) -> Result<Reservation, BudgetError> {
+        let accounts: Arc<[AccountKey]> = AccountKey::of(caller).into();
+        if BudgetScope::ALL.iter().all(|scope| !self.is_limited(*scope)) {
+            return Ok(self.0.grant_unlimited(accounts, amount));
+        }
+        let message = |reply| BudgetMessage::Reserve(accounts.clone(), amount, reply);
+        let reply = self.0.mailbox.ask(message).await.map_err(unavailable)?;
+        reply.map_err(BudgetError::Refused)
+    }
+
+    async fn affords(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError> {
+        let accounts: Arc<[AccountKey]> = AccountKey::of(caller).into();
+        let message = |reply| BudgetMessage::Affords(accounts.clone(), amount, reply);
+        let reply = self.0.mailbox.ask(message).await.map_err(unavailable)?;
+        reply.map_err(BudgetError::Refused)
+    }
+
+    fn charge(&self, caller: &Caller, amount: u64) {
+        let accounts: Arc<[AccountKey]> = AccountKey::of(caller).into();
+        let mut granted = self.0.granted();
+        granted.charge(&accounts, amount);
+        self.0.mailbox.notify(BudgetMessage::Charge(accounts, amount));
+    }
+
+    fn hold(&self, account: AccountKey, spent: u64) -> Hold {
+        let mut granted = self.0.granted();
+        let held = granted.accounts.entry(account.clone()).or_default();
+        held.holders += 1;
+        held.spent = held.spent.max(spent);
+        self.0.mailbox.notify(BudgetMessage::Hold(account.clone(), spent));
+        drop(granted);
+        Hold::new(Some(self.0.clone()), account)
+    }
+
+    fn is_limited(&self, scope: BudgetScope) -> bool {
+        self.0.limits.load().limit_usd(scope).is_some()
+    }
+
+    async fn balance(&self, account: AccountKey) -> Result<AccountBalance, GuardUnavailable> {
+        let message = |reply| BudgetMessage::Balance(account.clone(), reply);
+        self.0.mailbox.ask(message).await.map_err(unavailable)
+    }
+
+    async fn report(&self) -> Result<BudgetReport, GuardUnavailable> {
+        self.0.mailbox.ask(BudgetMessage::Report).await.map_err(unavailable)
+    }
+}
+
+impl BudgetShared {
+    /// Adds an open reservation.
+    fn open(
+        self: &Arc<Self>,
+        granted: &mut Granted,
+        accounts: Arc<[AccountKey]>,
+        amount: u64,
+    ) -> Reservation {
+        granted.last_id += 1;
+        let id = granted.last_id;
+        granted.reservations.insert(id, OpenReservation { accounts, amount });
+        Reservation::new(self.clone(), id, amount)
+    }
+
+    fn grant_unlimited(self: &Arc<Self>, accounts: Arc<[AccountKey]>, amount: u64) -> Reservation {
+        let mut granted = self.granted();
+        let reservation = self.open(&mut granted, accounts.clone(), amount);
+        // Under the lock: a new actor either gets this notice or finds the reservation.
+        self.mailbox.notify(BudgetMessage::Reserved(accounts, amount));
+        reservation
+    }
+
+    fn granted(&self) -> MutexGuard<'_, Granted> {
+        // No critical section panics between two changes, so poisoned tables are consistent.
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BudgetReturns for BudgetShared {
+    fn settle(&self, reservation: u64, actual: u64) {
+        let mut granted = self.granted();
+        let Some(open) = granted.reservations.remove(&reservation) else { return };
+        granted.charge(&open.accounts, actual);
+        self.mailbox.notify(BudgetMessage::Settle { accounts: open.accounts, reserved: open.amount, actual });
+    }
+
+    fn record(&self, account: &AccountKey, amount: u64) {
+        self.granted().record(account, amount);
+    }
+
+    fn release(&self, account: &AccountKey) {
+        let mut granted = self.granted();
+        if let Some(held) = granted.accounts.get_mut(account) {
+            held.holders = held.holders.saturating_sub(1);
+            // While a new actor reads the journal, its charges may be in neither.
+            if held.holders == 0 && granted.recorded_late.is_none() {
+                granted.accounts.remove(account);
+            }
+        }
+        self.mailbox.notify(BudgetMessage::Release(account.clone()));
+    }
+}
+
+impl std::fmt::Debug for BudgetShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CostBudget").field("limits", &self.limits.load()).finish_non_exhaustive()
+    }
+}
+
+impl Granted {
+    /// Adds a charge to the accounts that are held; the first one's stream has to record it.
+    fn charge(&mut self, accounts: &[AccountKey], amount: u64) {
+        for (i, account) in accounts.iter().enumerate() {
+            let Some(held) = self.accounts.get_mut(account) else { continue };
+            held.spent = held.spent.saturating_add(amount);
+            if i == 0 {
+                held.unrecorded = held.unrecorded.saturating_add(signed(amount));
+            }
+        }
+    }
+
+    fn record(&mut self, account: &AccountKey, amount: u64) {
+        if let Some(late) = &mut self.recorded_late {
+            late.push((account.clone(), amount));
+        } else if let Some(held) = self.accounts.get_mut(account) {
+            held.unrecorded = held.unrecorded.saturating_sub(signed(amount));
+        }
+    }
+
+    /// Fills the ledger of a new actor, which has the spending of the journal.
+    fn announce(&mut self, ledger: &mut Ledger, mut spending: BTreeMap<TenantId, TenantSpending>) {
+        for (account, held) in &self.accounts {
+            let (AccountKey::Run(tenant, _)
+            | AccountKey::Session(tenant, _)
+            | AccountKey::Tenant(tenant)
+            | AccountKey::Day(tenant)) = account;
+            let unrecorded = u64::try_from(held.unrecorded).unwrap_or(0);
+            let spent = spending.entry(tenant.clone()).or_default();
+            spent.total = spent.total.saturating_add(unrecorded);
+            spent.today = spent.today.saturating_add(unrecorded);
+            for _ in 0..held.holders {
+                ledger.hold(account.clone(), held.spent);
+            }
+        }
+        for (tenant, spent) in spending {
+            ledger.seed(&tenant, spent.total, spent.today);
+        }
+        for open in self.reservations.values() {
+            ledger.add_reservation(&open.accounts, open.amount);
+        }
+        for (account, amount) in self.recorded_late.take().unwrap_or_default() {
+            self.record(&account, amount);
+        }
+        self.accounts.retain(|_, held| held.holders > 0);
+    }
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+type ReserveReply = oneshot::Sender<Result<Reservation, Box<BudgetRefusal>>>;
+
+/// What handles send. The first five are questions.
+enum BudgetMessage {
+    Reserve(Arc<[AccountKey]>, u64, ReserveReply),
+    Affords(Arc<[AccountKey]>, u64, oneshot::Sender<Result<(), Box<BudgetRefusal>>>),
+    Balance(AccountKey, oneshot::Sender<AccountBalance>),
+    Report(oneshot::Sender<BudgetReport>),
+    Configure(Arc<budget::Options>, Arc<BTreeMap<TenantId, TenantSpending>>, oneshot::Sender<()>),
+    /// Granted by the handle, because nothing is limited.
+    Reserved(Arc<[AccountKey]>, u64),
+    Settle {
+        accounts: Arc<[AccountKey]>,
+        reserved: u64,
+        actual: u64,
+    },
+    Charge(Arc<[AccountKey]>, u64),
+    Hold(AccountKey, u64),
+    Release(AccountKey),
+    /// What the journal says, for a new actor.
+    SpendingRead(Result<BTreeMap<TenantId, TenantSpending>, String>),
+    #[cfg(test)]
+    #[expect(dead_code, reason = "dropped with the message")]
+    Panic(oneshot::Sender<()>),
+}
+
+impl BudgetMessage {
+    /// Whether [`Granted`] does not reflect it, so that it is kept when a new actor takes over.
+    fn is_question(&self) -> bool {
+        !matches!(
+            self,
+            Self::Reserved(..) | Self::Settle { .. } | Self::Charge(..) | Self::Hold(..) | Self::Release(_)
+        )
+    }
+}
+
+/// The actor's state.
+struct CostBudget {
+    shared: Weak<BudgetShared>,
+    now: Arc<dyn Fn() -> Zoned + Send + Sync>,
+    ledger: Ledger,
+    rebuild: Rebuild,
+}
+
+/// How far a new actor is with the journal.
+enum Rebuild {
+    Done,
+    Due { delay: Duration },
+    Reading,
+}
+
+impl CostBudget {
+    fn build(
+        shared: &Weak<BudgetShared>,
+        now: &Arc<dyn Fn() -> Zoned + Send + Sync>,
+        is_first: bool,
+    ) -> Self {
+        let limits = shared.upgrade().map(|shared| shared.limits.load_full()).unwrap_or_default();
+        let ledger = Ledger::new(&limits, now().date());
+        let rebuild = if is_first { Rebuild::Done } else { Rebuild::Due { delay: Duration::ZERO } };
+        Self { shared: shared.clone(), now: now.clone(), ledger, rebuild }
+    }
+
+    fn reserve(&mut self, accounts: Arc<[AccountKey]>, amount: u64, now: &Zoned) -> Option<ReserveResult> {
+        let shared = self.shared.upgrade()?;
+        if let Err(refusal) = self.ledger.reserve(&accounts, amount, now) {
+            return Some(Err(Box::new(refusal)));
+        }
+        Some(Ok(shared.open(&mut shared.granted(), accounts, amount)))
+    }
+
+    fn report(&self) -> BudgetReport {
+        BudgetReport {
+            stats: self.ledger.stats(),
+            refused_by: self.ledger.refused_by(),
+            most_spent: self.ledger.most_spent(),
+            limits: BudgetScope::ALL.map(|scope| (scope, self.ledger.limit(scope))),
+        }
+    }
+
+    fn finish_rebuild(&mut self, read: Result<BTreeMap<TenantId, TenantSpending>, String>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        match read {
+            Ok(spending) => {
+                let mut granted = shared.granted();
+                granted.announce(&mut self.ledger, spending);
+                // Under the lock: the tables reflect exactly the notices that are dropped.
+                shared.mailbox.retain(BudgetMessage::is_question);
+                self.rebuild = Rebuild::Done;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the spending of tenants could not be read; trying again");
+                self.rebuild = Rebuild::Due { delay: READ_RETRY };
+            }
+        }
+    }
+}
+
+type ReserveResult = Result<Reservation, Box<BudgetRefusal>>;
+
+impl Behavior for CostBudget {
+    type Message = BudgetMessage;
+
+    fn handle(&mut self, message: BudgetMessage) {
+        let now = (self.now)();
+        self.ledger.turn(now.date());
+        // An asker may have gone: a reservation in a dropped reply is returned.
+        match message {
+            BudgetMessage::Reserve(accounts, amount, reply) => {
+                if let Some(result) = self.reserve(accounts, amount, &now) {
+                    let _ = reply.send(result);
+                }
+            }
+            BudgetMessage::Affords(accounts, amount, reply) => {
+                let _ = reply.send(self.ledger.affords(&accounts, amount, &now).map_err(Box::new));
+            }
+            BudgetMessage::Balance(account, reply) => drop(reply.send(self.ledger.figures(&account))),
+            BudgetMessage::Report(reply) => drop(reply.send(self.report())),
+            BudgetMessage::Configure(limits, spending, reply) => {
+                self.ledger.relimit(&limits);
+                for (tenant, spent) in &*spending {
+                    self.ledger.seed(tenant, spent.total, spent.today);
+                }
+                let _ = reply.send(());
+            }
+            BudgetMessage::Reserved(accounts, amount) => self.ledger.add_reservation(&accounts, amount),
+            BudgetMessage::Settle { accounts, reserved, actual } => {
+                self.ledger.settle(&accounts, reserved, actual);
+            }
+            BudgetMessage::Charge(accounts, amount) => self.ledger.charge(&accounts, amount),
+            BudgetMessage::Hold(account, spent) => self.ledger.hold(account, spent),
+            BudgetMessage::Release(account) => self.ledger.release(&account),
+            BudgetMessage::SpendingRead(read) => self.finish_rebuild(read),
+            #[cfg(test)]
+            BudgetMessage::Panic(_) => panic!("a test asked for it"),
+        }
+    }
+
+    fn blocking_work(&mut self) -> Option<BoxFuture<'static, BudgetMessage>> {
+        let Rebuild::Due { delay } = self.rebuild else { return None };
+        let shared = self.shared.upgrade()?;
+        self.rebuild = Rebuild::Reading;
+        let sums = [BudgetScope::Tenant, BudgetScope::Day];
+        let is_summed = sums.iter().any(|scope| shared.limits.load().limit_usd(*scope).is_some());
+        shared.granted().recorded_late.get_or_insert_default();
+        Some(Box::pin(async move {
+            tokio::time::sleep(delay).await;
+            let read = match shared.source.get().filter(|_| is_summed) {
+                Some(source) => source().await,
+                None => Ok(BTreeMap::new()),
+            };
+            BudgetMessage::SpendingRead(read)
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! The cache of model replies, with single flight: equal questions in progress share one reply, each with its
+//! own list of waiting callers.
+//!
+//! After a panic the cache is empty. A handle keeps the flights in progress, so questions that ask again still
+//! find them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use actix::ArbiterHandle;
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::supervised::{Behavior, Mailbox, MailboxError, SupervisionOptions};
+use crate::llm::cache::{
+    self, CacheKey, CacheLookup, CacheReport, CachedReply, Flight, FlightResult, FlightReturns, Mode,
+    time_to_live,
+};
+use crate::llm::{Caller, GuardUnavailable, Purpose};
+use crate::telemetry::{Component, ServerMetrics};
+
+/// Maximum number of queued questions, and of callers that wait for flights.
+const CAPACITY: usize = 65_536;
+
+/// How many one-way messages wake the actor while nobody waits; fewer wait for the next lookup.
+const LAZY_NOTICES: usize = 64;
+
+/// How a cache is started.
+pub struct Options {
+    /// Its size, its times and what uses it.
+    pub cache: cache::Options,
+    /// Records depth, waiting times and restarts.
+    pub metrics: ServerMetrics,
+}
+
+/// A handle to the cache; clones share it.
+#[derive(Debug, Clone)]
+pub struct Handle(Arc<CacheShared>);
+
+struct CacheShared {
+    mailbox: Mailbox<ResponseCache>,
+    options: ArcSwap<cache::Options>,
+    flights: Mutex<OpenFlights>,
+}
+
+/// The flights in progress, for a new actor.
+#[derive(Debug, Default)]
+struct OpenFlights {
+    flights: HashMap<CacheKey, u64>,
+    last_id: u64,
+}
+
+impl Handle {
+    /// A cache whose actor is not started yet; lookups wait for it.
+    pub fn new(options: Options) -> Self {
+        Self(Arc::new_cyclic(|shared: &Weak<CacheShared>| {
+            let supervision = SupervisionOptions {
+                component: Component::ResponseCache,
+                capacity: CAPACITY,
+                lazy_notices: LAZY_NOTICES,
+                metrics: options.metrics,
+            };
+            let weak = shared.clone();
+            CacheShared {
+                mailbox: Mailbox::new(supervision, move |_| ResponseCache::build(&weak)),
+                options: ArcSwap::from_pointee(options.cache),
+                flights: Mutex::default(),
+            }
+        }))
+    }
+
+    /// Starts the actor on a thread.
+    pub fn start(&self, arbiter: ArbiterHandle) {
+        self.0.mailbox.start(arbiter);
+    }
+
+    /// Applies other options. The cache is then empty.
+    pub fn configure(&self, options: cache::Options) {
+        self.0.options.store(Arc::new(options));
+        self.0.mailbox.notify(CacheMessage::Configure);
+    }
+
+    /// Stops the actor.
+    pub fn stop(&self) {
+        self.0.mailbox.stop();
+    }
+}
+
+#[async_trait]
+impl cache::ResponseCache for Handle {
+    fn mode(&self, caller: &Caller, purpose: Purpose) -> Mode {
+        let options = self.0.options.load();
+        if options.max_bytes == 0 {
+            return Mode::Off;
+        }
+        caller.cache.unwrap_or_else(|| options.purposes.get(&purpose).copied().unwrap_or_default())
+    }
+
+    async fn look_up(&self, key: CacheKey) -> Result<CacheLookup, GuardUnavailable> {
+        self.0.mailbox.ask(|reply| CacheMessage::LookUp(key, reply)).await.map_err(unavailable)
+    }
+
+    fn store(&self, key: CacheKey, reply: CachedReply) {
+        self.0.mailbox.notify(CacheMessage::Store(key, reply));
+    }
+
+    fn reject(&self, key: CacheKey) {
+        self.0.mailbox.notify(CacheMessage::Reject(key));
+    }
+
+    async fn report(&self) -> Result<CacheReport, GuardUnavailable> {
+        self.0.mailbox.ask(CacheMessage::Report).await.map_err(unavailable)
+    }
+}
+
+fn unavailable(error: MailboxError) -> GuardUnavailable {
+    GuardUnavailable { guard: "cache of replies", reason: error.to_string() }
+}
+
+impl CacheShared {
+    fn flights(&self) -> MutexGuard<'_, OpenFlights> {
+        // No critical section panics between two changes, so a poisoned table is consistent.
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(self: &Arc<Self>, key: CacheKey) -> (u64, Flight) {
+        let mut flights = self.flights();
+        flights.last_id += 1;
+        let id = flights.last_id;
+        flights.flights.insert(key, id);
+        (id, Flight::new(self.clone(), key, id))
+    }
+}
+
+impl FlightReturns for CacheShared {
+    fn land(&self, key: CacheKey, flight: u64, result: Option<FlightResult>) {
+        let mut flights = self.flights();
+        if flights.flights.get(&key) == Some(&flight) {
+            flights.flights.remove(&key);
+        }
+        self.mailbox.notify(CacheMessage::Land(key, flight, result));
+    }
+}
+
+impl std::fmt::Debug for CacheShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseCache").field("options", &self.options.load()).finish_non_exhaustive()
+    }
+}
+
+type LookupReply = oneshot::Sender<CacheLookup>;
+
+/// What handles send. The first two are questions.
+enum CacheMessage {
+    LookUp(CacheKey, LookupReply),
+    Report(oneshot::Sender<CacheReport>),
+    Store(CacheKey, CachedReply),
+    Reject(CacheKey),
+    Land(CacheKey, u64, Option<FlightResult>),
+    Configure,
+    #[cfg(test)]
+    #[expect(dead_code, reason = "dropped with the message")]
+    Panic(oneshot::Sender<()>),
+    #[cfg(test)]
+    Advance(std::time::Duration),
+}
+
+/// A question in progress and the equal ones that wait for it.
+struct FlightQueue {
+    id: u64,
+    waiting: VecDeque<LookupReply>,
+}
+
+/// A stored reply.
+#[derive(Clone)]
+struct StoredReply {
+    reply: Arc<CachedReply>,
+    at: Instant,
+}
+
+type StoredReplies = moka::sync::Cache<CacheKey, StoredReply>;
+
+/// The actor's state.
+struct ResponseCache {
+    shared: Weak<CacheShared>,
+    replies: StoredReplies,
+    flights: HashMap<CacheKey, FlightQueue>,
+    /// Callers that wait for flights.
+    waiting: usize,
+    counts: CacheReport,
+    #[cfg(test)]
+    ahead: std::time::Duration,
+}
+
+impl ResponseCache {
+    fn build(shared: &Weak<CacheShared>) -> Self {
+        let found = shared.upgrade();
+        let options = found.as_ref().map(|shared| shared.options.load_full()).unwrap_or_default();
+        let in_progress = found.map(|shared| shared.flights().flights.clone()).unwrap_or_default();
+        let queue = |(key, id)| (key, FlightQueue { id, waiting: VecDeque::new() });
+        Self {
+            shared: shared.clone(),
+            replies: empty(&options),
+            flights: in_progress.into_iter().map(queue).collect(),
+            waiting: 0,
+            counts: CacheReport::default(),
+            #[cfg(test)]
+            ahead: std::time::Duration::ZERO,
+        }
+    }
+
+    fn look_up(&mut self, key: CacheKey, reply: LookupReply) {
+        if let Some(stored) = self.stored(&key) {
+            self.counts.hits += 1;
+            self.save(stored.cost.cost_nano_usd);
+            return drop(reply.send(CacheLookup::Hit(stored)));
+        }
+        match self.flights.get_mut(&key) {
+            Some(flight) if self.waiting < CAPACITY => {
+                self.waiting += 1;
+                flight.waiting.push_back(reply);
+            }
+            Some(_) => drop(reply.send(CacheLookup::Ask(None))),
+            None => self.begin_flight(key, VecDeque::from([reply])),
+        }
+    }
+
+    /// Lets the first of these callers that still waits ask; the others wait for it.
+    fn begin_flight(&mut self, key: CacheKey, mut callers: VecDeque<LookupReply>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        while let Some(first) = callers.pop_front() {
+            if first.is_closed() {
+                continue;
+            }
+            let (id, flight) = shared.open(key);
+            self.counts.misses += 1;
+            self.waiting += callers.len();
+            self.flights.insert(key, FlightQueue { id, waiting: callers });
+            // If it is gone by now, the dropped flight lands, and the next one asks.
+            let _ = first.send(CacheLookup::Ask(Some(flight)));
+            return;
+        }
+    }
+
+    fn land(&mut self, key: CacheKey, id: u64, result: Option<FlightResult>) {
+        let Some(flight) = self.flights.remove(&key) else { return };
+        if flight.id != id {
+            self.flights.insert(key, flight);
+            return;
+        }
+        self.waiting -= flight.waiting.len();
+        let Some(result) = result else { return self.begin_flight(key, flight.waiting) };
+        for waiting in flight.waiting {
+            if waiting.is_closed() {
+                continue;
+            }
+            if let Ok(done) = &result {
+                self.counts.shared += 1;
+                self.save(done.usage.cost_nano_usd);
+            }
+            let _ = waiting.send(CacheLookup::Joined(result.clone()));
+        }
+    }
+
+    fn stored(&self, key: &CacheKey) -> Option<Arc<CachedReply>> {
+        let stored = self.replies.get(key)?;
+        let ttl = time_to_live(&self.shared.upgrade()?.options.load());
+        if self.now().saturating_duration_since(stored.at) < ttl {
+            return Some(stored.reply);
+        }
+        self.replies.invalidate(key);
+        None
+    }
+
+    fn save(&mut self, nano_usd: u64) {
+        self.counts.saved_nano_usd = self.counts.saved_nano_usd.saturating_add(nano_usd);
+    }
+
+    fn report(&self) -> CacheReport {
+        self.replies.run_pending_tasks();
+        CacheReport { entries: self.replies.entry_count(), ..self.counts }
+    }
+
+    fn now(&self) -> Instant {
+        #[cfg(test)]
+        return Instant::now() + self.ahead;
+        #[cfg(not(test))]
+        Instant::now()
+    }
+}
+
+fn empty(options: &cache::Options) -> StoredReplies {
+    moka::sync::Cache::builder()
+        .max_capacity(options.max_bytes)
+        .weigher(|_, stored: &StoredReply| stored.reply.weight())
+        .time_to_live(time_to_live(options))
+        .build()
+}
+
+impl Behavior for ResponseCache {
+    type Message = CacheMessage;
+
+    fn handle(&mut self, message: CacheMessage) {
+        match message {
+            CacheMessage::LookUp(key, reply) => self.look_up(key, reply),
+            CacheMessage::Report(reply) => drop(reply.send(self.report())),
+            CacheMessage::Store(key, reply) => {
+                self.counts.stored += 1;
+                let stored = StoredReply { reply: Arc::new(reply), at: self.now() };
+                self.replies.insert(key, stored);
+            }
+            CacheMessage::Reject(key) => {
+                self.counts.rejected += 1;
+                self.replies.invalidate(&key);
+            }
+            CacheMessage::Land(key, flight, result) => self.land(key, flight, result),
+            CacheMessage::Configure => {
+                if let Some(shared) = self.shared.upgrade() {
+                    self.replies = empty(&shared.options.load());
+                }
+            }
+            #[cfg(test)]
+            CacheMessage::Panic(_) => panic!("a test asked for it"),
+            #[cfg(test)]
+            CacheMessage::Advance(by) => self.ahead += by,
+        }
+    }
+
+    fn awaits_notices(&self) -> bool {
+        self.waiting > 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The supporting actors between the gateway and the models: cache, budget and rate limits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actix::ArbiterHandle;
+use jiff::Zoned;
+
+use super::builder::{StartError, start_fault};
+use crate::actors::clock::EngineClock;
+use crate::actors::cost_budget::{self, SpendingSource, TenantSpending};
+use crate::actors::driver::store_fault;
+use crate::actors::{journal, rate_limiter, response_cache};
+use crate::config::Config;
+use crate::llm::Guards;
+use crate::llm::budget;
+use crate::run::TenantId;
+use crate::store::Store;
+use crate::telemetry::ServerMetrics;
+
+/// Their handles; clones share the actors.
+#[derive(Clone)]
+pub(super) struct Cast {
+    cache: response_cache::Handle,
+    budget: cost_budget::Handle,
+    limits: rate_limiter::Handle,
+}
+
+impl Cast {
+    /// The actors' handles. Questions wait until [`Cast::start`].
+    pub(super) fn new(config: &Config, clock: &EngineClock, metrics: &ServerMetrics) -> Self {
+        let zone = clock.zone();
+        Self {
+            cache: response_cache::Handle::new(response_cache::Options {
+                cache: config.cache.clone(),
+                metrics: metrics.clone(),
+            }),
+            budget: cost_budget::Handle::new(cost_budget::Options {
+                limits: config.budget.clone(),
+                now: Arc::new(move || Zoned::now().with_time_zone(zone.clone())),
+                metrics: metrics.clone(),
+            }),
+            limits: rate_limiter::Handle::new(rate_limiter::Options {
+                limits: config.limits.clone(),
+                metrics: metrics.clone(),
+            }),
+        }
+    }
+
+    /// The gateway's guards.
+    pub(super) fn guards(&self) -> Guards {
+        Guards {
+            cache: Arc::new(self.cache.clone()),
+            budget: Arc::new(self.budget.clone()),
+            limits: Arc::new(self.limits.clone()),
+        }
+    }
+
+    /// Starts the actors on a thread.
+    pub(super) fn start(
+        &self,
+        arbiter: &ArbiterHandle,
+        store: &Store,
+        journal: &journal::Handle,
+        clock: &EngineClock,
+    ) {
+        let (store, journal, clock) = (store.clone(), journal.clone(), clock.clone());
+        let source: SpendingSource = Box::new(move || {
+            let (store, journal, clock) = (store.clone(), journal.clone(), clock.clone());
+            Box::pin(async move {
+                // Charges that were appended without waiting for the disk.
+                journal.flush().await.map_err(|error| error.to_string())?;
+                read_spending(&store, &clock).await.map_err(|error| error.to_string())
+            })
+        });
+        self.budget.start(arbiter.clone(), source);
+        self.limits.start(arbiter.clone());
+        self.cache.start(arbiter.clone());
+    }
+
+    /// Applies budgets and what tenants have spent according to the journal, if a budget depends on it.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or the actor has stopped.
+    pub(super) async fn configure_budget(
+        &self,
+        limits: &budget::Options,
+        store: &Store,
+        clock: &EngineClock,
+    ) -> Result<(), StartError> {
+        let is_summed = limits.tenant_usd.is_some() || limits.day_usd.is_some();
+        let spending = if is_summed { read_spending(store, clock).await? } else { BTreeMap::new() };
+        let configured = self.budget.configure(limits.clone(), spending).await;
+        configured.map_err(|error| start_fault("engine.start", error.to_string()))
+    }
+
+    /// Applies a changed configuration. `journal` is flushed first where spending was not summed up so far.
+    ///
+    /// # Errors
+    /// As [`Cast::configure_budget`]; then nothing has changed.
+    pub(super) async fn reload(
+        &self,
+        before: &Config,
+        config: &Config,
+        journal: &journal::Handle,
+        store: &Store,
+        clock: &EngineClock,
+    ) -> Result<(), StartError> {
+        if before.budget != config.budget {
+            journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
+            self.configure_budget(&config.budget, store, clock).await?;
+        }
+        if before.cache != config.cache {
+            self.cache.configure(config.cache.clone());
+        }
+        if before.limits != config.limits || before.llm.models != config.llm.models {
+            self.limits.configure(config.limits.clone());
+        }
+        Ok(())
+    }
+
+    /// Stops the actors; waiting questions get an error.
+    pub(super) fn stop(&self) {
+        self.budget.stop();
+        self.limits.stop();
+        self.cache.stop();
+    }
+}
+
+/// What each tenant has spent according to the journal.
+async fn read_spending(
+    store: &Store,
+    clock: &EngineClock,
+) -> Result<BTreeMap<TenantId, TenantSpending>, StartError> {
+    let midnight = Zoned::now().with_time_zone(clock.zone()).start_of_day().map_err(|error| {
+        start_fault("engine.clock", format!("cannot compute the start of today: {error}"))
+    })?;
+    let today = store.usage(Some(midnight.timestamp()), None).await?;
+    let total = store.usage(None, None).await?;
+    let spending = total.into_iter().map(|(tenant, usage)| {
+        let today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
+        (tenant, TenantSpending { total: usage.cost_nano_usd, today })
+    });
+    Ok(spending.collect())
+}

@@ -1,0 +1,395 @@
+//! Who may call a model next. Pure, but for the clock of its rates.
+//!
+//! An attempt first passes the limits of its tenant, in order of arrival, and then those of the model, where
+//! tenants are served in turn. So a tenant that waits for itself holds nothing of the model's, and a tenant with
+//! many waiting attempts does not delay another one by more than one turn.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::gate::{GateRefusal, QueuedNeeds, RateGate};
+use super::{LimitRefusal, Options, PermitUse, Rates};
+use crate::fairness::FairQueue;
+use crate::llm::ticks::Ticks;
+use crate::run::TenantId;
+
+/// Maximum number of waiting attempts.
+const MAX_WAITING: usize = 65_536;
+
+/// An attempt that wants to pass.
+#[derive(Debug)]
+pub(crate) struct AttemptRequest<R> {
+    /// What it needs.
+    pub(crate) grant: PermitGrant,
+    /// When it stops waiting.
+    pub(crate) deadline: Instant,
+    /// Where the outcome goes.
+    pub(crate) reply: R,
+}
+
+/// What a permit holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PermitGrant {
+    pub(crate) tenant: TenantId,
+    pub(crate) model: String,
+    pub(crate) tokens: u64,
+}
+
+/// An attempt that stopped waiting.
+pub(crate) type AttemptOutcome<R> = (R, Result<PermitGrant, LimitRefusal>);
+
+/// A queue in front of a gate.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum LineName {
+    Tenant(TenantId),
+    Model(String),
+}
+
+/// The attempts that wait at the gates of tenants and models.
+#[derive(Debug)]
+pub(crate) struct Scheduler<R> {
+    options: Arc<Options>,
+    clock: Ticks,
+    tenants: HashMap<TenantId, TenantLine<R>>,
+    models: HashMap<String, ModelLine<R>>,
+    /// Lines whose first attempt may be able to pass.
+    ready: BTreeSet<LineName>,
+    /// When a line has to be looked at although nothing happens.
+    due: BTreeSet<(Instant, LineName)>,
+    /// The number of waiting attempts.
+    waiting: usize,
+    /// What ended outside of [`Scheduler::advance`].
+    outcomes: Vec<AttemptOutcome<R>>,
+}
+
+#[derive(Debug)]
+struct TenantLine<R> {
+    gate: RateGate,
+    waiting: VecDeque<AttemptRequest<R>>,
+    timer: LineTimer,
+}
+
+#[derive(Debug)]
+struct ModelLine<R> {
+    gate: RateGate,
+    waiting: FairQueue<TenantId, AttemptRequest<R>>,
+    timer: LineTimer,
+}
+
+/// When a line is looked at again, and until when rates block its first attempt.
+#[derive(Debug, Default)]
+struct LineTimer {
+    at: Option<Instant>,
+    blocked_until: Option<Instant>,
+    /// Tokens that the first attempt needs.
+    blocked_tokens: u64,
+    /// Tokens that all its attempts need.
+    tokens: u64,
+}
+
+impl<R> Scheduler<R> {
+    pub(crate) fn new(options: Arc<Options>) -> Self {
+        let clock = Ticks::new();
+        let line = |(name, rates): (&String, &Rates)| {
+            let gate = RateGate::of_model(name, rates, &clock);
+            (name.clone(), ModelLine { gate, waiting: FairQueue::default(), timer: LineTimer::default() })
+        };
+        Self {
+            models: options.models.iter().map(line).collect(),
+            options,
+            clock,
+            tenants: HashMap::new(),
+            ready: BTreeSet::new(),
+            due: BTreeSet::new(),
+            waiting: 0,
+            outcomes: Vec::new(),
+        }
+    }
+
+    /// Queues an attempt. The next [`Scheduler::advance`] says what becomes of it.
+    pub(crate) fn enter(&mut self, request: AttemptRequest<R>, now: Instant) {
+        let tokens = request.grant.tokens;
+        // What can never pass takes nothing.
+        let tenant = self.tenant_line(&request.grant.tenant).map(|line| &line.gate);
+        let impossible = tenant.and_then(|gate| gate.check_possible(tokens).err());
+        let model = self.models.get(&request.grant.model).map(|line| &line.gate);
+        let impossible = impossible.or_else(|| model?.check_possible(tokens).err());
+        if let Some(refusal) = impossible {
+            return self.outcomes.push((request.reply, Err(refusal)));
+        }
+        let name = request.grant.tenant.clone();
+        let Some(line) = self.tenants.get_mut(&name) else { return self.enter_model(request, now) };
+        if let Err(refusal) = line.timer.admit(&line.gate, line.waiting.len(), &request, now) {
+            return self.outcomes.push((request.reply, Err(refusal)));
+        }
+        if self.waiting >= MAX_WAITING {
+            return self.outcomes.push((request.reply, Err(line.gate.refuse_place())));
+        }
+        self.waiting += 1;
+        line.timer.tokens += tokens;
+        line.waiting.push_back(request);
+        self.ready.insert(LineName::Tenant(name));
+    }
+
+    /// Returns what a permit held.
+    pub(crate) fn give_back(&mut self, grant: &PermitGrant, usage: PermitUse) {
+        if let Some(line) = self.tenants.get_mut(&grant.tenant) {
+            line.gate.give_back(grant.tokens, usage);
+            self.ready.insert(LineName::Tenant(grant.tenant.clone()));
+        }
+        if let Some(line) = self.models.get_mut(&grant.model) {
+            line.gate.give_back(grant.tokens, usage);
+            self.ready.insert(LineName::Model(grant.model.clone()));
+        }
+    }
+
+    /// Takes what a permit holds that was granted before this scheduler existed.
+    pub(crate) fn restore(&mut self, grant: &PermitGrant) {
+        if let Some(line) = self.tenant_line(&grant.tenant) {
+            line.gate.take_again(grant.tokens);
+        }
+        if let Some(line) = self.models.get_mut(&grant.model) {
+            line.gate.take_again(grant.tokens);
+        }
+    }
+
+    /// The attempts that may pass now, or have to be refused. Those that `is_gone` are forgotten.
+    pub(crate) fn advance(&mut self, now: Instant, is_gone: impl Fn(&R) -> bool) -> Vec<AttemptOutcome<R>> {
+        while let Some((at, line)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
+            self.due.remove(&(at, line.clone()));
+            self.ready.insert(line);
+        }
+        // Tenants sort before models, so what passes its tenant's limits reaches its model in the same round.
+        while let Some(line) = self.ready.pop_first() {
+            match &line {
+                LineName::Tenant(tenant) => self.advance_tenant(tenant, now, &is_gone),
+                LineName::Model(model) => self.advance_model(model, now, &is_gone),
+            }
+            self.set_timer(line);
+        }
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// When [`Scheduler::advance`] has to be called although nothing happens.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Whether an attempt waits.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Removes all waiting attempts, in order of their deadlines.
+    pub(crate) fn take_waiting(&mut self) -> Vec<AttemptRequest<R>> {
+        let tenants = self.tenants.values_mut().flat_map(|line| line.waiting.drain(..));
+        let models = self.models.values_mut().flat_map(|line| line.waiting.remove_unless(|_| false));
+        let mut waiting: Vec<_> = tenants.chain(models).collect();
+        waiting.sort_by_key(|request| request.deadline);
+        waiting
+    }
+
+    /// The queue of a tenant; absent if tenants are not limited.
+    fn tenant_line(&mut self, tenant: &TenantId) -> Option<&mut TenantLine<R>> {
+        let rates = &self.options.tenant;
+        if *rates == Rates::default() {
+            return None;
+        }
+        Some(self.tenants.entry(tenant.clone()).or_insert_with(|| TenantLine {
+            gate: RateGate::of_tenant(tenant.as_str(), rates, &self.clock),
+            waiting: VecDeque::new(),
+            timer: LineTimer::default(),
+        }))
+    }
+
+    fn enter_model(&mut self, request: AttemptRequest<R>, now: Instant) {
+        let name = request.grant.model.clone();
+        let Some(line) = self.models.get_mut(&name) else {
+            return self.outcomes.push((request.reply, Ok(request.grant)));
+        };
+        if let Err(refusal) = line.timer.admit(&line.gate, line.waiting.len(), &request, now) {
+            return self.refuse_at_model(request, refusal);
+        }
+        if self.waiting >= MAX_WAITING {
+            let refusal = line.gate.refuse_place();
+            return self.refuse_at_model(request, refusal);
+        }
+        self.waiting += 1;
+        line.timer.tokens += request.grant.tokens;
+        line.waiting.push(request.grant.tenant.clone(), request);
+        self.ready.insert(LineName::Model(name));
+    }
+
+    /// Ends the waiting of an attempt that has passed its tenant's limits.
+    fn leave_model(&mut self, grant: &PermitGrant) {
+        if let Some(line) = self.tenants.get_mut(&grant.tenant) {
+            line.gate.give_back(grant.tokens, PermitUse::Unused);
+            self.ready.insert(LineName::Tenant(grant.tenant.clone()));
+        }
+    }
+
+    fn refuse_at_model(&mut self, request: AttemptRequest<R>, refusal: LimitRefusal) {
+        self.leave_model(&request.grant);
+        self.outcomes.push((request.reply, Err(refusal)));
+    }
+
+    fn advance_tenant(&mut self, tenant: &TenantId, now: Instant, is_gone: &impl Fn(&R) -> bool) {
+        while let Some(line) = self.tenants.get_mut(tenant) {
+            line.timer.blocked_until = None;
+            let Some(first) = line.waiting.front() else { return };
+            let gone = is_gone(&first.reply);
+            let passed = if gone { Ok(()) } else { line.gate.take(first.grant.tokens) };
+            let refusal = match passed {
+                Ok(()) => None,
+                Err(GateRefusal { refusal, wait }) => {
+                    if !is_hopeless(first, wait, now) {
+                        line.timer.block(wait.map(|wait| now + wait), first.grant.tokens);
+                        return;
+                    }
+                    Some(refusal)
+                }
+            };
+            let Some(request) = line.waiting.pop_front() else { return };
+            self.waiting -= 1;
+            line.timer.tokens -= request.grant.tokens;
+            match refusal {
+                _ if gone => {}
+                None => self.enter_model(request, now),
+                Some(refusal) => self.outcomes.push((request.reply, Err(refusal))),
+            }
+        }
+    }
+
+    fn advance_model(&mut self, model: &str, now: Instant, is_gone: &impl Fn(&R) -> bool) {
+        while let Some((request, refusal)) = self.next_at_model(model, now, is_gone) {
+            match refusal {
+                Some(refusal) => self.refuse_at_model(request, refusal),
+                None => self.outcomes.push((request.reply, Ok(request.grant))),
+            }
+        }
+        // Any of the others may have waited long enough, also behind one whose turn it is.
+        let Some(line) = self.models.get_mut(model).filter(|line| line.timer.at.is_none_or(|at| at <= now))
+        else {
+            return;
+        };
+        let stays = |request: &AttemptRequest<R>| request.deadline > now && !is_gone(&request.reply);
+        for request in line.waiting.remove_unless(stays) {
+            let Some(line) = self.models.get_mut(model) else { return };
+            self.waiting -= 1;
+            line.timer.tokens -= request.grant.tokens;
+            let refusal = line.gate.refuse_place();
+            self.refuse_at_model(request, refusal);
+        }
+    }
+
+    /// The next attempt that stops waiting at a model, with why it is refused if it is.
+    fn next_at_model(
+        &mut self,
+        model: &str,
+        now: Instant,
+        is_gone: &impl Fn(&R) -> bool,
+    ) -> Option<(AttemptRequest<R>, Option<LimitRefusal>)> {
+        let ModelLine { gate, waiting, timer } = self.models.get_mut(model)?;
+        timer.blocked_until = None;
+        let mut ended = None;
+        let mut is_blocked = false;
+        let next = waiting.pop(|_, request| {
+            // Nobody passes the tenant whose turn it is: a large call would never get its tokens.
+            if is_blocked {
+                return false;
+            }
+            if is_gone(&request.reply) {
+                ended = Some(gate.refuse_place());
+                return true;
+            }
+            match gate.take(request.grant.tokens) {
+                Ok(()) => true,
+                Err(GateRefusal { refusal, wait }) if is_hopeless(request, wait, now) => {
+                    ended = Some(refusal);
+                    true
+                }
+                Err(GateRefusal { wait, .. }) => {
+                    timer.block(wait.map(|wait| now + wait), request.grant.tokens);
+                    is_blocked = true;
+                    false
+                }
+            }
+        });
+        let (_, request) = next?;
+        self.waiting -= 1;
+        timer.tokens -= request.grant.tokens;
+        Some((request, ended))
+    }
+
+    fn set_timer(&mut self, line: LineName) {
+        let (timer, deadline) = match &line {
+            LineName::Tenant(tenant) => match self.tenants.get_mut(tenant) {
+                Some(found) => (&mut found.timer, found.waiting.front().map(|first| first.deadline)),
+                None => return,
+            },
+            LineName::Model(model) => match self.models.get_mut(model) {
+                Some(found) => {
+                    // The deadlines of one line only grow, but for a tenant that waited for itself: the timer
+                    // of the earliest one stays until it is reached.
+                    let first = match found.timer.at {
+                        Some(at) if !found.waiting.is_empty() && self.due.contains(&(at, line.clone())) => {
+                            Some(at)
+                        }
+                        _ => found.waiting.iter().map(|request| request.deadline).min(),
+                    };
+                    (&mut found.timer, first)
+                }
+                None => return,
+            },
+        };
+        let at = [deadline, timer.blocked_until].into_iter().flatten().min();
+        if let Some(before) = std::mem::replace(&mut timer.at, at) {
+            self.due.remove(&(before, line.clone()));
+        }
+        if let Some(at) = at {
+            self.due.insert((at, line));
+        }
+    }
+
+    /// Moves the clock of the rates.
+    #[cfg(test)]
+    pub(crate) fn advance_clock(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+}
+
+impl LineTimer {
+    /// Notes that the first attempt, with so many tokens, cannot pass yet.
+    fn block(&mut self, until: Option<Instant>, tokens: u64) {
+        (self.blocked_until, self.blocked_tokens) = (until, tokens);
+    }
+
+    /// Refuses an attempt that rates alone keep waiting behind others beyond its deadline.
+    fn admit<R>(
+        &self,
+        gate: &RateGate,
+        waiting: usize,
+        request: &AttemptRequest<R>,
+        now: Instant,
+    ) -> Result<(), LimitRefusal> {
+        let Some(first) = self.blocked_until else { return Ok(()) };
+        let between = QueuedNeeds {
+            requests: waiting.saturating_sub(1) as u64,
+            tokens: self.tokens.saturating_sub(self.blocked_tokens),
+        };
+        let first = first.saturating_duration_since(now);
+        let (wait, refusal) = gate.least_wait(first, between, request.grant.tokens);
+        if now + wait > request.deadline { Err(refusal) } else { Ok(()) }
+    }
+}
+
+/// Whether an attempt that is blocked, for `wait` if only time is needed, cannot pass by its deadline.
+fn is_hopeless<R>(request: &AttemptRequest<R>, wait: Option<Duration>, now: Instant) -> bool {
+    match wait {
+        Some(wait) => now + wait > request.deadline,
+        None => now >= request.deadline,
+    }
+}
