@@ -89,7 +89,7 @@ impl Handle {
 }
 
 #[async_trait]
-impl cache::ResponseCache for Handle {
+impl cache::ReplyCache for Handle {
     fn mode(&self, caller: &Caller, purpose: Purpose) -> Mode {
         let options = self.0.options.load();
         if options.max_bytes == 0 {

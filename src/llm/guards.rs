@@ -8,7 +8,7 @@ use super::budget::{
     AccountBalance, AccountKey, Budget, BudgetError, BudgetReport, BudgetScope, BudgetStats, Hold,
     Reservation,
 };
-use super::cache::{CacheKey, CacheLookup, CacheReport, ResponseCache};
+use super::cache::{CacheKey, CacheLookup, CacheReport, ReplyCache};
 use super::limits::{AttemptPermit, LimitError, LimitStats, RateLimits};
 use super::{Caller, Purpose, cache};
 use crate::run::TenantId;
@@ -17,7 +17,7 @@ use crate::run::TenantId;
 #[derive(Debug, Clone)]
 pub struct Guards {
     /// The cache of replies.
-    pub cache: Arc<dyn ResponseCache>,
+    pub cache: Arc<dyn ReplyCache>,
     /// The cost budget.
     pub budget: Arc<dyn Budget>,
     /// The rate limits.
@@ -91,7 +91,7 @@ impl RateLimits for Unguarded {
 }
 
 #[async_trait]
-impl ResponseCache for Unguarded {
+impl ReplyCache for Unguarded {
     fn mode(&self, _: &Caller, _: Purpose) -> cache::Mode {
         cache::Mode::Off
     }

@@ -1,7 +1,7 @@
 //! Metrics outside of runs: load shedding, queue depths and journal commits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus::core::Collector;
@@ -46,6 +46,10 @@ impl Component {
         Component::CostBudget,
         Component::Kpis,
     ];
+
+    /// Those with a supervised actor, whose questions are timed.
+    const SUPERVISED: [Component; 4] =
+        [Component::ResponseCache, Component::RateLimiter, Component::CostBudget, Component::Kpis];
 
     /// The name in metrics.
     pub fn name(self) -> &'static str {
@@ -105,7 +109,7 @@ impl Default for CommitMetrics {
 /// How long questions waited in the queues of actors, by component; present for the same reason.
 struct WaitMetrics {
     seconds: Option<HistogramVec>,
-    by_component: [OnceLock<Option<Histogram>>; Component::ALL.len()],
+    by_component: [Option<Histogram>; Component::ALL.len()],
 }
 
 impl Default for WaitMetrics {
@@ -115,8 +119,13 @@ impl Default for WaitMetrics {
             "Time that a question waited in the queue of an actor, by actor.",
         );
         let seconds = HistogramVec::new(options.buckets(buckets::JOURNAL.to_vec()), &["actor"]).ok();
-        // Series appear with their first observation: not every component has such a queue.
-        Self { seconds, by_component: Default::default() }
+        let mut by_component = [const { None }; Component::ALL.len()];
+        for part in Component::SUPERVISED {
+            let histogram =
+                seconds.as_ref().and_then(|all| all.get_metric_with_label_values(&[part.name()]).ok());
+            by_component[part as usize] = histogram;
+        }
+        Self { seconds, by_component }
     }
 }
 
@@ -144,11 +153,7 @@ impl ServerMetrics {
 
     /// Records how long a question waited in the queue of the component's actor.
     pub fn record_wait(&self, part: Component, waited: Duration) {
-        let waits = self.0.waits.by_component[part as usize].get_or_init(|| {
-            let seconds = self.0.waits.seconds.as_ref()?;
-            seconds.get_metric_with_label_values(&[part.name()]).ok()
-        });
-        if let Some(waits) = waits {
+        if let Some(waits) = &self.0.waits.by_component[part as usize] {
             waits.observe(waited.as_secs_f64());
         }
     }

@@ -46,7 +46,7 @@ pub fn rate_limits(limits: &limits::Options) -> Arc<dyn limits::RateLimits> {
 }
 
 /// A cache of replies.
-pub fn response_cache(options: &cache::Options) -> Arc<dyn cache::ResponseCache> {
+pub fn response_cache(options: &cache::Options) -> Arc<dyn cache::ReplyCache> {
     let options = response_cache::Options { cache: options.clone(), metrics: ServerMetrics::default() };
     let cache = response_cache::Handle::new(options);
     cache.start(arbiter());

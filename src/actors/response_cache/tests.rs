@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::llm::cache::{ResolvedReply, ResponseCache as _, resolve};
+use crate::llm::cache::{ReplyCache as _, ResolvedReply, resolve};
 use crate::llm::{CallControl, Completion, Error, ErrorKind, Message, Request, ToolChoice};
 use crate::run::{Reply, TenantId, Usage};
 
@@ -63,7 +63,7 @@ async fn resolve_with(
     ctl: &CallControl,
     ask: impl Future<Output = Result<Completion, Error>>,
 ) -> Result<ResolvedReply, Error> {
-    let cache: Arc<dyn cache::ResponseCache> = Arc::new(cache.clone());
+    let cache: Arc<dyn cache::ReplyCache> = Arc::new(cache.clone());
     resolve(&cache, key(words), mode, 100, ctl, ask).await
 }
 

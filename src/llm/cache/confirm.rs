@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{CacheKey, CachedReply, ResponseCache};
+use super::{CacheKey, CachedReply, ReplyCache};
 
 /// Waits for the verdict of a reply's reader. Dropped without one, nothing is stored.
 #[derive(Default)]
 pub struct Confirm(Option<Box<UnconfirmedReply>>);
 
 struct UnconfirmedReply {
-    cache: Arc<dyn ResponseCache>,
+    cache: Arc<dyn ReplyCache>,
     key: CacheKey,
     /// What is to be stored.
     reply: Option<CachedReply>,
 }
 
 impl Confirm {
-    pub(super) fn of(cache: Arc<dyn ResponseCache>, key: CacheKey, reply: Option<CachedReply>) -> Self {
+    pub(super) fn of(cache: Arc<dyn ReplyCache>, key: CacheKey, reply: Option<CachedReply>) -> Self {
         Self(Some(Box::new(UnconfirmedReply { cache, key, reply })))
     }
 

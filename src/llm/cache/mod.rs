@@ -4,7 +4,7 @@
 //! that ended by itself and that its reader accepted ([`Confirm`]): no error, nothing cut, and nothing that
 //! could not be used.
 //!
-//! [`ResponseCache`] is what the gateway needs of it; the actor `ResponseCache` implements it.
+//! [`ReplyCache`] is what the gateway needs of it; the actor `ResponseCache` implements it.
 
 mod confirm;
 mod options;
@@ -27,7 +27,7 @@ const OVERHEAD: usize = 256;
 
 /// The cache of replies. It need not be in this process, nor reply at once.
 #[async_trait]
-pub trait ResponseCache: Send + Sync + std::fmt::Debug {
+pub trait ReplyCache: Send + Sync + std::fmt::Debug {
     /// How a caller's question is to use the cache.
     fn mode(&self, caller: &Caller, purpose: Purpose) -> Mode;
 
@@ -200,7 +200,7 @@ impl ResolvedReply {
 /// The reply stored under `key`, or that of an equal question in progress, or that of `ask`, whose replies have
 /// at most `max_output` tokens unless they are cut.
 pub(crate) async fn resolve(
-    cache: &Arc<dyn ResponseCache>,
+    cache: &Arc<dyn ReplyCache>,
     key: CacheKey,
     mode: Mode,
     max_output: u64,
@@ -237,7 +237,7 @@ pub(crate) async fn resolve(
 
 /// A reply that costs its caller nothing.
 fn resolve_free(
-    cache: &Arc<dyn ResponseCache>,
+    cache: &Arc<dyn ReplyCache>,
     key: CacheKey,
     reply: Reply,
     cost: Usage,
@@ -249,7 +249,7 @@ fn resolve_free(
 }
 
 fn resolve_fresh(
-    cache: &Arc<dyn ResponseCache>,
+    cache: &Arc<dyn ReplyCache>,
     key: CacheKey,
     mode: Mode,
     max_output: u64,
