@@ -21,6 +21,7 @@ pub mod crash;
 mod documents;
 pub mod engine;
 pub(crate) mod fairness;
+mod host;
 pub mod http;
 pub mod llm;
 pub mod memory;

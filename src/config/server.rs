@@ -101,7 +101,7 @@ impl ServerConfig {
             let message = format!("`server.addr` = `{}` is not an address", redact_url(&self.addr));
             review.add("server.addr", message, "write HOST:PORT, such as `127.0.0.1:8080`");
         }
-        for host in self.allowed_hosts.iter().filter(|host| !crate::http::is_host_entry(host)) {
+        for host in self.allowed_hosts.iter().filter(|host| !crate::host::is_host_entry(host)) {
             let message =
                 format!("`server.allowed_hosts` has `{}`, which is not a host name", redact_url(host));
             let remedy = "write HOST or HOST:PORT, such as `chat.example.com`, or `*`";

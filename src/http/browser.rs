@@ -5,59 +5,14 @@
 //! Clients that are not browsers send no `Origin` header and pass.
 
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::http::uri::Authority;
 use actix_web::http::{Method, StatusCode};
 
 use super::app::AnonymousAccess;
 use super::problem::Problem;
+use crate::host::{ANY_HOST, Host};
 
-/// The entry of `server.allowed_hosts` that matches every name.
-const ANY_HOST: &str = "*";
 /// Maximum length of a client's value that an error message repeats, in characters.
 const MAX_SHOWN_CHARS: usize = 80;
-
-/// A host from a header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Host {
-    /// In lower case; an IPv6 address without its brackets.
-    name: String,
-    port: Option<u16>,
-}
-
-impl Host {
-    fn parse_header(text: &str) -> Option<Self> {
-        let authority: Authority = text.parse().ok()?;
-        if text.contains('@') || authority.host().is_empty() {
-            return None;
-        }
-        let port = match text.strip_prefix(authority.host())? {
-            "" | ":" => None,
-            port => Some(port.strip_prefix(':')?.parse().ok()?),
-        };
-        let name = authority.host().trim_matches(['[', ']']).to_ascii_lowercase();
-        Some(Self { name, port })
-    }
-
-    fn address(&self) -> Option<std::net::IpAddr> {
-        self.name.parse().ok()
-    }
-
-    fn is_loopback(&self) -> bool {
-        self.name == "localhost" || self.address().is_some_and(|address| address.is_loopback())
-    }
-
-    fn is_allowed(&self, allowed: &[String]) -> bool {
-        let entries = allowed.iter().filter_map(|entry| Self::parse_header(entry));
-        entries
-            .into_iter()
-            .any(|entry| entry.name == self.name && (entry.port.is_none() || entry.port == self.port))
-    }
-}
-
-/// Whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
-pub(crate) fn is_host_entry(entry: &str) -> bool {
-    entry == ANY_HOST || Host::parse_header(entry).is_some_and(|host| !host.name.contains(ANY_HOST))
-}
 
 /// Checks the `Host` of a request without a key. Allowed are loopback names, the configured names, and with
 /// `auth.allow_anonymous` any IP address.

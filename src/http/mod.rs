@@ -34,7 +34,6 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 use self::plans::{control, shown};
 use crate::store::Page;
 
-pub(crate) use browser::is_host_entry;
 pub use openapi::openapi_document;
 pub use problem::Problem;
 pub use serve::{ServeError, Server};

@@ -27,6 +27,7 @@ mod full_disk;
 mod gateway;
 mod hostile_model;
 mod hostile_provider;
+mod imports;
 mod keys;
 mod keys_approve;
 mod llm_faults;

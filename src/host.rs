@@ -1,0 +1,53 @@
+//! Host names of HTTP requests and of `server.allowed_hosts`.
+
+use actix_web::http::uri::Authority;
+
+/// The entry of `server.allowed_hosts` that matches every name.
+pub(crate) const ANY_HOST: &str = "*";
+
+/// A host from a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// In lower case; an IPv6 address without its brackets.
+    pub(crate) name: String,
+    pub(crate) port: Option<u16>,
+}
+
+impl Host {
+    /// Parses `name[:port]`, as in the header `Host`.
+    pub(crate) fn parse_header(text: &str) -> Option<Self> {
+        let authority: Authority = text.parse().ok()?;
+        if text.contains('@') || authority.host().is_empty() {
+            return None;
+        }
+        let port = match text.strip_prefix(authority.host())? {
+            "" | ":" => None,
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
+        };
+        let name = authority.host().trim_matches(['[', ']']).to_ascii_lowercase();
+        Some(Self { name, port })
+    }
+
+    /// Its address, if it is one.
+    pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
+        self.name.parse().ok()
+    }
+
+    /// Whether it is this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.name == "localhost" || self.address().is_some_and(|address| address.is_loopback())
+    }
+
+    /// Whether an entry of this list names it, with its port if the entry has one.
+    pub(crate) fn is_allowed(&self, allowed: &[String]) -> bool {
+        let entries = allowed.iter().filter_map(|entry| Self::parse_header(entry));
+        entries
+            .into_iter()
+            .any(|entry| entry.name == self.name && (entry.port.is_none() || entry.port == self.port))
+    }
+}
+
+/// Whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
+pub(crate) fn is_host_entry(entry: &str) -> bool {
+    entry == ANY_HOST || Host::parse_header(entry).is_some_and(|host| !host.name.contains(ANY_HOST))
+}
