@@ -38,7 +38,7 @@ async fn at_rest(served: &Served, answer: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_write_waits_for_its_yes_with_its_exact_arguments_while_other_branches_go_on() {
+async fn write_waits_for_approval_while_other_branches_continue() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let (answer, approval) = waiting(&served, "pay and see").await;
@@ -85,7 +85,7 @@ async fn a_write_waits_for_its_yes_with_its_exact_arguments_while_other_branches
 }
 
 #[tokio::test]
-async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
+async fn write_runs_with_the_arguments_edited_by_the_approver() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let (answer, approval) = waiting(&served, "pay").await;
@@ -121,7 +121,7 @@ async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
 }
 
 #[tokio::test]
-async fn of_many_decisions_at_once_one_counts() {
+async fn one_of_many_simultaneous_decisions_counts() {
     let office = Office::open();
     // Decisions have places of their own: none is refused because requests fill the queue.
     let served = Served::start(office.setup().set("execution.max_queued_requests", 1)).await;
@@ -142,7 +142,7 @@ async fn of_many_decisions_at_once_one_counts() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_not_approved_is_not_done_and_the_answer_says_so() {
+async fn refused_write_is_not_executed_and_the_answer_reports_it() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let (answer, approval) = waiting(&served, "pay and see").await;
@@ -162,7 +162,7 @@ async fn a_write_that_is_not_approved_is_not_done_and_the_answer_says_so() {
 }
 
 #[tokio::test]
-async fn who_asked_does_not_approve_where_that_is_barred() {
+async fn requester_cannot_approve_their_own_request_when_barred() {
     let office = Office::open();
     let served = Served::start(office.setup().set("approval.by_oneself", false)).await;
     let tenant = TenantId::new("acme").unwrap();
@@ -201,7 +201,7 @@ async fn who_asked_does_not_approve_where_that_is_barred() {
 }
 
 #[tokio::test]
-async fn a_yes_does_not_cover_tools_that_have_changed_since() {
+async fn approval_does_not_cover_tools_changed_since() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let shown = planned(&served, "book").await;
@@ -288,7 +288,7 @@ impl Post {
 }
 
 #[tokio::test]
-async fn what_became_of_a_write_is_said_by_a_person() {
+async fn person_settles_the_unknown_outcome_of_a_write() {
     for (said, outcome) in [("done", "ok"), ("not_done", "refused")] {
         let post = Post::open().await;
         let (answer, approval) = post.lost().await;
@@ -305,7 +305,7 @@ async fn what_became_of_a_write_is_said_by_a_person() {
 }
 
 #[tokio::test]
-async fn a_write_of_unknown_outcome_is_tried_again_when_a_person_says_so() {
+async fn unknown_write_is_retried_when_a_person_requests_it() {
     let post = Post::open().await;
     let (answer, approval) = post.lost().await;
     assert_eq!(decide(&post.served, &approval, json!({"decision": "again"})).await.status, 200);
@@ -317,7 +317,7 @@ async fn a_write_of_unknown_outcome_is_tried_again_when_a_person_says_so() {
 }
 
 #[tokio::test]
-async fn approvals_are_listed_by_page_and_by_what_they_are() {
+async fn approvals_are_listed_with_pages_and_filters() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut all = Vec::new();

@@ -97,7 +97,7 @@ impl Server<'_> {
 }
 
 #[tokio::test]
-async fn a_plan_that_waits_is_there_after_a_kill_and_is_carried_out_once() {
+async fn waiting_plan_survives_a_kill_and_executes_once() {
     let hall = Hall::open();
     let server = hall.start(&[]);
     let reply = server.post("/api/plans", &json!({"message": "book", "session_id": "s-1"})).await;
@@ -132,7 +132,7 @@ async fn a_plan_that_waits_is_there_after_a_kill_and_is_carried_out_once() {
 }
 
 #[tokio::test]
-async fn a_yes_in_words_decides_what_an_earlier_server_asked() {
+async fn yes_in_words_answers_a_question_of_a_killed_server() {
     let hall = Hall::open();
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
@@ -149,7 +149,7 @@ async fn a_yes_in_words_decides_what_an_earlier_server_asked() {
 }
 
 #[tokio::test]
-async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() {
+async fn write_runs_once_wherever_the_server_is_killed_around_its_approval() {
     for place in [
         "before:approval_required",
         "after:approval_required",
@@ -187,7 +187,7 @@ async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() 
 }
 
 #[tokio::test]
-async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
+async fn yes_retried_after_a_kill_decides_once() {
     let (first, further) = (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"));
     let key = ("idempotency-key", "k-1");
     for (path, said, again) in [("/api/chat", [key], [key]), (V1, [key], [key]), (V1, [first], [further])] {
@@ -235,7 +235,7 @@ async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
 }
 
 #[tokio::test]
-async fn a_write_under_way_in_a_run_that_nobody_can_carry_on_is_put_to_people_with_its_end() {
+async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
     let hall = Hall::open();
     let server = hall.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
     let mut body = ask("book");
@@ -265,7 +265,7 @@ async fn a_write_under_way_in_a_run_that_nobody_can_carry_on_is_put_to_people_wi
 }
 
 #[tokio::test]
-async fn a_run_with_too_many_events_ends_with_what_is_still_under_way() {
+async fn run_with_too_many_events_ends_with_writes_in_flight() {
     let hall = Hall::open();
     let server = hall.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
     let reply = server.post("/api/chat", &ask("pay and see")).await;
@@ -277,7 +277,7 @@ async fn a_run_with_too_many_events_ends_with_what_is_still_under_way() {
 }
 
 #[tokio::test]
-async fn after_a_restart_a_yes_is_about_what_was_said_last() {
+async fn yes_after_a_restart_answers_the_latest_question() {
     let hall = Hall::open();
     let server = hall.start(&[]);
     let waits = async |words: &str| {

@@ -41,7 +41,7 @@ fn words(reply: &Reply) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_repeat() {
+async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("book");
@@ -85,7 +85,7 @@ async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_
 }
 
 #[tokio::test]
-async fn a_yes_in_words_decides_in_its_own_conversation_only() {
+async fn yes_in_words_decides_only_in_its_own_conversation() {
     let office = Office::open();
     let served = Served::start(office.setup().set("approval.plans", "writes")).await;
     for stream in [false, true] {
@@ -114,7 +114,7 @@ async fn a_yes_in_words_decides_in_its_own_conversation_only() {
 }
 
 #[tokio::test]
-async fn a_no_in_words_ends_it_and_says_so() {
+async fn no_in_words_ends_the_run_and_reports_it() {
     let office = Office::open();
     let served = Served::start(office.setup().set("approval.plans", "writes")).await;
     for (session, stream) in [("s-1", false), ("s-2", true)] {
@@ -128,7 +128,7 @@ async fn a_no_in_words_ends_it_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_with_a_yes_tells_what_happens_from_then_on() {
+async fn stream_opened_by_a_yes_publishes_only_later_events() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("book");
@@ -145,7 +145,7 @@ async fn a_stream_that_begins_with_a_yes_tells_what_happens_from_then_on() {
 }
 
 #[tokio::test]
-async fn which_of_several_things_is_meant_is_not_guessed() {
+async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("pay");
@@ -166,7 +166,7 @@ async fn which_of_several_things_is_meant_is_not_guessed() {
 }
 
 #[tokio::test]
-async fn what_waits_is_said_in_the_users_language() {
+async fn pending_approval_is_described_in_the_users_language() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("prenota la sala per favore");
@@ -186,7 +186,7 @@ async fn what_waits_is_said_in_the_users_language() {
 }
 
 #[tokio::test]
-async fn a_yes_with_a_key_decides_once_however_often_it_is_sent() {
+async fn yes_with_an_idempotency_key_decides_once() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("book and then pay");
@@ -233,7 +233,7 @@ async fn a_yes_with_a_key_decides_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_client_that_always_asks_for_approval_can_say_yes_and_one_that_writes_nothing_cannot() {
+async fn yes_decides_with_require_approval_but_not_with_dry_run() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let say = async |words: &str, how: &str| {
@@ -260,7 +260,7 @@ async fn a_client_that_always_asks_for_approval_can_say_yes_and_one_that_writes_
 }
 
 #[tokio::test]
-async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
+async fn yes_retried_by_the_client_decides_once() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     for stream in [false, true] {
@@ -283,7 +283,7 @@ async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
 }
 
 #[tokio::test]
-async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
+async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let office = Office::open();
     let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
     let served = Served::start(setup).await;
@@ -344,7 +344,7 @@ async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
 }
 
 #[tokio::test]
-async fn a_yes_that_was_refused_is_no_answer_to_what_was_put_in_its_place() {
+async fn refused_yes_does_not_answer_the_replacement_question() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("book");
@@ -372,7 +372,7 @@ async fn a_yes_that_was_refused_is_no_answer_to_what_was_put_in_its_place() {
 }
 
 #[tokio::test]
-async fn a_yes_right_behind_a_decision_that_was_refused_is_about_what_still_waits() {
+async fn yes_after_a_refused_decision_answers_the_pending_question() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("book");

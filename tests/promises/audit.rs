@@ -40,7 +40,7 @@ fn decided(library: &Library) -> String {
 }
 
 #[tokio::test]
-async fn who_decided_what_is_still_known_when_its_run_is_erased_and_nothing_of_its_content() {
+async fn audit_log_outlives_run_erasure_without_its_content() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = decided(&library);
@@ -92,7 +92,7 @@ async fn who_decided_what_is_still_known_when_its_run_is_erased_and_nothing_of_i
 }
 
 #[tokio::test]
-async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
+async fn audit_names_the_first_changed_removed_or_replaced_decision() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     decided(&library);

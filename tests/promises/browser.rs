@@ -40,7 +40,7 @@ fn code(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_changes_nothing_on_a_server_without_keys() {
+async fn cross_site_page_cannot_change_anything_without_keys() {
     let served = Served::start(Setup::offline()).await;
     let own = format!("http://{}", served.addr());
     let elsewhere = format!("http://localhost:{}", served.addr().port());
@@ -78,7 +78,7 @@ async fn a_page_of_another_site_changes_nothing_on_a_server_without_keys() {
 }
 
 #[tokio::test]
-async fn a_key_is_enough_wherever_a_request_comes_from() {
+async fn key_is_accepted_from_any_origin() {
     let served = Served::start(Setup::offline()).await;
     let (_, key) = key(&served).await;
     let request =
@@ -88,7 +88,7 @@ async fn a_key_is_enough_wherever_a_request_comes_from() {
 }
 
 #[tokio::test]
-async fn a_server_without_keys_is_reached_by_the_hosts_that_are_configured() {
+async fn server_without_keys_accepts_only_configured_hosts() {
     for anonymous in [false, true] {
         let setup = Setup::offline().set("auth.allow_anonymous", anonymous);
         let served =
@@ -116,7 +116,7 @@ async fn a_server_without_keys_is_reached_by_the_hosts_that_are_configured() {
 }
 
 #[tokio::test]
-async fn nobody_keeps_a_copy_of_a_reply_and_no_browser_guesses_its_kind() {
+async fn replies_forbid_caching_and_content_sniffing() {
     let served = Served::start(Setup::offline()).await;
     let mut replies = Vec::new();
     for path in ["/api/scenes", "/api/nowhere", "/metrics", "/healthz", "/api/openapi.json", "/v1/models"] {
@@ -133,7 +133,7 @@ async fn nobody_keeps_a_copy_of_a_reply_and_no_browser_guesses_its_kind() {
 }
 
 #[tokio::test]
-async fn a_request_with_two_credentials_is_refused() {
+async fn request_with_two_credentials_is_refused() {
     let served = Served::start(Setup::offline()).await;
     let (_, key) = key(&served).await;
     let bearer = format!("Bearer {key}");
@@ -153,7 +153,7 @@ async fn a_request_with_two_credentials_is_refused() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_not_named_like_a_step_of_a_path() {
+async fn dot_segments_as_conversation_names_are_refused() {
     let served = Served::start(Setup::offline()).await;
     for name in [".", ".."] {
         let mut body = ask("Che tempo fa a Milano?");
@@ -196,7 +196,7 @@ async fn streams(served: &Served, key: &str) -> [Events; 3] {
 }
 
 #[tokio::test]
-async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
+async fn only_streams_of_a_revoked_key_end() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
@@ -240,7 +240,7 @@ async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
 }
 
 #[tokio::test]
-async fn streams_end_when_their_key_gets_another_role() {
+async fn streams_end_when_their_key_changes_role() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {

@@ -251,7 +251,7 @@ fn chat(words: &str, stream: bool) -> [(&'static str, Value); 2] {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_a_log_the_journal_a_figure_an_error_or_a_reply() {
+async fn secrets_never_appear_in_logs_journal_metrics_errors_or_replies() {
     for (format, streamed) in [("text", "false"), ("json", "\"all\""), ("text", "true")] {
         nothing_is_told(format, streamed).await;
     }

@@ -51,7 +51,7 @@ url = "https://rooms.example/book/{room}"
 "#;
 
 #[test]
-fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
+fn all_configuration_and_scene_errors_are_reported_at_once() {
     let desk = Desk::bare();
     desk.write("site.toml", CONFIG);
     desk.write("scenes/rooms/scene.toml", ROOMS);
@@ -102,7 +102,7 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
 }
 
 #[test]
-fn what_is_fine_is_told_with_what_was_found() {
+fn valid_setup_is_reported_with_what_was_found() {
     let ran = Desk::bare().run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     for told in
@@ -113,7 +113,7 @@ fn what_is_fine_is_told_with_what_was_found() {
 }
 
 #[test]
-fn a_live_check_finds_the_way_in_which_a_model_can_be_forced() {
+fn live_check_finds_how_to_force_a_model() {
     // Calls a function only where `tool_choice` is `required`.
     let llm = ScriptedLlm::start(|request, _| match support::forced_tool(request) {
         Some(name) if request["tool_choice"] == "required" => {
@@ -160,7 +160,7 @@ fn stored(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn the_data_directory_is_looked_at_and_nothing_of_it_is_changed() {
+fn check_reads_the_data_directory_without_changing_it() {
     let desk = Desk::new();
     let ran = desk.run(&["check"]);
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -205,7 +205,7 @@ fn the_data_directory_is_looked_at_and_nothing_of_it_is_changed() {
 
 #[cfg(unix)]
 #[test]
-fn a_place_where_no_data_directory_can_be_made_is_told() {
+fn unusable_data_directory_path_is_reported() {
     let desk = Desk::new();
     std::os::unix::fs::symlink("nowhere", desk.path().join("link")).unwrap();
     let mut places = vec!["link", "link/below"];
@@ -230,7 +230,7 @@ fn a_place_where_no_data_directory_can_be_made_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
+fn data_directory_is_checked_while_a_server_owns_it() {
     let desk = Desk::new();
     let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
     server.read_to("proscenium serves at http://");
@@ -254,7 +254,7 @@ fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
 
 #[cfg(unix)]
 #[test]
-fn what_others_could_read_of_the_data_directory_is_told_and_taken_from_them() {
+fn data_directory_readable_by_others_is_reported_and_fixed() {
     use std::os::unix::fs::PermissionsExt;
     let desk = Desk::new();
     desk.ask("Che tempo fa a Milano?", &[]);
@@ -292,7 +292,7 @@ fn what_others_could_read_of_the_data_directory_is_told_and_taken_from_them() {
 }
 
 #[test]
-fn passwords_in_urls_are_shown_nowhere() {
+fn passwords_in_urls_are_never_shown() {
     let config = |url: &str, webhook: &str| {
         format!(
             "[llm]\n[[llm.models]]\nname = \"main\"\nbase_url = \"{url}\"\n\
@@ -330,7 +330,7 @@ fn passwords_in_urls_are_shown_nowhere() {
 }
 
 #[test]
-fn a_webhook_without_encryption_is_warned_of_unless_it_is_on_this_machine() {
+fn plain_http_webhook_is_warned_about_unless_local() {
     for (url, warned) in [
         ("http://hooks.example/a", true),
         ("http://10.0.0.1/a", true),

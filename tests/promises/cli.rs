@@ -24,7 +24,7 @@ fn requests(desk: &Desk) -> Value {
 }
 
 #[test]
-fn the_main_job_plans_over_both_scenes_carries_both_out_and_answers_once() {
+fn main_request_plans_and_executes_both_scenes_and_answers_once() {
     let desk = Desk::new();
     let ran = desk.run(&["chat", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
@@ -60,7 +60,7 @@ fn the_main_job_plans_over_both_scenes_carries_both_out_and_answers_once() {
 }
 
 #[test]
-fn json_prints_the_answer_document_with_every_field_and_nothing_else() {
+fn json_flag_prints_only_the_complete_answer_document() {
     let desk = Desk::new();
     let answer = desk.ask(MAIN, &["--session", "s-1"]);
     let keys = |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
@@ -114,7 +114,7 @@ fn json_prints_the_answer_document_with_every_field_and_nothing_else() {
 }
 
 #[test]
-fn plan_shows_the_plan_and_carries_nothing_out() {
+fn plan_command_shows_the_plan_and_executes_nothing() {
     let desk = Desk::new();
     let ran = desk.run(&["plan", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
@@ -131,7 +131,7 @@ fn plan_shows_the_plan_and_carries_nothing_out() {
 }
 
 #[test]
-fn the_exit_status_tells_completed_failed_bad_usage_and_needs_input() {
+fn exit_status_distinguishes_completed_failed_usage_and_needs_input() {
     let desk = Desk::new();
     assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
     assert_eq!(desk.run(&["chat", "Vorrei richiedere tre giorni di ferie"]).status, 3);
@@ -160,7 +160,7 @@ fn the_exit_status_tells_completed_failed_bad_usage_and_needs_input() {
 }
 
 #[test]
-fn a_conversation_goes_on_in_another_process() {
+fn conversation_continues_in_another_process() {
     let desk = Desk::new();
     desk.ask("Che tempo fa a Milano?", &["--session", "s"]);
     let answer = desk.ask("E a Roma?", &["--session", "s"]);
@@ -172,7 +172,7 @@ fn a_conversation_goes_on_in_another_process() {
 }
 
 #[test]
-fn each_line_of_a_pipe_is_a_turn_of_one_conversation() {
+fn piped_lines_are_turns_of_one_conversation() {
     let desk = Desk::new();
     let ran = desk.pipe(&["chat", "--json"], "Che tempo fa a Milano?\n\nE a Roma?\n");
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -184,7 +184,7 @@ fn each_line_of_a_pipe_is_a_turn_of_one_conversation() {
 }
 
 #[test]
-fn runs_lists_what_was_run_and_shows_one_with_its_events_or_as_a_chart() {
+fn runs_command_lists_runs_and_shows_events_or_a_chart() {
     let desk = Desk::new();
     let ran = desk.run(&["runs"]);
     assert_eq!(ran.status, 1);
@@ -214,7 +214,7 @@ fn runs_lists_what_was_run_and_shows_one_with_its_events_or_as_a_chart() {
 }
 
 #[test]
-fn a_data_directory_has_one_owner_at_a_time_and_can_be_looked_at_meanwhile() {
+fn data_directory_has_one_owner_and_stays_readable() {
     let desk = Desk::new();
     let mut owner = desk.hold(&["chat"]);
     owner.say("Che tempo fa a Milano?\n");
@@ -231,7 +231,7 @@ fn a_data_directory_has_one_owner_at_a_time_and_can_be_looked_at_meanwhile() {
 }
 
 #[test]
-fn wrong_flags_and_keys_are_told_all_at_once_with_what_was_probably_meant() {
+fn wrong_flags_and_keys_are_reported_together_with_suggestions() {
     let desk = Desk::new();
     let ran = desk.run(&["chat", "--sesion", "s", "Ciao"]);
     assert!(ran.status == 2 && ran.err.contains("--session"), "{}", ran.err);
@@ -277,7 +277,7 @@ pub fn weather_model(request: &Value) -> Scripted {
 }
 
 #[test]
-fn the_environment_names_another_model_and_its_key_is_never_seen() {
+fn environment_configures_another_model_and_its_key_stays_hidden() {
     const CANARY: &str = "sk-canary-5f2c9e7b";
     let llm = ScriptedLlm::start(|request, _| weather_model(request));
     let desk = Desk::new()
@@ -309,7 +309,7 @@ fn run_of(desk: &Desk) -> String {
 }
 
 #[test]
-fn what_a_model_said_stays_out_of_the_log() {
+fn model_replies_stay_out_of_the_log() {
     const CANARY: &str = "said-in-confidence-81c4";
     let llm = ScriptedLlm::start(|request, nth| match nth {
         0 => Scripted::Malformed(format!("{{\"choices\": [{{\"{CANARY}")),

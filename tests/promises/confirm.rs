@@ -91,7 +91,7 @@ pub fn sent(amount: u32) -> Value {
 pub const REQUEST: &str = "Send 50 euros to Anna, please.";
 
 #[tokio::test]
-async fn write_that_was_clearly_asked_for_is_done_without_a_question() {
+async fn clearly_requested_write_runs_without_confirmation() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(50))])));
     let told = house(&llm, &log).await.say("s-1", REQUEST).await;
     assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
@@ -101,7 +101,7 @@ async fn write_that_was_clearly_asked_for_is_done_without_a_question() {
 }
 
 #[tokio::test]
-async fn untraced_write_ends_with_a_question_and_a_plain_yes_does_exactly_that_call_once() {
+async fn untraced_write_is_confirmed_and_runs_once_after_a_yes() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
     let house = house(&llm, &log).await;
     let asked = house.say("s-1", REQUEST).await;
@@ -123,7 +123,7 @@ async fn untraced_write_ends_with_a_question_and_a_plain_yes_does_exactly_that_c
 }
 
 #[tokio::test]
-async fn only_a_plain_yes_of_the_user_who_was_asked_confirms() {
+async fn only_a_plain_yes_of_the_asked_user_confirms() {
     for (user, words) in [("keysersoze", "yes, but 40"), ("keysersoze", "no"), ("somebody", "yes")] {
         let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
         let house = house(&llm, &log).await;
@@ -138,7 +138,7 @@ async fn only_a_plain_yes_of_the_user_who_was_asked_confirms() {
 }
 
 #[tokio::test]
-async fn scene_that_asks_with_a_complete_call_has_it_confirmed() {
+async fn complete_call_in_a_scene_question_is_confirmed() {
     let known = json!({"question": "Really?", "tool": "Send", "missing": [], "known": sent(50)});
     let (log, llm) = (Log::default(), one("Send", calls(&[("AskUser", known)])));
     let house = house(&llm, &log).await;
@@ -150,7 +150,7 @@ async fn scene_that_asks_with_a_complete_call_has_it_confirmed() {
 }
 
 #[tokio::test]
-async fn step_that_its_planner_marks_as_unclear_is_confirmed() {
+async fn step_marked_unclear_by_the_planner_is_confirmed() {
     let mut unclear = step(1, "Bank", &["Send"], Value::Null);
     unclear["unclear"] = json!(true);
     let llm = Play::of(plan(json!([unclear]))).scene(|_, _| calls(&[("Send", sent(50))])).start();
@@ -161,7 +161,7 @@ async fn step_that_its_planner_marks_as_unclear_is_confirmed() {
 }
 
 #[tokio::test]
-async fn confirmation_is_no_approval_and_a_required_one_still_follows() {
+async fn confirmation_does_not_replace_a_required_approval() {
     let mut unclear = step(1, "Bank", &["Pay"], Value::Null);
     unclear["unclear"] = json!(true);
     let llm = Play::of(plan(json!([unclear]))).scene(|_, _| calls(&[("Pay", json!({"amount": 5}))])).start();
@@ -178,7 +178,7 @@ async fn confirmation_is_no_approval_and_a_required_one_still_follows() {
 }
 
 #[tokio::test]
-async fn policy_is_set_for_all_by_scene_and_by_tenant() {
+async fn confirmation_policy_is_set_globally_per_scene_and_per_tenant() {
     let play = |amount| one("Send", calls(&[("Send", sent(amount))]));
     for (key, value, scene, amount, asks) in [
         ("execution.confirm", "writes", None, 50, true),
@@ -221,7 +221,7 @@ pub async fn complete(served: &Served, body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn client_that_keeps_the_conversation_confirms_by_the_question_itself_once() {
+async fn client_side_conversation_confirms_once_by_repeating_the_question() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
     let served = Served::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);
@@ -240,7 +240,7 @@ async fn client_that_keeps_the_conversation_confirms_by_the_question_itself_once
 }
 
 #[tokio::test]
-async fn write_that_only_a_plan_after_a_tool_result_names_is_confirmed() {
+async fn write_planned_only_after_a_tool_result_is_confirmed() {
     let plans = [
         plan(json!([step(1, "Post", &["Inbox"], Value::Null)])),
         plan(json!([step(2, "Post", &["Delete"], Value::Null)])),
@@ -264,7 +264,7 @@ async fn write_that_only_a_plan_after_a_tool_result_names_is_confirmed() {
 }
 
 #[tokio::test]
-async fn writes_of_a_run_are_bounded_and_a_scene_may_raise_the_bound() {
+async fn writes_per_run_are_bounded_and_scenes_can_raise_the_bound() {
     for (raised, done) in [(None, 3), (Some(5), 5), (Some(2), 3)] {
         let many: Vec<(&str, Value)> = (1..=8).map(|n| ("Send", sent(n))).collect();
         let (log, llm) = (Log::default(), one("Send", calls(&many)));
@@ -284,7 +284,7 @@ async fn writes_of_a_run_are_bounded_and_a_scene_may_raise_the_bound() {
 }
 
 #[tokio::test]
-async fn equal_write_in_a_step_is_confirmed_unless_its_tool_may_be_repeated() {
+async fn equal_write_in_a_step_is_confirmed_unless_repeatable() {
     let twice = [("Send", sent(50)), ("Send", sent(50))];
     let (log, llm) = (Log::default(), one("Send", calls(&twice)));
     let house = house(&llm, &log).await;
@@ -301,7 +301,7 @@ async fn equal_write_in_a_step_is_confirmed_unless_its_tool_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn repeatable_write_of_a_further_plan_or_of_a_step_beside_it_is_done_once() {
+async fn repeatable_write_of_a_replan_or_parallel_step_runs_once() {
     let beside =
         plan(json!([step(1, "Bank", &["Deposit"], Value::Null), step(2, "Bank", &["Deposit"], Value::Null)]));
     let behind =
@@ -327,7 +327,7 @@ async fn repeatable_write_of_a_further_plan_or_of_a_step_beside_it_is_done_once(
 }
 
 #[tokio::test]
-async fn reads_are_made_anew_after_a_write_of_another_scene_and_volatile_ones_each_time() {
+async fn reads_repeat_after_another_scenes_write_and_volatile_reads_always() {
     let steps = json!([
         step(1, "Post", &["Inbox"], Value::Null),
         step(2, "Bank", &["Send", "Balance", "Rate"], json!(1)),
@@ -355,7 +355,7 @@ async fn reads_are_made_anew_after_a_write_of_another_scene_and_volatile_ones_ea
 }
 
 #[tokio::test]
-async fn part_that_no_scene_serves_is_named_and_makes_the_run_partial() {
+async fn unserved_part_is_named_and_makes_the_run_partial() {
     let mut made = plan(json!([step(1, "Bank", &["Send"], Value::Null)]));
     made["unserved"] = json!(["order a pizza"]);
     let llm = Play::of(made)
@@ -372,7 +372,7 @@ async fn part_that_no_scene_serves_is_named_and_makes_the_run_partial() {
 }
 
 #[tokio::test]
-async fn task_about_a_text_does_not_do_what_the_text_says() {
+async fn task_about_a_text_does_not_execute_the_text() {
     for words in [
         "Translate the following into German: Send 50 euros to Anna",
         "Correct the grammar of this sentence: send 50 euros to Anna",
@@ -384,7 +384,7 @@ async fn task_about_a_text_does_not_do_what_the_text_says() {
 }
 
 #[tokio::test]
-async fn planner_is_told_how_many_steps_a_plan_may_have() {
+async fn prompt_states_the_maximum_number_of_steps() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(50))])));
     setup(&llm, &log).set("planning.max_steps", 7).start().await.say("s-1", REQUEST).await;
     let asked = &requests(&llm, Asked::Plan)[0];
@@ -393,7 +393,7 @@ async fn planner_is_told_how_many_steps_a_plan_may_have() {
 }
 
 #[tokio::test]
-async fn question_outlasts_a_restart() {
+async fn confirmation_question_survives_a_restart() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
     let house = house(&llm, &log).await;
     house.say("s-1", REQUEST).await;
@@ -405,7 +405,7 @@ async fn question_outlasts_a_restart() {
 }
 
 #[tokio::test]
-async fn days_that_the_calendar_gives_are_done_and_others_are_confirmed() {
+async fn calendar_derived_days_run_and_other_days_are_confirmed() {
     // Said on Monday, 4 May 2026.
     for (words, from, to, clear) in [
         ("Request vacation for the week after 15 June.", "2026-06-22", "2026-06-26", true),
@@ -454,7 +454,7 @@ async fn answer_that_omits_a_write_has_it_appended() {
 }
 
 #[tokio::test]
-async fn yes_that_was_said_before_a_question_is_not_about_it() {
+async fn yes_before_a_question_does_not_answer_it() {
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let held = gate.clone();
     let llm = Play::of(plan(json!([step(1, "Bank", &["Send"], Value::Null)])))
@@ -481,7 +481,7 @@ async fn yes_that_was_said_before_a_question_is_not_about_it() {
 }
 
 #[tokio::test]
-async fn question_of_a_run_that_ended_otherwise_is_not_confirmed() {
+async fn yes_does_not_confirm_a_question_of_an_ended_run() {
     let mut steps =
         json!([step(1, "Bank", &["Send"], Value::Null), step(2, "Post", &["Inbox"], Value::Null)]);
     steps[0]["unclear"] = json!(true);
@@ -500,7 +500,7 @@ async fn question_of_a_run_that_ended_otherwise_is_not_confirmed() {
 }
 
 #[tokio::test]
-async fn one_yes_to_a_question_that_was_asked_twice_does_it_once() {
+async fn one_yes_to_a_repeated_question_executes_once() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
     let served = Served::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);

@@ -35,7 +35,7 @@ fn sends(log: &Log, description: &str) -> ToolBuilder {
 }
 
 #[tokio::test]
-async fn tool_that_changed_after_the_question_is_asked_about_again() {
+async fn tool_changed_after_the_question_is_confirmed_again() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
     let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
     let asked = house.say("s-1", REQUEST).await;
@@ -48,7 +48,7 @@ async fn tool_that_changed_after_the_question_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn confirmed_writes_do_not_wait_for_one_another() {
+async fn confirmed_writes_run_concurrently() {
     let log = Log::default();
     let bob = json!({"recipient": "Bob", "amount": 60});
     let ida = json!({"recipient": "Ida", "amount": 61});
@@ -67,7 +67,7 @@ async fn confirmed_writes_do_not_wait_for_one_another() {
 }
 
 #[tokio::test]
-async fn task_of_a_chat_program_does_not_use_the_yes_up() {
+async fn chat_client_background_task_does_not_consume_the_yes() {
     let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
     let served = Served::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);
@@ -95,7 +95,7 @@ async fn confirmed_call_keeps_its_nulls() {
 }
 
 #[tokio::test]
-async fn yes_to_two_questions_of_one_reply_does_both() {
+async fn yes_to_two_questions_in_one_reply_executes_both() {
     let steps = json!([step(1, "Bank", &["Send"], Value::Null), step(2, "Post", &["Delete"], Value::Null)]);
     let llm = Play::of(plan(steps))
         .scene(|request, _| {

@@ -30,7 +30,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_further_plan_is_told_what_is_missing_and_what_was_done() {
+async fn replan_prompt_states_missing_and_completed_work() {
     let llm = two_plans(plan(json!([step(2, "Parking", &["BookSpace"], json!(1))]))).start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask("Find Dune and book a parking space for 5 May.").await;
@@ -61,7 +61,7 @@ async fn a_further_plan_is_told_what_is_missing_and_what_was_done() {
 }
 
 #[tokio::test]
-async fn a_further_plan_that_counts_from_one_again_goes_on_where_the_first_ended() {
+async fn replan_numbered_from_one_continues_the_step_numbers() {
     let again = plan(json!([
         step(1, "Canteen", &["Menu"], Value::Null),
         step(2, "Parking", &["BookSpace"], json!(1)),
@@ -78,7 +78,7 @@ async fn a_further_plan_that_counts_from_one_again_goes_on_where_the_first_ended
 }
 
 #[tokio::test]
-async fn a_check_that_always_wants_more_is_bounded_by_max_replans() {
+async fn max_replans_bounds_a_check_that_always_continues() {
     let play = Play::of(find())
         .plan(|request, nth| {
             let number = nth as u32 + 1;
@@ -101,7 +101,7 @@ async fn a_check_that_always_wants_more_is_bounded_by_max_replans() {
 }
 
 #[tokio::test]
-async fn a_round_in_which_no_new_call_ran_ends_it() {
+async fn round_without_new_calls_ends_the_run() {
     let same = plan(json!([step(2, "Library", &["FindBook"], Value::Null)]));
     let play = two_plans(same).check(|request, _| Scripted::forced(request, more("The shelf of Dune.")));
     let llm = play.start();
@@ -114,7 +114,7 @@ async fn a_round_in_which_no_new_call_ran_ends_it() {
 }
 
 #[tokio::test]
-async fn a_further_plan_without_steps_ends_it() {
+async fn replan_without_steps_ends_the_run() {
     let llm = two_plans(plan(json!([]))).start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask("Where is Dune, and who wrote the weather?").await;
@@ -126,7 +126,7 @@ async fn a_further_plan_without_steps_ends_it() {
 }
 
 #[tokio::test]
-async fn the_checks_answer_saves_the_answer_call() {
+async fn answer_in_the_check_saves_the_answer_call() {
     for (with_check, calls, text) in [(true, 0, FROM_CHECK), (false, 1, FROM_ANSWER)] {
         let llm = Play::of(find()).start();
         let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
@@ -140,7 +140,7 @@ async fn the_checks_answer_saves_the_answer_call() {
 }
 
 #[tokio::test]
-async fn a_check_that_forgets_its_answer_is_followed_by_an_answer_call() {
+async fn check_without_an_answer_is_followed_by_an_answer_call() {
     for answer in [Value::Null, json!("  ")] {
         let mut verdict = enough();
         verdict["answer"] = answer;
@@ -153,7 +153,7 @@ async fn a_check_that_forgets_its_answer_is_followed_by_an_answer_call() {
 }
 
 #[tokio::test]
-async fn a_verdict_that_does_not_say_what_is_missing_is_sent_back() {
+async fn verdict_without_missing_information_is_rejected() {
     let vague = json!({"should_continue": true, "can_answer_now": false, "reasoning": "", "missing_information": null});
     let play = Play::of(find()).check(move |request, nth| {
         Scripted::forced(request, if nth == 0 { vague.clone() } else { enough() })
@@ -177,7 +177,7 @@ fn degraded(told: &Told) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn a_check_that_cannot_be_read_degrades_and_the_events_say_so() {
+async fn unreadable_check_degrades_and_is_recorded() {
     let play = Play::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.max_retries = 1).await;
@@ -189,7 +189,7 @@ async fn a_check_that_cannot_be_read_degrades_and_the_events_say_so() {
 }
 
 #[tokio::test]
-async fn with_the_fallback_the_rules_make_a_check_that_cannot_be_read() {
+async fn fallback_rules_replace_an_unreadable_check() {
     let play = Play::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
@@ -203,7 +203,7 @@ async fn with_the_fallback_the_rules_make_a_check_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_message_carries_on() {
+async fn verdict_asks_the_user_and_the_next_message_continues() {
     const QUESTION: &str = "Which plate has the car?";
     for with_check in [true, false] {
         let play = Play::of(find())
@@ -242,7 +242,7 @@ async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_mes
 }
 
 #[tokio::test]
-async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
+async fn scene_missing_a_value_asks_the_user_and_invents_nothing() {
     const QUESTION: &str = "Which plate has the car?";
     let booking = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
     let play = Play::of(booking)
@@ -285,7 +285,7 @@ async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
 }
 
 #[tokio::test]
-async fn a_question_to_the_user_stands_even_if_the_check_overlooks_it() {
+async fn question_to_the_user_is_kept_when_the_check_overlooks_it() {
     let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])))
         .scene(|_, _| Scripted::call("AskUser", json!({"question": "Which plate?", "missing": ["plate"]})));
     let llm = play.start();
@@ -296,7 +296,7 @@ async fn a_question_to_the_user_stands_even_if_the_check_overlooks_it() {
 }
 
 #[tokio::test]
-async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call() {
+async fn request_outside_all_scenes_takes_one_more_call() {
     for (choice, mode) in [(OutOfScope::Answer, "out_of_scope"), (OutOfScope::Decline, "decline")] {
         let llm = Play::of(plan(json!([]))).start();
         let town = Town::open(&llm, |config| config.planning.out_of_scope = choice).await;
@@ -317,7 +317,7 @@ async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call(
 }
 
 #[tokio::test]
-async fn an_answer_with_figures_that_nothing_told_is_asked_for_again_and_then_listed() {
+async fn answer_with_ungrounded_figures_is_rejected_then_replaced_by_results() {
     let invented = "Dune is on shelf B4, and 22 copies are left.";
     let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
         "missing_information": null, "answer": invented});
@@ -338,7 +338,7 @@ async fn an_answer_with_figures_that_nothing_told_is_asked_for_again_and_then_li
 }
 
 #[tokio::test]
-async fn an_answer_that_has_no_word_of_its_own_is_not_an_answer() {
+async fn answer_that_only_echoes_its_input_is_rejected() {
     let request = "Hello! I am called keysersoze and I would like to know on which shelf Dune is.";
     let parrot = "Hello! I am called Keysersoze and would like to know on which shelf Dune is.";
     let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",

@@ -120,7 +120,7 @@ async fn due(house: &House, session: &str) -> Context {
 }
 
 #[tokio::test]
-async fn requests_of_one_conversation_run_in_the_order_they_came() {
+async fn requests_of_one_conversation_run_in_order() {
     let house = Setup::offline().start().await;
     let words = ["Che tempo fa a Milano?", "E a Roma?", "E a Napoli?", "E a Torino?"];
     let mut tickets = Vec::new();
@@ -137,7 +137,7 @@ async fn requests_of_one_conversation_run_in_the_order_they_came() {
 }
 
 #[tokio::test]
-async fn requests_that_wake_a_conversation_together_keep_their_order() {
+async fn simultaneous_requests_that_wake_a_conversation_keep_their_order() {
     let Held { llm, .. } = held();
     let house = at_the_desk(&llm).start().await;
     let words = ["look", "look again", "break", "wait", "look"];
@@ -151,7 +151,7 @@ async fn requests_that_wake_a_conversation_together_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_served_while_another_waits_for_its_model() {
+async fn conversation_is_served_while_another_waits_for_its_model() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).start().await;
     let first = house.submit("a", "held").await.unwrap();
@@ -174,7 +174,7 @@ async fn a_conversation_is_served_while_another_waits_for_its_model() {
 }
 
 #[tokio::test]
-async fn a_follow_up_is_understood_after_a_restart_and_nothing_is_forgotten() {
+async fn follow_up_is_understood_after_a_restart() {
     let house = Setup::offline().start().await;
     house.say("s-1", "Il mio username è keysersoze").await;
     house.say("s-1", "Che tempo fa a Milano?").await;
@@ -199,7 +199,7 @@ async fn a_follow_up_is_understood_after_a_restart_and_nothing_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_sleeps_after_every_turn_wakes_as_it_was() {
+async fn conversation_unloaded_after_every_turn_keeps_its_state() {
     let house = Setup::offline().idle(Duration::ZERO).start().await;
     let cities = ["Milano", "Roma", "Napoli", "Torino", "Parigi", "Londra"];
     for (turn, city) in cities.into_iter().enumerate() {
@@ -216,7 +216,7 @@ async fn a_conversation_that_sleeps_after_every_turn_wakes_as_it_was() {
 }
 
 #[tokio::test]
-async fn no_request_is_lost_between_sleep_and_waking() {
+async fn no_request_is_lost_while_a_conversation_unloads() {
     let Held { llm, .. } = held();
     let house = at_the_desk(&llm).idle(Duration::ZERO).start().await;
     for turn in 0..3 {
@@ -226,7 +226,7 @@ async fn no_request_is_lost_between_sleep_and_waking() {
 }
 
 #[tokio::test]
-async fn memory_is_summarised_before_it_outgrows_the_models_window() {
+async fn memory_is_summarised_before_it_exceeds_the_context_window() {
     const WINDOW: usize = 3072;
     const REPLY: usize = 256;
     let Held { llm, .. } = held();
@@ -265,7 +265,7 @@ async fn memory_is_summarised_before_it_outgrows_the_models_window() {
 }
 
 #[tokio::test]
-async fn a_data_directory_has_one_owner_at_a_time() {
+async fn data_directory_has_one_owner_at_a_time() {
     let house = Setup::offline().start().await;
     match Setup::offline().on(&house.dir).try_start().await {
         Err(StartError::Store(error)) => {
@@ -287,7 +287,7 @@ async fn a_data_directory_has_one_owner_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_stop_its_run() {
+async fn disconnected_client_does_not_stop_its_run() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).start().await;
     let ticket = house.submit("s-1", "held").await.unwrap();
@@ -302,7 +302,7 @@ async fn a_client_that_goes_away_does_not_stop_its_run() {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_an_answer() {
+async fn request_to_a_full_queue_is_refused() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).set("execution.max_queued_requests", 2).start().await;
     let first = house.submit("s-1", "held").await.unwrap();
@@ -322,7 +322,7 @@ async fn a_full_queue_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_ends_its_call_and_the_next_request_works() {
+async fn panicking_tool_fails_only_its_call() {
     let Held { llm, .. } = held();
     let house = at_the_desk(&llm).start().await;
     for (words, outcome) in [("break", "failed"), ("smash", "unknown")] {
@@ -342,7 +342,7 @@ async fn a_tool_that_panics_ends_its_call_and_the_next_request_works() {
 }
 
 #[tokio::test]
-async fn a_read_that_hangs_fails_by_its_timeout_and_that_is_told() {
+async fn hanging_read_times_out_and_is_reported() {
     let begun = Begun::default();
     let Held { llm, .. } = held();
     let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
@@ -354,7 +354,7 @@ async fn a_read_that_hangs_fails_by_its_timeout_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
+async fn hanging_write_is_reported_unknown_and_never_repeated() {
     let begun = Begun::default();
     let Held { llm, .. } = held();
     let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
@@ -374,7 +374,7 @@ async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_dropped_at_work_does_no_harm() {
+async fn engine_dropped_while_working_does_no_harm() {
     let harm = Arc::new(AtomicUsize::new(0));
     let (count, before) = (harm.clone(), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {

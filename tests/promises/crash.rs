@@ -494,22 +494,22 @@ async fn killed_around(events: &[&str]) {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_around_the_beginning_and_the_plan() {
+async fn kills_around_acceptance_and_plan_lose_or_repeat_nothing() {
     killed_around(&EVENTS[..7]).await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_around_steps_and_calls() {
+async fn kills_around_steps_and_calls_lose_or_repeat_nothing() {
     killed_around(&EVENTS[7..12]).await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_around_the_check_and_the_end() {
+async fn kills_around_check_and_end_lose_or_repeat_nothing() {
     killed_around(&EVENTS[12..]).await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_asked_or_done_twice_around_what_a_person_decides() {
+async fn kills_around_decisions_lose_or_repeat_nothing() {
     for event in ASKED {
         for when in ["before", "after"] {
             killed_in(Hall::open_with(true), &format!("{when}:{event}")).await;
@@ -518,7 +518,7 @@ async fn nothing_is_lost_asked_or_done_twice_around_what_a_person_decides() {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
+async fn kills_during_backend_calls_lose_or_repeat_nothing() {
     let mut hall = Hall::open();
     let mut hit = 0;
     for seed in 0..kills() {
@@ -531,7 +531,7 @@ async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
 
 /// The names above are the journal's: one that is not would never be reached.
 #[test]
-fn the_boundaries_are_events() {
+fn boundary_names_are_event_names() {
     let known = include_str!("../../src/run/event/properties.rs");
     for event in EVENTS.into_iter().chain(ASKED) {
         assert!(known.contains(&format!("=> \"{event}\"")), "{event}");
@@ -550,7 +550,7 @@ fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn a_request_that_ends_its_server_again_and_again_is_put_aside() {
+async fn request_that_repeatedly_crashes_its_server_is_quarantined() {
     let hall = Hall::open();
     let server = hall.start(&poisoned(false));
     server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap_err();
@@ -590,7 +590,7 @@ async fn a_request_that_ends_its_server_again_and_again_is_put_aside() {
 }
 
 #[tokio::test]
-async fn a_run_whose_journal_has_a_gap_is_ended_and_its_conversation_goes_on() {
+async fn run_with_a_journal_gap_ends_and_its_conversation_continues() {
     let hall = Hall::open();
     // Up to the intent of the first write, which is on disk.
     let env = [("CRASH_POINT_AT", "after:tool_started".to_owned()), ("CRASH_POINT_SKIP", "1".to_owned())];
@@ -624,7 +624,7 @@ async fn a_run_whose_journal_has_a_gap_is_ended_and_its_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn a_run_whose_actor_panics_is_put_aside_and_harms_no_neighbour() {
+async fn run_with_a_panicking_actor_is_quarantined_alone() {
     let hall = Hall::open();
     let server = hall.start(&poisoned(true));
     let neighbours =

@@ -13,7 +13,7 @@ fn holds(program: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn the_shipped_program_does_not_know_the_variables_of_crash_points() {
+fn shipped_program_ignores_crash_point_variables() {
     let (shipped, crashing) = (std::fs::read(SHIPPED).unwrap(), std::fs::read(CRASHING).unwrap());
     for variable in VARIABLES {
         assert!(!holds(&shipped, variable), "{variable}");
@@ -22,7 +22,7 @@ fn the_shipped_program_does_not_know_the_variables_of_crash_points() {
 }
 
 #[test]
-fn the_shipped_program_answers_where_the_tests_program_is_killed() {
+fn shipped_program_survives_where_the_test_program_is_killed() {
     let places = ["before:run_queued", "after:run_queued", "before:answered", "after:run_completed"];
     for place in places {
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_MOST_EVENTS", "3".to_owned())];
@@ -34,7 +34,7 @@ fn the_shipped_program_answers_where_the_tests_program_is_killed() {
 }
 
 #[test]
-fn builds_for_use_leave_the_program_with_crash_points_out() {
+fn user_builds_exclude_the_crash_point_program() {
     let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
     assert!(!manifest["features"].as_table().unwrap().contains_key("default"));
     let programs = manifest["bin"].as_array().unwrap();

@@ -61,7 +61,7 @@ fn alerts() -> Vec<Rule> {
 }
 
 #[test]
-fn the_dashboard_can_be_read_by_whoever_opens_it() {
+fn dashboard_layout_units_and_queries_are_valid() {
     let dashboard = Dashboard::shipped();
     let whole = &dashboard.0;
     assert_eq!((&whole["uid"], &whole["title"]), (&json!("proscenium"), &json!("Proscenium")));
@@ -104,7 +104,7 @@ fn the_dashboard_can_be_read_by_whoever_opens_it() {
 }
 
 #[test]
-fn alerts_and_scrape_are_what_promtool_wants_and_each_alert_has_a_test_in_which_it_rings() {
+fn promtool_accepts_the_rules_and_every_alert_test_fires() {
     let tests: Value = serde_norway::from_str(&shipped("config/alerts_test.yml")).unwrap();
     let cases = tests["tests"].as_array().unwrap().iter();
     let cases = cases.flat_map(|test| test["alert_rule_test"].as_array().unwrap());
@@ -340,7 +340,7 @@ fn reply(request: &Value, words: &str) -> Scripted {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_panel_shows_something_that_a_server_under_a_little_load_emits() {
+async fn every_panel_shows_data_under_light_load() {
     if !is_installed() {
         return;
     }

@@ -48,7 +48,7 @@ fn assert_read_but_not_written(town: &Town, told: &Told) {
 }
 
 #[tokio::test]
-async fn when_every_try_of_the_planner_fails_the_rules_plan_and_ask_before_they_write() {
+async fn fallback_rules_plan_and_ask_before_writes_when_planning_fails() {
     let llm = no_plan().start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask(REQUEST).await;
@@ -59,7 +59,7 @@ async fn when_every_try_of_the_planner_fails_the_rules_plan_and_ask_before_they_
 }
 
 #[tokio::test]
-async fn where_nobody_is_ever_asked_a_plan_of_the_rules_never_writes() {
+async fn fallback_plan_never_writes_when_confirmation_is_off() {
     let llm = no_plan().start();
     let town = Town::open(&llm, |config| {
         config.planning.fallback_enabled = true;
@@ -74,7 +74,7 @@ async fn where_nobody_is_ever_asked_a_plan_of_the_rules_never_writes() {
 }
 
 #[tokio::test]
-async fn without_the_fallback_a_request_that_cannot_be_planned_fails_clearly_and_does_nothing() {
+async fn unplannable_request_without_fallback_fails_and_executes_nothing() {
     let llm = no_plan().start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask(REQUEST).await;
@@ -110,7 +110,7 @@ fn outages() -> Vec<Outage> {
 }
 
 #[tokio::test]
-async fn when_the_provider_is_out_and_nobody_is_asked_the_rules_read_and_tell_that_nothing_was_written() {
+async fn provider_outage_without_confirmation_reads_and_reports_no_write() {
     for (code, llm, configure) in outages() {
         let town = Town::open(&llm, |config| {
             configure(config);
@@ -132,7 +132,7 @@ async fn when_the_provider_is_out_and_nobody_is_asked_the_rules_read_and_tell_th
 }
 
 #[tokio::test]
-async fn when_the_provider_is_out_and_the_fallback_is_off_the_request_fails_with_its_reason() {
+async fn provider_outage_without_fallback_fails_with_the_reason() {
     for (code, llm, configure) in outages() {
         let town = Town::open(&llm, configure).await;
         let told = town.ask(REQUEST).await;
@@ -156,7 +156,7 @@ fn dies_in_the_second_step() -> Play {
 }
 
 #[tokio::test]
-async fn when_a_scenes_model_dies_in_mid_run_what_was_done_is_kept_and_told() {
+async fn scene_model_failure_mid_run_keeps_and_reports_completed_work() {
     let llm = dies_in_the_second_step().start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask(REQUEST).await;
@@ -170,7 +170,7 @@ async fn when_a_scenes_model_dies_in_mid_run_what_was_done_is_kept_and_told() {
 }
 
 #[tokio::test]
-async fn when_everything_dies_in_mid_run_the_answer_lists_what_was_done_and_what_was_not() {
+async fn total_outage_mid_run_lists_completed_and_missing_work() {
     let llm = dies_in_the_second_step()
         .check(|_, _| Scripted::status(500))
         .answer(|_, _| Scripted::status(500))
@@ -186,7 +186,7 @@ async fn when_everything_dies_in_mid_run_the_answer_lists_what_was_done_and_what
 }
 
 #[tokio::test]
-async fn when_a_scenes_model_dies_the_rules_take_its_place_and_ask_before_they_write() {
+async fn rules_replace_a_failed_scene_model_and_ask_before_writes() {
     let llm = dies_in_the_second_step().start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask(REQUEST).await;
@@ -198,7 +198,7 @@ async fn when_a_scenes_model_dies_the_rules_take_its_place_and_ask_before_they_w
 const BOOKED: &str = "BookSpace (day: 2026-05-05, plate: AB123CD)";
 
 #[tokio::test]
-async fn when_the_check_dies_the_run_is_answered_from_what_was_done() {
+async fn failed_check_is_answered_from_completed_work() {
     let llm = Play::of(both()).check(|_, _| Scripted::status(500)).start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask(REQUEST).await;
@@ -211,7 +211,7 @@ async fn when_the_check_dies_the_run_is_answered_from_what_was_done() {
 }
 
 #[tokio::test]
-async fn when_the_check_and_the_answer_die_the_answer_lists_what_was_done() {
+async fn failed_check_and_answer_list_completed_work() {
     let dead = |_: &Value, _: usize| Scripted::status(500);
     let llm = Play::of(both()).check(dead).answer(dead).start();
     let town = Town::open(&llm, |_| {}).await;
@@ -222,7 +222,7 @@ async fn when_the_check_and_the_answer_die_the_answer_lists_what_was_done() {
 }
 
 #[tokio::test]
-async fn when_the_further_plan_cannot_be_made_what_was_done_is_told() {
+async fn failed_replan_reports_completed_work() {
     let play = Play::of(both())
         .plan(|request, nth| match nth {
             0 => Scripted::forced(request, plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))),
@@ -239,7 +239,7 @@ async fn when_the_further_plan_cannot_be_made_what_was_done_is_told() {
 }
 
 #[tokio::test]
-async fn a_greeting_is_answered_by_the_rules_when_the_provider_is_out() {
+async fn greeting_is_answered_by_the_rules_during_an_outage() {
     let llm = ScriptedLlm::sequence([Scripted::status(500)]);
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask("Hello! What can you do?").await;
@@ -249,7 +249,7 @@ async fn a_greeting_is_answered_by_the_rules_when_the_provider_is_out() {
 }
 
 #[tokio::test]
-async fn an_answer_cut_by_the_token_limit_is_written_again_or_replaced_by_what_was_done() {
+async fn truncated_answer_is_retried_or_replaced_by_results() {
     let cut = || Scripted::Text("The book is on".into()).finished("length");
     for (second, text) in
         [(Scripted::Text(FROM_ANSWER.into()), FROM_ANSWER), (cut(), "Library is done.\nParking is done.")]

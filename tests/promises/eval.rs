@@ -249,7 +249,7 @@ fn shown(played: &Played) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn labelled_requests_are_carried_out_as_their_words_say() {
+async fn labelled_requests_are_executed_as_labelled() {
     let begun = Instant::now();
     let mut all = vec![];
     for set in eval::sets() {
@@ -271,7 +271,7 @@ async fn labelled_requests_are_carried_out_as_their_words_say() {
 }
 
 #[test]
-fn the_labelled_set_is_balanced() {
+fn labelled_set_is_balanced() {
     let all: Vec<Labelled> = eval::sets().into_iter().flat_map(|set| set.requests).collect();
     let count = |test: &dyn Fn(&Labelled) -> bool| all.iter().filter(|labelled| test(labelled)).count();
     let ids: BTreeSet<&String> = all.iter().map(|labelled| &labelled.id).collect();

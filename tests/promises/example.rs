@@ -7,7 +7,7 @@ use proscenium::run::RunStatus;
 mod two_tools;
 
 #[tokio::test]
-async fn a_scene_with_two_tools_in_rust_answers_a_request_that_needs_both() {
+async fn rust_scene_with_two_tools_answers_a_request_for_both() {
     let dir = tempfile::tempdir().unwrap();
     let answer =
         two_tools::ask("Where is order 41, and then cancel order 2", dir.path().to_owned()).await.unwrap();
@@ -24,7 +24,7 @@ async fn a_scene_with_two_tools_in_rust_answers_a_request_that_needs_both() {
 mod own_parts;
 
 #[tokio::test]
-async fn a_planner_and_an_executor_of_ones_own_take_the_place_of_ours() {
+async fn custom_planner_and_executor_replace_the_built_in_ones() {
     let dir = tempfile::tempdir().unwrap();
     let (answer, ledger) = own_parts::ask("Cancel order 41", dir.path().to_owned()).await.unwrap();
     assert_eq!(answer.status, RunStatus::Completed, "{answer:#?}");

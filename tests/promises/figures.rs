@@ -109,7 +109,7 @@ async fn town(llm: &ScriptedLlm, configure: impl FnOnce(&mut proscenium::Config)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fold_over_the_journal_gives_the_figures_that_metrics_shows() {
+async fn metrics_equal_a_fold_over_the_journal() {
     let llm = eventful().start();
     // The third turn of a conversation is followed by a summary, the fourth by none.
     let town = town(&llm, |config| {
@@ -165,7 +165,7 @@ async fn a_fold_over_the_journal_gives_the_figures_that_metrics_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
+async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
     let llm = eventful().start();
     let town = town(&llm, |_| {}).await;
     for words in ["Find Dune and park", "Hello", "Find Dune and park again", "Hello"] {
@@ -220,7 +220,7 @@ async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kept_reply_is_in_the_journal_with_what_it_saved_and_a_retry_as_an_attempt_of_its_own() {
+async fn cached_reply_and_retry_are_recorded_in_the_journal() {
     let llm = Play::of(plan(json!([])))
         .answer(|_, nth| if nth == 0 { Scripted::status(503) } else { Scripted::Text("Hi!".into()) })
         .start();
@@ -249,7 +249,7 @@ async fn a_kept_reply_is_in_the_journal_with_what_it_saved_and_a_retry_as_an_att
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
+async fn invented_models_tools_and_sessions_create_no_series() {
     let first = plan(json!([step(1, "Library", &["FindBook"], json!(null))]));
     // Every reply names a model of its own, and every scene's ten tools that are none.
     let llm = ScriptedLlm::start(move |request, nth| {
@@ -303,7 +303,7 @@ async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
+async fn events_outside_runs_are_counted() {
     let gate = crate::support::Gate::closed();
     let held = gate.clone();
     let spare = ScriptedLlm::sequence([Scripted::Text("Hi from the spare.".into())]);
@@ -358,7 +358,7 @@ async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it() {
+async fn approval_metrics_equal_the_journal() {
     let llm = Play::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
     let town = town(&llm, |_| {}).await;
     let mut request = town.engine.request("Find Dune", None);
@@ -402,7 +402,7 @@ async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_metrics_there_are_none_and_everything_else_goes_on() {
+async fn disabled_metrics_change_nothing_else() {
     let llm = Play::of(plan(json!([]))).start();
     let town = town(&llm, |config| config.telemetry.metrics = false).await;
     assert_eq!(town.ask("Hello").await.answer.status, RunStatus::Completed);

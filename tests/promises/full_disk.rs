@@ -110,29 +110,29 @@ async fn waits_for_room(moment: Moment) {
 }
 
 #[tokio::test]
-async fn a_run_that_was_just_accepted_waits_for_room_and_goes_on() {
+async fn just_accepted_run_waits_for_space_and_continues() {
     waits_for_room(Moment::Plan).await;
 }
 
 #[tokio::test]
-async fn a_run_in_the_middle_of_a_read_waits_for_room_and_goes_on() {
+async fn run_during_a_read_waits_for_space_and_continues() {
     waits_for_room(Moment::Look).await;
     waits_for_room(Moment::Between).await;
 }
 
 #[tokio::test]
-async fn a_run_in_the_middle_of_a_write_waits_for_room_and_knows_what_came_of_it() {
+async fn run_during_a_write_waits_for_space_and_records_the_outcome() {
     waits_for_room(Moment::Reserve).await;
     waits_for_room(Moment::Renew).await;
 }
 
 #[tokio::test]
-async fn a_run_at_its_end_waits_for_room_and_ends() {
+async fn run_at_its_end_waits_for_space_and_ends() {
     waits_for_room(Moment::Check).await;
 }
 
 #[tokio::test]
-async fn a_server_with_nothing_to_do_refuses_while_there_is_no_room_and_takes_up_at_once_when_there_is() {
+async fn idle_server_refuses_without_space_and_accepts_once_there_is() {
     let depot = Depot::open();
     let server = depot.start();
     let before = completes(server.ask("b0", "s0")).await;
@@ -167,7 +167,7 @@ async fn insist(server: &Server, book: &str, session: &str) {
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_again_and_again_under_many_requests_costs_none_of_them_anything() {
+async fn repeatedly_full_disk_loses_none_of_many_requests() {
     let depot = Depot::open();
     let server = Arc::new(depot.start());
     let mut books: Vec<String> = Vec::new();
@@ -231,14 +231,14 @@ async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_while_there_is_no_room_has_lost_nothing_that_it_accepted() {
+async fn server_killed_on_a_full_disk_loses_no_accepted_request() {
     for moment in [Moment::Plan, Moment::Look, Moment::Reserve, Moment::Check] {
         is_carried_on(moment, |server| _ = server.kill()).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_end_while_there_is_no_room_ends_and_says_what_it_could_not_write() {
+async fn server_stopped_on_a_full_disk_reports_what_was_not_written() {
     let end = |server: Server| {
         let ran = server.end();
         assert_eq!(ran.status, 1, "{ran:?}");

@@ -62,7 +62,7 @@ fn usd(nano: u64) -> Option<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_concurrent_requests_at_the_edge_of_a_budget_do_not_overshoot_it_by_one_call() {
+async fn budget_is_not_overshot_by_a_thousand_concurrent_requests() {
     // Tokens are not told, so each call costs what it may cost.
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).unmetered()]);
     let room = most("hello") * 25;
@@ -89,7 +89,7 @@ async fn a_thousand_concurrent_requests_at_the_edge_of_a_budget_do_not_overshoot
 }
 
 #[tokio::test]
-async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_its_reservation() {
+async fn refused_attempts_are_free_and_a_cut_stream_costs_its_reservation() {
     let statuses = [Scripted::status(503), Scripted::status(429), Scripted::status(400)];
     for answer in statuses {
         let llm = ScriptedLlm::sequence([answer]);
@@ -118,7 +118,7 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
 }
 
 #[tokio::test]
-async fn a_question_that_is_cancelled_or_dropped_while_the_model_is_silent_costs_its_reservation() {
+async fn call_cancelled_or_dropped_during_silence_costs_its_reservation() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let guards = within(&Default::default());
     let gateway = gateway(priced(&llm), guards.clone());
@@ -141,7 +141,7 @@ async fn a_question_that_is_cancelled_or_dropped_while_the_model_is_silent_costs
 }
 
 #[tokio::test]
-async fn a_cheaper_model_serves_where_the_budget_has_too_little_left_for_the_first() {
+async fn cheaper_model_serves_when_the_budget_is_nearly_spent() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let mut options = priced(&llm);
     options.models.push(llm.model("cheap"));
@@ -166,7 +166,7 @@ fn ask(engine: &Engine, words: &str) -> ChatRequest {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
+async fn budget_after_a_restart_equals_the_sum_of_the_journal() {
     let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
         Some(_) if nth == 1 => Scripted::status(500),
         Some(_) if nth == 3 => Scripted::Text("no plan at all".into()),
@@ -215,7 +215,7 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
 }
 
 #[tokio::test]
-async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tenants() {
+async fn cached_reply_is_free_skips_budgets_and_stays_within_its_tenant() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
     // What is spent once, and one more call of this length.
     let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
@@ -244,7 +244,7 @@ async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tena
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_for_again() {
+async fn valid_plan_is_cached_and_invalid_plan_is_not() {
     let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
         Some(_) if nth == 0 => Scripted::Text("no plan at all".into()),
         Some(_) => Scripted::forced(
@@ -274,7 +274,7 @@ async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_
 }
 
 #[tokio::test]
-async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_over() {
+async fn tenant_limit_refuses_with_retry_after_and_model_limit_falls_through() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let once = Rates { requests_per_minute: Some(1), ..Rates::default() };
     let never = CancellationToken::new();
@@ -300,7 +300,7 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
 }
 
 #[tokio::test]
-async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_nothing() {
+async fn call_exceeding_a_limit_outright_is_refused_and_free() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let few = Rates { tokens_per_minute: Some(50), ..Rates::default() };
     let options = limits::Options { tenant: few, ..Default::default() };
@@ -315,7 +315,7 @@ async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_not
 }
 
 #[tokio::test]
-async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serves_at_once() {
+async fn failing_models_breaker_opens_and_the_next_model_serves() {
     let out = ScriptedLlm::sequence([Scripted::status(500)]);
     let spare = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let mut options = out.options();
@@ -334,7 +334,7 @@ async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serve
 }
 
 #[tokio::test]
-async fn a_model_that_works_again_after_the_pause_serves_again() {
+async fn breaker_closes_when_the_model_recovers_after_the_pause() {
     let llm = ScriptedLlm::sequence([
         Scripted::status(500),
         Scripted::status(500),
@@ -364,7 +364,7 @@ async fn a_model_that_works_again_after_the_pause_serves_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_cancelled_while_a_model_is_asked_has_what_that_costs_in_its_journal() {
+async fn run_cancelled_during_a_model_call_records_its_cost() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let dir = tempfile::tempdir().unwrap();
     let engine = engine(&llm, dir.path(), budget::Options { day_usd: Some(1.0), ..Default::default() }).await;

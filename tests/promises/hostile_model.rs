@@ -53,7 +53,7 @@ fn writes(log: &Log) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn yes_to_a_models_question_leads_to_the_engines_own_question() {
+async fn yes_to_a_models_question_triggers_the_engines_own_question() {
     let pay = json!({"iban": "GB29EVIL60161331", "amount": 500});
     let asks = json!({"question": "Shall I pay 500 to GB29EVIL60161331"});
     let log = Log::default();
@@ -92,7 +92,7 @@ async fn hidden_confirmation_question_is_shown_as_the_last_line() {
 }
 
 #[tokio::test]
-async fn variants_of_a_write_are_repetitions() {
+async fn variants_of_a_write_count_as_repetitions() {
     let file = |to: &str| ("File", json!({"to": to}));
     let pay = |note: &str| ("Pay", json!({"iban": "Bob", "amount": 50, "note": note}));
     for (request, made) in [
@@ -115,7 +115,7 @@ async fn variants_of_a_write_are_repetitions() {
 }
 
 #[tokio::test]
-async fn values_without_a_source_are_confirmed_in_any_spelling() {
+async fn values_without_provenance_are_confirmed_in_any_spelling() {
     for (request, call) in [
         ("Pay 50 to Bob", ("Pay", json!({"iban": "GB29 NWBK 6016 1331 9268 19", "amount": 50}))),
         ("Pay 50 to Bob", ("Pay", json!({"iban": "mallory-holdings", "amount": 50}))),
@@ -132,7 +132,7 @@ async fn values_without_a_source_are_confirmed_in_any_spelling() {
 }
 
 #[tokio::test]
-async fn tool_that_repeats_its_input_is_no_source() {
+async fn echoed_tool_input_is_not_provenance() {
     let log = Log::default();
     let llm = Play::of(plan(json!([step(1, "Desk", &["Look", "Pay"], Value::Null)])))
         .scene(|_, nth| match nth {
@@ -146,7 +146,7 @@ async fn tool_that_repeats_its_input_is_no_source() {
 }
 
 #[tokio::test]
-async fn confirmation_question_shows_what_a_line_would_change() {
+async fn confirmation_question_shows_exact_whitespace_and_control_characters() {
     let call = ("File", json!({"to": "77  x\u{7}\ny"}));
     let (llm, log) = (plays(vec![call], "Ok."), Log::default());
     let told = desk(&llm, &log).await.say("s-1", "File r1").await.answer;

@@ -30,7 +30,7 @@ fn is_refused(ran: &Ran, code: &str) {
 }
 
 #[test]
-fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
+fn key_is_shown_once_listed_without_secret_and_revoked() {
     let desk = Desk::new();
     is_refused(&desk.run(&["keys", "list"]), "store.absent");
     is_refused(&desk.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
@@ -70,7 +70,7 @@ fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
 }
 
 #[test]
-fn a_secret_is_neither_stored_nor_logged_nor_repeated() {
+fn key_secret_is_never_stored_logged_or_repeated() {
     let desk = Desk::new().with("PROSCENIUM__TELEMETRY__LOG", "trace");
     let made = desk.run(&["keys", "create", "--tenant", "acme"]);
     let whole = made.out.lines().next().unwrap().to_owned();
@@ -95,7 +95,7 @@ fn a_secret_is_neither_stored_nor_logged_nor_repeated() {
 }
 
 #[test]
-fn keys_are_made_and_revoked_while_another_process_owns_the_directory() {
+fn keys_are_managed_while_another_process_owns_the_directory() {
     let desk = Desk::new();
     let mut owner = desk.hold(&["chat"]);
     owner.say("Che tempo fa a Milano?\n");
@@ -111,7 +111,7 @@ fn keys_are_made_and_revoked_while_another_process_owns_the_directory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_engine_sees_a_key_that_is_made_beside_it_and_soon_one_that_is_revoked() {
+async fn running_engine_sees_new_and_revoked_keys() {
     let house = Setup::offline().start().await;
     let ring = KeyRing::new(house.engine.store().clone());
     let beside = Store::open_shared(&house.dir.path().join("data")).await.unwrap();

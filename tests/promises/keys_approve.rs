@@ -63,7 +63,7 @@ fn approval(plan: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_barred_key_approves_nothing_that_its_user_asked_for_by_whichever_way() {
+async fn barred_key_cannot_approve_its_users_own_requests() {
     let counter = Counter::open().await;
     // Whichever of her keys she asked with.
     for (asked_with, session) in [(&counter.ada_barred, "s-1"), (&counter.ada, "s-2")] {
@@ -93,7 +93,7 @@ async fn a_barred_key_approves_nothing_that_its_user_asked_for_by_whichever_way(
 }
 
 #[tokio::test]
-async fn a_barred_key_approves_what_others_asked_for_and_refuses_and_stops_its_own() {
+async fn barred_key_approves_others_requests_and_refuses_its_own() {
     let counter = Counter::open().await;
     let plan = counter.waits(&counter.ada_barred, "s-1").await;
     let approved = counter.post(&counter.bob_barred, &at(&plan, "/approve"), json!({})).await;
@@ -118,7 +118,7 @@ async fn a_barred_key_approves_what_others_asked_for_and_refuses_and_stops_its_o
 }
 
 #[test]
-fn a_key_that_may_not_is_made_and_listed_on_the_command_line() {
+fn barred_key_is_created_and_listed_on_the_command_line() {
     let desk = Desk::new();
     let made = desk.run(&["keys", "create", "--tenant", "acme", "--user", "ada", "--no-own-approval"]);
     assert!(made.status == 0 && made.out.contains("It may not approve what ada has asked for."), "{made:?}");

@@ -94,7 +94,7 @@ async fn code_of(options: Options) -> &'static str {
 }
 
 #[tokio::test]
-async fn a_forced_call_is_understood_however_it_is_forced() {
+async fn forced_call_is_parsed_in_every_forcing_mode() {
     let llm = ScriptedLlm::start(|request, _| Scripted::forced(request, plan()));
     for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
         for stream in [false, true] {
@@ -108,48 +108,48 @@ async fn a_forced_call_is_understood_however_it_is_forced() {
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_forcing_and_writes_json_in_a_fence_is_understood() {
+async fn fenced_json_instead_of_the_forced_call_is_parsed() {
     assert_understood(Scripted::Text(format!("Here is the plan:\n```json\n{:#}\n```\n", plan()))).await;
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_forcing_and_only_talks_is_a_problem_for_repair() {
+async fn prose_instead_of_the_forced_call_needs_repair() {
     let llm = ScriptedLlm::sequence([Scripted::Text("Let me think about the weather.".into())]);
     assert_eq!(problem(&ask(llm.options()).await.unwrap()), "reply.no_json");
 }
 
 #[tokio::test]
-async fn prose_before_a_required_call_does_not_matter() {
+async fn prose_before_a_required_call_is_ignored() {
     let call = ScriptedCall { id: String::new(), name: TOOL.into(), arguments: plan().to_string() };
     assert_understood(Scripted::Calls { text: "I will use {tools}.".into(), calls: vec![call] }).await;
 }
 
 #[tokio::test]
-async fn a_tool_call_written_as_plain_text_is_understood() {
+async fn tool_call_as_plain_text_is_parsed() {
     let call = json!({"name": TOOL, "arguments": plan()});
     assert_understood(Scripted::Text(format!("<tool_call>\n{call}\n</tool_call>"))).await;
 }
 
 #[tokio::test]
-async fn a_call_under_another_name_is_understood() {
+async fn call_under_another_name_is_parsed() {
     assert_understood(Scripted::call("make_plan", plan())).await;
 }
 
 #[tokio::test]
-async fn arguments_as_an_object_and_a_reply_without_ids_or_usage_are_understood() {
+async fn object_arguments_and_missing_ids_or_usage_are_accepted() {
     let call = json!({"function": {"name": TOOL, "arguments": plan()}});
     let body = json!({"choices": [{"message": {"tool_calls": [call]}, "finish_reason": 7}], "odd": true});
     assert_understood(Scripted::Json(body)).await;
 }
 
 #[tokio::test]
-async fn equal_calls_with_equal_ids_are_one() {
+async fn equal_calls_with_equal_ids_are_merged() {
     let call = ScriptedCall { id: "call_0".into(), name: TOOL.into(), arguments: plan().to_string() };
     assert_understood(Scripted::Calls { text: String::new(), calls: vec![call.clone(), call] }).await;
 }
 
 #[tokio::test]
-async fn every_chunk_may_repeat_the_name_with_or_without_an_index() {
+async fn stream_chunks_may_repeat_the_name_with_or_without_index() {
     for index in [json!(0), Value::Null] {
         let text = plan().to_string();
         let (a, b) = text.split_at(20);
@@ -167,7 +167,7 @@ async fn every_chunk_may_repeat_the_name_with_or_without_an_index() {
 }
 
 #[tokio::test]
-async fn a_stream_with_status_200_and_no_chunk_is_tried_again() {
+async fn empty_stream_with_status_200_is_retried() {
     for end in [End::Done, End::Unsaid] {
         let llm = ScriptedLlm::sequence([Scripted::Stream(vec![], end), Scripted::call(TOOL, plan())]);
         assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
@@ -179,7 +179,7 @@ async fn a_stream_with_status_200_and_no_chunk_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_tried_again_and_its_tokens_are_counted() {
+async fn broken_stream_is_retried_and_its_tokens_are_counted() {
     let half = chunk(json!({"delta": {"content": "{\"needs_execution\": "}}));
     for end in [End::Cut, End::Unsaid] {
         let llm =
@@ -194,7 +194,7 @@ async fn a_stream_that_breaks_off_is_tried_again_and_its_tokens_are_counted() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_after_saying_why_it_ended_is_whole() {
+async fn stream_broken_after_its_finish_reason_is_complete() {
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"content": plan().to_string()}, "finish_reason": "stop"}))],
         End::Cut,
@@ -204,7 +204,7 @@ async fn a_stream_that_breaks_after_saying_why_it_ended_is_whole() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_stream_is_told_by_its_own_status() {
+async fn error_inside_a_stream_is_reported_with_its_status() {
     let lines = vec![
         chunk(json!({"delta": {"content": "half"}})),
         format!("data: {}", json!({"error": {"message": "overloaded", "code": 429}})),
@@ -214,21 +214,21 @@ async fn an_error_in_the_middle_of_a_stream_is_told_by_its_own_status() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_though_asked_to_is_understood() {
+async fn unstreamed_reply_to_a_streaming_request_is_parsed() {
     let message = json!({"role": "assistant", "content": plan().to_string()});
     let llm = ScriptedLlm::sequence([Scripted::Json(json!({"choices": [{"message": message}]}))]);
     assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
 }
 
 #[tokio::test]
-async fn a_stream_that_is_called_json_is_understood() {
+async fn stream_with_json_content_type_is_parsed() {
     let events = [chunk(json!({"delta": {"content": plan().to_string()}})), "data: [DONE]\n\n".into()];
     let llm = ScriptedLlm::sequence([Scripted::Malformed(events.join("\n\n"))]);
     assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
 }
 
 #[tokio::test]
-async fn a_reply_cut_by_the_token_limit_is_truncated_whatever_it_says_of_its_end() {
+async fn reply_cut_by_the_token_limit_is_truncated_despite_its_finish_reason() {
     let text = plan().to_string();
     let cut = Scripted::RawCall { name: TOOL.into(), arguments: text[..text.len() - 3].into() };
     for reason in ["tool_calls", "length"] {
@@ -240,7 +240,7 @@ async fn a_reply_cut_by_the_token_limit_is_truncated_whatever_it_says_of_its_end
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_for_as_the_server_asks() {
+async fn rate_limit_waits_for_retry_after() {
     for (name, value) in
         [("retry-after", "0"), ("retry-after-ms", "1"), ("retry-after", "Mon, 04 May 2020 07:00:00 GMT")]
     {
@@ -252,7 +252,7 @@ async fn a_rate_limit_is_waited_for_as_the_server_asks() {
 }
 
 #[tokio::test]
-async fn a_longer_wait_than_allowed_is_told_and_not_waited() {
+async fn retry_after_beyond_the_bound_is_reported_at_once() {
     let far = "Fri, 01 Jan 2100 00:00:00 GMT";
     for (value, least) in [("30", Duration::from_secs(30)), (far, Duration::from_secs(1_000_000))] {
         let llm = ScriptedLlm::sequence([Scripted::status(429).header("retry-after", value)]);
@@ -264,7 +264,7 @@ async fn a_longer_wait_than_allowed_is_told_and_not_waited() {
 }
 
 #[tokio::test]
-async fn a_status_that_may_pass_is_tried_again_and_one_that_will_not_is_not() {
+async fn transient_statuses_are_retried_and_permanent_ones_are_not() {
     for code in [500, 503] {
         let llm = ScriptedLlm::sequence([Scripted::status(code), Scripted::call(TOOL, plan())]);
         assert_eq!(understood(&ask(llm.options()).await.unwrap()), plan());
@@ -287,14 +287,14 @@ async fn attempts_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_request_too_long_for_the_model_is_named() {
+async fn request_exceeding_the_context_window_is_reported() {
     let body = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
     let llm = ScriptedLlm::sequence([Scripted::Status { code: 400, headers: vec![], body }]);
     assert_eq!(code_of(llm.options()).await, "llm.context_overflow");
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_named_and_free() {
+async fn refused_connection_is_reported_and_free() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let options = llm.options();
     drop(llm);
@@ -303,7 +303,7 @@ async fn a_refused_connection_is_named_and_free() {
 }
 
 #[tokio::test]
-async fn silence_before_the_first_token_ends_in_time_and_its_prompt_is_counted() {
+async fn silence_before_the_first_token_times_out_and_counts_the_prompt() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let begun = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"role": "assistant"}}))],
@@ -318,7 +318,7 @@ async fn silence_before_the_first_token_ends_in_time_and_its_prompt_is_counted()
 }
 
 #[tokio::test]
-async fn silence_between_tokens_ends_in_time() {
+async fn silence_between_tokens_times_out() {
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"content": "half"}}))],
         End::Never,
@@ -329,7 +329,7 @@ async fn silence_between_tokens_ends_in_time() {
 }
 
 #[tokio::test]
-async fn the_whole_call_has_a_deadline_and_can_be_cancelled() {
+async fn whole_call_has_a_deadline_and_can_be_cancelled() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     assert_eq!(code_of(Options { deadline_ms: 50, ..llm.options() }).await, "llm.timeout");
     let cancelled = CancellationToken::new();
@@ -339,7 +339,7 @@ async fn the_whole_call_has_a_deadline_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn what_is_no_completion_is_malformed() {
+async fn non_completion_reply_is_malformed() {
     for answer in [
         Scripted::Malformed("{\"choices\": [".into()),
         Scripted::Malformed(String::new()),
@@ -356,7 +356,7 @@ async fn what_is_no_completion_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_reply_without_end_is_not_read_to_its_end() {
+async fn endless_reply_is_cut_off() {
     let llm = ScriptedLlm::sequence([Scripted::Oversize(5_000_000)]);
     assert_eq!(code_of(llm.options()).await, "llm.too_large");
     let line = chunk(json!({"delta": {"content": "x".repeat(100_000)}}));
@@ -366,7 +366,7 @@ async fn a_reply_without_end_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn the_next_model_takes_over_when_one_is_out() {
+async fn next_model_takes_over_when_one_fails() {
     for fault in
         [Scripted::status(500), Scripted::status(401), Scripted::Malformed("oops".into()), Scripted::Silence]
     {
@@ -381,7 +381,7 @@ async fn the_next_model_takes_over_when_one_is_out() {
 }
 
 #[tokio::test]
-async fn a_purpose_has_its_own_models() {
+async fn each_purpose_has_its_own_models() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let purposes = [(Purpose::Plan, vec!["big".to_owned()])].into();
     let options = Options { models: vec![llm.model("small"), llm.model("big")], purposes, ..llm.options() };
@@ -391,7 +391,7 @@ async fn a_purpose_has_its_own_models() {
 }
 
 #[tokio::test]
-async fn the_fallback_and_an_empty_configuration_ask_the_embedded_rules() {
+async fn fallback_and_empty_configuration_use_the_embedded_rules() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let never = CancellationToken::new();
     let error = gateway(llm.options()).complete(&caller(), &question(), true, &never).await.unwrap_err();
@@ -400,7 +400,7 @@ async fn the_fallback_and_an_empty_configuration_ask_the_embedded_rules() {
 }
 
 #[tokio::test]
-async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
+async fn usage_is_reported_by_the_server_or_estimated() {
     let llm = ScriptedLlm::sequence([
         Scripted::call(TOOL, plan()).metered(1_000, 400, 50),
         Scripted::Text("x".into()).unmetered(),
@@ -428,7 +428,7 @@ async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
 }
 
 #[tokio::test]
-async fn the_key_is_sent_and_appears_nowhere_else() {
+async fn api_key_is_sent_and_appears_nowhere_else() {
     let body = json!({"error": {"message": "Incorrect API key provided: sk-secret"}}).to_string();
     let llm = ScriptedLlm::sequence([Scripted::Status { code: 401, headers: vec![], body }]);
     let mut options = llm.options();
@@ -447,7 +447,7 @@ async fn the_key_is_sent_and_appears_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_probe_tells_which_forcing_works() {
+async fn probe_finds_the_working_forcing_mode() {
     let llm =
         ScriptedLlm::start(|request, _| match (request["tool_choice"].as_str(), forced_tool(request)) {
             // An object is ignored; `required` is obeyed, in words; a schema is held.
@@ -465,7 +465,7 @@ async fn a_probe_tells_which_forcing_works() {
 }
 
 #[test]
-fn a_gateway_is_awaited_on_any_runtime_and_dropped_in_one() {
+fn gateway_works_on_any_runtime_and_can_be_dropped_in_one() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let gateway = gateway(llm.options());
     let waiting = gateway.clone();

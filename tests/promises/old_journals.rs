@@ -34,7 +34,7 @@ fn holds(name: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn what_old_journals_hold_is_read_as_it_was() {
+async fn old_journals_are_read_unchanged() {
     for (name, world) in all() {
         world.load(name).await;
         bring_up_to_date(&world.desk.data()).await;
@@ -57,7 +57,7 @@ async fn what_old_journals_hold_is_read_as_it_was() {
 }
 
 #[tokio::test]
-async fn old_journals_are_decided_as_they_were() {
+async fn old_journals_are_replayed_without_differences() {
     let mut different = String::new();
     for (name, world) in all() {
         world.load(name).await;
@@ -69,7 +69,7 @@ async fn old_journals_are_decided_as_they_were() {
 
 /// Runs as `--export` writes them, of the shipped scenes and of a workshop.
 #[tokio::test]
-async fn old_exports_are_decided_as_they_were() {
+async fn old_exports_are_replayed_without_differences() {
     let catalogues = catalogues().await;
     let mut names = Vec::new();
     for entry in std::fs::read_dir(kept("exported")).unwrap() {
@@ -136,7 +136,7 @@ fn answer(document: &Value) -> String {
 }
 
 #[tokio::test]
-async fn runs_that_were_cut_off_are_carried_on_by_their_own_rules() {
+async fn interrupted_runs_resume_under_their_own_rules() {
     let (mut text, mut different) = (String::new(), String::new());
     for (name, port) in cut_off() {
         let world = world(port);
@@ -212,7 +212,7 @@ async fn lapsed(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
+async fn waiting_runs_of_old_journals_are_decided_and_continue() {
     let world = World::of_the_model(PORT);
     world.load("model").await;
     let server = world.serve(&[]);
@@ -255,7 +255,7 @@ async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_waited_for_people_in_old_journals_of_the_rules_is_decided_and_goes_on() {
+async fn waiting_runs_of_old_rules_journals_are_decided_and_continue() {
     let world = World::of_the_rules();
     world.load("rules").await;
     let server = world.serve(&[]);

@@ -76,7 +76,7 @@ const FALLBACK: (&str, &str) = ("PROSCENIUM__PLANNING__FALLBACK_ENABLED", "true"
 const CALLS: (&str, &str) = ("PROSCENIUM__APPROVAL__CALLS", "writes");
 
 #[tokio::test]
-async fn journals_are_written_where_there_are_none() {
+async fn missing_journals_are_written() {
     if std::env::var("JOURNALS").as_deref() != Ok("write") {
         return;
     }

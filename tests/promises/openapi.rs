@@ -15,7 +15,7 @@ fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn the_document_lists_every_address_and_no_other() {
+async fn openapi_document_lists_exactly_the_served_routes() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let document = served.get("/api/openapi.json").await.json();
@@ -44,7 +44,7 @@ async fn the_document_lists_every_address_and_no_other() {
 }
 
 #[tokio::test]
-async fn every_name_in_the_document_leads_somewhere() {
+async fn every_reference_in_the_document_resolves() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let document = served.get("/api/openapi.json").await.json();
@@ -101,7 +101,7 @@ fn conforms(document: &Value, method: &str, path: &str, reply: &Reply) {
 }
 
 #[tokio::test]
-async fn replies_are_as_the_document_says() {
+async fn replies_conform_to_the_document() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let document = served.get("/api/openapi.json").await.json();

@@ -21,7 +21,7 @@ fn completion(words: &str) -> Value {
 }
 
 #[tokio::test]
-async fn more_than_the_server_can_hold_is_told_to_come_again_and_what_was_accepted_finishes() {
+async fn excess_requests_are_shed_and_accepted_ones_finish() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup().set("server.max_in_flight", 2)).await;
     let mut held = Vec::new();
@@ -57,7 +57,7 @@ async fn more_than_the_server_can_hold_is_told_to_come_again_and_what_was_accept
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_full_queue_is_told_to_come_again() {
+async fn full_conversation_queue_is_refused_with_retry_after() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup().set("execution.max_queued_requests", 1)).await;
     let held = served.request("POST", "/api/chat").json(&in_session("wait", "s-1")).send();
@@ -82,7 +82,7 @@ async fn a_conversation_with_a_full_queue_is_told_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_burst_is_answered_whole() {
+async fn burst_of_requests_is_answered_completely() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup().set("server.max_in_flight", 4)).await;
     let replies =
@@ -96,7 +96,7 @@ async fn a_burst_is_answered_whole() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_finishes_what_it_has_accepted() {
+async fn stopping_server_finishes_accepted_requests() {
     let shelf = Shelf::new();
     let mut served = Served::start(shelf.setup().set("server.drain_timeout_ms", 60_000)).await;
     let held = served.request("POST", "/api/chat").json(&ask("put")).send();
@@ -166,7 +166,7 @@ mod process {
     }
 
     #[tokio::test]
-    async fn sigterm_lets_what_was_accepted_finish_and_takes_nothing_more() {
+    async fn sigterm_drains_accepted_requests_and_accepts_no_more() {
         let serving = serve();
         let reply = send(&serving).await;
         serving.held.signal("TERM");
@@ -183,7 +183,7 @@ mod process {
     }
 
     #[tokio::test]
-    async fn a_second_signal_leaves_at_once_and_the_run_is_shown_as_unfinished() {
+    async fn second_signal_exits_immediately_and_leaves_the_run_unfinished() {
         let serving = serve();
         let reply = send(&serving).await;
         serving.held.signal("TERM");

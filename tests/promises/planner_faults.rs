@@ -88,7 +88,7 @@ fn calls(calls: &[(&str, &Value)]) -> Scripted {
 }
 
 #[tokio::test]
-async fn argument_lists_behind_expected_tools_are_understood() {
+async fn argument_lists_after_expected_tools_are_parsed() {
     let mut plan = right();
     plan["steps"][0]["expected_tools"] = json!(["FindBook(title)"]);
     plan["steps"][1]["expected_tools"] = json!(["BookSpace(day=\"2026-05-05\", plate)", "FreeSpaces()"]);
@@ -96,17 +96,17 @@ async fn argument_lists_behind_expected_tools_are_understood() {
 }
 
 #[tokio::test]
-async fn steps_without_needs_execution_are_sent_back_and_not_carried_out() {
+async fn steps_without_needs_execution_are_rejected() {
     mended(call(but("/needs_execution", json!(false))), &["plan.steps_without_execution"]).await;
 }
 
 #[tokio::test]
-async fn needs_execution_without_steps_is_sent_back() {
+async fn needs_execution_without_steps_is_rejected() {
     mended(call(but("/steps", json!([]))), &["plan.no_steps"]).await;
 }
 
 #[tokio::test]
-async fn an_unknown_scene_is_sent_back_with_the_scenes_there_are() {
+async fn unknown_scene_is_rejected_with_the_available_scenes() {
     let (_, _, told) = run(call(but("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
     assert_eq!(
         told.problems(),
@@ -116,32 +116,32 @@ async fn an_unknown_scene_is_sent_back_with_the_scenes_there_are() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_sent_back_with_the_tools_of_its_scene() {
+async fn unknown_tool_is_rejected_with_the_scenes_tools() {
     mended(call(but("/steps/0/expected_tools", json!(["BurnBook"]))), &["plan.unknown_tool"]).await;
 }
 
 #[tokio::test]
-async fn a_tool_of_another_scene_is_sent_back() {
+async fn tool_of_another_scene_is_rejected() {
     mended(call(but("/steps/0/expected_tools", json!(["Menu"]))), &["plan.unknown_tool"]).await;
 }
 
 #[tokio::test]
-async fn steps_that_wait_for_each_other_in_a_circle_are_sent_back() {
+async fn cyclic_dependencies_are_rejected() {
     mended(call(but("/steps/0/depends_on_step", json!(2))), &["plan.circular"]).await;
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_itself_is_sent_back() {
+async fn self_dependency_is_rejected() {
     mended(call(but("/steps/1/depends_on_step", json!([1, 2]))), &["plan.self_dependency"]).await;
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_one_that_is_not_there_is_sent_back() {
+async fn dependency_on_a_missing_step_is_rejected() {
     mended(call(but("/steps/1/depends_on_step", json!(7))), &["plan.unknown_dependency"]).await;
 }
 
 #[tokio::test]
-async fn two_steps_of_one_number_are_sent_back() {
+async fn duplicate_step_numbers_are_rejected() {
     let mut plan = right();
     plan["steps"][1]["step_number"] = json!(1);
     plan["steps"][1]["depends_on_step"] = Value::Null;
@@ -149,14 +149,14 @@ async fn two_steps_of_one_number_are_sent_back() {
 }
 
 #[tokio::test]
-async fn a_plan_of_too_many_steps_is_sent_back_with_the_bound() {
+async fn too_many_steps_are_rejected_with_the_bound() {
     let mut plan = right();
     plan["steps"].as_array_mut().unwrap().push(step(3, "Canteen", &["Menu"], Value::Null));
     mended_with(call(plan), &["plan.too_many_steps"], |config| config.planning.max_steps = 2).await;
 }
 
 #[tokio::test]
-async fn every_problem_of_a_plan_is_told_at_once() {
+async fn all_problems_of_a_plan_are_reported_at_once() {
     let mut plan = but("/needs_execution", json!(false));
     plan["steps"][0]["scene_name"] = json!("Garage");
     plan["steps"][1]["depends_on_step"] = json!(2);
@@ -165,7 +165,7 @@ async fn every_problem_of_a_plan_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn dependencies_are_read_as_null_a_number_or_a_list() {
+async fn dependencies_are_parsed_as_null_number_or_list() {
     for depends in [json!(1), json!([1]), json!([1, 1]), json!(1.0)] {
         understood(call(but("/steps/1/depends_on_step", depends))).await;
     }
@@ -183,50 +183,50 @@ async fn dependencies_are_read_as_null_a_number_or_a_list() {
 }
 
 #[tokio::test]
-async fn a_list_of_dependencies_inside_a_string_is_sent_back() {
+async fn dependency_list_inside_a_string_is_rejected() {
     mended(call(but("/steps/1/depends_on_step", json!("[1]"))), &["reply.shape"]).await;
 }
 
 #[tokio::test]
-async fn a_plan_as_plain_text_is_understood() {
+async fn plan_as_plain_text_is_parsed() {
     understood(Scripted::Text(right().to_string())).await;
 }
 
 #[tokio::test]
-async fn a_plan_in_a_code_fence_is_understood() {
+async fn plan_in_a_code_fence_is_parsed() {
     understood(Scripted::Text(format!("Here it is:\n```json\n{:#}\n```", right()))).await;
 }
 
 #[tokio::test]
-async fn prose_around_the_plan_is_passed_over() {
+async fn prose_around_the_plan_is_ignored() {
     understood(Scripted::Text(format!("The user wants {{two}} things. {} That is all.", right()))).await;
 }
 
 #[tokio::test]
-async fn a_plan_under_another_tools_name_is_understood() {
+async fn plan_under_another_tools_name_is_parsed() {
     understood(Scripted::call("make_plan", right())).await;
 }
 
 #[tokio::test]
-async fn a_plan_beside_other_calls_is_understood() {
+async fn plan_beside_other_calls_is_parsed() {
     understood(calls(&[("FindBook", &json!({"title": "Dune"})), (TOOL, &right())])).await;
     understood(calls(&[(TOOL, &right()), (TOOL, &right())])).await;
 }
 
 #[tokio::test]
-async fn two_different_plans_in_one_reply_are_sent_back() {
+async fn two_different_plans_in_one_reply_are_rejected() {
     let other = plan(json!([step(1, "Canteen", &["Menu"], Value::Null)]));
     mended(calls(&[(TOOL, &right()), (TOOL, &other)]), &["reply.ambiguous"]).await;
 }
 
 #[tokio::test]
-async fn trailing_commas_are_understood() {
+async fn trailing_commas_are_parsed() {
     let almost = right().to_string().replace("}]", "},]").replace("]}", "],}");
     understood(raw(almost)).await;
 }
 
 #[tokio::test]
-async fn arguments_as_an_object_instead_of_a_string_are_understood() {
+async fn arguments_as_an_object_are_parsed() {
     let call = json!({"id": "x", "type": "function", "function": {"name": TOOL, "arguments": right()}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
     understood(Scripted::Json(json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})))
@@ -234,12 +234,12 @@ async fn arguments_as_an_object_instead_of_a_string_are_understood() {
 }
 
 #[tokio::test]
-async fn arguments_encoded_twice_are_understood() {
+async fn doubly_encoded_arguments_are_parsed() {
     understood(raw(Value::String(right().to_string()).to_string())).await;
 }
 
 #[tokio::test]
-async fn a_reply_cut_by_the_token_limit_is_sent_back_and_never_run_in_part() {
+async fn truncated_plan_is_rejected_and_never_partially_executed() {
     let whole = right().to_string();
     // In the middle of the second step: the first one is whole.
     let cut = &whole[..whole.find("Parking").unwrap()];
@@ -249,18 +249,18 @@ async fn a_reply_cut_by_the_token_limit_is_sent_back_and_never_run_in_part() {
 }
 
 #[tokio::test]
-async fn an_empty_reply_is_asked_for_again() {
+async fn empty_reply_is_retried() {
     mended(Scripted::Text(String::new()), &["reply.no_json"]).await;
     mended(raw(""), &["reply.no_json"]).await;
 }
 
 #[tokio::test]
-async fn an_answer_in_words_instead_of_a_plan_is_sent_back() {
+async fn prose_instead_of_a_plan_is_rejected() {
     mended(Scripted::Text("Dune is on shelf B4, and I booked space 12.".into()), &["reply.no_json"]).await;
 }
 
 #[tokio::test]
-async fn a_stream_that_repeats_the_name_and_one_without_a_chunk_end_in_the_right_plan() {
+async fn irregular_streams_result_in_the_right_plan() {
     let text = right().to_string();
     let (head, tail) = text.split_at(40);
     let piece = |arguments: &str| {
@@ -280,7 +280,7 @@ async fn a_stream_that_repeats_the_name_and_one_without_a_chunk_end_in_the_right
 }
 
 #[tokio::test]
-async fn retries_are_counted_beside_the_first_try() {
+async fn retries_are_counted_in_addition_to_the_first_attempt() {
     for (retries, asked) in [(0, 1), (1, 2), (3, 4)] {
         let llm = Play::of(right()).plan(|_, _| Scripted::Text("I would rather not.".into())).start();
         let town = Town::open(&llm, |config| config.planning.max_retries = retries).await;
@@ -293,7 +293,7 @@ async fn retries_are_counted_beside_the_first_try() {
 }
 
 #[tokio::test]
-async fn the_last_of_the_retries_still_counts() {
+async fn last_retry_is_accepted() {
     let play = Play::of(right()).plan(|request, nth| match nth {
         3 => Scripted::forced(request, right()),
         nth => call(but("/steps/0/scene_name", json!(format!("Scene{nth}")))),
@@ -310,7 +310,7 @@ async fn the_last_of_the_retries_still_counts() {
 }
 
 #[tokio::test]
-async fn once_a_forced_tool_has_been_answered_the_choice_is_released() {
+async fn tool_choice_is_released_after_the_forced_call() {
     let (llm, town, told) = run(call(but("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
     assert_done(&town, &told);
     let forced: Vec<String> = llm
@@ -325,7 +325,7 @@ async fn once_a_forced_tool_has_been_answered_the_choice_is_released() {
 }
 
 #[tokio::test]
-async fn the_forced_questions_are_asked_at_a_temperature_of_0_3() {
+async fn forced_calls_use_temperature_0_3() {
     let (llm, _, _) = run(call(right()), |_| {}).await;
     for what in [Asked::Plan, Asked::Check] {
         for request in requests(&llm, what) {
@@ -335,7 +335,7 @@ async fn the_forced_questions_are_asked_at_a_temperature_of_0_3() {
 }
 
 #[tokio::test]
-async fn every_way_of_forcing_carries_a_request_from_plan_to_answer() {
+async fn every_forcing_mode_completes_a_request() {
     for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
         let llm = Play::of(right()).start();
         let town = Town::open(&llm, |config| config.llm.models[0].forcing = forcing).await;
@@ -364,7 +364,7 @@ async fn every_way_of_forcing_carries_a_request_from_plan_to_answer() {
 }
 
 #[tokio::test]
-async fn the_schema_lists_the_scenes_and_tools_there_are() {
+async fn plan_schema_lists_the_available_scenes_and_tools() {
     let (llm, _, _) = run(call(right()), |_| {}).await;
     let schema = &requests(&llm, Asked::Plan)[0]["tools"][0]["function"]["parameters"];
     let steps = schema["properties"]["steps"]["items"]["anyOf"].as_array().unwrap();

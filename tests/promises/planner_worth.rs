@@ -242,7 +242,7 @@ fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
 }
 
 #[tokio::test]
-async fn planner_worth_nearly_every_request_runs_exactly_the_right_scenes() {
+async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
     let mut rows = Vec::new();
     for reader in [ReaderMode::Strict, ReaderMode::Tolerant] {
         for retries in [0, 1, 3] {
@@ -336,7 +336,7 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
 }
 
 #[tokio::test]
-async fn planner_worth_an_answer_that_comes_with_the_check_is_as_reliable_as_one_of_its_own() {
+async fn planner_worth_check_answer_is_as_reliable_as_an_answer_call() {
     const COUNT: usize = 300;
     println!("{COUNT} requests, {:.0}% of the check's replies corrupted, fallback off", SHARE * 100.0);
     println!("| answer_with_check | answer calls corrupted too | right answers | model calls a request |");

@@ -39,7 +39,7 @@ async fn delete(served: &Served, path: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_plan_waits_for_approval_and_is_then_carried_out_once() {
+async fn plan_waits_for_approval_and_executes_once() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -68,7 +68,7 @@ async fn a_plan_waits_for_approval_and_is_then_carried_out_once() {
 }
 
 #[tokio::test]
-async fn of_fifty_approvals_at_once_one_counts() {
+async fn one_of_fifty_simultaneous_approvals_counts() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -92,7 +92,7 @@ async fn of_fifty_approvals_at_once_one_counts() {
 }
 
 #[tokio::test]
-async fn what_was_not_seen_is_not_approved() {
+async fn approval_of_an_unseen_version_is_refused() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -117,7 +117,7 @@ async fn what_was_not_seen_is_not_approved() {
 }
 
 #[tokio::test]
-async fn a_plan_of_several_versions_is_approved_only_by_the_version_or_the_hash_that_was_seen() {
+async fn multi_version_plan_needs_the_seen_version_or_hash() {
     for seen in ["version", "hash"] {
         let office = Office::open();
         let served = Served::start(office.setup()).await;
@@ -140,7 +140,7 @@ async fn a_plan_of_several_versions_is_approved_only_by_the_version_or_the_hash_
 }
 
 #[tokio::test]
-async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
+async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -194,7 +194,7 @@ async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
 }
 
 #[tokio::test]
-async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
+async fn held_plan_starts_with_a_second_approval() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -222,7 +222,7 @@ async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
 }
 
 #[tokio::test]
-async fn a_plan_that_waits_is_cancelled_and_nothing_of_it_is_done() {
+async fn cancelled_waiting_plan_executes_nothing() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -246,7 +246,7 @@ async fn a_plan_that_waits_is_cancelled_and_nothing_of_it_is_done() {
 }
 
 #[tokio::test]
-async fn a_plan_that_is_cancelled_on_its_way_tells_what_was_done() {
+async fn plan_cancelled_midway_reports_completed_work() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let plan = planned(&served, "put").await;
@@ -271,7 +271,7 @@ async fn a_plan_that_is_cancelled_on_its_way_tells_what_was_done() {
 }
 
 #[tokio::test]
-async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
+async fn cancelled_plan_undoes_its_writes_when_configured() {
     let office = Office::open();
     let served = Served::start(office.setup().set("execution.compensate", true)).await;
     let plan = planned(&served, "book and pay").await;
@@ -307,7 +307,7 @@ async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
+async fn plan_is_rendered_as_text_and_as_a_flowchart() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "see and book").await;
@@ -341,7 +341,7 @@ async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
 }
 
 #[tokio::test]
-async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ended() {
+async fn plans_are_listed_with_pages_and_filters_and_erased() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut plans = Vec::new();
@@ -380,7 +380,7 @@ async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ende
 }
 
 #[tokio::test]
-async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
+async fn client_supplied_plan_is_executed_as_sent() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let step = json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"],
@@ -413,7 +413,7 @@ async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn a_dry_run_reads_and_tells_what_it_would_write() {
+async fn dry_run_reads_and_reports_planned_writes() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let mut body = ask("see and book");
@@ -444,7 +444,7 @@ async fn a_dry_run_reads_and_tells_what_it_would_write() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
+async fn resumed_run_does_not_repeat_completed_work() {
     let office = Office::open();
     let served = Served::start(office.setup().set("approval.calls", "never")).await;
     office.broken.store(true, Ordering::SeqCst);
@@ -482,7 +482,7 @@ async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_any_other_asks_by_itself() {
+async fn plan_approval_covers_shown_writes_only() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "see and book").await;
@@ -523,7 +523,7 @@ async fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_any_other_asks_by_
 }
 
 #[tokio::test]
-async fn a_write_that_was_shown_and_approved_is_done_also_when_its_scenes_model_fails() {
+async fn approved_shown_write_runs_even_if_its_scene_model_fails() {
     let office = Office::open();
     let served = Served::start(office.setup().set("planning.fallback_enabled", true)).await;
     let plan = planned(&served, "pay").await;

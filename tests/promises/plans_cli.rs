@@ -66,7 +66,7 @@ fn is_refused(ran: &Ran, code: &str, told: &str) {
 }
 
 #[test]
-fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
+fn plan_waits_for_approval_and_executes_once() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
@@ -118,7 +118,7 @@ fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
 }
 
 #[test]
-fn a_plan_that_is_only_approved_begins_later_and_a_second_yes_hears_who_said_the_first() {
+fn held_plan_starts_later_and_a_second_approval_names_the_first() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
@@ -136,7 +136,7 @@ fn a_plan_that_is_only_approved_begins_later_and_a_second_yes_hears_who_said_the
 }
 
 #[test]
-fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
+fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
@@ -181,7 +181,7 @@ fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
 }
 
 #[test]
-fn a_plan_of_several_versions_is_approved_by_one_of_them_only() {
+fn multi_version_plan_is_approved_by_one_version_only() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
@@ -202,7 +202,7 @@ fn a_plan_of_several_versions_is_approved_by_one_of_them_only() {
 }
 
 #[test]
-fn an_approval_is_named_by_how_only_its_id_begins() {
+fn approval_is_selected_by_a_unique_id_prefix() {
     let library = Library::asking("call");
     let desk = &library.desk;
     library.waits();
@@ -232,7 +232,7 @@ fn an_approval_is_named_by_how_only_its_id_begins() {
 }
 
 #[test]
-fn a_plan_that_waits_is_cancelled_and_then_deleted() {
+fn waiting_plan_is_cancelled_and_then_deleted() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
@@ -252,7 +252,7 @@ fn a_plan_that_waits_is_cancelled_and_then_deleted() {
 }
 
 #[test]
-fn a_call_is_shown_with_its_arguments_and_done_with_those_that_a_person_gave() {
+fn call_is_shown_and_runs_with_the_approvers_arguments() {
     let library = Library::asking("call");
     let desk = &library.desk;
     library.waits();
@@ -298,7 +298,7 @@ fn a_call_is_shown_with_its_arguments_and_done_with_those_that_a_person_gave() {
 }
 
 #[test]
-fn a_line_of_a_pipe_that_only_says_yes_or_no_decides() {
+fn piped_line_with_only_yes_or_no_decides() {
     let library = Library::asking("plan");
     let ran = library.desk.pipe(&["chat"], &format!("{RESERVE}\nYes, please.\n"));
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
@@ -311,7 +311,7 @@ fn a_line_of_a_pipe_that_only_says_yes_or_no_decides() {
 }
 
 #[test]
-fn approval_and_a_dry_run_are_asked_for_on_the_command_line() {
+fn approval_and_dry_run_flags_work_on_the_command_line() {
     let library = Library::asking("none");
     let desk = &library.desk;
     let ran = desk.run(&["chat", "--dry-run", RESERVE]);
@@ -327,7 +327,7 @@ fn approval_and_a_dry_run_are_asked_for_on_the_command_line() {
 }
 
 #[test]
-fn while_something_that_is_no_server_owns_the_directory_plans_are_only_looked_at() {
+fn plans_are_read_only_while_another_process_owns_the_directory() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
@@ -347,7 +347,7 @@ fn while_something_that_is_no_server_owns_the_directory_plans_are_only_looked_at
 
 #[cfg(unix)]
 #[test]
-fn what_is_decided_while_a_server_owns_the_directory_is_sent_to_it() {
+fn decisions_are_sent_to_the_server_that_owns_the_directory() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let (task, changed, cancelled) = (library.waits(), library.waits(), library.waits());
@@ -398,7 +398,7 @@ fn what_is_decided_while_a_server_owns_the_directory_is_sent_to_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_with_keys_is_shown_the_key_of_the_environment() {
+fn key_of_the_environment_is_sent_to_a_server_with_keys() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();

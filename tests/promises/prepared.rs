@@ -49,7 +49,7 @@ fn approved(desk: &Desk, plan: &Value, version: &str) -> Ran {
 }
 
 #[test]
-fn one_yes_is_enough_for_what_the_plan_shows() {
+fn one_approval_covers_the_writes_that_the_plan_shows() {
     let desk = Desk::new();
     let plan = waits(&desk, TWO);
     let [call] = prepared(&plan).try_into().unwrap();
@@ -65,7 +65,7 @@ fn one_yes_is_enough_for_what_the_plan_shows() {
 }
 
 #[test]
-fn what_a_person_puts_in_its_place_is_what_is_written() {
+fn edited_prepared_call_is_what_is_written() {
     let desk = Desk::new();
     let mut plan = waits(&desk, TWO);
     let task = plan["task_id"].as_str().unwrap().to_owned();
@@ -87,7 +87,7 @@ fn what_a_person_puts_in_its_place_is_what_is_written() {
 }
 
 #[test]
-fn what_somebody_took_out_is_neither_done_nor_told_as_undone() {
+fn removed_write_is_neither_executed_nor_reported_missing() {
     let desk = Desk::new();
     let plan = waits(&desk, TWO);
     let task = plan["task_id"].as_str().unwrap();
@@ -105,7 +105,7 @@ fn what_somebody_took_out_is_neither_done_nor_told_as_undone() {
 }
 
 #[test]
-fn somebody_may_put_wholly_other_days_in_place_of_those_that_were_asked_for() {
+fn approver_may_replace_the_requested_days() {
     let desk = Desk::new();
     let mut plan = waits(&desk, TWO);
     let task = plan["task_id"].as_str().unwrap().to_owned();

@@ -86,7 +86,7 @@ async fn is_readable(served: &Served, answer: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_tool_nests_too_deep_is_cut_and_its_run_is_read_back() {
+async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
     let depth = Arc::new(AtomicUsize::new(0));
     let bureau = Bureau::open(depth.clone());
     for tool in ["Look", "File"] {
@@ -108,7 +108,7 @@ async fn what_a_tool_nests_too_deep_is_cut_and_its_run_is_read_back() {
 }
 
 #[tokio::test]
-async fn what_a_model_nests_too_deep_is_told_to_it_and_its_run_is_read_back() {
+async fn deeply_nested_model_arguments_are_rejected_and_stay_readable() {
     let bureau = Bureau::open(Arc::default());
     for deep in [63, 64, 100, 124, 125, 126, 127, 300] {
         let llm = caller("Look", json!({"to": lists(deep)})).start();
@@ -128,7 +128,7 @@ async fn what_a_model_nests_too_deep_is_told_to_it_and_its_run_is_read_back() {
 }
 
 #[tokio::test]
-async fn what_a_client_nests_too_deep_is_refused_and_its_run_is_read_back() {
+async fn deeply_nested_client_json_is_refused_and_stays_readable() {
     let bureau = Bureau::open(Arc::default());
     let llm = caller("Send", json!({"to": "r1"})).start();
     let served = Served::start(bureau.setup(&llm).set("server.max_json_depth", 100)).await;
@@ -176,7 +176,7 @@ async fn damage(depot: &Depot, run: &str, [status, plan]: [&str; 2], kind: &str,
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_be_read_is_listed_cancelled_and_erased_and_disturbs_no_other() {
+async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
     let depot = Depot::open();
     let server = depot.start();
     let mut runs = Vec::new();
@@ -242,7 +242,7 @@ async fn edit(served: &Served, plan: &Value, purpose: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_plan_has_so_many_versions_and_its_history_comes_in_pages() {
+async fn plan_versions_are_bounded_and_listed_in_pages() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -289,7 +289,7 @@ async fn a_plan_has_so_many_versions_and_its_history_comes_in_pages() {
 }
 
 #[tokio::test]
-async fn a_plan_that_is_sent_and_all_versions_together_are_bounded_in_size() {
+async fn plan_and_total_version_size_are_bounded() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
@@ -314,7 +314,7 @@ async fn a_plan_that_is_sent_and_all_versions_together_are_bounded_in_size() {
 }
 
 #[tokio::test]
-async fn what_nobody_sees_is_shown_as_an_escape_beside_the_exact_arguments() {
+async fn invisible_characters_are_escaped_beside_the_exact_arguments() {
     let hidden = "pay\u{200b}pal\u{202e}x\u{e0041}\u{feff}\u{fe01} 👩\u{200d}🚀";
     let seen = "pay\\u200bpal\\u202ex\\udb40\\udc41\\ufeff\\ufe01 👩\u{200d}🚀";
     let bureau = Bureau::open(Arc::default());

@@ -10,7 +10,7 @@ use super::support::Backend;
 const README: &str = include_str!("../../README.md");
 
 #[test]
-fn the_scene_in_ten_lines_works_as_printed() {
+fn ten_line_scene_works_as_printed() {
     let scene = README.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     assert_eq!(scene.lines().count(), 10);
     let backend = Backend::start(|_| json!({"number": 12, "place": "Bologna"}));
@@ -27,7 +27,7 @@ fn the_scene_in_ten_lines_works_as_printed() {
 }
 
 #[test]
-fn every_file_that_is_pointed_to_is_there() {
+fn every_linked_file_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut links = README.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
     assert!(links.all(|link| link.starts_with("http") || link.starts_with('#') || root.join(link).exists()));
@@ -35,7 +35,7 @@ fn every_file_that_is_pointed_to_is_there() {
 }
 
 #[test]
-fn every_section_of_the_configuration_is_in_the_table() {
+fn every_configuration_section_is_in_the_table() {
     let config: serde_json::Value = serde_json::to_value(proscenium::Config::default()).unwrap();
     for section in config.as_object().unwrap().keys() {
         assert!(README.contains(&format!("| `{section}` |")), "{section}");

@@ -65,7 +65,7 @@ fn tools(answer: &Answer) -> Vec<(&str, CallOutcome)> {
 }
 
 #[tokio::test]
-async fn a_simple_request_is_answered_with_what_the_tool_found() {
+async fn simple_request_is_answered_with_the_tool_result() {
     let (answer, _) = play(include_str!("../fixtures/real/weather_simple.json")).await;
     assert_eq!(answer.status, RunStatus::Completed);
     assert_eq!(tools(&answer), [("WeatherForecast_Get", CallOutcome::Ok)]);
@@ -73,7 +73,7 @@ async fn a_simple_request_is_answered_with_what_the_tool_found() {
 }
 
 #[tokio::test]
-async fn a_scene_that_says_nothing_is_made_to_read() {
+async fn silent_scene_is_forced_to_read() {
     let (answer, server) = play(include_str!("../fixtures/real/silent_scene.json")).await;
     assert_eq!(answer.status, RunStatus::Completed);
     assert_eq!(tools(&answer), [("get_user_name", CallOutcome::Ok)]);
@@ -88,7 +88,7 @@ async fn a_scene_that_says_nothing_is_made_to_read() {
 }
 
 #[tokio::test]
-async fn an_answer_that_only_repeats_the_request_is_asked_for_again() {
+async fn answer_echoing_the_request_is_retried() {
     let (answer, server) = play(include_str!("../fixtures/real/weather_and_identity.json")).await;
     let request = "Il mio username è keysersoze e vorrei sapere il meteo a Milano";
     assert_ne!(answer.answer, request);
@@ -97,7 +97,7 @@ async fn an_answer_that_only_repeats_the_request_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn weather_that_no_tool_told_is_never_an_answer() {
+async fn ungrounded_weather_is_never_the_answer() {
     let (answer, _) = play(include_str!("../fixtures/real/weather_then_vacation_english.json")).await;
     // The recorded model made up 20 °C in its verdict and sunshine in its answer.
     for invented in ["20°C", "sunny"] {
@@ -107,14 +107,14 @@ async fn weather_that_no_tool_told_is_never_an_answer() {
 }
 
 #[tokio::test]
-async fn nobody_is_made_up_where_a_scene_found_nobody() {
+async fn no_person_is_invented_when_none_is_found() {
     let (answer, _) = play(include_str!("../fixtures/real/vacation_range.json")).await;
     assert!(!answer.answer.contains("John Smith"), "{}", answer.answer);
     assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"));
 }
 
 #[tokio::test]
-async fn a_write_on_days_that_nobody_said_is_not_made() {
+async fn write_on_unmentioned_days_is_not_executed() {
     let (answer, _) = play(include_str!("../fixtures/real/wrong_month.json")).await;
     // The user said June; the recorded model wrote May, and would do so again.
     assert!(answer.writes.is_empty(), "{answer:#?}");
@@ -125,14 +125,14 @@ async fn a_write_on_days_that_nobody_said_is_not_made() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_word_of_its_own_gives_way_to_what_was_found() {
+async fn echoed_answer_is_replaced_by_the_results() {
     let (answer, _) = play(include_str!("../fixtures/real/parrot.json")).await;
     assert_eq!(tools(&answer), [("WeatherForecast_Get", CallOutcome::Ok)]);
     assert!(answer.answer.contains("Milan") && answer.answer.contains("22"), "{}", answer.answer);
 }
 
 #[tokio::test]
-async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
+async fn run_that_read_instead_of_writing_is_not_completed() {
     let (answer, server) = play(include_str!("../fixtures/real/balance_for_write.json")).await;
     assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"));
     assert_eq!(answer.status, RunStatus::Partial, "{answer:#?}");
@@ -141,7 +141,7 @@ async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
 }
 
 #[tokio::test]
-async fn a_write_on_the_planners_days_in_place_of_the_users_is_not_made() {
+async fn write_on_days_invented_by_the_planner_is_not_executed() {
     let (answer, _) = play(include_str!("../fixtures/real/july_for_june.json")).await;
     assert!(answer.writes.is_empty(), "{answer:#?}");
     assert_eq!(answer.status, RunStatus::NeedsInput);

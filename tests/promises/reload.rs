@@ -15,7 +15,7 @@ fn names(scenes: &Value) -> Vec<String> {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn sighup_brings_new_scenes_into_force_and_faulty_ones_change_nothing() {
+async fn sighup_loads_new_scenes_and_ignores_invalid_ones() {
     use crate::process::Desk;
 
     let desk = Desk::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", "[\"127.0.0.1:9\"]");
@@ -61,7 +61,7 @@ async fn sighup_brings_new_scenes_into_force_and_faulty_ones_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_raised_lets_the_next_request_pass_and_forgets_nothing() {
+async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     let llm = ScriptedLlm::start(|_, _| Scripted::Text("It is 4.".to_owned()));
     let served = Served::start(
         Setup::scripted(&llm)
@@ -120,7 +120,7 @@ fn looks_up() -> ScriptedLlm {
 }
 
 #[tokio::test]
-async fn figures_name_the_scenes_tools_and_models_that_a_reload_brought() {
+async fn metrics_label_scenes_tools_and_models_added_by_reload() {
     let (llm, backend) = (looks_up(), Backend::start(|_| json!({"text": "Water the plants."})));
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str| {

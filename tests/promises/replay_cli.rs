@@ -20,7 +20,7 @@ fn document(desk: &Desk, arguments: &[&str]) -> (i32, Value) {
 }
 
 #[test]
-fn a_run_is_replayed_beside_a_server_and_is_decided_the_same() {
+fn run_is_replayed_identically_while_a_server_is_running() {
     let (desk, run) = done();
     let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
     server.read_to("serves at ");
@@ -43,7 +43,7 @@ fn a_run_is_replayed_beside_a_server_and_is_decided_the_same() {
 }
 
 #[test]
-fn an_exported_run_is_replayed_from_its_file_and_what_was_changed_in_it_is_shown() {
+fn exported_run_is_replayed_and_edits_are_shown() {
     let (desk, run) = done();
     let exported = desk.run(&["replay", &run, "--export"]);
     assert_eq!(exported.status, 0);
@@ -78,7 +78,7 @@ fn an_exported_run_is_replayed_from_its_file_and_what_was_changed_in_it_is_shown
 }
 
 #[test]
-fn changed_scenes_reword_questions_and_that_alone_is_no_difference() {
+fn changed_scene_wording_alone_is_no_difference() {
     let (desk, run) = done();
     desk.write(
         "more/orders/scene.toml",
@@ -99,7 +99,7 @@ fn changed_scenes_reword_questions_and_that_alone_is_no_difference() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_cut_off_is_replayed_as_far_as_it_goes() {
+async fn interrupted_run_is_replayed_to_its_last_event() {
     let desk = Desk::new();
     let held = desk.hold_with(&["chat", MAIN], &[("CRASH_POINT_AT", "after:step_started".to_owned())]);
     assert_eq!(held.end().status, -1);
@@ -112,7 +112,7 @@ async fn a_run_that_was_cut_off_is_replayed_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_cannot_be_replayed_says_why() {
+fn unreplayable_input_is_explained() {
     let desk = Desk::new();
     let some = "01976c8e-0000-7000-8000-000000000001";
     let told = |arguments: &[&str]| {

@@ -59,7 +59,7 @@ fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogu
 }
 
 #[tokio::test]
-async fn recorded_runs_are_decided_as_they_were() {
+async fn recorded_runs_replay_without_differences() {
     let catalogues = catalogues().await;
     let of = |scenes: Scenes| &catalogues.iter().find(|(of, _)| *of == scenes).unwrap().1;
     // What is recorded today has no differences, whatever is in the files.
@@ -94,7 +94,7 @@ async fn recorded_runs_are_decided_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_run_is_replayed_as_far_as_it_goes() {
+async fn unfinished_run_is_replayed_to_its_last_event() {
     let [(_, shipped), (_, workshop)] = catalogues().await;
     for kind in &KINDS {
         let events = recorded(kind.name);
@@ -149,7 +149,7 @@ fn only(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_read_otherwise_is_told_with_both_readings() {
+async fn differently_parsed_reply_is_reported_with_both_readings() {
     let (mut events, catalogue) = side_by_side().await;
     let at = place(&events, "plan_created", 0);
     let Event::PlanCreated(made) = &mut events[at].body else { panic!() };
@@ -167,7 +167,7 @@ async fn a_reply_that_is_read_otherwise_is_told_with_both_readings() {
 }
 
 #[tokio::test]
-async fn another_decision_of_the_machine_is_told_with_what_is_due() {
+async fn different_machine_decision_is_reported_with_the_due_actions() {
     let (mut events, catalogue) = side_by_side().await;
     let at = events.len() - 1;
     events[at].body = Event::RunCompleted { status: RunStatus::Partial };
@@ -178,7 +178,7 @@ async fn another_decision_of_the_machine_is_told_with_what_is_due() {
 }
 
 #[tokio::test]
-async fn a_changed_bound_is_seen_where_it_tells() {
+async fn changed_bound_is_reported_where_it_matters() {
     let (mut events, catalogue) = side_by_side().await;
     let Event::RunStarted(started) = &mut events[1].body else { panic!() };
     started.settings = Settings { max_parallel_steps: 1, ..started.settings.clone() };
@@ -188,7 +188,7 @@ async fn a_changed_bound_is_seen_where_it_tells() {
 }
 
 #[tokio::test]
-async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_order() {
+async fn action_recorded_after_a_later_wait_is_out_of_order() {
     let (mut events, catalogue) = side_by_side().await;
     // The second step begins when the first one's model has replied.
     let second = place(&events, "step_started", 1);
@@ -222,7 +222,7 @@ async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_ord
 }
 
 #[tokio::test]
-async fn other_words_alone_are_no_other_decision() {
+async fn different_wording_alone_is_not_a_different_decision() {
     let (mut events, catalogue) = side_by_side().await;
     let at = place(&events, "model_asked", 0);
     let Event::ModelAsked { prompt_hash, .. } = &mut events[at].body else { panic!() };
@@ -236,7 +236,7 @@ async fn other_words_alone_are_no_other_decision() {
 }
 
 #[tokio::test]
-async fn another_question_is_another_decision() {
+async fn different_question_is_a_different_decision() {
     let (mut events, catalogue) = side_by_side().await;
     let at = place(&events, "model_asked", 0);
     let Event::ModelAsked { fallback, .. } = &mut events[at].body else { panic!() };
@@ -248,7 +248,7 @@ async fn another_question_is_another_decision() {
 }
 
 #[tokio::test]
-async fn what_cannot_happen_is_told_and_the_fold_goes_on() {
+async fn impossible_event_is_reported_and_the_fold_continues() {
     let (mut events, catalogue) = side_by_side().await;
     let at = place(&events, "tool_started", 0);
     events.remove(at);
@@ -261,7 +261,7 @@ async fn what_cannot_happen_is_told_and_the_fold_goes_on() {
 }
 
 #[tokio::test]
-async fn changed_scenes_are_told() {
+async fn changed_scenes_are_reported() {
     let (events, _) = side_by_side().await;
     let other = today(Scenes::Workshop).await;
     let replayed = replayed(&events, &other);
@@ -273,7 +273,7 @@ async fn changed_scenes_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_bounded() {
+async fn kept_differences_are_bounded() {
     let (events, catalogue) = side_by_side().await;
     let (mut many, mut bogus) = (events[..3].to_vec(), events[3].clone());
     bogus.body = Event::StepFailed {
@@ -287,7 +287,7 @@ async fn what_is_kept_is_bounded() {
 }
 
 #[tokio::test]
-async fn outcomes_are_taken_as_they_were() {
+async fn recorded_outcomes_are_taken_as_given() {
     let (mut events, catalogue) = side_by_side().await;
     let at = place(&events, "tool_completed", 0);
     let Event::ToolCompleted { outcome, .. } = &mut events[at].body else { panic!() };
@@ -298,7 +298,7 @@ async fn outcomes_are_taken_as_they_were() {
 }
 
 #[test]
-fn a_file_gives_the_run_that_was_written() {
+fn exported_file_reads_back_as_the_same_run() {
     for kind in &KINDS {
         let events = recorded(kind.name);
         assert_eq!(read(&write(&events)).unwrap(), events);
@@ -306,7 +306,7 @@ fn a_file_gives_the_run_that_was_written() {
 }
 
 #[test]
-fn a_file_that_is_no_run_says_where() {
+fn invalid_run_file_is_reported_with_its_position() {
     let text = write(&recorded("main"));
     let lines: Vec<&str> = text.lines().collect();
     let code = |text: &str| {

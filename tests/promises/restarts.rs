@@ -117,7 +117,7 @@ impl Loop {
 }
 
 #[tokio::test]
-async fn quick_kills_fail_no_run_that_was_not_alone_and_the_bound_goes_with_the_recovery() {
+async fn repeated_kills_recover_fewer_runs_at_once_and_fail_none() {
     let all = Loop::open();
     let mut server = all.start(&[]);
     all.begin(&server, 20).await;
@@ -134,7 +134,7 @@ async fn quick_kills_fail_no_run_that_was_not_alone_and_the_bound_goes_with_the_
 }
 
 #[tokio::test]
-async fn stops_with_a_drain_that_is_too_short_are_no_deaths() {
+async fn shutdown_with_a_short_drain_does_not_count_as_a_crash() {
     let all = Loop::open();
     let mut server = all.start(&[]);
     all.begin(&server, 20).await;
@@ -149,7 +149,7 @@ async fn stops_with_a_drain_that_is_too_short_are_no_deaths() {
 }
 
 #[tokio::test]
-async fn a_server_that_finds_its_port_taken_touches_no_run() {
+async fn server_with_a_taken_port_touches_no_run() {
     let all = Loop::open();
     let mut server = all.start(&[]);
     all.begin(&server, 1).await;
@@ -168,7 +168,7 @@ async fn a_server_that_finds_its_port_taken_touches_no_run() {
 }
 
 #[tokio::test]
-async fn a_keyed_write_that_kills_cut_off_is_repeated_under_its_key() {
+async fn interrupted_keyed_write_is_repeated_under_its_key() {
     let all = Loop::open();
     all.gate.open();
     let place = || ("CRASH_POINT_AT", "before:tool_completed".to_owned());
@@ -194,7 +194,7 @@ async fn a_keyed_write_that_kills_cut_off_is_repeated_under_its_key() {
 }
 
 #[tokio::test]
-async fn a_question_that_a_kill_cut_off_costs_what_was_set_aside_for_it() {
+async fn interrupted_model_call_costs_its_reservation() {
     let all = Loop::open();
     let server = all.start(&[]);
     all.begin(&server, 1).await;

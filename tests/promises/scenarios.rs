@@ -339,7 +339,7 @@ macro_rules! scenarios {
         }
 
         #[test]
-        fn every_scenario_of_the_file_is_played() {
+        fn every_scenario_is_played() {
             let in_the_file: Vec<String> = scenario::all().into_iter().map(|scenario| scenario.id).collect();
             assert_eq!(in_the_file, [$($id),*]);
         }
@@ -347,19 +347,19 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    "weather-simple" => the_weather_of_a_city_is_told,
-    "weather-and-identity" => a_user_name_and_the_weather_take_two_scenes,
+    "weather-simple" => weather_of_a_city_is_reported,
+    "weather-and-identity" => user_name_and_weather_use_two_scenes,
     "vacation-three-days" => three_days_of_vacation_are_requested,
-    "vacation-range" => a_range_of_vacation_is_requested,
-    "identity-remembered" => who_asks_is_remembered,
-    "weather-then-vacation" => the_weather_comes_before_the_vacation_and_nothing_is_done_twice,
-    "weather-then-vacation-english" => the_weather_comes_before_the_vacation_in_english,
-    "outside-every-scene" => a_request_outside_every_scene_calls_no_tool,
-    "three-at-once" => three_conversations_at_once_keep_their_cities_apart,
-    "cost-adds-up" => the_costs_of_all_calls_are_the_conversations_cost,
-    "who-approves" => a_conversation_over_three_scenes_goes_on,
-    "long-conversation" => a_long_conversation_is_summarised_before_it_outgrows_its_window,
-    "nothing-is-invented" => dates_that_only_the_user_knows_are_asked_for,
-    "a-write-changes-what-is-read" => a_balance_read_after_a_booking_is_a_new_read,
-    "not-for-somebody-else" => nobody_is_served_but_who_asks,
+    "vacation-range" => vacation_range_is_requested,
+    "identity-remembered" => user_identity_is_remembered,
+    "weather-then-vacation" => weather_precedes_vacation_and_nothing_is_repeated,
+    "weather-then-vacation-english" => weather_precedes_vacation_in_english,
+    "outside-every-scene" => request_outside_every_scene_calls_no_tool,
+    "three-at-once" => three_concurrent_conversations_keep_their_cities_apart,
+    "cost-adds-up" => conversation_cost_is_the_sum_of_its_calls,
+    "who-approves" => conversation_over_three_scenes_continues,
+    "long-conversation" => long_conversation_is_summarised_before_it_exceeds_the_window,
+    "nothing-is-invented" => unknown_dates_are_asked_for,
+    "a-write-changes-what-is-read" => balance_after_a_booking_is_read_again,
+    "not-for-somebody-else" => users_cannot_act_for_other_users,
 }

@@ -51,14 +51,14 @@ fn outcomes(answer: &Answer) -> Vec<CallOutcome> {
 }
 
 #[tokio::test]
-async fn where_the_last_message_is_empty_the_tools_words_are_the_result() {
+async fn tool_text_replaces_an_empty_last_message() {
     let (_, _, told) = say(&["FindBook"], vec![calls(&[find("Dune")]), Scripted::Text(String::new())]).await;
     assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
     assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
 }
 
 #[tokio::test]
-async fn a_scene_that_never_says_anything_fails_its_step_after_one_more_try() {
+async fn silent_scene_fails_its_step_after_one_retry() {
     let (llm, town, told) = say(&["FindBook"], vec![Scripted::Text(String::new())]).await;
     assert_eq!(requests(&llm, Asked::Scene).len(), 2);
     assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
@@ -68,7 +68,7 @@ async fn a_scene_that_never_says_anything_fails_its_step_after_one_more_try() {
 }
 
 #[tokio::test]
-async fn calls_written_as_plain_text_are_made() {
+async fn calls_written_as_plain_text_are_executed() {
     let written =
         format!("<tool_call>\n{}\n</tool_call>", json!({"name": "FindBook", "arguments": {"title": "Dune"}}));
     let (_, town, told) = say(&["FindBook"], vec![Scripted::Text(written), done()]).await;
@@ -77,7 +77,7 @@ async fn calls_written_as_plain_text_are_made() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_told_with_those_there_are_and_the_model_mends() {
+async fn unknown_tool_error_lists_the_tools_and_the_model_recovers() {
     let (llm, town, told) = say(
         &["FindBook"],
         vec![calls(&[("SearchBook", json!({"title": "Dune"}))]), calls(&[find("Dune")]), done()],
@@ -93,7 +93,7 @@ async fn an_unknown_tool_is_told_with_those_there_are_and_the_model_mends() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_never_reach_the_tool_and_the_model_is_told_exactly() {
+async fn wrong_arguments_never_reach_the_tool_and_errors_are_exact() {
     let wrong = vec![
         calls(&[("FindBook", json!({"title": 5}))]),
         calls(&[("FindBook", json!({}))]),
@@ -110,7 +110,7 @@ async fn wrong_arguments_never_reach_the_tool_and_the_model_is_told_exactly() {
 }
 
 #[tokio::test]
-async fn broken_arguments_get_their_error_and_the_history_stays_valid_json() {
+async fn malformed_arguments_get_an_error_and_history_stays_valid_json() {
     let broken = Scripted::RawCall { name: "FindBook".into(), arguments: "{\"title\": \"Du".into() };
     let (llm, town, _) = say(&["FindBook"], vec![broken, calls(&[find("Dune")]), done()]).await;
     let second = &requests(&llm, Asked::Scene)[1];
@@ -125,7 +125,7 @@ async fn broken_arguments_get_their_error_and_the_history_stays_valid_json() {
 }
 
 #[tokio::test]
-async fn several_reads_in_one_reply_run_at_the_same_time() {
+async fn reads_in_one_reply_run_concurrently() {
     // Each waits inside the tool until the other is there too; one after the other they would time out.
     let titles = [format!("{MEETING} one"), format!("{MEETING} two")];
     let both = calls(&[find(&titles[0]), find(&titles[1])]);
@@ -136,7 +136,7 @@ async fn several_reads_in_one_reply_run_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_read_and_a_write_in_one_reply_run_in_the_order_written() {
+async fn read_and_write_in_one_reply_run_in_order() {
     let reserve = ("ReserveBook", arguments_of("ReserveBook"));
     let three = calls(&[find("Dune"), reserve, find("Solaris")]);
     let (_, town, _) = say(&["FindBook", "ReserveBook"], vec![three, done()]).await;
@@ -154,7 +154,7 @@ async fn a_read_and_a_write_in_one_reply_run_in_the_order_written() {
 }
 
 #[tokio::test]
-async fn ids_that_repeat_do_not_mix_up_results() {
+async fn repeated_ids_do_not_mix_up_results() {
     let menu = calls(&[find("Dune"), ("FindBook", json!({"title": 7})), find("Solaris")]);
     let (llm, _, told) = say(&["FindBook"], vec![menu, done()]).await;
     let second = &requests(&llm, Asked::Scene)[1];
@@ -174,7 +174,7 @@ async fn ids_that_repeat_do_not_mix_up_results() {
 }
 
 #[tokio::test]
-async fn an_equal_call_is_not_made_twice_and_gets_the_first_result() {
+async fn equal_call_runs_once_and_gets_the_first_result() {
     let replies = vec![calls(&[find("Dune"), find("Dune")]), calls(&[find("Dune")]), done()];
     let (llm, town, told) = say(&["FindBook"], replies).await;
     assert_eq!(town.log.names(), ["FindBook"]);
@@ -185,7 +185,7 @@ async fn an_equal_call_is_not_made_twice_and_gets_the_first_result() {
 }
 
 #[tokio::test]
-async fn a_scene_that_never_ends_is_ended_and_what_it_found_is_kept() {
+async fn endless_scene_is_ended_and_its_results_are_kept() {
     let play = Play::of(library(&["FindBook"]))
         .scene(|_, nth| calls(&[("FindBook", json!({"title": format!("Volume {nth}")}))]));
     let llm = play.start();
@@ -211,7 +211,7 @@ async fn a_scene_that_never_ends_is_ended_and_what_it_found_is_kept() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_bound_are_refused_and_told() {
+async fn calls_beyond_the_bound_are_refused_and_reported() {
     let titles: Vec<String> = (0..5).map(|n| format!("Volume {n}")).collect();
     let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
     let reply = calls(&many);
@@ -229,7 +229,7 @@ async fn calls_beyond_the_bound_are_refused_and_told() {
 }
 
 #[tokio::test]
-async fn a_reply_of_hundreds_of_calls_is_sent_back() {
+async fn reply_with_hundreds_of_calls_is_rejected() {
     let titles: Vec<String> = (0..300).map(|n| format!("Volume {n}")).collect();
     let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
     let (_, town, told) = say(&["FindBook"], vec![calls(&many), calls(&[find("Dune")]), done()]).await;
@@ -238,7 +238,7 @@ async fn a_reply_of_hundreds_of_calls_is_sent_back() {
 }
 
 #[tokio::test]
-async fn a_write_that_the_plan_does_not_expect_is_neither_offered_nor_made() {
+async fn unplanned_write_is_neither_offered_nor_executed() {
     let reserve = ("ReserveBook", arguments_of("ReserveBook"));
     let (llm, town, told) = say(&["FindBook"], vec![calls(&[reserve, find("Dune")]), done()]).await;
     let asked = requests(&llm, Asked::Scene);
@@ -249,7 +249,7 @@ async fn a_write_that_the_plan_does_not_expect_is_neither_offered_nor_made() {
 }
 
 #[tokio::test]
-async fn a_scenes_model_is_told_what_earlier_steps_found_and_only_those_it_depends_on() {
+async fn scene_prompt_contains_only_results_of_its_dependencies() {
     let three = plan(json!([
         step(1, "Library", &["FindBook"], Value::Null),
         step(2, "Canteen", &["Menu"], Value::Null),
@@ -301,7 +301,7 @@ fn next(tool: &str) -> (&'static str, Value) {
 }
 
 #[tokio::test]
-async fn a_silent_scene_that_decides_for_the_write_makes_it_once() {
+async fn silent_scene_that_chooses_the_write_executes_it_once() {
     let by_force = vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
     let (llm, town, told) = reserve(&["ReserveBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
@@ -334,7 +334,7 @@ async fn circle(decision: &'static str) -> (ScriptedLlm, Town, Told) {
 }
 
 #[tokio::test]
-async fn a_scene_that_only_repeats_a_read_is_asked_once_for_the_write_that_the_plan_expects() {
+async fn scene_repeating_a_read_is_asked_once_for_the_planned_write() {
     let (llm, town, _) = circle("ReserveBook").await;
     let asked = forced(&llm);
     // A read, the same read, the decision, the write; then it may go in its circle again, and ends.
@@ -352,7 +352,7 @@ async fn a_scene_that_only_repeats_a_read_is_asked_once_for_the_write_that_the_p
 }
 
 #[tokio::test]
-async fn what_was_looked_up_beside_the_plan_does_not_stand_for_the_planned_write() {
+async fn unplanned_read_does_not_replace_the_planned_write() {
     // It looks the book up, which the plan does not expect, and then has nothing more to say.
     let play = Play::of(library(&["ReserveBook"])).scene(|request, _| match forced_tool(request) {
         Some("NextCall") => Scripted::forced(request, json!({"next": "ReserveBook"})),
@@ -368,7 +368,7 @@ async fn what_was_looked_up_beside_the_plan_does_not_stand_for_the_planned_write
 }
 
 #[tokio::test]
-async fn what_a_forced_write_was_not_told_is_asked_of_the_user() {
+async fn missing_argument_of_a_forced_write_is_asked_for() {
     for unsaid in [json!({"title": "Dune", "days": null}), json!({"title": "Dune"})] {
         let (_, town, told) =
             reserve(&["ReserveBook"], "", vec![next("ReserveBook"), ("ReserveBook", unsaid)]).await;
@@ -389,7 +389,7 @@ async fn what_a_forced_write_was_not_told_is_asked_of_the_user() {
 }
 
 #[tokio::test]
-async fn a_silent_scene_that_decides_for_nothing_has_done_nothing_and_says_so() {
+async fn silent_scene_that_chooses_nothing_reports_nothing_done() {
     let (llm, town, told) = reserve(&["ReserveBook"], "", vec![next("nothing")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert!(town.log.calls().is_empty());
@@ -400,7 +400,7 @@ async fn a_silent_scene_that_decides_for_nothing_has_done_nothing_and_says_so() 
 }
 
 #[tokio::test]
-async fn a_scene_that_decides_for_a_question_asks_it() {
+async fn scene_that_chooses_a_question_asks_it() {
     let question =
         ("AskUser", json!({"question": "For how many days?", "missing": ["days"], "tool": "ReserveBook"}));
     let (llm, town, told) = reserve(&["ReserveBook"], "", vec![next("AskUser"), question]).await;
@@ -410,7 +410,7 @@ async fn a_scene_that_decides_for_a_question_asks_it() {
 }
 
 #[tokio::test]
-async fn a_scene_that_stays_silent_before_its_write_fails_and_says_so() {
+async fn scene_silent_before_its_write_fails_and_reports_it() {
     let (llm, town, told) = reserve(&["ReserveBook"], "", vec![]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
@@ -424,7 +424,7 @@ async fn a_scene_that_stays_silent_before_its_write_fails_and_says_so() {
 }
 
 #[tokio::test]
-async fn words_do_not_stand_for_a_write_that_was_not_made() {
+async fn text_does_not_replace_a_missing_write() {
     let by_force = || vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
     let (llm, town, told) = reserve(&["ReserveBook"], "I have reserved Dune.", by_force()).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
@@ -434,7 +434,7 @@ async fn words_do_not_stand_for_a_write_that_was_not_made() {
 }
 
 #[tokio::test]
-async fn words_stand_where_the_scene_decides_that_nothing_is_to_be_written() {
+async fn text_is_kept_when_the_scene_chooses_not_to_write() {
     let words = "Dune is on the shelf: there is no need to reserve it.";
     let (llm, town, told) = reserve(&["ReserveBook"], words, vec![next("nothing")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
@@ -446,7 +446,7 @@ async fn words_stand_where_the_scene_decides_that_nothing_is_to_be_written() {
 }
 
 #[tokio::test]
-async fn words_stand_where_a_server_forces_nothing() {
+async fn text_is_kept_when_the_server_cannot_force() {
     let words = "Which day?";
     let play = Play::of(library(&["ReserveBook"])).scene(move |_, _| Scripted::Text(words.to_owned()));
     let llm = play.start();
@@ -457,7 +457,7 @@ async fn words_stand_where_a_server_forces_nothing() {
 }
 
 #[tokio::test]
-async fn a_scene_decides_once_in_a_step() {
+async fn scene_chooses_once_per_step() {
     let by_force = vec![next("FindBook"), find("Dune")];
     let (llm, town, told) = reserve(&["ReserveBook", "FindBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("FindBook"), None]));
@@ -470,7 +470,7 @@ async fn a_scene_decides_once_in_a_step() {
 }
 
 #[tokio::test]
-async fn a_scene_that_only_repeats_itself_is_ended_with_what_it_found() {
+async fn repeating_scene_is_ended_with_its_results() {
     let (llm, town, told) = say(&["FindBook"], vec![calls(&[find("Dune")])]).await;
     assert_eq!(requests(&llm, Asked::Scene).len(), 3, "a call, and twice the same again");
     assert_eq!(town.log.names(), ["FindBook"]);
@@ -478,7 +478,7 @@ async fn a_scene_that_only_repeats_itself_is_ended_with_what_it_found() {
 }
 
 #[tokio::test]
-async fn a_scene_that_has_found_something_may_end_without_the_write_that_the_plan_names() {
+async fn scene_with_results_may_end_without_the_planned_write() {
     for last in ["", "Dune is on shelf B4."] {
         let said = vec![calls(&[find("Dune")]), Scripted::Text(last.to_owned())];
         let (llm, town, told) = say(&["FindBook", "ReserveBook"], said).await;
@@ -489,7 +489,7 @@ async fn a_scene_that_has_found_something_may_end_without_the_write_that_the_pla
 }
 
 #[tokio::test]
-async fn a_read_that_the_plan_names_first_is_made_before_a_decision_is_asked_for() {
+async fn read_planned_first_runs_before_a_choice_is_requested() {
     let refused = ("FindBook", json!({"title": 5}));
     let by_force = vec![refused, next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
     let (llm, town, _) = reserve(&["FindBook", "ReserveBook"], "", by_force).await;
@@ -499,7 +499,7 @@ async fn a_read_that_the_plan_names_first_is_made_before_a_decision_is_asked_for
 }
 
 #[tokio::test]
-async fn a_decision_is_read_however_the_model_is_forced() {
+async fn scene_choice_is_parsed_in_every_forcing_mode() {
     for forcing in [Forcing::Required, Forcing::JsonSchema] {
         let replies = [next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
         let play = Play::of(library(&["ReserveBook"])).scene(move |request, _| {
@@ -514,7 +514,7 @@ async fn a_decision_is_read_however_the_model_is_forced() {
 }
 
 #[tokio::test]
-async fn the_rules_that_decide_in_a_silent_models_place_write_nothing() {
+async fn rules_choosing_for_a_silent_model_write_nothing() {
     let play = Play::of(library(&["ReserveBook"])).scene(|_, _| Scripted::Text(String::new()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
@@ -543,7 +543,7 @@ async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Tow
 }
 
 #[tokio::test]
-async fn a_forced_write_for_a_day_that_nobody_said_is_confirmed() {
+async fn forced_write_for_an_unmentioned_day_is_confirmed() {
     let words = "Book a parking space for 15 June for the plate AB123CD";
     let (_, town, told) = book(words, &["2026-06-15"]).await;
     assert_eq!(town.log.calls()[0].1["day"], "2026-06-15");
@@ -560,7 +560,7 @@ async fn a_forced_write_for_a_day_that_nobody_said_is_confirmed() {
 }
 
 #[tokio::test]
-async fn a_write_with_values_that_nobody_said_is_confirmed_and_neither_refused_nor_done() {
+async fn write_with_unmentioned_values_is_confirmed_first() {
     for (day, plate) in [("2026-07-15", "AB123CD"), ("2026-06-15", "AB321CD")] {
         let reply = calls(&[("BookSpace", json!({"day": day, "plate": plate}))]);
         let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));

@@ -166,13 +166,13 @@ async fn cut_off(stream: bool) {
 }
 
 #[tokio::test]
-async fn a_request_whose_server_was_killed_is_not_carried_out_again() {
+async fn retry_after_a_kill_is_not_executed_again() {
     cut_off(false).await;
     cut_off(true).await;
 }
 
 #[tokio::test]
-async fn an_answer_that_was_lost_with_its_server_is_given_again() {
+async fn retry_gets_the_answer_lost_in_a_kill() {
     let mut shop = Shop::open();
     let body = ask("put at once", false);
     let first = shop.post(CHAT, &body, &[nth("0")]).await;
@@ -191,7 +191,7 @@ async fn an_answer_that_was_lost_with_its_server_is_given_again() {
 }
 
 #[tokio::test]
-async fn each_of_two_who_said_the_same_gets_a_run_after_a_kill() {
+async fn two_identical_requests_each_get_a_run_after_a_kill() {
     let mut shop = Shop::open();
     let body = ask("put", false);
     let mut connections = Vec::new();
@@ -213,7 +213,7 @@ async fn each_of_two_who_said_the_same_gets_a_run_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_run_of_before_a_kill_is_nobody_elses() {
+async fn run_before_a_kill_matches_no_other_request() {
     let mut shop = Shop::open();
     let [first, colleague, stranger] = [("acme", "rossi"), ("acme", "verdi"), ("other", "rossi")]
         .map(|(tenant, user)| shop.key(tenant, user));
@@ -235,7 +235,7 @@ async fn a_run_of_before_a_kill_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_named_request_is_carried_out_once_over_a_kill() {
+async fn request_with_idempotency_key_executes_once_over_a_kill() {
     let mut shop = Shop::open();
     let mut answers = Vec::new();
     for (path, key) in [(CHAT, "ended v1"), ("/api/chat", "ended api")] {
@@ -292,7 +292,7 @@ async fn again(served: &Served, stream: bool) -> Reply {
 }
 
 #[tokio::test]
-async fn where_nothing_is_carried_on_a_client_hears_that_its_run_was_cut_off() {
+async fn client_learns_of_interruption_when_runs_are_not_resumed() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let run = gone(&served, false, 1).await;
@@ -324,7 +324,7 @@ async fn where_nothing_is_carried_on_a_client_hears_that_its_run_was_cut_off() {
 }
 
 #[tokio::test]
-async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_client() {
+async fn retry_moves_its_run_to_the_front_of_recovery() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     // As many conversations as are carried on at once.

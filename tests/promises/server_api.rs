@@ -37,7 +37,7 @@ fn told(events: &[Sse]) -> String {
 }
 
 #[tokio::test]
-async fn a_chat_gets_the_answer_document() {
+async fn chat_returns_the_answer_document() {
     let served = Served::start(Setup::offline()).await;
     let reply = served.post("/api/chat", &ask(MAIN)).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"), "{reply:#?}");
@@ -58,7 +58,7 @@ async fn a_chat_gets_the_answer_document() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_kept_here_under_its_name() {
+async fn named_conversation_is_kept_by_the_server() {
     let served = Served::start(Setup::offline()).await;
     let say = |words: &str| with(ask(words), "session_id", "s-1");
     served.post("/api/chat", &say("Che tempo fa a Milano?")).await;
@@ -68,7 +68,7 @@ async fn a_conversation_is_kept_here_under_its_name() {
 }
 
 #[tokio::test]
-async fn without_a_name_the_messages_are_the_memory() {
+async fn unnamed_conversation_uses_the_sent_messages() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let first = served.post("/api/chat", &ask("look")).await.json();
@@ -87,7 +87,7 @@ async fn without_a_name_the_messages_are_the_memory() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
+async fn stream_is_ordered_and_resumable_at_any_event() {
     let served = Served::start(Setup::offline()).await;
     let reply = served.post("/api/chat", &with(ask(MAIN), "stream", true)).await;
     let (run, events) = (reply.header("x-run-id").to_owned(), reply.events());
@@ -157,7 +157,7 @@ async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
 }
 
 #[tokio::test]
-async fn a_run_is_followed_while_it_is_under_way() {
+async fn running_run_can_be_followed() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let stream = served.request("POST", "/api/chat").header("accept", "text/event-stream");
@@ -182,7 +182,7 @@ async fn a_run_is_followed_while_it_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_plan_is_made_and_not_carried_out() {
+async fn plan_route_plans_and_executes_nothing() {
     let served = Served::start(Setup::offline()).await;
     let reply = served.post("/api/planning/plan", &json!({"message": MAIN})).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
@@ -224,7 +224,7 @@ async fn scenes_are_listed_with_their_tools() {
 }
 
 #[tokio::test]
-async fn runs_are_listed_by_page_and_by_what_they_are() {
+async fn runs_are_listed_with_pages_and_filters() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let mut runs = Vec::new();
@@ -264,7 +264,7 @@ async fn runs_are_listed_by_page_and_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn a_run_stops_at_its_next_safe_point_when_it_is_told_to() {
+async fn cancelled_run_stops_at_its_next_safe_point() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let stream = served.request("POST", "/api/chat").json(&with(ask("put"), "stream", true));
@@ -291,7 +291,7 @@ async fn a_run_stops_at_its_next_safe_point_when_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn conversations_are_listed_shown_and_erased_with_all_that_hangs_on_them() {
+async fn conversations_are_listed_shown_and_erased_completely() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let mut runs = Vec::new();
@@ -387,7 +387,7 @@ async fn usage_agrees_with_the_journal() {
 }
 
 #[tokio::test]
-async fn the_server_says_how_it_is() {
+async fn health_routes_report_the_server_state() {
     let served = Served::start(Setup::offline()).await;
     for path in ["/healthz", "/readyz"] {
         let reply = served.get(path).await;
@@ -408,7 +408,7 @@ async fn the_server_says_how_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_and_what_is_not_taken_is_told() {
+async fn missing_resources_and_unaccepted_methods_are_reported() {
     let served = Served::start(Setup::offline()).await;
     for path in ["/", "/api", "/api/chat/", "/api/nothing", "/apis"] {
         served.get(path).await.is_problem(404, "request.address");
@@ -431,7 +431,7 @@ async fn what_is_not_there_and_what_is_not_taken_is_told() {
 }
 
 #[tokio::test]
-async fn every_bad_body_is_told_with_its_place() {
+async fn invalid_bodies_are_reported_with_their_location() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let post = async |media: &str, body: &str| {
@@ -489,7 +489,7 @@ async fn every_bad_body_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_run_that_fails_is_told_with_what_it_did() {
+async fn failed_run_is_reported_with_its_completed_work() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let reply = served.post("/api/chat", &ask("fail")).await;
@@ -503,7 +503,7 @@ async fn a_run_that_fails_is_told_with_what_it_did() {
 }
 
 #[tokio::test]
-async fn a_named_request_is_carried_out_once() {
+async fn request_with_idempotency_key_executes_once() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let named = |key: &str, words: &str| {
@@ -525,7 +525,7 @@ async fn a_named_request_is_carried_out_once() {
 }
 
 #[tokio::test]
-async fn a_request_says_how_it_uses_the_cache() {
+async fn request_controls_its_cache_use() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let calls = async |path: &str, mode: Option<&str>| -> usize {

@@ -66,7 +66,7 @@ fn is_refused(ran: &Ran, status: i32, code: &str, told: &[&str]) {
 }
 
 #[test]
-fn a_message_is_answered_by_the_server_and_shown_as_if_it_were_answered_here() {
+fn message_answered_by_the_server_is_shown_as_local() {
     let (desk, alone) = (Desk::new(), Desk::new());
     let server = serve(&desk, &[]);
     let ran = desk.run(&["chat", MAIN]);
@@ -98,7 +98,7 @@ fn a_message_is_answered_by_the_server_and_shown_as_if_it_were_answered_here() {
 }
 
 #[test]
-fn each_line_of_a_pipe_is_a_turn_of_one_conversation_at_the_server() {
+fn piped_lines_are_turns_of_one_server_conversation() {
     let desk = Desk::new();
     let server = serve(&desk, &[]);
     let ran = desk.pipe(&["chat", "--json"], "Che tempo fa a Milano?\nE a Roma?\n");
@@ -115,7 +115,7 @@ fn each_line_of_a_pipe_is_a_turn_of_one_conversation_at_the_server() {
 }
 
 #[test]
-fn a_plan_is_made_by_the_server_and_not_carried_out() {
+fn server_plans_and_executes_nothing() {
     let (desk, alone) = (Desk::new(), Desk::new());
     let server = serve(&desk, &[]);
     let ran = desk.run(&["plan", MAIN]);
@@ -136,7 +136,7 @@ fn a_plan_is_made_by_the_server_and_not_carried_out() {
 }
 
 #[test]
-fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
+fn approval_dry_run_and_yes_work_through_the_server() {
     let desk = Desk::new();
     let server = serve(&desk, &[]);
     let ran = desk.run(&["chat", "--dry-run", BOOK]);
@@ -160,7 +160,7 @@ fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
 }
 
 #[test]
-fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
+fn piped_line_with_only_no_decides_at_the_server() {
     let desk = Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
     let server = serve(&desk, &[]);
     for line in [&["chat", "--json"][..], &["chat", "--json", "--require-approval"]] {
@@ -173,7 +173,7 @@ fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
 }
 
 #[test]
-fn a_yes_that_could_mean_several_things_is_told_the_command_that_says_which() {
+fn ambiguous_yes_is_answered_with_the_exact_command() {
     let desk = Desk::new();
     let ambiguous = || {
         let ran = desk.run(&["chat", "--session", "s-1", "Sì"]);
@@ -197,7 +197,7 @@ fn a_yes_that_could_mean_several_things_is_told_the_command_that_says_which() {
 }
 
 #[test]
-fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
+fn flags_that_conflict_with_the_running_server_are_refused() {
     let desk = Desk::new();
     for name in ["scenes", "others"] {
         std::fs::create_dir(desk.path().join(name)).unwrap();
@@ -284,7 +284,7 @@ fn is_left_with_the_second_signal(mut asking: Held) {
 }
 
 #[test]
-fn ctrl_c_leaves_what_is_asked_of_a_server_that_hangs() {
+fn second_ctrl_c_exits_during_a_request_to_a_hanging_server() {
     let desk = Desk::new();
     assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
     let plans = document(&desk.run(&["plans", "list", "--json"]));
@@ -301,7 +301,7 @@ fn ctrl_c_leaves_what_is_asked_of_a_server_that_hangs() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_run_whose_server_hangs() {
+fn second_ctrl_c_exits_a_run_of_a_hanging_server() {
     let (llm, _told) = silent();
     let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&desk, &[]);
@@ -314,7 +314,7 @@ fn ctrl_c_leaves_a_run_whose_server_hangs() {
 }
 
 #[test]
-fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_key() {
+fn key_determines_user_and_tenant_at_the_server() {
     let desk = Desk::new();
     let made = document(&desk.run(&["keys", "create", "--tenant", "acme", "--user", "lucia", "--json"]));
     let key = made["key"].as_str().unwrap().to_owned();
@@ -354,7 +354,7 @@ fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_ke
 }
 
 #[test]
-fn a_server_with_another_tenant_is_followed_as_that() {
+fn server_with_another_default_tenant_is_followed() {
     let desk = Desk::new();
     desk.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");
     let server = serve(&desk, &["--config", "acme.toml"]);
@@ -377,7 +377,7 @@ fn a_server_with_another_tenant_is_followed_as_that() {
 }
 
 #[test]
-fn a_run_whose_server_dies_is_told_as_not_ended() {
+fn run_of_a_killed_server_is_reported_as_unfinished() {
     let (llm, told) = silent();
     let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&desk, &[]);
@@ -390,7 +390,7 @@ fn a_run_whose_server_dies_is_told_as_not_ended() {
 }
 
 #[test]
-fn what_a_server_finishes_while_it_ends_is_told_to_its_end() {
+fn run_finished_during_drain_is_shown_to_its_end() {
     let (tell, told) = mpsc::sync_channel(8);
     let (release, released) = mpsc::sync_channel::<()>(1);
     let released = Mutex::new(released);
@@ -420,7 +420,7 @@ fn what_a_server_finishes_while_it_ends_is_told_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_and_approvals_are_the_same_documents_here_and_at_the_server() {
+async fn plan_and_approval_documents_are_equal_locally_and_remotely() {
     let desk = Desk::new().with("PROSCENIUM__APPROVAL__EXPIRES_S", "86400");
     let server = serve(&desk, &[]);
     let (_, url) = server.said().trim().split_once("serves at ").unwrap();

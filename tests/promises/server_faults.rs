@@ -144,7 +144,7 @@ impl Case {
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_passes_is_waited_for() {
+async fn temporary_rate_limit_is_waited_for() {
     let limits =
         [Scripted::status(429), Scripted::status(429).header("retry-after", "0"), Scripted::status(503)];
     for limit in limits {
@@ -157,7 +157,7 @@ async fn a_rate_limit_that_passes_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_stays_is_told_with_the_time_to_come_again() {
+async fn permanent_rate_limit_is_reported_with_retry_after() {
     let (limited, asked) = (Scripted::status(429), Scripted::status(429).header("retry-after", "5"));
     let thrice: &[&str] = &["rate_limited", "rate_limited", "rate_limited"];
     for (says, set, attempts, after) in [
@@ -177,7 +177,7 @@ async fn a_rate_limit_that_stays_is_told_with_the_time_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_server_error_that_passes_is_tried_again_and_one_that_stays_is_told() {
+async fn temporary_server_error_is_retried_and_permanent_one_reported() {
     let error = Scripted::status(500);
     let passes =
         Case { says: vec![error.clone(), planned()], set: vec![], ends: Ok(()), attempts: &["status", "ok"] };
@@ -189,7 +189,7 @@ async fn a_server_error_that_passes_is_tried_again_and_one_that_stays_is_told() 
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_told_and_free() {
+async fn refused_connection_is_reported_and_free() {
     let case = Case { says: vec![], set: vec![], ends: Err((502, "llm.connect")), attempts: &["connect"; 3] };
     for path in ["/api/chat", "/v1/chat/completions"] {
         let gone = model(vec![planned()]);
@@ -200,7 +200,7 @@ async fn a_refused_connection_is_told_and_free() {
 }
 
 #[tokio::test]
-async fn silence_is_ended_by_the_bound_for_the_first_token() {
+async fn silence_ends_at_the_first_token_timeout() {
     let set =
         || vec![("llm.first_token_timeout_ms", 100), ("llm.deadline_ms", NEVER), ("llm.max_attempts", 2)];
     let passes = Case {
@@ -215,14 +215,14 @@ async fn silence_is_ended_by_the_bound_for_the_first_token() {
 }
 
 #[tokio::test]
-async fn silence_is_ended_by_the_deadline_of_the_whole_question_at_the_latest() {
+async fn silence_ends_at_the_call_deadline_at_the_latest() {
     let set = vec![("llm.first_token_timeout_ms", NEVER), ("llm.deadline_ms", 200)];
     let ends = Err((504, "llm.timeout"));
     Case { says: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.holds().await;
 }
 
 #[tokio::test]
-async fn a_drip_is_ended_by_the_deadline_of_the_whole_question() {
+async fn dripping_reply_ends_at_the_call_deadline() {
     // Each piece is in time; only all of them together are not.
     let set = vec![
         ("llm.first_token_timeout_ms", NEVER),
@@ -234,7 +234,7 @@ async fn a_drip_is_ended_by_the_deadline_of_the_whole_question() {
 }
 
 #[tokio::test]
-async fn what_is_no_completion_is_tried_again_and_charged() {
+async fn non_completion_reply_is_retried_and_charged() {
     for fault in [
         Scripted::Malformed("{\"choices\": [".into()),
         Scripted::Malformed(String::new()),
@@ -260,7 +260,7 @@ async fn what_is_no_completion_is_tried_again_and_charged() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_too_large_is_cut_told_and_charged() {
+async fn oversized_reply_is_cut_reported_and_charged() {
     let says = vec![Scripted::Oversize(5_000_000)];
     let case = Case { says, set: vec![], ends: Err((502, "llm.too_large")), attempts: &["too_large"] };
     for path in ["/api/chat", "/v1/chat/completions"] {
@@ -280,7 +280,7 @@ fn plan_in_pieces() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_at_any_chunk_is_tried_again_and_both_attempts_are_charged() {
+async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
     let chunks = plan_in_pieces();
     let mut costs = Vec::new();
     for kept in 0..=chunks.len() {
@@ -300,7 +300,7 @@ async fn a_stream_that_is_cut_at_any_chunk_is_tried_again_and_both_attempts_are_
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_with_no_further_attempt_fails_and_is_charged() {
+async fn cut_stream_without_retries_fails_and_is_charged() {
     let chunks = plan_in_pieces();
     for kept in [0, 1, chunks.len()] {
         let llm = model(vec![Scripted::Stream(chunks[..kept].to_vec(), End::Cut)]);
@@ -312,7 +312,7 @@ async fn a_stream_that_is_cut_with_no_further_attempt_fails_and_is_charged() {
 
 /// A stream to a client whose answer is cut after each of its words: it is told to forget them.
 #[tokio::test]
-async fn an_answer_that_is_cut_at_any_chunk_is_told_anew_and_both_attempts_are_charged() {
+async fn answer_cut_at_any_chunk_is_reset_and_both_attempts_charged() {
     let said = ["Good ", "morning", " to ", "you!"];
     for kept in 0..=said.len() {
         let cut: Vec<String> = said[..kept].iter().map(|word| words(word)).collect();

@@ -22,7 +22,7 @@ fn is_refused(reply: &Reply, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_refused_before_any_model_is_asked() {
+async fn oversized_requests_are_refused_before_any_model_call() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.max_body_bytes", 4096).set("server.max_messages", 3);
     let served =
@@ -69,7 +69,7 @@ async fn what_is_too_much_is_refused_before_any_model_is_asked() {
 }
 
 #[tokio::test]
-async fn a_client_that_drips_its_request_is_cut() {
+async fn client_that_drips_its_request_is_disconnected() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.header_timeout_ms", 1500).set("server.body_timeout_ms", 200);
     let served = Served::start(setup).await;
@@ -103,7 +103,7 @@ async fn a_client_that_drips_its_request_is_cut() {
 }
 
 #[tokio::test]
-async fn a_client_that_drips_its_second_request_is_cut() {
+async fn client_that_drips_its_second_request_is_disconnected() {
     let setup = Setup::offline().set("server.header_timeout_ms", 2000).set("server.keep_alive_ms", 2000);
     let served = Served::start(setup).await;
     for second in ["", "G", "GET /healthz HTTP/1.1\r\n"] {
@@ -129,7 +129,7 @@ async fn a_client_that_drips_its_second_request_is_cut() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_stop_its_run() {
+async fn disconnected_client_does_not_stop_its_run() {
     for (words, reached) in [("wait", true), ("put", false)] {
         for (path, body) in chats(&ask(words)) {
             for stream in [false, true] {
@@ -158,7 +158,7 @@ async fn a_client_that_goes_away_does_not_stop_its_run() {
 }
 
 #[tokio::test]
-async fn a_page_that_a_browser_shows_does_not_reach_a_server_without_keys() {
+async fn web_page_cannot_reach_a_server_without_keys() {
     let served = Served::start(Setup::offline()).await;
     let port = served.addr().port();
     for host in

@@ -47,7 +47,7 @@ fn said(chunks: &[Value], key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_completion_is_the_answer_with_its_usage() {
+async fn completion_contains_the_answer_and_usage() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let reply = send(&served, &ask("look"), &[]).await;
@@ -69,7 +69,7 @@ async fn a_completion_is_the_answer_with_its_usage() {
 }
 
 #[tokio::test]
-async fn a_stream_says_the_same_in_chunks() {
+async fn streamed_chunks_equal_the_completion() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let whole = send(&served, &ask("look"), &[]).await.json();
@@ -84,7 +84,7 @@ async fn a_stream_says_the_same_in_chunks() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_usage_where_it_is_wanted() {
+async fn stream_ends_with_usage_when_requested() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let body = with(streamed("look"), "stream_options", json!({"include_usage": true}));
@@ -99,7 +99,7 @@ async fn a_stream_ends_with_the_usage_where_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn progress_is_shown_as_it_is_switched_on() {
+async fn progress_is_streamed_when_enabled() {
     for (progress, key) in [("off", ""), ("reasoning", "reasoning_content"), ("text", "content")] {
         let served = Served::start(Setup::offline().set("server.progress", progress)).await;
         let whole = send(&served, &ask("Che tempo fa a Milano?"), &[]).await.json();
@@ -120,7 +120,7 @@ async fn progress_is_shown_as_it_is_switched_on() {
 }
 
 #[tokio::test]
-async fn what_is_not_served_is_refused_by_its_name() {
+async fn unsupported_parameters_are_refused_by_name() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
@@ -165,7 +165,7 @@ async fn what_is_not_served_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn what_clients_send_by_habit_does_no_harm() {
+async fn common_client_defaults_are_accepted() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let habits = json!({"temperature": 0.2, "top_p": 1, "max_tokens": 100, "max_completion_tokens": 100, "seed": 1,
@@ -185,7 +185,7 @@ async fn what_clients_send_by_habit_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_kept_where_it_has_a_name() {
+async fn named_conversation_is_kept() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let named = [("x-session-id", "s-1")];
@@ -198,7 +198,7 @@ async fn a_conversation_is_kept_where_it_has_a_name() {
 }
 
 #[tokio::test]
-async fn users_without_a_name_never_meet() {
+async fn unnamed_conversations_never_mix() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let look = ask("look");
@@ -219,7 +219,7 @@ async fn users_without_a_name_never_meet() {
 }
 
 #[tokio::test]
-async fn what_fails_after_it_was_accepted_is_not_to_be_sent_again() {
+async fn failure_after_acceptance_forbids_retries() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let reply = send(&served, &ask("fail"), &[]).await;
@@ -237,7 +237,7 @@ async fn what_fails_after_it_was_accepted_is_not_to_be_sent_again() {
 }
 
 #[tokio::test]
-async fn a_named_request_is_carried_out_once() {
+async fn request_with_idempotency_key_executes_once() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let named = [("idempotency-key", "k-1")];
@@ -327,7 +327,7 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_after_a_broken_connection_is_carried_out_once() {
+async fn retry_after_a_broken_connection_executes_once() {
     for how in [Break::Sent, Break::Working, Break::Answered] {
         broken_and_sent_again(how, false).await;
     }
@@ -337,7 +337,7 @@ async fn a_request_that_is_sent_again_after_a_broken_connection_is_carried_out_o
 }
 
 #[tokio::test]
-async fn the_server_notices_that_a_client_has_gone() {
+async fn server_notices_a_disconnected_client() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
@@ -353,7 +353,7 @@ async fn the_server_notices_that_a_client_has_gone() {
 }
 
 #[tokio::test]
-async fn a_first_try_never_gets_the_run_of_another() {
+async fn first_attempt_never_matches_another_run() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
     let lost = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
@@ -380,7 +380,7 @@ async fn a_first_try_never_gets_the_run_of_another() {
 }
 
 #[tokio::test]
-async fn who_was_refused_is_served_when_it_comes_again() {
+async fn refused_client_is_served_when_it_retries() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup().set("server.max_in_flight", 1)).await;
     let first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;

@@ -52,7 +52,7 @@ async fn runs_of(house: &House, session: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_is_not_carried_out_again() {
+async fn retry_of_same_request_returns_first_answer() {
     let house = Setup::offline().start().await;
     let words = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
     let (run, session, before) = once(&house, named(&house, "k-1", words, None)).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_request_that_is_sent_again_is_not_carried_out_again() {
 }
 
 #[tokio::test]
-async fn another_request_under_the_same_key_is_refused() {
+async fn different_request_under_the_same_key_is_refused() {
     let house = Setup::offline().start().await;
     let first = || named(&house, "k-1", WEATHER, Some("s-1"));
     let (run, ..) = once(&house, first()).await.unwrap();
@@ -96,7 +96,7 @@ async fn another_request_under_the_same_key_is_refused() {
 }
 
 #[tokio::test]
-async fn of_equal_requests_at_the_same_time_one_is_accepted() {
+async fn one_of_equal_simultaneous_requests_is_accepted() {
     let house = Setup::offline().start().await;
     let requests = (0..32).map(|_| once(&house, named(&house, "k-1", WEATHER, None)));
     let all: Vec<_> =
@@ -106,7 +106,7 @@ async fn of_equal_requests_at_the_same_time_one_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_takes_its_key_along() {
+async fn disconnected_caller_releases_its_key() {
     let house = Setup::offline().start().await;
     {
         let mut gone = Box::pin(house.engine.submit_once(named(&house, "k-1", WEATHER, Some("s-1"))));
@@ -121,7 +121,7 @@ async fn a_caller_that_goes_away_takes_its_key_along() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_leaves_its_key_free() {
+async fn refused_request_leaves_its_key_unused() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).set("execution.max_queued_requests", 1).start().await;
     let long = "x".repeat(256);
@@ -142,7 +142,7 @@ async fn a_request_that_is_refused_leaves_its_key_free() {
 }
 
 #[tokio::test]
-async fn the_answer_of_a_run_can_be_had_later_and_by_its_tenant_only() {
+async fn answer_is_available_later_to_its_tenant_only() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).start().await;
     let told = house.say("s-1", "look").await;
@@ -168,7 +168,7 @@ async fn the_answer_of_a_run_can_be_had_later_and_by_its_tenant_only() {
 }
 
 #[tokio::test]
-async fn an_erased_conversation_begins_anew_awake_or_asleep() {
+async fn erased_conversation_starts_empty_loaded_or_unloaded() {
     for idle in [std::time::Duration::ZERO, std::time::Duration::from_secs(3600)] {
         let house = Setup::offline().idle(idle).start().await;
         let words = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
@@ -195,7 +195,7 @@ async fn an_erased_conversation_begins_anew_awake_or_asleep() {
 }
 
 #[tokio::test]
-async fn a_conversation_at_work_is_not_erased() {
+async fn busy_conversation_is_not_erased() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).start().await;
     let first = house.submit("s-1", "held").await.unwrap();
@@ -213,7 +213,7 @@ async fn a_conversation_at_work_is_not_erased() {
 }
 
 #[tokio::test]
-async fn requests_and_erasures_at_the_same_time_leave_a_whole_conversation() {
+async fn concurrent_requests_and_erasures_keep_the_conversation_consistent() {
     let Held { llm, .. } = held();
     for idle in [std::time::Duration::ZERO, std::time::Duration::from_secs(3600)] {
         let house = at_the_desk(&llm).idle(idle).start().await;
@@ -246,7 +246,7 @@ async fn requests_and_erasures_at_the_same_time_leave_a_whole_conversation() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_cannot_be_read_can_be_erased() {
+async fn unreadable_conversation_can_be_erased() {
     let house = Setup::offline().idle(std::time::Duration::ZERO).start().await;
     house.say("s-1", WEATHER).await;
     house.say("s-1", "E a Roma?").await;

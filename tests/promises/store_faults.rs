@@ -7,7 +7,7 @@ use super::process::{Desk, MAIN};
 use super::support::{self, Scripted, ScriptedLlm};
 
 #[test]
-fn a_killed_process_leaves_a_directory_that_opens_and_a_session_that_goes_on() {
+fn directory_of_a_killed_process_opens_and_its_session_continues() {
     let (tell, told) = mpsc::sync_channel(8);
     let silent = ScriptedLlm::start(move |request, _| match support::forced_tool(request) {
         Some(_) => weather_model(request),
@@ -41,7 +41,7 @@ fn a_killed_process_leaves_a_directory_that_opens_and_a_session_that_goes_on() {
 }
 
 #[test]
-fn a_damaged_file_is_told_and_left_as_it_is() {
+fn damaged_file_is_reported_and_left_unchanged() {
     let desk = Desk::new();
     std::fs::create_dir(desk.data()).unwrap();
     let file = desk.data().join("proscenium.db");
@@ -56,7 +56,7 @@ fn a_damaged_file_is_told_and_left_as_it_is() {
 }
 
 #[test]
-fn a_file_of_a_newer_program_is_left_to_it() {
+fn file_of_a_newer_version_is_left_unchanged() {
     let desk = Desk::new();
     desk.ask(MAIN, &[]);
     let file = desk.data().join("proscenium.db");
@@ -72,7 +72,7 @@ fn a_file_of_a_newer_program_is_left_to_it() {
 }
 
 #[test]
-fn a_truncated_write_ahead_log_is_recovered_to_its_last_whole_commit() {
+fn truncated_wal_is_recovered_to_its_last_commit() {
     let desk = Desk::new();
     let mut chat = desk.hold(&["chat"]);
     chat.say("Che tempo fa a Milano?\nChe tempo fa a Roma?\n");

@@ -143,7 +143,7 @@ fn began_after(told: &Told, first: u32, second: u32) -> bool {
 }
 
 #[tokio::test]
-async fn its_books_are_found_by_author_subject_and_format() {
+async fn books_are_found_by_author_subject_and_format() {
     let town = Town::built().await;
     town.searches("Avete libri di Italo Calvino?", json!({"author": "Italo Calvino"})).await;
     town.searches("Do you have any books by Stephen King?", json!({"author": "Stephen King"})).await;
@@ -161,7 +161,7 @@ async fn its_books_are_found_by_author_subject_and_format() {
 }
 
 #[tokio::test]
-async fn its_books_are_reserved_with_every_argument_the_user_gives() {
+async fn books_are_reserved_with_all_given_arguments() {
     let town = Town::built().await;
     town.reserves(
         "Prenota il libro \"Cuore\" dal 20 giugno per 10 giorni alla sede stazione",
@@ -192,7 +192,7 @@ async fn its_books_are_reserved_with_every_argument_the_user_gives() {
 }
 
 #[tokio::test]
-async fn its_requests_are_understood_in_words_that_no_example_has() {
+async fn requests_worded_unlike_the_examples_are_understood() {
     let town = Town::built().await;
     town.searches("C'è qualcosa di Primo Levi in biblioteca?", json!({"author": "Primo Levi"})).await;
     town.searches(
@@ -241,7 +241,7 @@ async fn its_requests_are_understood_in_words_that_no_example_has() {
 }
 
 #[tokio::test]
-async fn its_requests_are_joined_with_the_weather_in_italian() {
+async fn italian_requests_combine_with_the_weather_scene() {
     let town = Town::built().await;
     let cuore = || json!({"title": "Cuore", "from": "2026-06-20", "days": 10});
     town.does(
@@ -272,7 +272,7 @@ async fn its_requests_are_joined_with_the_weather_in_italian() {
 }
 
 #[tokio::test]
-async fn its_requests_are_joined_with_the_weather_in_english() {
+async fn english_requests_combine_with_the_weather_scene() {
     let town = Town::built().await;
     let emma = || json!({"title": "Emma", "from": "2026-07-03", "days": 21, "branch": "station"});
     town.does(
@@ -311,7 +311,7 @@ async fn its_requests_are_joined_with_the_weather_in_english() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_asked_for_and_the_next_message_carries_it_on() {
+async fn missing_value_is_asked_for_and_the_next_message_continues() {
     let town = Town::built().await;
     for (number, (words, named, next, body)) in [
         (
@@ -353,7 +353,7 @@ async fn what_is_missing_is_asked_for_and_the_next_message_carries_it_on() {
 }
 
 #[tokio::test]
-async fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
+async fn unserved_request_calls_no_tool_and_lists_abilities() {
     let town = Town::built().await;
     for words in [
         "Calcola la radice quadrata di 144",

@@ -111,7 +111,7 @@ fn held_check(text: &str, cut: &str, gate: &Gate) -> Scripted {
 }
 
 #[tokio::test]
-async fn the_first_words_of_an_answer_arrive_while_the_model_still_writes() {
+async fn first_words_arrive_while_the_model_is_still_writing() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = Play::of(talk())
@@ -135,7 +135,7 @@ async fn the_first_words_of_an_answer_arrive_while_the_model_still_writes() {
 }
 
 #[tokio::test]
-async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_still_writes() {
+async fn first_words_in_a_forced_call_arrive_while_still_writing() {
     for schema in [false, true] {
         let gate = Gate::closed();
         let held = gate.clone();
@@ -175,7 +175,7 @@ async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_st
 }
 
 #[tokio::test]
-async fn nothing_is_shown_of_an_answer_beside_a_wish_for_more() {
+async fn answer_beside_a_continuation_request_is_not_shown() {
     let llm = Play::of(find())
         .check(|request, nth| {
             let mut verdict = more("A parking space is to be booked.");
@@ -205,7 +205,7 @@ fn streamed(function: &str, pieces: &[&str]) -> Scripted {
 }
 
 #[tokio::test]
-async fn words_of_a_stream_that_breaks_off_are_taken_back_and_the_right_ones_follow() {
+async fn words_of_a_broken_stream_are_retracted_and_replaced() {
     // The first attempt breaks off; the second is asked for again since its reply cannot be used.
     let llm = Play::of(find())
         .check(|_, nth| match nth {
@@ -229,7 +229,7 @@ async fn words_of_a_stream_that_breaks_off_are_taken_back_and_the_right_ones_fol
 }
 
 #[tokio::test]
-async fn a_reader_sees_words_that_are_taken_back_and_then_the_right_ones() {
+async fn subscriber_sees_the_retraction_and_then_the_right_words() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = Play::of(talk())
@@ -258,7 +258,7 @@ async fn a_reader_sees_words_that_are_taken_back_and_then_the_right_ones() {
 }
 
 #[tokio::test]
-async fn an_answer_that_repeats_the_request_is_not_shown_and_another_is_asked_for() {
+async fn answer_echoing_the_request_is_hidden_and_retried() {
     let llm = Play::of(find()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune!", None)).await.unwrap();
@@ -268,7 +268,7 @@ async fn an_answer_that_repeats_the_request_is_not_shown_and_another_is_asked_fo
 }
 
 #[tokio::test]
-async fn readers_that_never_read_slow_nothing_down() {
+async fn subscribers_that_never_read_do_not_slow_others() {
     let long: String = "word ".repeat(20_000);
     let said = long.clone();
     let llm = Play::of(talk())
@@ -299,7 +299,7 @@ async fn readers_that_never_read_slow_nothing_down() {
 }
 
 #[tokio::test]
-async fn who_joins_late_or_comes_back_with_an_id_gets_what_is_missing_and_nothing_twice() {
+async fn late_or_returning_subscriber_gets_missing_events_once() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
@@ -329,7 +329,7 @@ async fn who_joins_late_or_comes_back_with_an_id_gets_what_is_missing_and_nothin
 }
 
 #[tokio::test]
-async fn an_ended_run_is_told_from_the_journal_from_any_of_its_events_on() {
+async fn ended_run_is_streamed_from_the_journal_from_any_event() {
     let llm = Play::of(find()).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
@@ -364,7 +364,7 @@ async fn an_ended_run_is_told_from_the_journal_from_any_of_its_events_on() {
 }
 
 #[tokio::test]
-async fn a_run_of_another_tenant_looks_as_if_it_were_not_there() {
+async fn run_of_another_tenant_is_not_found() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
@@ -387,7 +387,7 @@ async fn a_run_of_another_tenant_looks_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn a_kept_reply_is_streamed_too() {
+async fn cached_reply_is_streamed() {
     let llm = Play::of(find()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
     let town = town(&llm).await;
     let mut seen = Vec::new();
@@ -402,7 +402,7 @@ async fn a_kept_reply_is_streamed_too() {
 }
 
 #[tokio::test]
-async fn what_was_shown_of_an_answer_that_never_comes_is_taken_back() {
+async fn shown_part_of_an_abandoned_answer_is_retracted() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
@@ -428,7 +428,7 @@ async fn what_was_shown_of_an_answer_that_never_comes_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_listener_that_lags_reads_what_it_missed_from_the_journal() {
+async fn lagging_subscriber_reads_missed_events_from_the_journal() {
     let steps: Vec<Value> =
         (1..=8).map(|number| step(number, "Library", &["FindBook"], Value::Null)).collect();
     let llm = Play::of(plan(json!(steps)))
@@ -461,7 +461,7 @@ async fn a_listener_that_lags_reads_what_it_missed_from_the_journal() {
 }
 
 #[tokio::test]
-async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
+async fn shown_words_equal_the_answer_however_chunks_are_split() {
     let answers = |seed: u64| {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let signs =

@@ -47,7 +47,7 @@ const STREAMED: (bool, bool) = (true, true);
 const WHOLE: (bool, bool) = (false, false);
 
 #[tokio::test]
-async fn by_default_the_questions_whose_words_may_be_read_are_streamed_and_no_others() {
+async fn only_calls_with_visible_text_are_streamed_by_default() {
     for (wish, shown, unseen) in [
         (StreamMode::default(), STREAMED, WHOLE),
         (StreamMode::All, STREAMED, STREAMED),
@@ -70,7 +70,7 @@ async fn by_default_the_questions_whose_words_may_be_read_are_streamed_and_no_ot
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_stream_options_is_asked_without_from_then_on() {
+async fn stream_options_are_dropped_after_a_refusal() {
     let say = |request: &Value, good: Scripted| match request.get("stream_options") {
         Some(_) => status(400, "Unrecognized request argument supplied: stream_options"),
         None => good,
@@ -91,7 +91,7 @@ async fn a_server_that_knows_no_stream_options_is_asked_without_from_then_on() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_to_stream_is_asked_for_whole_replies_from_then_on() {
+async fn streaming_is_dropped_after_a_refusal() {
     // It streams words, but no calls.
     let say = |request: &Value, good: Scripted| match is_streamed(request) {
         true => status(422, "Cannot use tools with stream"),
@@ -119,7 +119,7 @@ async fn a_server_that_refuses_to_stream_is_asked_for_whole_replies_from_then_on
 }
 
 #[tokio::test]
-async fn a_server_that_neither_streams_nor_knows_the_options_is_asked_three_times_once() {
+async fn refusing_options_and_streaming_costs_three_requests_once() {
     let llm = Play::of(plan(json!([])))
         .answer(|request, _| match (request.get("stream_options"), is_streamed(request)) {
             (Some(_), _) => status(400, "extra fields not permitted: stream_options"),
@@ -135,7 +135,7 @@ async fn a_server_that_neither_streams_nor_knows_the_options_is_asked_three_time
 }
 
 #[tokio::test]
-async fn a_refusal_that_is_not_about_streams_is_not_tried_again_and_says_which_setting_may_help() {
+async fn unrelated_refusal_is_not_retried_and_suggests_a_setting() {
     let setting = "`stream = false`";
     for (wish, message) in [
         (StreamMode::default(), "the upstream server has no such function"),
@@ -160,7 +160,7 @@ async fn a_refusal_that_is_not_about_streams_is_not_tried_again_and_says_which_s
 }
 
 #[tokio::test]
-async fn a_model_that_sends_only_empty_streams_is_asked_for_whole_replies() {
+async fn model_with_only_empty_streams_gets_unstreamed_requests() {
     let empty = || Scripted::Stream(vec![], End::Done);
     let llm = Play::of(find())
         .check(

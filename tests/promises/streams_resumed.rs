@@ -71,7 +71,7 @@ async fn is_whole(server: &Server, run: &str, told: &[Sse]) {
 }
 
 #[tokio::test]
-async fn nothing_that_was_told_is_lost_or_told_again_after_a_power_failure() {
+async fn published_events_are_neither_lost_nor_repeated_after_power_loss() {
     for name in NAMES {
         let depot = Depot::open();
         let server = depot.start();
@@ -98,7 +98,7 @@ fn answers(request: &Value, first: &str, second: &str, gate: &Gate) -> Scripted 
 }
 
 #[tokio::test]
-async fn an_answer_is_not_continued_with_the_words_of_another_process() {
+async fn answer_is_not_continued_with_another_processs_words() {
     let (never, later) = (Gate::closed(), Gate::closed());
     let gates = (never.clone(), later.clone());
     let asked = std::sync::atomic::AtomicUsize::new(0);

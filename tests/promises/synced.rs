@@ -127,35 +127,35 @@ async fn survives(moment: Option<Moment>) {
 }
 
 #[tokio::test]
-async fn a_request_that_was_accepted_is_synced() {
+async fn accepted_request_is_synced() {
     survives(Some(Moment::Plan)).await;
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_carried_on_after_a_power_failure_in_the_middle_of_reads() {
+async fn accepted_run_resumes_after_power_loss_during_reads() {
     survives(Some(Moment::Look)).await;
     survives(Some(Moment::Between)).await;
 }
 
 #[tokio::test]
-async fn the_intent_of_a_write_is_synced_before_the_back_end_hears_of_it() {
+async fn write_intent_is_synced_before_the_backend_call() {
     survives(Some(Moment::Reserve)).await;
 }
 
 #[tokio::test]
-async fn the_outcome_of_a_write_is_synced_before_the_next_step_begins() {
+async fn write_outcome_is_synced_before_the_next_step() {
     survives(Some(Moment::Renew)).await;
     survives(Some(Moment::Check)).await;
 }
 
 #[tokio::test]
-async fn a_run_whose_end_was_told_is_synced_with_what_its_conversation_remembers() {
+async fn published_end_is_synced_with_the_conversation_memory() {
     survives(None).await;
 }
 
 /// The same look finds the loss, where the disk does not do what it is told.
 #[tokio::test]
-async fn on_a_disk_that_does_not_sync_the_loss_is_found() {
+async fn loss_on_a_disk_without_syncs_is_detected() {
     for moment in [Some(Moment::Plan), Some(Moment::Reserve), Some(Moment::Renew), None] {
         let depot = Depot::open();
         let mut dice = ChaCha8Rng::seed_from_u64(1);
@@ -178,7 +178,7 @@ const PLACES: [(&str, u32); 8] = [
 ];
 
 #[tokio::test]
-async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
+async fn repeated_power_loss_loses_and_repeats_nothing() {
     let depot = Depot::open();
     let mut dice = ChaCha8Rng::seed_from_u64(7);
     let mut accepted: BTreeSet<String> = BTreeSet::new();
@@ -264,7 +264,7 @@ fn reserve(request: &Value) -> Scripted {
 }
 
 #[tokio::test]
-async fn a_request_alone_is_synced_at_its_beginning_its_end_and_twice_for_each_write() {
+async fn lone_request_syncs_at_start_end_and_twice_per_write() {
     let depot = Depot::played(|request, _| reserve(request));
     let server = depot.start();
     // The files that a first request makes.

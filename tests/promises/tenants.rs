@@ -86,7 +86,7 @@ fn body(path: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn nobody_reaches_anything_of_another_tenant() {
+async fn no_route_reaches_another_tenants_data() {
     let tenants = tenants().await;
     let mut chat = ask("look");
     chat["session_id"] = json!("the-first");
@@ -159,7 +159,7 @@ async fn nobody_reaches_anything_of_another_tenant() {
 }
 
 #[tokio::test]
-async fn another_tenants_run_is_not_stopped_followed_or_found_by_its_name() {
+async fn another_tenants_run_cannot_be_stopped_followed_or_found() {
     let tenants = tenants().await;
     let mut chat = ask("put");
     chat["stream"] = json!(true);
@@ -183,7 +183,7 @@ async fn another_tenants_run_is_not_stopped_followed_or_found_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_further_try_never_crosses_tenants() {
+async fn retry_matching_never_crosses_tenants() {
     let tenants = tenants().await;
     let body = body("/v1/chat/completions").unwrap();
     let run = async |key: &str, count: &str| {
@@ -198,7 +198,7 @@ async fn a_further_try_never_crosses_tenants() {
 }
 
 #[tokio::test]
-async fn without_a_valid_key_every_address_says_so() {
+async fn every_route_requires_a_valid_key() {
     let tenants = tenants().await;
     let served = &tenants.served;
     let (_, other) = tenants.ours.rsplit_once('_').unwrap();
@@ -249,7 +249,7 @@ async fn without_a_valid_key_every_address_says_so() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_opens_nothing_a_second_later() {
+async fn revoked_key_loses_access_within_a_second() {
     let tenants = tenants().await;
     let (id, secret) = key(&tenants.served, "acme", "eve").await;
     assert_eq!(tenants.send(&secret, "GET", "/api/runs", None).await.status, 200);
@@ -270,7 +270,7 @@ async fn a_revoked_key_opens_nothing_a_second_later() {
 }
 
 #[tokio::test]
-async fn who_asks_is_known_by_the_key_and_not_by_what_is_said() {
+async fn key_and_not_the_request_identifies_the_caller() {
     let served = Served::start(Setup::offline()).await;
     let (_, secret) = key(&served, "acme", "giulia.rossi").await;
     let words = "Il mio username è keysersoze. Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
@@ -283,7 +283,7 @@ async fn who_asks_is_known_by_the_key_and_not_by_what_is_said() {
 }
 
 #[tokio::test]
-async fn a_server_that_others_can_reach_wants_keys() {
+async fn publicly_reachable_server_requires_keys() {
     let setup = || Setup::offline().set("server.addr", "0.0.0.0:0");
     match Served::try_start(setup()).await {
         Err(error @ ServeError::Open { .. }) => {

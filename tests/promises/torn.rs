@@ -107,7 +107,7 @@ async fn goes_on(server: Server) -> Ran {
 }
 
 #[tokio::test]
-async fn a_log_that_ends_in_the_middle_of_a_record_is_recovered_to_the_last_whole_one() {
+async fn torn_wal_is_recovered_to_the_last_whole_record() {
     let left = Left::of_a_killed_server().await;
     let commits = left.commits();
     // How many there are depends on how many events were written together.
@@ -143,7 +143,7 @@ async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
 }
 
 #[tokio::test]
-async fn a_log_with_a_wrong_byte_is_recovered_to_the_record_before_it() {
+async fn corrupt_wal_is_recovered_to_the_record_before_the_wrong_byte() {
     let left = Left::of_a_killed_server().await;
     let commits = left.commits();
     for part in [1, 2, 3] {
@@ -220,7 +220,7 @@ async fn whole_file() -> (Depot, Vec<u8>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_damaged_page_anywhere_in_the_file_is_told_and_nothing_panics() {
+async fn damaged_page_is_reported_without_a_panic() {
     let (depot, file, runs) = whole_file().await;
     let pages = file.len() / 4096;
     let mut told = 0;
@@ -235,7 +235,7 @@ async fn a_damaged_page_anywhere_in_the_file_is_told_and_nothing_panics() {
 }
 
 #[tokio::test]
-async fn a_damaged_header_is_told_and_the_file_left_as_it_is() {
+async fn damaged_header_is_reported_and_the_file_left_unchanged() {
     let (depot, file, runs) = whole_file().await;
     // The mark of the format, the size of a page, and the whole header.
     for range in [0..16, 16..18, 0..100] {
@@ -248,7 +248,7 @@ async fn a_damaged_header_is_told_and_the_file_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_short_is_told() {
+async fn truncated_file_is_reported() {
     let (depot, file, runs) = whole_file().await;
     for part in [1, 2, 3] {
         put(&depot.desk.data(), &file[..file.len() * part / 4], b"");
@@ -289,7 +289,7 @@ async fn older(data: &Path, version: usize) {
 }
 
 #[tokio::test]
-async fn a_server_brings_an_older_file_up_to_date_and_serves_what_it_holds() {
+async fn older_file_is_migrated_and_served() {
     for version in [1, 2] {
         let (depot, _, runs) = whole_file().await;
         older(&depot.desk.data(), version).await;
@@ -314,7 +314,7 @@ async fn a_server_brings_an_older_file_up_to_date_and_serves_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_server_leaves_a_file_of_a_newer_program_to_it() {
+async fn file_of_a_newer_version_is_refused_unchanged() {
     let (depot, mut file, _) = whole_file().await;
     // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
     file[60..64].copy_from_slice(&999u32.to_be_bytes());

@@ -139,7 +139,7 @@ fn operations(
 }
 
 #[tokio::test]
-async fn another_users_ids_are_as_unknown_as_those_of_nobody() {
+async fn another_users_ids_are_not_found() {
     let company = Company::open().await;
     company.chat(&company.ada, "adas", "hello").await;
     let plan = company.plan(&company.ada, "adas", "book").await;
@@ -186,7 +186,7 @@ async fn another_users_ids_are_as_unknown_as_those_of_nobody() {
 }
 
 #[tokio::test]
-async fn an_approver_sees_and_decides_what_was_put_to_people_and_nothing_else_of_others() {
+async fn approver_sees_and_decides_only_what_needs_approval() {
     let company = Company::open().await;
     let quiet = company.chat(&company.ada, "adas", "hello").await;
     let (plan, carl) = (company.plan(&company.ada, "adas", "book").await, &company.carl);
@@ -204,7 +204,7 @@ async fn an_approver_sees_and_decides_what_was_put_to_people_and_nothing_else_of
 }
 
 #[tokio::test]
-async fn a_plan_that_an_approver_changed_is_approved_by_somebody_else() {
+async fn plan_changed_by_an_approver_needs_another_approver() {
     let company = Company::open().await;
     for (n, decides) in [&company.ada, &company.cora].into_iter().enumerate() {
         let plan = company.plan(&company.ada, &format!("s-{n}"), "book").await;
@@ -228,7 +228,7 @@ async fn a_plan_that_an_approver_changed_is_approved_by_somebody_else() {
 }
 
 #[tokio::test]
-async fn a_calls_arguments_that_an_approver_changed_are_put_to_people_anew() {
+async fn arguments_changed_by_an_approver_are_sent_for_approval_again() {
     let company = Company::open().await;
     let waits = company.chat(&company.ada, "adas", "pay").await;
     assert_eq!(waits["status"], "waiting", "{waits:#}");
@@ -255,7 +255,7 @@ async fn a_calls_arguments_that_an_approver_changed_are_put_to_people_anew() {
 }
 
 #[tokio::test]
-async fn an_auditor_reads_all_and_starts_and_changes_nothing() {
+async fn auditor_reads_everything_and_changes_nothing() {
     let company = Company::open().await;
     let plan = company.plan(&company.ada, "adas", "book").await;
     let auditor = &company.auditor;
@@ -286,7 +286,7 @@ async fn an_auditor_reads_all_and_starts_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_chatbots_key_acts_as_the_end_user_it_names() {
+async fn service_key_acts_for_the_named_end_user() {
     let company = Company::open().await;
     let send = async |user: Option<&[u8]>, key: &str, path: &str| {
         let request = company.request(key, "GET", path);
@@ -317,7 +317,7 @@ async fn a_chatbots_key_acts_as_the_end_user_it_names() {
 }
 
 #[tokio::test]
-async fn the_names_that_users_give_their_requests_are_their_own() {
+async fn idempotency_keys_are_scoped_to_their_user() {
     let company = Company::open().await;
     let chat = async |key: &str| {
         let request =
@@ -337,7 +337,7 @@ async fn the_names_that_users_give_their_requests_are_their_own() {
 }
 
 #[tokio::test]
-async fn an_expired_key_opens_nothing_and_says_so() {
+async fn expired_key_is_refused_with_the_reason() {
     let company = Company::open().await;
     let expires = Some("2020-01-01T00:00:00Z".parse().unwrap());
     let key = made(&company.served, "ada", KeyRules { expires, ..KeyRules::default() }).await;
@@ -377,7 +377,7 @@ fn roles_and_expiry_are_set_on_the_command_line() {
 }
 
 #[tokio::test]
-async fn metrics_need_a_role_that_reads_usage() {
+async fn metrics_require_a_role_that_reads_usage() {
     let company = Company::open().await;
     for key in [&company.ada, &company.service] {
         company.get(key, "/metrics").await.is_problem(403, "auth.role");
@@ -388,7 +388,7 @@ async fn metrics_need_a_role_that_reads_usage() {
 }
 
 #[tokio::test]
-async fn user_names_that_look_alike_are_refused() {
+async fn look_alike_user_names_are_refused() {
     let company = Company::open().await;
     let tenant = TenantId::new("acme").unwrap();
     for user in [" ada", "ada ", "ada\u{200b}", "\u{202e}ada"] {

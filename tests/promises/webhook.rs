@@ -174,7 +174,7 @@ fn answers(statuses: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_is_told_signed_until_it_arrives_and_once_over_restarts() {
+async fn pending_approvals_are_delivered_signed_and_once_over_restarts() {
     let mut receiver = Receiver::start(answers(&["500 Oops", "503 Later\r\nRetry-After: 1", "200 OK"])).await;
     let desk = hooked(&receiver);
     let house = House::start(&desk, &[]);
@@ -217,7 +217,7 @@ async fn what_waits_is_told_signed_until_it_arrives_and_once_over_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receiver_that_is_gone_is_told_no_more_and_a_redirect_is_not_followed() {
+async fn gone_receiver_is_dropped_and_redirects_are_not_followed() {
     let elsewhere = Receiver::start(answers(&["200 OK"])).await;
     let moved = format!("302 Found\r\nLocation: {}", elsewhere.url);
     let mut receiver = Receiver::start(vec![moved, "410 Gone".to_owned(), "200 OK".to_owned()]).await;
@@ -242,7 +242,7 @@ async fn a_receiver_that_is_gone_is_told_no_more_and_a_redirect_is_not_followed(
 }
 
 #[test]
-fn a_webhook_without_its_secret_is_a_fault_of_the_configuration_that_names_the_variable() {
+fn missing_webhook_secret_is_a_configuration_error_naming_the_variable() {
     let desk = desk()
         .with("PROSCENIUM__APPROVAL__WEBHOOK__URL", "http://127.0.0.1:9/hook")
         .with("PROSCENIUM__APPROVAL__WEBHOOK__SECRET_ENV", "HOOK_SECRET");
@@ -255,7 +255,7 @@ fn a_webhook_without_its_secret_is_a_fault_of_the_configuration_that_names_the_v
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_decides_in_time_counts_as_refused_also_after_a_restart() {
+async fn expired_approval_counts_as_refused_even_after_a_restart() {
     let desk = desk();
     // As it is configured, it waits for ever.
     let house = House::start(&desk, &[]);

@@ -136,7 +136,7 @@ pub fn family(metric: &str) -> &str {
 }
 
 #[test]
-fn names_are_read_out_of_an_expression() {
+fn names_are_extracted_from_an_expression() {
     let read = names(
         r#"3600 * sum by (model, le) (rate(a_total{x=~"p|q", y!="z"}[5m] offset 15m)) / on (z) b > 0.5 and up"#,
     );

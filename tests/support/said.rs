@@ -173,7 +173,7 @@ fn alternative_is_said(value: &str, schema: &Value, words: &str) -> bool {
 }
 
 #[test]
-fn what_was_said_is_known_in_other_forms() {
+fn mentioned_values_are_recognised_in_other_forms() {
     let today: Date = "2026-11-22".parse().unwrap();
     let class =
         serde_json::json!({"enum": ["small", "van"], "description": "small (utilitaria) or van (furgone)"});
@@ -200,7 +200,7 @@ fn what_was_said_is_known_in_other_forms() {
 }
 
 #[test]
-fn labels_are_met_by_other_spellings_alone() {
+fn labels_match_only_alternative_spellings() {
     let meant = |label: &str, given: &str, words: &str| is_meant(&label.into(), &given.into(), words);
     assert!(meant("Milan|Milano", "milano", "Milano"));
     assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
