@@ -7,7 +7,7 @@ use proscenium::store::Store;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::served::Events;
+use crate::support::served_engine::Events;
 use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
 
 /// Every address that changes something, with its method.

@@ -13,7 +13,7 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::mind::Mind;
+use crate::support::model_script::Mind;
 use crate::support::{Gate, House, ScriptedLlm, Setup, Told, section, wire};
 
 const MIND: &str = r#"

@@ -16,7 +16,7 @@ use crate::support::exposition::{read, sum};
 use crate::support::planner_engine::{Asked, asked, enough, has_results, more, plan, step};
 use crate::support::prometheus::{Prometheus, is_installed, promtool};
 use crate::support::promql::{Emitted, family, names};
-use crate::support::served::Events;
+use crate::support::served_engine::Events;
 use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, section};
 
 /// `$__rate_interval` for two scrapes a second: it holds the whole load.

@@ -4,17 +4,17 @@
 //! | --- | --- |
 //! | kills at chosen moments, external ledger, usage is the sum of the runs | `crash` (every event), `restarts` |
 //! | kills at random moments under clients of every kind | [`random_kills_under_every_kind_of_client_lose_nothing`] |
-//! | simulated power loss, a disk that lies about syncs | `synced` |
-//! | streams resumed after a kill | `streams_resumed`, `streaming` |
+//! | simulated power loss, a disk that lies about syncs | `power_loss` |
+//! | streams resumed after a kill | `stream_resumption`, `streaming` |
 //! | kills in a row, port taken at start, drain too short, disk full at start | `restarts`, `full_disk` |
 //! | readers that never read | `streaming`; under SIGTERM [`sigterm_ends_server_whose_readers_never_read`] |
 //! | more clients than places, SIGTERM under load | `overload` |
-//! | approvals: races, kill after a yes, yes in words | `approvals_api`, `approvals_lasting`, `approvals_said` |
+//! | approvals: races, kill after a yes, yes in words | `approvals_api`, `approvals_restart`, `approvals_in_words` |
 //! | approvals wait over several restarts, many decisions at once | [`waiting_approvals_survive_restarts_and_are_decided_once`] |
 //! | writes whose outcome is unknown | `approvals_api`; over kills [`unknown_write_is_repeated_once_when_asked_twenty_times`] |
 //! | one idempotency key a hundred times at once over kills, other bodies | `sessions`; [`hundred_requests_under_one_key_over_a_kill_are_one_run`] |
-//! | retries without a key, retries of official clients, tenants | `sent_again`, `users`, `python` |
-//! | torn log, damaged, older and newer database | `torn`, `store_faults`, `old_journals` |
+//! | retries without a key, retries of official clients, tenants | `retry_matching`, `users`, `python` |
+//! | torn log, damaged, older and newer database | `damaged_files`, `store_faults`, `old_journals` |
 //! | full disk | `full_disk` |
 //! | two servers on one directory | `cli`; five at once [`one_of_five_servers_gets_the_directory`] |
 //! | undo | `plans_api` (without kills) |
@@ -36,7 +36,7 @@ use tokio::net::TcpStream;
 
 use super::crash::{judge, say, scene};
 use super::process::{Desk, Held, SHIPPED};
-use super::support::served::wire;
+use super::support::served_engine::wire;
 use super::support::{Backend, Gate, Reached, ScriptedLlm};
 
 /// Upper bound for everything that has to happen.

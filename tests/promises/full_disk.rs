@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::depot::{Depot, Moment, Server};
+use super::disk_harness::{Depot, Moment, Server};
 use super::support::Reply;
 
 /// Says that there is no room, and what to do.

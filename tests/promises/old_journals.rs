@@ -8,7 +8,7 @@ use proscenium::store::{DataDir, Store};
 use serde_json::{Value, json};
 
 use super::old_journals_written::{cut_off, world};
-use super::support::old::{PORT, Server, World, kept};
+use super::support::old_release::{PORT, Server, World, kept};
 use super::support::recordings::{KINDS, catalogues};
 use super::support::stored;
 

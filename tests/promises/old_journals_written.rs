@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use crate::process::MAIN;
-use crate::support::old::{self, CUT_PORT, PORT, Server, World, kept};
+use crate::support::old_release::{self, CUT_PORT, PORT, Server, World, kept};
 use crate::support::stored;
 
 /// What a journal that was cut off is of: its name, the words, where the server is killed and how often it
@@ -104,7 +104,7 @@ fn wanted(name: &str) -> bool {
 async fn keep(name: &str, world: &World) {
     let (schema, rows) = stored::dump(&world.desk.data()).await;
     let write = |name: &str, text: &str| std::fs::write(kept(&format!("{name}.sql")), text).unwrap();
-    write(old::schema(name), &schema);
+    write(old_release::schema(name), &schema);
     write(name, &rows);
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::process::Desk;
 use crate::server_api::ask;
-use crate::support::served::{Events, read_to_end, wire};
+use crate::support::served_engine::{Events, read_to_end, wire};
 use crate::support::{Gate, Reply, Served, Shelf};
 
 fn in_session(words: &str, session: &str) -> Value {
@@ -126,7 +126,7 @@ async fn stopping_server_finishes_accepted_requests() {
 mod process {
     use super::*;
     use crate::process::Held;
-    use crate::support::mind::Mind;
+    use crate::support::model_script::Mind;
     use crate::support::{ScriptedLlm, section};
 
     const WORDS: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";

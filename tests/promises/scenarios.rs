@@ -9,7 +9,7 @@ use proscenium::plan::StepStatus;
 use proscenium::run::{Context, Event, RunStatus, SessionEvent};
 use serde_json::{Value, json};
 
-use crate::support::mind::Mind;
+use crate::support::model_script::Mind;
 use crate::support::scenario::{self, Scenario, Turn, next_day};
 use crate::support::{House, ScriptedLlm, Setup, Told, journal, wire};
 

@@ -6,7 +6,7 @@ use proscenium::run::{Attempt, Event, RunId};
 use serde_json::{Value, json};
 
 use crate::process::MAIN;
-use crate::support::served::Events;
+use crate::support::served_engine::Events;
 use crate::support::{Reply, Served, Setup, Shelf, Sse};
 
 /// The body of a request with these words.

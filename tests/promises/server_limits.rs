@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::server_api::ask;
-use crate::support::served::{read_to_end, wire};
+use crate::support::served_engine::{read_to_end, wire};
 use crate::support::{Gate, Reply, Served, Setup, Shelf};
 
 /// Both protocols' addresses for chats, and how a body is made theirs.

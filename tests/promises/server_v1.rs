@@ -4,7 +4,7 @@ use proscenium::run::RunStatus;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::served::wire;
+use crate::support::served_engine::wire;
 use crate::support::{Reply, Served, Setup, Shelf};
 
 const CHAT: &str = "/v1/chat/completions";

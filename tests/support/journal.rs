@@ -5,7 +5,7 @@ use proscenium::plan::StepStatus;
 use proscenium::run::{Attempt, CallStatus, Effect, Event, Outcome, RequestedCall, RunState, Subject, Usage};
 use serde_json::{Value, json};
 
-use super::house::Told;
+use super::test_engine::Told;
 use proscenium::run::{Envelope, RunId};
 use proscenium::scene::Catalogue;
 

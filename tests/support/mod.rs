@@ -21,23 +21,23 @@ pub mod disk;
 pub mod eval;
 pub mod exposition;
 mod gate;
-pub mod house;
 pub mod journal;
-pub mod mind;
+pub mod mentions;
+pub mod model_script;
 mod office;
-pub mod old;
+pub mod old_release;
 pub mod planner_engine;
 pub mod prometheus;
 pub mod promql;
 pub mod recordings;
 mod request;
-pub mod said;
 pub mod scenario;
 mod scripted;
-pub mod served;
-mod server;
+mod scripted_llm;
+pub mod served_engine;
 pub mod shelf;
 pub mod stored;
+pub mod test_engine;
 pub mod wire;
 pub mod workshop;
 
@@ -46,13 +46,13 @@ use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Reque
 
 pub use backend::{Backend, Reached};
 pub use gate::Gate;
-pub use house::{House, Setup, Told};
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
 pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
-pub use served::{Reply, Served, Sse};
-pub use server::ScriptedLlm;
+pub use scripted_llm::ScriptedLlm;
+pub use served_engine::{Reply, Served, Sse};
 pub use shelf::Shelf;
+pub use test_engine::{House, Setup, Told};
 
 /// Stands where the embedded rules would, and fails every call: for tests of what comes before them.
 pub struct NoModel;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::mind::Mind;
+use super::model_script::Mind;
 use super::{Backend, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
 const MIND: &str = r#"

@@ -7,7 +7,7 @@ use proscenium::scene::Catalogue;
 
 use serde_json::json;
 
-use super::mind::Mind;
+use super::model_script::Mind;
 use super::workshop::Workshop;
 use super::{House, ScriptedLlm, Setup};
 use crate::process::MAIN;

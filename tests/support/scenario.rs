@@ -6,7 +6,7 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::house::{CLOCK, ZONE};
+use super::test_engine::{CLOCK, ZONE};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,7 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mind::Mind;
+use super::model_script::Mind;
 use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
 const MIND: &str = r#"

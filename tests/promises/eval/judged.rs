@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Made, Played};
 use crate::support::eval::{Call, Class};
-use crate::support::said;
+use crate::support::mentions;
 
 /// A labelled call of which something may still be done.
 struct Wanted<'a> {
@@ -35,7 +35,7 @@ impl<'a> Wanted<'a> {
         let aside = |name: &str| self.days.is_some() && (name == "from" || name == "to");
         self.call.tool == made.tool
             && self.call.arguments.iter().filter(|(name, _)| !aside(name)).all(|(name, label)| {
-                made.arguments.get(name).is_some_and(|given| said::is_meant(label, given, words))
+                made.arguments.get(name).is_some_and(|given| mentions::is_meant(label, given, words))
             })
     }
 
@@ -122,7 +122,7 @@ impl Played {
         let labels = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
         let labels: BTreeSet<&String> = labels.flat_map(|call| call.arguments.keys()).collect();
         let mut extras = made.arguments.iter().filter(|(name, _)| !labels.contains(name));
-        extras.all(|(name, value)| said::is_said(value, &made.schema["properties"][name], words, today))
+        extras.all(|(name, value)| mentions::is_said(value, &made.schema["properties"][name], words, today))
     }
 
     /// A required argument that is neither labelled so nor said.
@@ -131,12 +131,12 @@ impl Played {
         let labelled = |name: &str, given: &Value| {
             let calls = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
             let mut labels = calls.filter_map(|call| call.arguments.get(name));
-            labels.any(|label| said::is_meant(label, given, words))
+            labels.any(|label| mentions::is_meant(label, given, words))
         };
         let mut given = required.filter_map(|name| made.arguments.get_key_value(name));
         let unsaid = given.find(|(name, value)| {
             let schema = &made.schema["properties"][name.as_str()];
-            !labelled(name, value) && !said::is_said(value, schema, words, today)
+            !labelled(name, value) && !mentions::is_said(value, schema, words, today)
         });
         unsaid.map(|(name, _)| name.as_str())
     }
@@ -174,10 +174,10 @@ impl Played {
     /// Whether the answer names one of a call's values: one that no call had which was made. A call
     /// without such a value is named where the answer quotes some of the request.
     fn names(&self, call: &Call) -> bool {
-        let said = said::tokens(&self.answer);
+        let said = mentions::tokens(&self.answer);
         let words = self.labelled.words();
         let made: Vec<&Value> = self.calls.iter().flat_map(|made| made.arguments.values()).collect();
-        let own = |label: &&Value| !made.iter().any(|given| said::is_meant(label, given, &words));
+        let own = |label: &&Value| !made.iter().any(|given| mentions::is_meant(label, given, &words));
         let mut own = call.arguments.values().filter(own).peekable();
         if own.peek().is_none() {
             let quoted = self.answer.split('«').skip(1).filter_map(|rest| rest.split_once('»'));
@@ -188,7 +188,7 @@ impl Played {
             Value::String(text) => match text.parse::<Date>() {
                 Ok(date) => self.answer.contains(text) || said.contains(&date.day().to_string()),
                 Err(_) => {
-                    text.split('|').any(|text| said::tokens(text).iter().all(|word| said.contains(word)))
+                    text.split('|').any(|text| mentions::tokens(text).iter().all(|word| said.contains(word)))
                 }
             },
             value => said.contains(&value.to_string()),

@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, SqlitePool};
 use tempfile::TempDir;
 
-use super::depot::Depot;
+use super::disk_harness::Depot;
 use crate::plans_api::{at, planned};
 use crate::server_api::ask;
 use crate::support::planner_engine::{Play, has_results, plan, step};

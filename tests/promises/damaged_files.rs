@@ -10,7 +10,7 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
-use super::depot::{Depot, Server};
+use super::disk_harness::{Depot, Server};
 use super::process::Ran;
 
 const FILE: &str = "proscenium.db";

@@ -5,9 +5,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::depot::{Depot, Server};
+use super::disk_harness::{Depot, Server};
 use super::support::disk::Loss;
-use super::support::served::{Events, Sse};
+use super::support::served_engine::{Events, Sse};
 use super::support::{End, Gate, Scripted, finish, forced_tool, words};
 
 /// The public events of a run of the depot.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::crash::{say, scene};
 use super::process::{Desk, Held, Ran};
 use super::support::disk::Disk;
-use super::support::served::Events;
+use super::support::served_engine::Events;
 use super::support::{Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
 
 /// How long anything may take that has to happen.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::process::Desk;
-use crate::support::mind::Mind;
+use crate::support::model_script::Mind;
 use crate::support::{
     End, Gate, Reply, Scripted, ScriptedLlm, arguments, finish, forced_tool, section, words,
 };

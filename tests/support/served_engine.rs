@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::house::{House, Setup};
+use super::test_engine::{House, Setup};
 
 /// A server on loopback. It stops when it is dropped.
 pub struct Served {

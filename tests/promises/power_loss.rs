@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::crash::judge;
-use super::depot::{Depot, Moment};
+use super::disk_harness::{Depot, Moment};
 use super::support::disk::Loss;
 use super::support::{Reached, Scripted, forced_tool, section, tool_results};
 

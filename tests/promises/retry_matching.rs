@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::process::{Desk, Held};
-use crate::support::mind::Mind;
-use crate::support::served::wire;
+use crate::support::model_script::Mind;
+use crate::support::served_engine::wire;
 use crate::support::{Backend, Gate, Reply, ScriptedLlm, Served, Shelf, section, tool_results};
 
 const CHAT: &str = "/v1/chat/completions";

@@ -9,8 +9,8 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::house::{CLOCK, ZONE};
-use super::mind::Mind;
+use super::model_script::Mind;
+use super::test_engine::{CLOCK, ZONE};
 use super::{
     Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names, tool_results,
 };
