@@ -1,4 +1,4 @@
-//! A whole request with its journal on the disk, beside the same with the journal in memory.
+//! A whole request with its journal on disk, compared with the journal in memory.
 
 use tempfile::TempDir;
 
@@ -9,10 +9,10 @@ use super::machine::{directory, disk, median};
 use super::usage::Usage;
 use super::{Failure, Plan};
 
-/// Sessions at once.
+/// Concurrent sessions.
 const SESSIONS: [u32; 2] = [1, 32];
 
-/// The engine in a process of its own.
+/// The engine in its own process.
 struct Party {
     book: bool,
     on_disk: bool,
@@ -20,7 +20,7 @@ struct Party {
     _data: TempDir,
 }
 
-/// One slice of one of them.
+/// One measured slice of one engine.
 struct Slice {
     book: bool,
     on_disk: bool,
@@ -39,7 +39,7 @@ impl Party {
     }
 }
 
-/// Measures, and prints the table.
+/// Measures and prints the table.
 pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
     let mut parties = Vec::new();
     for book in [false, true] {

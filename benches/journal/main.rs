@@ -1,6 +1,5 @@
-//! What it costs that nothing is lost: the journal beside a plain file, a request with and without the
-//! disk, the time until runs that were left unfinished are carried on, and the memory of conversations
-//! that sleep. See `benches/README.md`.
+//! The cost of durability: the journal compared with a plain file, a request with and without the disk, the
+//! time until unfinished runs are resumed, and the memory of unloaded conversations. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
 
 mod appends;
@@ -29,11 +28,11 @@ use std::process::ExitCode;
 use child::{Child, Role};
 use mimalloc::MiMalloc;
 
-/// The program's own.
+/// The program's own allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Why something could not be measured.
+/// Why a measurement failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn fail(why: impl Into<String>) -> Failure {
@@ -51,15 +50,15 @@ cargo bench --bench journal -- [--quick] [--rounds N] [--slice-ms N] [--unfinish
 
 /// How much is measured.
 pub struct Plan {
-    /// Rounds of what is compared.
+    /// Rounds of every comparison.
     pub rounds: usize,
-    /// Milliseconds for which each is driven in a round.
+    /// Milliseconds for which each subject is driven in a round.
     pub slice_ms: u64,
-    /// Runs that were left unfinished.
+    /// Unfinished runs to recover.
     pub unfinished: u32,
-    /// Conversations that sleep.
+    /// Conversations to unload.
     pub sleeping: u32,
-    /// This part only.
+    /// Run this part only.
     pub only: Option<String>,
 }
 
@@ -119,7 +118,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
         match argument.as_str() {
-            // cargo says so to every benchmark.
+            // cargo passes this to every benchmark.
             "--bench" => {}
             "--quick" => plan = plan.quick(),
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),

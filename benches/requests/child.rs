@@ -1,5 +1,5 @@
-//! Each subject in a process of its own, so that time and memory are its own. A child lives as long as
-//! its parent holds its standard input.
+//! Each subject in its own process, so that time and memory are its own. A child lives as long as its parent
+//! holds its standard input.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use super::{Failure, fail, provider};
 /// The first argument of a child.
 pub const WORD: &str = "child";
 
-/// What a child is.
+/// The role of a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Role {
     /// The provider.
     Provider,
-    /// The bare client, with the bodies that it sends.
+    /// The bare client, with the bodies it sends.
     Bare { provider: String, bodies: Vec<String> },
     /// The engine.
     Library { provider: String, data: PathBuf, off: Vec<Part>, book: bool },
@@ -49,19 +49,19 @@ enum Reply {
     Failed(String),
 }
 
-/// A child, as its parent has it.
+/// A child, seen from its parent.
 pub struct Child {
     process: Process,
     orders: ChildStdin,
     replies: Lines<BufReader<ChildStdout>>,
-    /// Where it listens, if it does.
+    /// Where it listens, if it listens.
     pub address: String,
     /// Its process id.
     pub id: u32,
 }
 
 impl Child {
-    /// Starts one and waits until it is ready.
+    /// Starts a child and waits until it is ready.
     pub fn start(role: &Role) -> Result<Self, Failure> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg(WORD)
@@ -89,7 +89,7 @@ impl Child {
         }
     }
 
-    /// Drives it.
+    /// Drives the load.
     pub fn run(&mut self, load: Load) -> Result<Sample, Failure> {
         match self.say(&Order::Run(load))? {
             Reply::Ran(sample) => Ok(sample),
@@ -125,7 +125,7 @@ impl Drop for Child {
     }
 }
 
-/// A child's whole life.
+/// The main function of a child.
 pub fn main() -> Result<(), Failure> {
     let mut lines = std::io::stdin().lines();
     let role: Role = serde_json::from_str(&lines.next().ok_or_else(|| fail("no role"))??)?;
@@ -165,7 +165,7 @@ fn say(reply: &Reply) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// One thread for the provider, which is not what is measured; as many as there are cores elsewhere.
+/// One thread for the provider, which is not measured; as many threads as cores for the others.
 fn runtime(role: &Role) -> Result<Runtime, Failure> {
     let mut builder = Builder::new_multi_thread();
     if matches!(role, Role::Provider) {
@@ -174,7 +174,7 @@ fn runtime(role: &Role) -> Result<Runtime, Failure> {
     Ok(builder.enable_all().build()?)
 }
 
-/// What a child holds while it lives.
+/// What a child keeps alive.
 enum Held {
     Drives(Subject),
     Serves(#[expect(dead_code, reason = "held while it serves")] Option<proscenium::http::Server>),

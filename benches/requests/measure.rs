@@ -1,4 +1,4 @@
-//! What is measured, in which order.
+//! What is measured, and in which order.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -14,11 +14,11 @@ use super::table::{self, Measured};
 use super::usage::Usage;
 use super::{Failure, fail};
 
-/// Sessions at once.
+/// Concurrent sessions.
 pub const SESSIONS: [u32; 3] = [1, 32, 256];
-/// Sessions at once where parts are compared.
+/// Concurrent sessions where parts are compared.
 pub const MANY: u32 = 32;
-/// Flows a second that are offered to all alike, far below what any of them can do.
+/// Flows per second offered to all subjects, far below their capacity.
 pub const OFFERED: f64 = 100.0;
 
 /// How much is measured.
@@ -41,7 +41,7 @@ impl Default for Plan {
 struct Party {
     name: String,
     driver: Child,
-    /// Whose time and memory count, where that is not who drives.
+    /// The process whose time and memory count, if it is not the driver.
     server: Option<Child>,
     _data: Vec<TempDir>,
 }
@@ -66,19 +66,19 @@ impl Party {
     }
 }
 
-/// Where everything is made: the provider, and what the bare client sends.
+/// The setup: the provider, and what the bare client sends.
 struct Stage {
     provider: Child,
     bodies: Vec<String>,
 }
 
 impl Plan {
-    /// Short, to see that it works.
+    /// A short plan, to check that the benchmark works.
     pub fn quick(self) -> Self {
         Self { rounds: 2, slice_ms: 400, ..self }
     }
 
-    /// Measures, and prints the tables.
+    /// Measures and prints the tables.
     pub fn carry_out(self) -> Result<(), Failure> {
         let mut stage = Stage { provider: Child::start(&Role::Provider)?, bodies: record()? };
         if let Some(name) = &self.only {
@@ -124,7 +124,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Everybody once, one after the other.
+    /// Runs every subject once, one after the other.
     fn round(
         &self,
         parties: &mut [Party],
@@ -148,7 +148,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Drives one subject, for whoever looks at it with a profiler.
+    /// Drives one subject, for a profiler.
     fn profile(&self, stage: &Stage, name: &str) -> Result<(), Failure> {
         let mut party = stage.party(name)?;
         party.driver.run(Load { sessions: MANY, millis: 500, rate: None })?;
@@ -210,7 +210,7 @@ fn directory(place: &Path) -> Result<TempDir, Failure> {
     Ok(tempfile::Builder::new().prefix("requests-").tempdir_in(place)?)
 }
 
-/// One flow of the engine, and what it sends.
+/// Executes one flow of the engine and records what it sends.
 fn record() -> Result<Vec<String>, Failure> {
     let data = directory(&disk())?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

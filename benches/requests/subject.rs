@@ -1,4 +1,4 @@
-//! Who carries a flow out: a bare client, the library, or the server.
+//! What executes a flow: a bare client, the library, or the server.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 use super::flow::{self, CALLS};
 use super::{Failure, fail};
 
-/// Somebody who carries flows out.
+/// Executes flows.
 #[derive(Clone)]
 pub enum Subject {
     /// Sends what the engine sends, in the same order, and does nothing else.
     Bare { http: reqwest::Client, url: String, bodies: Arc<Bodies> },
     /// The engine in this process.
     Library { engine: Arc<Engine>, book: bool },
-    /// The engine behind its server, over connections that are kept.
+    /// The engine behind its server, over kept connections.
     Client { http: reqwest::Client, url: String },
 }
 
 /// The bodies of one flow.
 pub struct Bodies {
     plan: Value,
-    /// For each scene its questions, in order.
+    /// The questions of each scene, in order.
     scenes: Vec<Vec<Value>>,
     check: Value,
 }
 
 impl Bodies {
-    /// Sorts what a recorded flow has sent.
+    /// Sorts the bodies of a recorded flow.
     pub fn of(recorded: &[String]) -> Result<Self, Failure> {
         let said = |what: &str| -> Result<Vec<Value>, Failure> {
             let which = recorded.iter().filter(|body| body.contains(what));
@@ -61,10 +61,10 @@ pub async fn serve(mut config: Config) -> Result<Server, Failure> {
 }
 
 impl Subject {
-    /// Carries out flow number `n`.
+    /// Executes flow number `n`.
     ///
     /// # Errors
-    /// Where it did not end as it has to: whoever does less must not count as faster.
+    /// If it does not end as expected: a subject that does less must not count as faster.
     pub async fn flow(&self, n: u64) -> Result<(), Failure> {
         match self {
             Subject::Bare { http, url, bodies } => {

@@ -1,5 +1,5 @@
-//! What waits for a person, over the server's port: writes with their arguments, outcomes that nobody
-//! knows, who may decide, and what a decision is worth when its matter has changed.
+//! Approvals over HTTP: writes with their arguments, unknown outcomes, who may decide, and decisions on plans
+//! or tools that have changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::server_api::ask;
 use crate::support::planner_engine::{Play, has_results, plan, step};
 use crate::support::{Office, Reply, Scripted, ScriptedLlm, Served, Setup};
 
-/// The answer of a request that waits, with its only approval.
+/// Answer and only approval of a request that waits.
 async fn waiting(served: &Served, words: &str) -> (Value, Value) {
     let answer = served.post("/api/chat", &ask(words)).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
@@ -30,7 +30,7 @@ async fn decide(served: &Served, approval: &Value, body: Value) -> Reply {
     served.post(&format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap()), &body).await
 }
 
-/// The run's document when it has ended or waits.
+/// The run's document once it has ended or waits.
 async fn at_rest(served: &Served, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
@@ -48,7 +48,7 @@ async fn write_waits_for_approval_while_other_branches_continue() {
     for told in ["Pay", "{\"amount\":5}", "yes", "no", approval["approval_id"].as_str().unwrap()] {
         assert!(words.contains(told), "{told} in {words}");
     }
-    // The other branch is done.
+    // The other branch is completed.
     assert_eq!(answer["steps"][1]["status"], "completed", "{answer:#}");
     assert_eq!(office.reached(), ["GET /See"]);
     let listed = served.get("/api/approvals").await.json();
@@ -61,7 +61,7 @@ async fn write_waits_for_approval_while_other_branches_continue() {
         (&json!("open"), &json!("Vault"), &json!("write"))
     );
     assert_eq!((&told["arguments"], &told["user"]), (&json!({"amount": 5}), &json!("keysersoze")));
-    // The run's own document says the same.
+    // The run's own document agrees.
     let run = at_rest(&served, &answer).await;
     assert_eq!((&run["status"], &run["approvals"]), (&json!("waiting"), &answer["approvals"]));
     assert_eq!(run["answer"], answer["answer"]);
@@ -123,7 +123,7 @@ async fn write_runs_with_the_arguments_edited_by_the_approver() {
 #[tokio::test]
 async fn one_of_many_simultaneous_decisions_counts() {
     let office = Office::open();
-    // Decisions have places of their own: none is refused because requests fill the queue.
+    // Decisions have their own queue: a full request queue refuses none of them.
     let served = Served::start(office.setup().set("execution.max_queued_requests", 1)).await;
     let (answer, approval) = waiting(&served, "pay").await;
     let say = |number: usize| {
@@ -189,7 +189,7 @@ async fn requester_cannot_approve_their_own_request_when_barred() {
         let events = Reply::of(events.send().await.unwrap()).await.events();
         events.last().unwrap().data["status"].clone()
     };
-    // Words decide when its conversation knows again that it waits.
+    // A decision in words counts once the conversation knows again that its run waits.
     assert_eq!(rests().await, "waiting");
     let mut in_words = ask("yes");
     in_words["session_id"] = json!("s-1");
@@ -227,7 +227,7 @@ async fn approval_does_not_cover_tools_changed_since() {
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
-/// A write of which nobody knows what became of it the first time.
+/// A scene whose write has an unknown outcome the first time.
 struct Post {
     served: Served,
     sent: Arc<AtomicUsize>,
@@ -273,7 +273,7 @@ impl Post {
         Self { served: Served::start(setup).await, sent, _llm: llm }
     }
 
-    /// A run that ended with an unknown outcome, and what is asked about it.
+    /// A run that ended with an unknown outcome, and the approval about it.
     async fn lost(&self) -> (Value, Value) {
         let answer = self.served.post("/api/chat", &ask("send it")).await.json();
         assert_eq!(answer["status"], "partial", "{answer:#}");
@@ -325,7 +325,7 @@ async fn approvals_are_listed_with_pages_and_filters() {
         let mut body = ask(words);
         body["session_id"] = json!(words);
         body["require_approval"] = json!(words == "book");
-        // Words of a conversation wait for their turn, not for a decision.
+        // Words in a conversation wait for their turn, not for a decision.
         let answer = served.post("/api/chat", &body).await.json();
         all.push(answer["approvals"][0]["approval_id"].clone());
     }
@@ -352,7 +352,7 @@ async fn approvals_are_listed_with_pages_and_filters() {
     served.get(&format!("/api/approvals/{beyond}")).await.is_problem(404, "approval.unknown");
     let yes = json!({"decision": "yes"});
     served.post(&format!("/api/approvals/{beyond}"), &yes).await.is_problem(404, "approval.unknown");
-    // A run that is stopped asks for nothing any more.
+    // A stopped run has no pending approvals.
     let run = all[1].as_str().unwrap().split('.').next().unwrap();
     served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     served.get(&format!("/api/runs/{run}/events")).await.events();

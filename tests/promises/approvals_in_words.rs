@@ -1,4 +1,4 @@
-//! Runs that wait, as streams tell them and as people decide them in words.
+//! Waiting runs: their streams, and decisions in words.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn say(served: &Served, session: &str, words: &str, stream: bool) -> Reply
     Reply::of(request.json(&body).send().await.unwrap()).await
 }
 
-/// The words of a completion, streamed or not, with why it ends.
+/// The text of a completion, streamed or not, with its finish reason.
 fn words(reply: &Reply) -> (String, String) {
     assert_eq!(reply.status, 200, "{reply:#?}");
     if !reply.header("content-type").starts_with("text/event-stream") {
@@ -66,7 +66,7 @@ async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
             served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", after);
         Reply::of(request.send().await.unwrap()).await.events()
     };
-    // Nothing more has happened, and what has is told again to whoever asks.
+    // Nothing new has happened, and earlier events are published again to a new subscriber.
     assert!(follow(&waits.id).await.is_empty());
     assert_eq!(served.get(&format!("/api/runs/{run}/events")).await.events(), before);
 
@@ -75,7 +75,7 @@ async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
     assert_eq!(names(&rest).first(), Some(&"plan_approved"), "{rest:#?}");
     assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
     assert_eq!(office.reached(), ["POST /Book"]);
-    // Words may come in other pieces to who comes later.
+    // A late subscriber may get the text in other pieces.
     let bare = |events: Vec<Sse>| -> Vec<(String, String)> {
         let told = events.into_iter().filter(|event| !event.name.starts_with("answer_"));
         told.map(|event| (event.id.split('.').next().unwrap().to_owned(), event.name)).collect()
@@ -96,7 +96,7 @@ async fn yes_in_words_decides_only_in_its_own_conversation() {
         for told in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
             assert!(asked.contains(told), "{told} in {asked}");
         }
-        // Another conversation's yes is only a word.
+        // A yes in another conversation is an ordinary message.
         let (other, _) = words(&say(&served, "another", "yes", stream).await);
         assert_eq!(other, "Yes to what?");
         assert!(office.reached().is_empty());
@@ -107,7 +107,7 @@ async fn yes_in_words_decides_only_in_its_own_conversation() {
         assert_eq!(finish, "stop");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
         assert_eq!(run["status"], "completed", "{run:#}");
-        // What was said before the yes is not said again.
+        // Text from before the yes is not repeated.
         assert_eq!(told, run["answer"].as_str().unwrap());
         assert_eq!(office.reached(), ["POST /Book"]);
     }
@@ -203,7 +203,7 @@ async fn yes_with_an_idempotency_key_decides_once() {
     let mut begun = 0;
     for reply in &replies {
         assert_eq!(reply.status, 200, "{reply:#?}");
-        // The plan was approved, and now the payment waits: no yes of these was about that.
+        // The plan was approved, and now the payment waits: none of these replies was about the payment.
         let answer = reply.json();
         assert_eq!(
             (&answer["run_id"], &answer["status"]),
@@ -214,10 +214,10 @@ async fn yes_with_an_idempotency_key_decides_once() {
     }
     assert_eq!((begun, office.reached()), (1, vec!["POST /Book".to_owned()]));
 
-    // Other words under the same key are another request.
+    // Other words under the same key are a different request.
     let other = say("no", "k-1", false).await;
     other.is_problem(422, "request.idempotency_conflict");
-    // What was said before the yes is not said again, as it was not to the first one.
+    // Text from before the yes is not repeated, as for the first one.
     let events = say("yes", "k-1", true).await.events();
     assert_eq!(names(&events).first(), Some(&"plan_approved"), "{:?}", names(&events));
     assert_eq!(names(&events).last(), Some(&"run_waiting"), "{:?}", names(&events));
@@ -225,7 +225,7 @@ async fn yes_with_an_idempotency_key_decides_once() {
     let done = say("yes", "k-2", false).await.json();
     assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
     assert_eq!(office.reached(), ["POST /Pay"]);
-    // Both keys are the run's now, which has ended.
+    // Both keys belong to the run, which has ended.
     for key in ["k-1", "k-2"] {
         assert_eq!(say("yes", key, false).await.json()["answer"], done["answer"], "{key}");
     }
@@ -246,7 +246,7 @@ async fn yes_decides_with_require_approval_but_not_with_dry_run() {
     let dry = say("yes", "dry_run").await;
     assert_ne!(dry["run_id"], first["run_id"], "{dry:#}");
     assert!(office.reached().is_empty());
-    // What was said last is not the plan any more.
+    // The latest message is no longer about the plan.
     let other = say("yes", "require_approval").await;
     assert_ne!(other["run_id"], first["run_id"], "{other:#}");
     assert!(office.reached().is_empty());
@@ -270,7 +270,7 @@ async fn yes_retried_by_the_client_decides_once() {
         let first = served.post("/api/chat", &body).await.json();
         let (told, _) = words(&say(&served, &session, "yes", stream).await);
         assert_eq!(office.reached(), ["POST /Book"]);
-        // It did not get the answer.
+        // The client did not get the answer.
         let mut body = ask("yes");
         (body["model"], body["stream"]) = (json!("proscenium"), json!(stream));
         let request = served.request("POST", "/v1/chat/completions").header("x-session-id", &session);
@@ -300,8 +300,8 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
     assert_eq!(yes.status, 200, "{yes:#?}");
 
-    // Behind the next turn somebody else writes to the conversation's stream, so the summary that is due
-    // then cannot be written.
+    // A foreign row in the conversation's stream makes the next append fail, so the summary that is due then
+    // cannot be written.
     let pool = served.engine.store().pool();
     sqlx::query(
         "CREATE TRIGGER strange AFTER UPDATE ON sessions WHEN NEW.last_seq = 2 BEGIN \
@@ -314,8 +314,8 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     .await
     .unwrap();
     assert_eq!(say("hello").await.json()["status"], "completed");
-    // Nothing begins while the payment is driven: whoever would begin it would drive that, too. This is the
-    // time in which it would.
+    // Nothing starts while the payment is driven: whatever would start it would drive the payment, too. This
+    // is the time in which that would happen.
     let insist = async {
         loop {
             let reply = say("hello").await;
@@ -329,7 +329,7 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let early = tokio::time::timeout(Duration::from_secs(1), &mut insist).await;
     assert!(early.is_err(), "{early:#?}");
     office.till.open();
-    // It is read anew.
+    // The conversation was loaded again.
     assert_eq!(insist.await.json()["status"], "completed");
     let events = served.get(&format!("/api/runs/{}/events", pay["run_id"].as_str().unwrap())).await.events();
     assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
@@ -358,11 +358,11 @@ async fn refused_yes_does_not_answer_the_replacement_question() {
     let (path, change) = (at(&plan, "/modify"), json!({"plan": other}));
     let (changed, said) = tokio::join!(served.post(&path, &change), served.post("/api/chat", &yes));
     if changed.status == 200 && said.body.contains("Book another one") {
-        // The yes was first, the change took it back, and its answer shows what there is now.
+        // The yes came first, the change revoked it, and its answer shows the current state.
         served.post("/api/chat", &yes).await;
         assert_eq!(office.reached(), ["POST /Book"]);
     } else if changed.status == 200 {
-        // Nobody of the conversation was shown the plan as it is now.
+        // The conversation was not shown the current plan.
         served.post("/api/chat", &yes).await;
         assert!(office.reached().is_empty(), "{said:#?}");
     } else {

@@ -1,4 +1,4 @@
-//! What waits for a person, and what a person has said, outlive a server that is killed.
+//! Pending approvals and decisions survive a killed server.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::{Office, Reply};
 
 const V1: &str = "/v1/chat/completions";
 
-/// Servers of one data directory, one after the other.
+/// Starts servers on one data directory, one after the other.
 struct Hall {
     desk: Desk,
     office: Office,
@@ -49,7 +49,7 @@ impl Hall {
 }
 
 impl Server<'_> {
-    /// `None` where it died before it answered.
+    /// `None` if it died before it replied.
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Reply> {
         let request = self.client.request(method, format!("{}{path}", self.address));
         let request = match body {
@@ -59,7 +59,7 @@ impl Server<'_> {
         Some(Reply::of(request.send().await.ok()?).await)
     }
 
-    /// A "yes" in the conversation `s-1`, to one of the two places where words can be said.
+    /// A "yes" in the conversation `s-1`, through one of the two chat routes.
     async fn yes(&self, path: &str, headers: &[(&str, &str)]) -> Option<Reply> {
         let mut body = ask("yes");
         if path == V1 {
@@ -81,13 +81,13 @@ impl Server<'_> {
         self.send(Method::POST, path, Some(body)).await.unwrap()
     }
 
-    /// The run's document when it has ended or waits.
+    /// The run's document once it has ended or waits.
     async fn at_rest(&self, run: &str) -> Value {
         self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
         self.get(&format!("/api/runs/{run}")).await
     }
 
-    /// Decides the only thing that waits.
+    /// Decides the only pending approval.
     async fn decide(&self) -> Option<Reply> {
         let open = self.get("/api/approvals").await;
         let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{open:#}") };
@@ -114,12 +114,12 @@ async fn waiting_plan_survives_a_kill_and_executes_once() {
     let seen = json!({"version": 1, "hash": plan["hash"], "execute": false});
     let held = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
     assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
-    // It waits again. One that is killed on its way there is carried on by the next server first.
+    // It waits again. If the server was killed before, the next server resumes the run first.
     let waits = server.at_rest(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(waits["status"], "waiting", "{waits:#}");
     server.held.kill();
 
-    // The decision lasts, too: it is neither asked again nor begun by itself.
+    // The decision survives too: it is neither asked for again nor started by itself.
     let server = hall.start(&[]);
     assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
     let plan_now = server.get(&format!("/api/plans/{task}")).await;
@@ -202,7 +202,7 @@ async fn yes_retried_after_a_kill_decides_once() {
         assert!(hall.office.reached().is_empty(), "{at}");
         server.held.kill();
 
-        // What it decided goes on, and asks something else, which nobody has said anything about.
+        // The approved run continues and asks something else, which has not been answered yet.
         let server = hall.start(&[]);
         for _ in 0..2 {
             let reply = server.yes(path, &again).await.unwrap();
@@ -220,7 +220,7 @@ async fn yes_retried_after_a_kill_decides_once() {
         assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{at}: {runs:#}");
         assert_eq!(hall.office.reached(), ["POST /Book"], "{at}");
 
-        // The next yes is another one.
+        // The next yes is a different one.
         let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
         assert_eq!(hall.office.reached(), ["POST /Pay"], "{at}");
@@ -243,7 +243,7 @@ async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
     assert!(server.send(Method::POST, "/api/chat", Some(&body)).await.is_none());
     server.held.kill();
 
-    // Whoever takes it up fails at once, each time.
+    // Every server that resumes it panics.
     let panics =
         [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
     let server = hall.start(&panics);

@@ -15,13 +15,13 @@ async fn change(data: &Path, sql: &str) -> Result<(), sqlx::Error> {
     let options = SqliteConnectOptions::new().filename(data.join(FILE));
     let pool = SqlitePool::connect_with(options).await.unwrap();
     let done = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&pool).await;
-    // The file alone has all of it then.
+    // The file alone contains everything then.
     sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&pool).await.unwrap();
     pool.close().await;
     done.map(|_| ())
 }
 
-/// A plan that was changed by hand, approved to begin later, and begun: three decisions. Gives its id.
+/// A plan that was edited, approved with a hold, and started: three decisions. Returns its id.
 fn decided(library: &Library) -> String {
     let desk = &library.desk;
     let task = library.waits();
@@ -73,14 +73,14 @@ async fn audit_log_outlives_run_erasure_without_its_content() {
     assert!(ran.out.starts_with(&format!("The audit log is intact: 3 rows.\nhead: {head}\n")), "{ran:?}");
     let listed = desk.run(&["audit", "list", "--run", run.as_str().unwrap()]);
     assert!(listed.out.contains("lucia") && listed.out.contains("yes_later"), "{}", listed.out);
-    // The key is gone with the run: nobody can try what it may have been that was decided.
+    // The key is gone with the run: hashes cannot be tested against guessed decisions.
     let options = SqliteConnectOptions::new().filename(desk.data().join(FILE));
     let pool = SqlitePool::connect_with(options).await.unwrap();
     let keys: i64 = sqlx::query_scalar("SELECT count(*) FROM audit_keys").fetch_one(&pool).await.unwrap();
     pool.close().await;
     assert_eq!(keys, 0);
 
-    // The record goes on behind it.
+    // The audit log continues after it.
     assert_eq!(library.reserved().len(), 1);
     library.waits();
     let listed = library.json(&["approvals", "list"]);
@@ -148,7 +148,7 @@ async fn audit_names_the_first_changed_removed_or_replaced_decision() {
         assert_eq!(document["broken"]["seq"], row, "{sql}: {document:#}");
         std::fs::write(&file, &whole).unwrap();
         for log in ["-wal", "-shm"] {
-            // What looked at the file may have left them.
+            // A read of the file may have left them.
             let _ = std::fs::remove_file(desk.data().join(format!("{FILE}{log}")));
         }
         let ran = desk.run(&["audit", "verify", "--head", &head]);

@@ -1,5 +1,5 @@
-//! Pages in a browser on the same machine, hosts and credentials: who uses a server that wants no key, and
-//! when a stream ends that was let in with one.
+//! Browser pages on the same machine, hosts and credentials: who may use a server without keys, and when a
+//! stream that was opened with a key ends.
 
 use proscenium::access::Role;
 use proscenium::run::TenantId;
@@ -10,7 +10,7 @@ use crate::server_api::ask;
 use crate::support::served_engine::Events;
 use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
 
-/// Every address that changes something, with its method.
+/// Every route that changes something, with its method.
 fn changing() -> Vec<(String, String)> {
     let all = proscenium::http::route_methods().into_iter();
     let of = |(path, methods): (&'static str, Vec<String>)| {
@@ -29,7 +29,7 @@ async fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    // No body: what is let through is refused for another reason.
+    // No body: a request that passes the check is refused for another reason.
     Reply::of(request.send().await.unwrap()).await
 }
 
@@ -53,7 +53,7 @@ async fn cross_site_page_cannot_change_anything_without_keys() {
             vec![("sec-fetch-site", "cross-site")],
             vec![("origin", own.as_str()), ("sec-fetch-site", "cross-site")],
             vec![("origin", own.as_str()), ("origin", "https://evil.example")],
-            // What is no key of ours counts as none.
+            // A malformed key counts as no key.
             vec![("origin", "https://evil.example"), ("authorization", "Bearer made-up")],
         ] {
             let reply = send(&served, &method, &path, &headers).await;
@@ -109,7 +109,7 @@ async fn server_without_keys_accepts_only_configured_hosts() {
                 reply.is_problem(403, "auth.host");
             }
         }
-        // Behind a proxy that changes the host, pages of the configured one may write.
+        // Behind a proxy that changes the host, pages of the configured host may write.
         let headers = [("origin", "https://chat.example"), ("sec-fetch-site", "same-origin")];
         assert_ne!(send(&served, "POST", "/api/chat", &headers).await.status, 403);
     }
@@ -174,7 +174,7 @@ async fn key(served: &Served) -> (String, String) {
     (key.id, secret.expose().to_owned())
 }
 
-/// The three streams there are, each of a run that waits for its model.
+/// The three kinds of streams, each of a run that waits for its model.
 async fn streams(served: &Served, key: &str) -> [Events; 3] {
     let open = async |method: &str, path: &str, body: Option<&Value>| {
         let request = served.request(method, path).bearer_auth(key);
@@ -229,7 +229,7 @@ async fn only_streams_of_a_revoked_key_end() {
         let request = served.request("GET", "/api/runs").bearer_auth(&secret);
         Reply::of(request.send().await.unwrap()).await.is_problem(401, "auth.key");
     }
-    // Another key's goes on to the end of its run.
+    // The stream of another key continues to the end of its run.
     gate.open();
     let mut names = Vec::new();
     while let Some(event) = kept.next().await {

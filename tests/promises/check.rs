@@ -1,4 +1,4 @@
-//! What `check` promises: every fault at once, each with its place, its code and what to do.
+//! `check` reports every error at once, each with its place, its code and the remedy.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ fn valid_setup_is_reported_with_what_was_found() {
 
 #[test]
 fn live_check_finds_how_to_force_a_model() {
-    // Calls a function only where `tool_choice` is `required`.
+    // Calls a function only if `tool_choice` is `required`.
     let llm = ScriptedLlm::start(|request, _| match support::forced_tool(request) {
         Some(name) if request["tool_choice"] == "required" => {
             let parameters = &request["tools"][0]["function"]["parameters"];
@@ -136,7 +136,7 @@ fn live_check_finds_how_to_force_a_model() {
     }
 }
 
-/// Something that fits an object's schema.
+/// A value that matches an object's schema.
 fn filled(schema: &serde_json::Value) -> serde_json::Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let value = |schema: &serde_json::Value| match (&schema["enum"], schema["type"].as_str()) {
@@ -153,7 +153,7 @@ fn filled(schema: &serde_json::Value) -> serde_json::Value {
         .into()
 }
 
-/// The files of the data directory, with what is in them.
+/// The files of the data directory with their contents.
 fn stored(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(desk.data()).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
@@ -174,7 +174,7 @@ fn check_reads_the_data_directory_without_changing_it() {
     assert!(ran.status == 0 && ran.out.contains("\n  schema version "), "{ran:?}");
     assert!(!ran.out.contains("in use by"), "{}", ran.out);
 
-    // A newer program's file, and one that is damaged: refused as every other command would.
+    // A newer version's file and a damaged file are refused, as by every other command.
     let file = desk.data().join("proscenium.db");
     let whole = std::fs::read(&file).unwrap();
     let mut newer = whole.clone();
@@ -190,7 +190,7 @@ fn check_reads_the_data_directory_without_changing_it() {
         assert!(desk.run(&["chat", "Ciao"]).err.contains(&format!("error[{code}]")));
     }
 
-    // One of an older program is told, and not brought up to date.
+    // An older version's file is reported and not migrated.
     let mut older = whole.clone();
     older[60..64].copy_from_slice(&3u32.to_be_bytes());
     std::fs::write(&file, &older).unwrap();
@@ -220,7 +220,7 @@ fn unusable_data_directory_path_is_reported() {
         let ran = desk.run(&["chat", "Ciao", "--data-dir", place]);
         assert!(ran.status == 1 && ran.err.contains("error[store."), "{ran:?}");
     }
-    // An empty file is what a database begins as.
+    // A new database is an empty file.
     std::fs::create_dir(desk.data()).unwrap();
     std::fs::write(desk.data().join("proscenium.db"), "").unwrap();
     let ran = desk.run(&["check"]);
@@ -261,7 +261,7 @@ fn data_directory_readable_by_others_is_reported_and_fixed() {
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    // As an older program left it.
+    // As an older version left it.
     let (data, file) = (desk.data(), desk.data().join("proscenium.db"));
     open(&data, 0o755);
     open(&file, 0o644);
@@ -271,7 +271,7 @@ fn data_directory_readable_by_others_is_reported_and_fixed() {
     {
         assert!(ran.out.contains(place), "{place}: {}", ran.out);
     }
-    // With any umask, nothing is left to others.
+    // With any umask, other users get no access.
     let mut shell = std::process::Command::new("sh");
     let program = desk.command(&["chat", "Che tempo fa a Roma?", "--json"]);
     let line = std::iter::once(program.get_program()).chain(program.get_args());
@@ -318,12 +318,12 @@ fn passwords_in_urls_are_never_shown() {
     ] {
         let told = ran(url, webhook, &["check"]);
         assert!(told.contains("models.example") || told.contains("127.0.0.1:1"), "{told}");
-        // What cannot be read is told by every command.
+        // An unreadable URL is reported by every command.
         if !["http://bob:hunter2", "http://127", "http:/bob"].iter().any(|start| url.starts_with(start)) {
             assert!(ran(url, webhook, &["plan", "Ciao"]).contains("base_url"));
         }
     }
-    // A model that is asked and cannot be reached.
+    // A configured model that cannot be reached.
     let webhook = "http://bob:hunter2@127.0.0.1:1";
     ran("http://bob:hunter2@127.0.0.1:1/v1", webhook, &["check", "--live"]);
     ran("http://bob:hunter2@127.0.0.1:1/v1", webhook, &["plan", "Ciao"]);

@@ -1,4 +1,4 @@
-//! What the command line promises, kept by the real program in processes of its own.
+//! The command line, tested with the real program in its own processes.
 
 use serde_json::{Value, json};
 
@@ -253,7 +253,7 @@ fn wrong_flags_and_keys_are_reported_together_with_suggestions() {
     assert!(!desk.data().exists(), "nothing was begun");
 }
 
-/// Plans a look at the weather, carries it out and answers, as a good model would.
+/// Plans a weather lookup, executes it and answers, as a good model would.
 pub fn weather_model(request: &Value) -> Scripted {
     match support::forced_tool(request) {
         Some("CreateExecutionPlan") => {

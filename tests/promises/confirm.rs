@@ -1,5 +1,5 @@
-//! Writes that were not clearly asked for: the user is asked to confirm the exact call, and a plain yes does it.
-//! Beside that, what bounds the writes of a run, and what an answer must tell of them.
+//! Writes that were not clearly requested: the user confirms the exact call, and a plain yes executes it.
+//! Also the bounds on writes per run, and what an answer must mention of them.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -13,7 +13,7 @@ use crate::server_api::ask;
 use crate::support::planner_engine::{Asked, Log, Play, enough, has_results, more, plan, requests, step};
 use crate::support::{House, Reply, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, Told, section};
 
-/// A tool that writes down how it is called.
+/// A tool that logs its calls.
 fn tool(log: &Log, name: &'static str, effect: Effect, arguments: &[&str]) -> ToolBuilder {
     let log = log.clone();
     let called = native(move |arguments: Value, _: ToolContext| {
@@ -33,7 +33,7 @@ fn tool(log: &Log, name: &'static str, effect: Effect, arguments: &[&str]) -> To
     SceneTool::dynamic(name, "Does it.", effect, schema, called)
 }
 
-/// A bank with a scene for its post.
+/// A bank with a scene for its mail.
 fn bank(log: &Log) -> [Scene; 2] {
     let say = |tool: ToolBuilder| tool.say("en", "It is done, the balance is {{ balance }}.");
     let bank =
@@ -73,7 +73,8 @@ pub fn calls(calls: &[(&str, Value)]) -> Scripted {
     Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
 }
 
-/// A plan of one step of the bank with this tool, and what its scene says first; then it says that it is done.
+/// A plan of one step of the bank with this tool, and the first reply of its scene; then the scene reports
+/// that it is done.
 pub fn one(tool: &str, first: Scripted) -> ScriptedLlm {
     Play::of(plan(json!([step(1, "Bank", &[tool], Value::Null)])))
         .scene(
@@ -117,7 +118,7 @@ async fn untraced_write_is_confirmed_and_runs_once_after_a_yes() {
     assert!(done.answer.answer.contains("the balance is 101"), "{}", done.answer.answer);
     assert!(done.events.iter().any(|event| matches!(event.body, Event::Prepared { .. })));
 
-    // It was done: another yes is about nothing.
+    // It was executed: another yes answers nothing.
     house.say("s-1", "yes").await;
     assert_eq!(log.calls().len(), 1);
 }
@@ -185,7 +186,7 @@ async fn confirmation_policy_is_set_globally_per_scene_and_per_tenant() {
         ("execution.confirm", "never", None, 60, false),
         ("execution.confirm", "writes", Some(ConfirmPolicy::Never), 60, false),
         ("execution.confirm", "never", Some(ConfirmPolicy::Writes), 50, true),
-        // A tenant's word is the least that counts for its runs.
+        // A tenant's setting is a lower bound for its runs.
         ("tenants.local.confirm", "writes", Some(ConfirmPolicy::Never), 50, true),
         ("tenants.local.confirm", "unclear", Some(ConfirmPolicy::Writes), 50, true),
         ("tenants.local.confirm", "unclear", None, 50, false),
@@ -202,7 +203,7 @@ async fn confirmation_policy_is_set_globally_per_scene_and_per_tenant() {
     }
 }
 
-/// A conversation that the client keeps, of one question and its answer, and these words.
+/// A client-side conversation of one question, its answer, and these words.
 pub fn kept_by_the_client(question: &str, words: &str) -> Value {
     let mut body = ask(words);
     body["model"] = json!("proscenium");
@@ -228,13 +229,13 @@ async fn client_side_conversation_confirms_once_by_repeating_the_question() {
     first["model"] = json!("proscenium");
     let question = complete(&served, &first).await;
     assert!(question.contains("amount: 60"), "{question}");
-    // Another text, or other words, is no answer to it.
+    // Another text, or other words, does not answer it.
     complete(&served, &kept_by_the_client("Shall I?", "yes")).await;
     complete(&served, &kept_by_the_client(&question, "yes, or rather no")).await;
     assert!(log.calls().is_empty());
     complete(&served, &kept_by_the_client(&question, "yes")).await;
     assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
-    // As another request with the same words and the same history.
+    // As a new request with the same words and the same history.
     complete(&served, &kept_by_the_client(&question, "Yes!")).await;
     assert_eq!(log.calls().len(), 1);
 }
@@ -277,7 +278,7 @@ async fn writes_per_run_are_bounded_and_scenes_can_raise_the_bound() {
         let house = setup.start().await;
         let told = house.say("s-1", "Send Anna 1, 2, 3, 4, 5, 6, 7 and 8 euros.").await;
         assert_eq!((told.answer.status, log.calls().len()), (RunStatus::NeedsInput, done), "{raised:?}");
-        // The user may well want all of them.
+        // The user may want all of them.
         house.say("s-1", "yes").await;
         assert_eq!(log.calls().len(), 8);
     }
@@ -406,7 +407,7 @@ async fn confirmation_question_survives_a_restart() {
 
 #[tokio::test]
 async fn calendar_derived_days_run_and_other_days_are_confirmed() {
-    // Said on Monday, 4 May 2026.
+    // Sent on Monday, 4 May 2026.
     for (words, from, to, clear) in [
         ("Request vacation for the week after 15 June.", "2026-06-22", "2026-06-26", true),
         ("Request vacation next Friday, please.", "2026-05-08", "2026-05-08", true),
@@ -459,7 +460,7 @@ async fn yes_before_a_question_does_not_answer_it() {
     let held = gate.clone();
     let llm = Play::of(plan(json!([step(1, "Bank", &["Send"], Value::Null)])))
         .scene(move |request, nth| match section(request, "request").as_deref() {
-            // The second request is not answered before the yes is accepted.
+            // The second request is answered only after the yes is accepted.
             Some("Send 70 to Ida.") => {
                 drop(held.1.wait_while(held.0.lock().unwrap(), |open| !*open).unwrap());
                 calls(&[("Send", json!({"recipient": "Ida", "amount": 71}))])

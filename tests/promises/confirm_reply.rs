@@ -1,4 +1,4 @@
-//! What a plain yes to the question about a write carries out, and what it does not.
+//! What a plain yes to a question about a write executes, and what it does not.
 
 use proscenium::run::{Effect, RunStatus};
 use proscenium::scene::{Scene, SceneTool, ToolBuilder};
@@ -18,7 +18,7 @@ fn with_bank(llm: &ScriptedLlm, send: ToolBuilder) -> Setup {
     setup.scene(bank.tool(send).build().unwrap())
 }
 
-/// A tool that sends money, with a note where there is one, and refuses to send any to Bob.
+/// A tool that sends money, with an optional note, and refuses to send any to Bob.
 fn sends(log: &Log, description: &str) -> ToolBuilder {
     let log = log.clone();
     let called = native(move |arguments: Value, _: ToolContext| {

@@ -1,5 +1,5 @@
-//! The continuation check: it may ask for more, but never without end; it may carry the answer; and
-//! what only the user can say is asked for, not invented.
+//! The continuation check: it may ask for more, but not forever; it may contain the answer; and missing
+//! information that only the user has is asked for, not invented.
 
 use proscenium::plan::StepStatus;
 use proscenium::run::{Event, OutOfScope, RunStatus};
@@ -17,7 +17,7 @@ fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
 }
 
-/// First the book; then, because the check misses it, this.
+/// First the book; then, because the check reports it missing, this plan.
 fn two_plans(second: Value) -> Play {
     let plans = [find(), second];
     Play::of(find())
@@ -47,14 +47,14 @@ async fn replan_prompt_states_missing_and_completed_work() {
     assert_eq!(executed[0]["calls"][0]["arguments"], arguments_of("FindBook"));
     assert_eq!(executed[0]["calls"][0]["result"], json!({"shelf": "B4"}));
 
-    // The new step depends on a finished one and is told its result.
+    // The new step depends on a completed one and gets its result.
     let parking = requests(&llm, Asked::Scene)
         .into_iter()
         .find(|request| section(request, "scene").as_deref() == Some("Parking"))
         .unwrap();
     assert_eq!(lines(&section(&parking, "earlier").unwrap())[0]["step"], 1);
 
-    // The second check judges by all of it.
+    // The second check judges all of it.
     let checks = requests(&llm, Asked::Check);
     assert_eq!(lines(&section(&checks[1], "executed").unwrap()).len(), 2);
     assert!(told.has("replanned"));
@@ -86,7 +86,7 @@ async fn max_replans_bounds_a_check_that_always_continues() {
         })
         .scene(|request, nth| match has_results(request) {
             true => Scripted::Text("Found.".into()),
-            // Another book each time, so that every round does something new.
+            // A different book each time, so that every round makes a new call.
             false => Scripted::call("FindBook", json!({"title": format!("Volume {nth}")})),
         })
         .check(|request, _| Scripted::forced(request, more("Yet another volume.")));
@@ -167,7 +167,7 @@ async fn verdict_without_missing_information_is_rejected() {
     assert_eq!(told.answer.status, RunStatus::Completed);
 }
 
-/// What the last `continuation` said of itself: whether it is degraded.
+/// Whether each `continuation` event is marked as degraded.
 fn degraded(told: &Told) -> Vec<bool> {
     let verdicts = told.events.iter().filter_map(|event| match event {
         Event::Continuation { degraded, .. } => Some(*degraded),
@@ -220,7 +220,7 @@ async fn verdict_asks_the_user_and_the_next_message_continues() {
                 }
                 _ => Scripted::forced(request, enough()),
             })
-            // The words of the answer call can only come from what it is told.
+            // The words of the answer call can only come from its prompt.
             .answer(|request, nth| match nth {
                 0 => Scripted::Text(section(request, "missing").unwrap_or_default()),
                 _ => Scripted::Text(FROM_ANSWER.into()),
@@ -321,7 +321,7 @@ async fn answer_with_ungrounded_figures_is_rejected_then_replaced_by_results() {
     let invented = "Dune is on shelf B4, and 22 copies are left.";
     let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
         "missing_information": null, "answer": invented});
-    // Mended at the second try, and never.
+    // Corrected in the second attempt, and never.
     for (last, answer) in [("Dune is on shelf B4.", "Dune is on shelf B4."), (invented, "Library is done.")] {
         let verdict = verdict.clone();
         let llm = Play::of(find())

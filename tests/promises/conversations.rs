@@ -1,4 +1,5 @@
-//! Conversations: their requests in order, each beside the others, through sleep and restarts.
+//! Conversations: their requests in order, concurrent with other conversations, through unloading and
+//! restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,14 +34,14 @@ struct Item {
     item: String,
 }
 
-/// How often each tool that does not end was begun.
+/// How often each hanging tool was started.
 #[derive(Clone, Default)]
 struct Begun {
     waits: Arc<AtomicUsize>,
     moves: Arc<AtomicUsize>,
 }
 
-/// A scene with tools that work, break and hang.
+/// A scene with tools that work, fail and hang.
 fn desk(begun: &Begun) -> Scene {
     let hanging = |count: &Arc<AtomicUsize>| {
         let count = count.clone();
@@ -75,7 +76,7 @@ fn desk(begun: &Begun) -> Scene {
         .unwrap()
 }
 
-/// A sensible model, and a gate that every question about "held" waits at once it has `arrived`.
+/// A sensible model, and a gate at which every question about "held" waits after it has `arrived`.
 pub struct Held {
     pub llm: ScriptedLlm,
     pub arrived: Gate,
@@ -113,7 +114,7 @@ fn fold(house: &House, events: &[SessionEvent]) -> Memory {
     Memory::from_events(house.config.memory.clone(), events)
 }
 
-/// What the conversation's next run is to be told, by the events that are stored.
+/// The context of the conversation's next run, from the stored events.
 async fn due(house: &House, session: &str) -> Context {
     let window = house.engine.gateway().context_window(Purpose::Plan) as usize;
     fold(house, &house.session(session).await).context(house.config.memory.budget(window))
@@ -141,7 +142,7 @@ async fn simultaneous_requests_that_wake_a_conversation_keep_their_order() {
     let Held { llm, .. } = held();
     let house = at_the_desk(&llm).start().await;
     let words = ["look", "look again", "break", "wait", "look"];
-    // Polled in this order, so that all are on their way before the conversation has woken.
+    // Polled in this order, so that all are sent before the conversation has loaded.
     let tickets = futures::future::join_all(words.map(|say| house.submit("s-1", say))).await;
     for (number, ticket) in tickets.into_iter().enumerate() {
         let told = house.end(ticket.unwrap()).await;
@@ -276,7 +277,7 @@ async fn data_directory_has_one_owner_at_a_time() {
         Err(other) => panic!("refused for another reason: {other}"),
         Ok(_) => panic!("two engines on one directory"),
     }
-    // Once an engine has stopped the directory is free, at once and every time.
+    // The directory is free as soon as an engine has stopped, every time.
     let mut owner = house;
     for turn in 0..4 {
         let told = owner.say("s-1", "Che tempo fa a Milano?").await;
@@ -312,7 +313,7 @@ async fn request_to_a_full_queue_is_refused() {
     let refused = house.submit("s-1", "look").await.err().unwrap();
     assert_eq!(refused.code, "session.queue_full");
     assert!(refused.message.contains('2'), "{refused}");
-    // Another conversation has a queue of its own.
+    // Another conversation has its own queue.
     assert_eq!(house.say("s-2", "look").await.answer.status, RunStatus::Completed);
     gate.open();
     for ticket in [first, second, third] {
@@ -389,7 +390,7 @@ async fn engine_dropped_while_working_does_no_harm() {
         }
         drop(house);
         for ticket in tickets {
-            // Answered or lost, as it happens.
+            // Answered or lost, depending on timing.
             let _ = ticket.answer().await;
         }
     }

@@ -1,7 +1,7 @@
-//! What is left of a server that is killed at any boundary of its journal and started again, judged by
-//! what reached a back end outside of it: every write at most once, every accepted request one end.
+//! The state after a server is killed at any boundary of its journal and restarted, judged by what reached an
+//! external backend: every write at most once, every accepted request one end.
 //!
-//! `SOAK=200 cargo test --test promises crash` kills so many times at each boundary.
+//! `SOAK=200 cargo test --test promises crash` kills that many times at each boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,14 +23,14 @@ use super::support::{
     Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names, tool_results,
 };
 
-/// Times that a server is killed at each boundary, unless `SOAK` says otherwise.
+/// Kills at each boundary, unless `SOAK` is set.
 const KILLS: u64 = 20;
-/// Requests under way when a server is killed, beside what earlier ones left.
+/// Concurrent requests when a server is killed, in addition to earlier unfinished ones.
 const CLIENTS: usize = 2;
-/// How long anything may take that has to happen.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every event of a run of this test, each with a boundary before and one behind it.
+/// Every event of a run of this test, each with a boundary before and after it.
 const EVENTS: [&str; 15] = [
     "run_queued",
     "run_started",
@@ -49,10 +49,10 @@ const EVENTS: [&str; 15] = [
     "run_completed",
 ];
 
-/// What else happens to a run whose plan and writes a person has to approve.
+/// Additional events of a run whose plan and writes need approval.
 const ASKED: [&str; 3] = ["approval_required", "run_waiting", "decided"];
 
-/// The company's server: what reached it, and a wish to have a server killed while it works.
+/// The external backend: what reached it, and an optional request to kill a server while it works.
 struct Ledger {
     backend: Backend,
     killer: Arc<Killer>,
@@ -61,7 +61,7 @@ struct Ledger {
 #[derive(Default)]
 struct Killer {
     pid: Mutex<Option<u32>>,
-    /// How many calls it lets pass first.
+    /// How many calls pass first.
     left: AtomicI64,
 }
 
@@ -105,7 +105,7 @@ pub(super) fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String
     scene
 }
 
-/// What the models say: always the same two steps.
+/// The models' replies: always the same two steps.
 pub(super) fn say(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let book = words.rsplit(' ').next().unwrap_or_default().to_owned();
@@ -137,15 +137,15 @@ pub(super) fn say(request: &Value) -> Scripted {
     reply.metered(1_000, 0, 100)
 }
 
-/// A desk on which servers are killed, with the back end and the models of all of them.
+/// A workspace on which servers are killed, with the backend and the models of all of them.
 struct Hall {
     desk: Desk,
     ledger: Ledger,
     _llm: ScriptedLlm,
     client: reqwest::Client,
-    /// Every request, with its key.
+    /// Every request with its key.
     asked: Vec<(String, String)>,
-    /// A person approves every plan and every write.
+    /// Every plan and every write is approved by a person.
     approved: bool,
 }
 
@@ -180,7 +180,7 @@ impl Hall {
         self.try_start(env).unwrap()
     }
 
-    /// None where it ended before it was ready, over what was left to it.
+    /// `None` if it ended during recovery, before it was ready.
     fn try_start(&self, env: &[(&str, String)]) -> Option<Server> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let mut held = self.desk.hold_with(&line, env);
@@ -194,8 +194,8 @@ impl Hall {
         Some(Server { held: Some(held), address })
     }
 
-    /// One server's life: requests come in, and it is killed, at the boundary if it comes to it. Tells
-    /// whether it came to it before its clients had their answers.
+    /// The life of one server: requests arrive, and it is killed, at the boundary if it reaches it. Returns
+    /// whether it reached the boundary before its clients had their answers.
     async fn life(&mut self, env: &[(&str, String)], calls_before: Option<i64>) -> bool {
         let Some(server) = self.try_start(env) else { return true };
         if let Some(left) = calls_before {
@@ -209,14 +209,14 @@ impl Hall {
             self.asked.push((words.clone(), key.clone()));
             clients.push(server.see_through(&self.client, words, key));
         }
-        // They end with an answer or with the connection.
+        // They end with an answer or with a broken connection.
         let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
         *self.ledger.killer.pid.lock().unwrap() = None;
         server.kill()
     }
 
-    /// A server that is left in peace: everything ends, every client that asks again gets an answer, and
-    /// the journal and the back end agree.
+    /// A server that is not killed: every run ends, every retrying client gets an answer, and the journal and
+    /// the backend agree.
     async fn settle(self) {
         let mut reached: Vec<Reached> = Vec::new();
         let server = self.start(&[]);
@@ -226,7 +226,7 @@ impl Hall {
             let document = reply.json();
             let document = if reply.status == 200 { &document } else { &document["document"] };
             let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
-            // A write of unknown outcome, or a run that was put aside, is told as what it is.
+            // A write of unknown outcome and a quarantined run are reported as such.
             assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
         }
         let usage = server.get(&self.client, "/api/usage").await;
@@ -256,7 +256,7 @@ impl Hall {
                 runs += 1;
             }
         }
-        // Each request was accepted once, whenever and however often it was sent.
+        // Each request was accepted once, however often it was sent.
         assert_eq!(runs, self.asked.len());
         let told = usage.json()["cost_usd"].as_f64().unwrap();
         assert!((told - spent as f64 / 1e9).abs() < 1e-9, "{told} of {spent}");
@@ -267,7 +267,7 @@ impl Hall {
     }
 }
 
-/// Holds one run against the back end; gives what it cost.
+/// Compares one run with the backend's requests; returns its cost.
 pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
     let run = events[0].run.unwrap();
     let terminal = events.iter().filter(|event| event.body.is_terminal()).count();
@@ -294,7 +294,7 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
         let here =
             || reached.iter().filter(|call| call.place == place && call.query.get("book") == Some(&book));
         let keys: BTreeSet<_> = here().map(|call| call.idempotency_key.clone()).collect();
-        // By its key the back end knows a repeated call for what it is.
+        // The backend recognises a repeated call by its key.
         let times = if tool == "Renew" { keys.len() } else { here().count() };
         assert!(times <= 1, "{run}: {tool} of {book} reached the back end {times} times: {keys:?}");
         let calls = state.calls.iter().filter(|(_, call)| call.requested.tool == tool);
@@ -309,12 +309,12 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
     }
     let writes = state.calls.values().filter(|call| call.requested.effect == Effect::Write);
     let started: Vec<u32> = writes.map(|call| call.attempts).collect();
-    // A write with a key is repeated under it, however often its server died.
+    // A keyed write is repeated under its key, however often its server died.
     assert!(started.iter().all(|attempts| *attempts <= 7), "{run}: {started:?}");
     state.usage.cost_nano_usd
 }
 
-/// Nobody is asked twice about the same, no decision is made twice, and nothing is written without one.
+/// No question is asked twice, no decision is made twice, and no write happens without one.
 fn judge_approvals(events: &[Envelope<Event>]) {
     let run = events[0].run.unwrap();
     let mut asked = BTreeSet::new();
@@ -374,7 +374,7 @@ impl Server {
         async move { Ok(Reply::of(request.send().await?).await) }
     }
 
-    /// Asks, and says yes to everything that waits for it, until there is an answer.
+    /// Sends the request and approves everything that waits for it, until there is an answer.
     fn see_through(
         &self,
         client: &reqwest::Client,
@@ -396,7 +396,7 @@ impl Server {
                 let waits = client.get(format!("{address}/api/approvals?session_id={key}")).send().await?;
                 let waits = Reply::of(waits).await.json();
                 for approval in waits["approvals"].as_array().unwrap() {
-                    // A person who does not know what became of a write says nothing.
+                    // A person who does not know the outcome of a write does not decide.
                     if approval["about"] == "outcome" {
                         continue;
                     }
@@ -405,7 +405,7 @@ impl Server {
                         .post(format!("{address}/api/approvals/{id}"))
                         .json(&json!({"decision": "yes"}));
                     let said = Reply::of(yes.send().await?).await;
-                    // An earlier life may have heard it.
+                    // A previous server may have accepted it.
                     assert!([200, 409].contains(&said.status), "{said:#?}");
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -419,7 +419,7 @@ impl Server {
         Reply::of(client.get(format!("{}{path}", self.address)).send().await.unwrap()).await
     }
 
-    /// Until no run is under way any more.
+    /// Waits until no run is in progress.
     async fn until_idle(&self, client: &reqwest::Client) {
         let began = Instant::now();
         loop {
@@ -436,7 +436,7 @@ impl Server {
         }
     }
 
-    /// Kills it, and tells whether it had ended before.
+    /// Kills it and returns whether it had ended before.
     fn kill(mut self) -> bool {
         let Some(mut held) = self.held.take() else { return true };
         let ended = held.has_ended();
@@ -457,7 +457,7 @@ fn kills() -> u64 {
     std::env::var("SOAK").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS)
 }
 
-/// Kills servers at a place, each on what the one before it left.
+/// Kills servers at a boundary, each on the data of the previous one.
 async fn killed_at(place: &str) {
     killed_in(Hall::open(), place).await;
 }
@@ -468,11 +468,11 @@ async fn killed_in(mut hall: Hall, place: &str) {
         let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
         let mut skip: u32 = dice.random_range(0..4);
         if place.ends_with("run_queued") {
-            // It happens once for each request.
+            // The event occurs once per request.
             skip %= CLIENTS as u32;
         }
         if place.ends_with("run_resumed") {
-            // There has to be something to take over.
+            // There has to be an unfinished run.
             let env = [("CRASH_POINT_AT", "after:step_started".to_owned())];
             hall.life(&env, None).await;
             skip = 0;
@@ -480,7 +480,7 @@ async fn killed_in(mut hall: Hall, place: &str) {
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
         hit += u64::from(hall.life(&env, None).await);
     }
-    // What is never reached shows nothing.
+    // A boundary that is never reached proves nothing.
     assert!(hit * 3 >= kills(), "{place} was reached {hit} times");
     hall.settle().await;
 }
@@ -529,7 +529,7 @@ async fn kills_during_backend_calls_lose_or_repeat_nothing() {
     hall.settle().await;
 }
 
-/// The names above are the journal's: one that is not would never be reached.
+/// The names above are event names: any other name would never be reached.
 #[test]
 fn boundary_names_are_event_names() {
     let known = include_str!("../../src/run/event/properties.rs");
@@ -556,7 +556,7 @@ async fn request_that_repeatedly_crashes_its_server_is_quarantined() {
     server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap_err();
     server.kill();
     for _ in 0..2 {
-        // What was left unfinished it carries on first; it may not come to saying where it is.
+        // It resumes the unfinished run first; it may die before it prints its address.
         if let Some(mut server) = hall.try_start(&poisoned(false)) {
             let ran = server.held.take().unwrap().end();
             assert_eq!(ran.status, -1, "{ran:?}");
@@ -575,7 +575,7 @@ async fn request_that_repeatedly_crashes_its_server_is_quarantined() {
     server.end();
     assert!(hall.ledger.backend.taken().iter().all(|call| call.query["book"] != "p1"));
 
-    // It waits over a restart, too, until somebody says that it goes on: then nothing of it is lost.
+    // It waits over a restart, too, until a person resumes it: then nothing is lost.
     let server = hall.start(&[]);
     let run = document["run_id"].as_str().unwrap();
     let path = format!("{}/api/runs/{run}/resume", server.address);
@@ -607,7 +607,7 @@ async fn run_with_a_journal_gap_ends_and_its_conversation_continues() {
     server.until_idle(&hall.client).await;
     let listed = server.get(&hall.client, "/api/runs").await.json();
     assert_eq!(listed["runs"][0]["status"], "failed", "{listed:#}");
-    // What nobody can decide any more is not put to anybody.
+    // An approval that cannot be decided any more is not pending.
     let waits = server.get(&hall.client, "/api/approvals").await.json();
     assert_eq!(waits["approvals"], json!([]), "{waits:#}");
     let reply = server.ask_in("k1", &hall.client, "Get the book b2", "k2").await.unwrap();

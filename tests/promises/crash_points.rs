@@ -1,10 +1,10 @@
-//! The program that users have cannot be ended by an environment variable; only the one that tests build can.
+//! The shipped program cannot be killed through an environment variable; only the test program can.
 
 use super::process::{CRASHING, Desk, SHIPPED};
 
 const ASK: [&str; 2] = ["chat", "Che tempo fa a Milano?"];
 
-/// Every variable that the crash points know.
+/// All variables of the crash points.
 const VARIABLES: [&str; 5] =
     ["CRASH_POINT_AT", "CRASH_POINT_SKIP", "CRASH_POINT_WORDS", "CRASH_POINT_PANICS", "CRASH_MOST_EVENTS"];
 

@@ -1,6 +1,6 @@
-//! A server over what a crash or a bad disk has left of its files: a log that ends in the middle of a
-//! record or holds a wrong byte, a database that is damaged or cut short, a file of an older program.
-//! What was whole is there; what is not is told, and nothing panics.
+//! Servers started on files left by a crash or a bad disk: a log that ends inside a record or contains a
+//! wrong byte, a damaged or truncated database, a file of an older version. Whole records are there; damage
+//! is reported, and nothing panics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,11 +16,11 @@ use super::process::Ran;
 const FILE: &str = "proscenium.db";
 const LOG: &str = "proscenium.db-wal";
 
-/// The log's header, and the header of each of its frames; a frame's page comes behind it.
+/// The log's header, and the header of each of its frames, which is followed by the frame's page.
 const HEADER: usize = 32;
 const FRAME: usize = 24;
 
-/// What a server that was killed left after a few conversations: the file as it was at its start, and
+/// The files of a server that was killed after a few conversations: the database as it was at its start, and
 /// everything else in the log.
 struct Left {
     depot: Depot,
@@ -49,8 +49,8 @@ impl Left {
         put(&self.depot.desk.data(), &self.file, log);
     }
 
-    /// Where each whole transaction of the log ends. A transaction's last frame says how many pages the
-    /// file has then.
+    /// Where each complete transaction of the log ends. A transaction's last frame contains the file's size
+    /// in pages.
     fn commits(&self) -> Vec<usize> {
         let number = |at: usize| u32::from_be_bytes(self.log[at..at + 4].try_into().unwrap());
         let frame = FRAME + number(8) as usize;
@@ -63,7 +63,7 @@ impl Left {
             .collect()
     }
 
-    /// How many events of each run are whole in the first `length` bytes of the log.
+    /// How many events of each run are complete in the first `length` bytes of the log.
     async fn whole(&self, length: usize) -> BTreeMap<String, i64> {
         let dir = tempfile::tempdir().unwrap();
         put(dir.path(), &self.file, &self.log[..length]);
@@ -81,7 +81,7 @@ async fn pool(data: &Path) -> SqlitePool {
     SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join(FILE))).await.unwrap()
 }
 
-/// How many events of each run there are.
+/// How many events each run has.
 async fn events(data: &Path) -> BTreeMap<String, i64> {
     let pool = pool(data).await;
     let sql = "SELECT stream, count(*) FROM journal WHERE stream LIKE 'run:%' GROUP BY stream";
@@ -90,7 +90,7 @@ async fn events(data: &Path) -> BTreeMap<String, i64> {
     rows.into_iter().map(|(stream, count)| (stream.trim_start_matches("run:").to_owned(), count)).collect()
 }
 
-/// Everything that is there can be read and comes to its end, and there is more to come.
+/// Asserts that everything can be read and resumed, and that new requests work.
 async fn goes_on(server: Server) -> Ran {
     for row in server.settled().await {
         let run = row["run_id"].as_str().unwrap();
@@ -110,11 +110,11 @@ async fn goes_on(server: Server) -> Ran {
 async fn torn_wal_is_recovered_to_the_last_whole_record() {
     let left = Left::of_a_killed_server().await;
     let commits = left.commits();
-    // How many there are depends on how many events were written together.
+    // Their number depends on how many events were written together.
     assert!(commits.len() > 8, "{commits:?}");
     let last = *commits.last().unwrap();
     assert_eq!(left.whole(last).await.len(), 3);
-    // Behind a whole transaction: a byte, a part of the header, of the page, of the next frames.
+    // After a complete transaction: one byte, a part of the header, of the page, of the next frames.
     let middle = commits[commits.len() / 2];
     let third = commits[commits.len() / 3];
     for (whole, torn) in
@@ -125,14 +125,14 @@ async fn torn_wal_is_recovered_to_the_last_whole_record() {
         goes_on(left.depot.start()).await;
         held_to(&left.depot, &expected).await;
     }
-    // The last record but for its last byte.
+    // The last record without its last byte.
     left.put(&left.log[..last - 1]);
     let expected = left.whole(commits[commits.len() - 2]).await;
     goes_on(left.depot.start()).await;
     held_to(&left.depot, &expected).await;
 }
 
-/// Of each run that was there, all that was; one of which nothing was is not there but for the new one.
+/// Asserts that exactly these runs and events are there, besides new ones.
 async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
     let found = events(&depot.desk.data()).await;
     for (run, count) in expected {
@@ -160,8 +160,8 @@ async fn corrupt_wal_is_recovered_to_the_record_before_the_wrong_byte() {
     }
 }
 
-/// Starts a server over a damaged file: it says so and ends, or it serves what it can read and says of
-/// everything else that it cannot. It never panics, and nothing that is damaged looks empty.
+/// Starts a server on a damaged file: it reports the damage and ends, or it serves what it can read and
+/// reports everything else. It never panics, and damaged data never looks empty.
 async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
     let server = match depot.try_start(&[]) {
         Ok(server) => server,
@@ -230,14 +230,14 @@ async fn damaged_page_is_reported_without_a_panic() {
         put(&depot.desk.data(), &damaged, b"");
         told += usize::from(is_told(&depot, &runs, &format!("page {page} of {pages}")).await);
     }
-    // Indexes that no request uses and free pages may be damaged unseen.
+    // Damage in unused indexes and free pages may go unnoticed.
     assert!(told * 2 > pages, "only {told} of {pages} damaged pages were told");
 }
 
 #[tokio::test]
 async fn damaged_header_is_reported_and_the_file_left_unchanged() {
     let (depot, file, runs) = whole_file().await;
-    // The mark of the format, the size of a page, and the whole header.
+    // The format's magic number, the page size, and the whole header.
     for range in [0..16, 16..18, 0..100] {
         let mut damaged = file.clone();
         damaged[range.clone()].fill(0);
@@ -256,7 +256,7 @@ async fn truncated_file_is_reported() {
     }
 }
 
-/// The file as an older program would have made it: the tables of its version, with what is in them.
+/// The file as an older version would have made it: the tables of its schema version with their contents.
 async fn older(data: &Path, version: usize) {
     let migrations = [
         include_str!("../../migrations/0001_journal.sql"),
@@ -293,7 +293,7 @@ async fn older_file_is_migrated_and_served() {
     for version in [1, 2] {
         let (depot, _, runs) = whole_file().await;
         older(&depot.desk.data(), version).await;
-        // One may look only once somebody who writes has been there.
+        // Read-only commands work only after a writer has migrated the file.
         let looked = depot.desk.run(&["runs", "list"]);
         assert_eq!(
             (looked.status, looked.err.contains("error[store.older_schema]")),

@@ -1,5 +1,4 @@
-//! What operations get with the program: every panel of the dashboard shows something that is emitted,
-//! and every alert can ring.
+//! Operations: every panel of the dashboard shows something that is emitted, and every alert can fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,20 +18,20 @@ use crate::support::promql::{Emitted, family, names};
 use crate::support::served_engine::Events;
 use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, section};
 
-/// `$__rate_interval` for two scrapes a second: it holds the whole load.
+/// `$__rate_interval` for two scrapes per second: it covers the whole load.
 const INTERVAL: &str = "40s";
 
-/// Panels that show nothing but zero, each with why nothing of it is part of the load.
+/// Panels that show only zero, each with the reason why the load has none of it.
 const ZERO: [(&str, &str); 1] =
     [("Runs carried on after a restart", "no server was started again over runs under way")];
 
-/// Values that expressions ask for and the load has no occasion for.
+/// Values in expressions that the load never produces.
 const UNSEEN: [(&str, &str); 1] = [(
     "proscenium_plans_total kind=fallback",
     "the embedded rules do not plan here, so that requests without a plan are seen",
 )];
 
-/// Metrics that no panel shows, each with why.
+/// Metrics that no panel shows, each with the reason.
 const NOT_SHOWN: [(&str, &str); 0] = [];
 
 #[derive(Deserialize)]
@@ -131,7 +130,7 @@ fn promtool_accepts_the_rules_and_every_alert_test_fires() {
     promtool(&["test", "rules", "alerts_test.yml"]);
 }
 
-/// A scene whose tools do as they are told.
+/// A scene whose tools behave as requested.
 fn shop() -> Scene {
     #[derive(Deserialize, schemars::JsonSchema)]
     struct Thing {
@@ -156,13 +155,13 @@ fn shop() -> Scene {
 
 /// | request | what happens |
 /// | --- | --- |
-/// | `hello` | no scene; the plan is kept from the second time on |
-/// | `buy` | a look, one that is shared and one that fails; then, planned anew, a write |
+/// | `hello` | no scene; the plan is cached from the second time on |
+/// | `buy` | a read, one that is shared and one that fails; then, after a re-plan, a write |
 /// | `lose` | a write whose outcome is unknown |
-/// | `fail` | the first model refuses, and so does the next one, until its limit does |
-/// | `spend` | the plan costs nearly all that a conversation may spend |
-/// | `lose`, with approval | a plan that somebody changes and approves, and one that waits on |
-/// | `wait 0`, `wait 1` | the answer is `asked` for and comes when `go` opens |
+/// | `fail` | the first model refuses, and so does the next one, until it reaches its limit |
+/// | `spend` | the plan costs nearly the whole budget of a conversation |
+/// | `lose`, with approval | a plan that is changed and approved, and one that keeps waiting |
+/// | `wait 0`, `wait 1` | the model is `asked` for the answer, which comes when `go` opens |
 struct Load {
     served: Served,
     llm: [ScriptedLlm; 3],
@@ -204,7 +203,7 @@ impl Load {
             .set("llm.breaker.failures", 2)
             .set("llm.breaker.pause_ms", 3_600_000)
             .set("planning.fallback_enabled", false)
-            // The write of a further plan is carried out, not asked about.
+            // The write of a re-plan is executed without confirmation.
             .set("execution.confirm", "never")
             .set("limits.models.spare.requests_per_minute", 2)
             .set("limits.max_wait_ms", 0)
@@ -216,13 +215,13 @@ impl Load {
         Self { served: Served::start(setup).await, llm: [main, spare, dead], gates }
     }
 
-    /// A request to its end, and the code of its error, if it has one.
+    /// Executes a request; returns the code of its error, if it has one.
     async fn say(&self, session: &str, words: &str) -> Option<String> {
         let reply = self.served.post("/api/chat", &in_session(session, words)).await;
         reply.json()["code"].as_str().map(str::to_owned)
     }
 
-    /// All of it once, until Prometheus has seen it.
+    /// All requests once, until Prometheus has scraped the result.
     async fn round(&self, nth: usize, prometheus: &Prometheus) {
         let mut codes = BTreeSet::new();
         let words = ["hello", "fail", "buy", "lose", "hello", "fail", "buy", "hello", "fail"];
@@ -253,12 +252,12 @@ impl Load {
             let mut events = Events::of(response);
             while events.next().await.is_some() {}
         }
-        // What has happened is what Prometheus has seen.
+        // Prometheus must have scraped everything that has happened.
         let ended = sum(&self.series().await, "proscenium_requests_total", &[]);
         prometheus.until("sum(proscenium_requests_total)", |seen| seen == ended).await;
     }
 
-    /// Somebody changes a plan, which is then approved, and another plan waits for ever.
+    /// A plan is changed and then approved, and another plan waits forever.
     async fn people(&self, nth: usize) {
         let (engine, tenant) = (&self.served.engine, &self.served.tenant);
         let by = |wish: CommandAction| Command {
@@ -298,7 +297,7 @@ fn in_session(session: &str, words: &str) -> Value {
     body
 }
 
-/// What the first model replies.
+/// The reply of the first model.
 fn reply(request: &Value, words: &str) -> Scripted {
     let executed = section(request, "executed").unwrap_or_default();
     let calls = |calls: &[(&str, &str)]| {
@@ -324,7 +323,7 @@ fn reply(request: &Value, words: &str) -> Scripted {
         }
         (Asked::Plan, _) => Scripted::forced(request, plan(json!([]))),
         (Asked::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
-        // What is expected decides, not the words: a plan that somebody changed is another plan.
+        // The expected tools decide, not the words: a changed plan is a different plan.
         (Asked::Scene, words) if section(request, "expected_tools").unwrap_or_default().contains("Buy") => {
             calls(&[("Buy", if words == "lose" { "lost" } else { "lamp" })])
         }
@@ -346,9 +345,9 @@ async fn every_panel_shows_data_under_light_load() {
     }
     let load = Load::start().await;
     let prometheus = Prometheus::scraping(&load.served.addr().to_string());
-    // What is counted from the start is seen at zero.
+    // Metrics that are exported from the start are seen at zero.
     prometheus.until("sum(proscenium_requests_total)", |seen| seen == 0.0).await;
-    // What appears with its first count is seen to grow in the second round.
+    // Metrics that appear with their first count are seen to grow in the second round.
     for nth in 0..2 {
         load.round(nth, &prometheus).await;
     }
@@ -415,7 +414,7 @@ async fn every_alert_is_evaluated(prometheus: &Prometheus) {
     for rule in rules {
         assert_eq!(rule["health"], "ok", "{rule:#}");
         let rings = rule["state"] == "firing";
-        // They wait for no time at all, and the load has what they are for.
+        // Their `for` is zero, and the load triggers them.
         let expected = rule["name"] == "ProsceniumWriteUnknown";
         assert_eq!(rings, expected, "{rule:#}");
     }

@@ -1,5 +1,5 @@
-//! A server in a process of its own on a disk that fails, with the back end and the models of all the
-//! servers that are started on it one after the other.
+//! A server in its own process on a faulty disk, with the backend and the models of all servers that are
+//! started on it one after the other.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,29 +12,29 @@ use super::support::disk::Disk;
 use super::support::served_engine::Events;
 use super::support::{Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
 
-/// How long anything may take that has to happen.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a run is when something happens to it.
+/// The moment of a run at which something happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     /// It was accepted, and its model is asked for a plan.
     Plan,
-    /// The back end is at work on a read.
+    /// The backend is executing a read.
     Look,
-    /// The back end is at work on a write that must not be repeated.
+    /// The backend is executing a write that must not be repeated.
     Reserve,
-    /// The back end is at work on a write that may be repeated by its key.
+    /// The backend is executing a write that may be repeated by its key.
     Renew,
-    /// The scene's model has heard of the look, and is asked what comes next.
+    /// The scene's model has the result of the read and is asked what comes next.
     Between,
-    /// The model is asked whether all was done.
+    /// The model is asked whether everything is done.
     Check,
 }
 
 type Deed = Box<dyn FnOnce() + Send>;
 
-/// What is to happen at a moment, once.
+/// An action to run once at a moment.
 #[derive(Clone, Default)]
 struct Plot(Arc<Mutex<Option<(Moment, Deed)>>>);
 
@@ -47,7 +47,7 @@ impl Plot {
     }
 }
 
-/// Every request is `Get the book X`: a look, a reservation, and in another scene a renewal.
+/// Every request is `Get the book X`: a read, a reservation, and in another scene a renewal.
 pub(super) struct Depot {
     pub(super) desk: Desk,
     pub(super) disk: Disk,
@@ -62,7 +62,7 @@ impl Depot {
         Self::played(|request, _| say(request))
     }
 
-    /// The same with models that say this to their nth request.
+    /// The same with models that give these replies to their nth request.
     pub(super) fn played(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let plot = Plot::default();
         let hand = plot.clone();
@@ -103,12 +103,12 @@ impl Depot {
         Self { desk, disk, backend, client, plot, _llm: llm }
     }
 
-    /// Once, when a run comes to this moment, and while whoever is asked there keeps it waiting.
+    /// Runs `deed` once, when a run reaches this moment; the model or backend call waits for it.
     pub(super) fn when(&self, moment: Moment, deed: impl FnOnce() + Send + 'static) {
         *self.plot.0.lock().unwrap() = Some((moment, Box::new(deed)));
     }
 
-    /// `serve`, with these variables.
+    /// `serve` with these variables.
     pub(super) fn serve(&self, env: &[(&str, String)]) -> Held {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let env: Vec<(&str, String)> = self.disk.env().into_iter().chain(env.iter().cloned()).collect();
@@ -123,7 +123,7 @@ impl Depot {
         }
     }
 
-    /// A server that is ready, or what it said when it ended before.
+    /// A server that is ready, or its output if it ended before.
     pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, Ran> {
         let mut held = self.serve(env);
         if !held.comes_to("serves at ") {
@@ -134,13 +134,13 @@ impl Depot {
         Ok(Server { held, address, client: self.client.clone() })
     }
 
-    /// What reached the back end since the last look at it.
+    /// Requests that reached the backend since the last call.
     pub(super) fn reached(&self) -> Vec<Reached> {
         self.backend.taken()
     }
 }
 
-/// A server that takes requests.
+/// A server that accepts requests.
 pub(super) struct Server {
     held: Held,
     address: String,
@@ -148,7 +148,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// `Get the book X`, in the conversation of this name.
+    /// Requests `Get the book X` in the conversation of this name.
     pub(super) fn ask(
         &self,
         book: &str,
@@ -162,8 +162,8 @@ impl Server {
         }
     }
 
-    /// The same, answered with the run's events as they come. With the reply's head its client knows that
-    /// it was accepted.
+    /// The same, answered with the run's events as they arrive. The reply's head tells the client that the
+    /// request was accepted.
     pub(super) fn ask_streamed(
         &self,
         book: &str,
@@ -180,13 +180,13 @@ impl Server {
     fn request(&self, book: &str, session: &str, stream: bool) -> reqwest::RequestBuilder {
         let body = json!({"messages": [{"role": "user", "content": format!("Get the book {book}")}],
             "session_id": session, "stream": stream});
-        // A name by which it can be sent again.
+        // A key for retries.
         let key = format!("key of {book}");
         let request = self.client.post(format!("{}/api/chat", self.address));
         request.header("Idempotency-Key", key).json(&body).timeout(PATIENCE)
     }
 
-    /// The same words by the OpenAI protocol.
+    /// The same words over the OpenAI protocol.
     pub(super) async fn complete(&self, words: &str) -> Reply {
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": words}]});
         let request = self.client.post(format!("{}/v1/chat/completions", self.address));
@@ -203,13 +203,13 @@ impl Server {
         Reply::of(request.timeout(PATIENCE).send().await.unwrap()).await
     }
 
-    /// A run's events behind this one, as they come.
+    /// A run's events after this one, as they arrive.
     pub(super) async fn events(&self, run: &str, last: &str) -> Events {
         let request = self.client.get(format!("{}/api/runs/{run}/events", self.address)).timeout(PATIENCE);
         Events::of(request.header("Last-Event-ID", last).send().await.unwrap())
     }
 
-    /// Looks until it is so.
+    /// Polls until `is_so` returns a value.
     pub(super) async fn until<T>(&self, path: &str, is_so: impl Fn(&Reply) -> Option<T>) -> T {
         let began = Instant::now();
         loop {
@@ -222,7 +222,7 @@ impl Server {
         }
     }
 
-    /// The runs there are once none is under way any more.
+    /// All runs, once none is in progress.
     pub(super) async fn settled(&self) -> Vec<Value> {
         self.until("/api/runs", |reply| {
             let runs = reply.json()["runs"].as_array().unwrap().clone();
@@ -233,14 +233,14 @@ impl Server {
         .await
     }
 
-    /// Ends it as a power failure would, and tells whether it had ended before.
+    /// Kills it as a power failure would, and returns whether it had ended before.
     pub(super) fn kill(mut self) -> bool {
         let had_ended = self.held.has_ended();
         self.held.kill();
         had_ended
     }
 
-    /// Asks it to end, and waits for that.
+    /// Stops it and waits for its end.
     pub(super) fn end(self) -> Ran {
         self.held.signal("TERM");
         self.held.end()

@@ -43,7 +43,7 @@ use super::support::{Backend, Gate, Reached, ScriptedLlm};
 const PATIENCE: Duration = Duration::from_secs(60);
 const SEED: u64 = 0x5eed;
 
-/// Kills a server synchronously, inside a request that it sent to the model or the back end.
+/// Kills a server synchronously, inside a request that it sent to the model or the backend.
 #[derive(Default)]
 struct Killer {
     /// The process, the place (any if none), and how many requests pass first.
@@ -72,7 +72,7 @@ impl Killer {
     }
 }
 
-/// A directory on which servers are started one after the other, with their model and their back end.
+/// A directory on which servers are started one after the other, with their model and their backend.
 struct Yard {
     desk: Desk,
     backend: Backend,

@@ -1,5 +1,5 @@
-//! The labelled requests of `tests/eval`, played with the embedded rules: how many are carried out as their
-//! words say. `EVAL_SHOW=all` or the id of a request shows what was done, `-- --nocapture` the table.
+//! The labelled requests of `tests/eval`, played with the embedded rules: how many are executed as labelled.
+//! `EVAL_SHOW=all` or the id of a request shows what was executed, `-- --nocapture` the table.
 
 mod judged;
 mod table;
@@ -21,12 +21,12 @@ use table::{Tally, by_class, faults};
 use crate::support::eval::{self, Call, Labelled, Lang, Service, Set};
 use crate::support::{Backend, Reached, Served, Setup};
 
-/// Requests at once.
+/// Concurrent requests.
 const AT_ONCE: usize = 8;
-/// How long one may take.
+/// Upper bound for one request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with the scenes of a catalogue, and their back ends.
+/// A server with the scenes of a catalogue, and their backends.
 struct Place {
     served: Served,
     today: Date,
@@ -34,7 +34,7 @@ struct Place {
     _scenes: TempDir,
 }
 
-/// A tool call that was begun.
+/// A tool call that was started.
 struct Made {
     tool: String,
     arguments: Map<String, Value>,
@@ -42,14 +42,14 @@ struct Made {
     schema: Value,
 }
 
-/// A request and what became of it.
+/// A request and its result.
 struct Played {
     labelled: Labelled,
     status: String,
     answer: String,
     scenes: BTreeSet<String>,
     calls: Vec<Made>,
-    /// The whole document, to be shown.
+    /// The whole document, for display.
     document: Value,
 }
 
@@ -81,8 +81,8 @@ impl Place {
         place
     }
 
-    /// Vacation that a labelled call cancels is there, so that the first refusal does not stop the second.
-    /// Numbers from `free` on are those of requests that are cancelled by their first day.
+    /// Creates the vacation that a labelled call cancels, so that the first refusal does not stop the second.
+    /// Numbers from `free` on belong to requests that are cancelled by their first day.
     async fn has_what_is_to_be_cancelled(&self, labelled: &Labelled, free: i64) {
         let cancelled = labelled.calls.iter().filter(|call| call.tool == "CancelRequest");
         for (number, call) in (0..).zip(cancelled) {
@@ -107,7 +107,7 @@ impl Place {
         }
     }
 
-    /// Plays a request in a conversation of its own.
+    /// Plays a request in its own conversation.
     async fn plays(&self, labelled: &Labelled) -> Played {
         let playing = async {
             if labelled.system.is_none() && labelled.history.is_empty() {
@@ -123,7 +123,7 @@ impl Place {
         }
     }
 
-    /// Each has a tenant of its own, so that no request finds the vacation of another.
+    /// Each has its own tenant, so that no request finds the vacation of another.
     async fn says(&self, labelled: &Labelled) -> Result<(Answer, RunState), String> {
         let (tenant, (_, user)) =
             (TenantId::new(&labelled.id).unwrap(), self.served.engine.default_principal());
@@ -175,7 +175,7 @@ impl Place {
         }
     }
 
-    /// The labels name tools and arguments that there are, and every value that is required.
+    /// Asserts that the labels name existing tools and arguments, and every required value.
     fn knows(&self, set: &Set) {
         let catalogue = self.served.engine.catalogue();
         for labelled in &set.requests {
@@ -197,7 +197,7 @@ impl Place {
     }
 }
 
-/// What stands in `replies.json`, with the arguments sent.
+/// The reply configured in `replies.json`, with the received arguments.
 fn reply(replies: &BTreeMap<String, Value>, reached: &Reached) -> Value {
     let mut reply = Map::new();
     reply.extend(reached.query.iter().map(|(name, value)| (name.clone(), json!(value))));
@@ -237,7 +237,7 @@ impl std::fmt::Display for Made {
     }
 }
 
-/// What `EVAL_SHOW` wants to be shown of a request: nothing by itself.
+/// What `EVAL_SHOW` asks to show of a request: nothing by default.
 fn shown(played: &Played) -> String {
     match std::env::var("EVAL_SHOW").unwrap_or_default() {
         wanted if wanted == "all" => format!("- {}\n", played.brief()),

@@ -1,4 +1,4 @@
-//! The example of the documentation does what it says.
+//! The documentation's example works as described.
 
 use proscenium::run::RunStatus;
 

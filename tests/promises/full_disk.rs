@@ -1,5 +1,5 @@
-//! A disk that runs full under a server: what would be new is refused and says why, what can be read is
-//! read, what was accepted waits, and with room again everything goes on by itself.
+//! A server whose disk runs full: new requests are refused with the reason, reads work, accepted runs wait,
+//! and everything continues by itself once there is space.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::disk_harness::{Depot, Moment, Server};
 use super::support::Reply;
 
-/// Says that there is no room, and what to do.
+/// Asserts a refusal that names the full disk and the remedy.
 fn is_refused(reply: &Reply) {
     let problem = reply.is_problem(503, "store.full");
     let detail = problem["detail"].as_str().unwrap();
@@ -19,7 +19,7 @@ fn is_refused(reply: &Reply) {
     assert_eq!(reply.header("x-should-retry"), "", "it was not accepted: {reply:#?}");
 }
 
-/// Everything that needs no room is answered; of `run`, that has ended, all of it.
+/// Asserts that everything that needs no space is answered, including all of the ended run `run`.
 async fn reads_go_on(server: &Server, run: &str, session: &str) {
     for path in ["/healthz", "/metrics", "/api/scenes", "/api/usage", "/api/sessions", "/v1/models"] {
         let reply = server.get(path).await;
@@ -41,7 +41,7 @@ async fn completes(asked: impl Future<Output = Result<Reply, reqwest::Error>>) -
     reply.json()
 }
 
-/// Each tool reached the back end once for each of these books.
+/// Asserts that each tool reached the backend once for each of these books.
 fn each_once(depot: &Depot, books: &[&str]) {
     let reached = depot.reached();
     for place in ["POST /Reserve", "POST /Renew"] {
@@ -52,7 +52,7 @@ fn each_once(depot: &Depot, books: &[&str]) {
     }
 }
 
-/// A server whose disk has run full when a run came to `moment`; the request, and what it waits for.
+/// A server whose disk ran full when a run came to `moment`; the request, and what it waits for.
 async fn filled(
     depot: &Depot,
     moment: Moment,
@@ -80,7 +80,7 @@ async fn waits_for_room(moment: Moment) {
     for _ in 0..3 {
         is_refused(&server.ask("b2", "s2").await.unwrap());
     }
-    // What waits is known, and no balancer need send more.
+    // The wait is reported, and load balancers stop sending requests.
     let unready = server.until("/readyz", |reply| (reply.status != 200).then(|| reply.clone())).await;
     unready.is_problem(503, "store.full");
     is_refused(&server.ask("b2", "s2").await.unwrap());
@@ -101,7 +101,7 @@ async fn waits_for_room(moment: Moment) {
     assert!(calls.len() == 3 && calls.iter().all(|call| call["outcome"] == "ok"), "{told:#}");
     server.until("/readyz", |reply| (reply.status == 200).then_some(())).await;
     completes(server.ask("b2", "s2")).await;
-    // The conversation that had to wait goes on.
+    // The conversation that had to wait continues.
     completes(server.ask("b3", "s1")).await;
     assert_eq!(server.settled().await.len(), 4, "what was refused was not accepted");
     reads_go_on(&server, told["run_id"].as_str().unwrap(), "s1").await;
@@ -150,7 +150,7 @@ async fn idle_server_refuses_without_space_and_accepts_once_there_is() {
     assert_eq!(server.end().status, 0);
 }
 
-/// Asks for a book until it comes, as a client does that is told to come again.
+/// Requests a book until it succeeds, as a client does that obeys `Retry-After`.
 async fn insist(server: &Server, book: &str, session: &str) {
     let mut tries = 0;
     loop {
@@ -199,8 +199,8 @@ async fn repeatedly_full_disk_loses_none_of_many_requests() {
     assert_eq!(server.end().status, 0);
 }
 
-/// A server that ended on a full disk, however it did: the next one starts, tells what can be read, refuses
-/// what is new, and with room carries on.
+/// After a server ended on a full disk, the next one starts, serves reads, refuses new requests, and resumes
+/// the run once there is space.
 async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
     let depot = Depot::open();
     let (server, asked) = filled(&depot, moment).await;
@@ -222,7 +222,7 @@ async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
     let reached = depot.reached();
     let reserved = reached.iter().filter(|call| call.place == "POST /Reserve").count();
     if moment == Moment::Reserve {
-        // It was sent, and what came of it found no room.
+        // It was sent, and there was no space to store its outcome.
         assert_eq!((reserved, &document["steps"][0]["tool_calls"][1]["outcome"]), (1, &json!("unknown")));
     } else {
         assert_eq!((reserved, &document["status"]), (1, &json!("completed")), "{document:#}");

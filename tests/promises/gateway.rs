@@ -1,4 +1,4 @@
-//! What stands between a caller and a model: cache, budgets and limits, over the wire and over a restart.
+//! Between a caller and a model: cache, budgets and limits, over the wire and over a restart.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn question(words: &str) -> Request {
     }
 }
 
-/// One model at 1 USD for a million prompt tokens and 10 for a million others.
+/// One model at 1 USD per million prompt tokens and 10 USD per million completion tokens.
 fn priced(llm: &ScriptedLlm) -> Options {
     let mut options = llm.options();
     options.models[0].input_usd_per_million = 1.0;
@@ -52,7 +52,7 @@ fn within(options: &budget::Options) -> Guards {
     Guards { budget: Budget::new(options, jiff::tz::TimeZone::UTC), ..Guards::default() }
 }
 
-/// What a question of these words may cost, in nano-USD: the prompt and a hundred tokens of reply.
+/// The maximum cost of a question with these words, in nano-USD: the prompt and a hundred tokens of reply.
 fn most(words: &str) -> u64 {
     proscenium::llm::tokens::request(&question(words)) * 1_000 + 100 * 10_000
 }
@@ -63,7 +63,7 @@ fn usd(nano: u64) -> Option<f64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn budget_is_not_overshot_by_a_thousand_concurrent_requests() {
-    // Tokens are not told, so each call costs what it may cost.
+    // Usage is not reported, so each call costs its reservation.
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).unmetered()]);
     let room = most("hello") * 25;
     let guards = within(&budget::Options { day_usd: usd(room + most("hello") - 1), ..Default::default() });
@@ -217,7 +217,7 @@ async fn budget_after_a_restart_equals_the_sum_of_the_journal() {
 #[tokio::test]
 async fn cached_reply_is_free_skips_budgets_and_stays_within_its_tenant() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
-    // What is spent once, and one more call of this length.
+    // What is already spent, plus one more call of this length.
     let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
     let cache = Cache::new(&cache::Options::default());
     let guards = Guards { cache: cache.clone(), ..within(&budget) };
@@ -261,11 +261,11 @@ async fn valid_plan_is_cached_and_invalid_plan_is_not() {
     let engine = Engine::builder(config).start().await.unwrap();
     let plans =
         || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
-    // A conversation of its own each time, so that the question is the same.
+    // A new conversation each time, so that the question is the same.
     engine.chat(engine.request("Good morning", None)).await.unwrap();
     assert_eq!(plans(), 2, "the first was of no use");
     let second = engine.chat(engine.request("Good morning", None)).await.unwrap();
-    // The first question was never answered well; its repair was, which is another question.
+    // The first question never got a valid reply; its repair did, which is a different question.
     assert_eq!(plans(), 3);
     let third = engine.chat(engine.request("Good morning", None)).await.unwrap();
     assert_eq!(plans(), 3);
@@ -353,7 +353,7 @@ async fn breaker_closes_when_the_model_recovers_after_the_pause() {
         assert_eq!(ask(&left_alone).await.unwrap_err(), expected);
     }
     assert_eq!(llm.count(), 2);
-    // Without a pause, each attempt finds out.
+    // Without a pause, each attempt reaches the model.
     options.breaker.pause_ms = 0;
     options.breaker.failures = 1;
     let tried = gateway(options, Guards::default());
@@ -375,7 +375,7 @@ async fn run_cancelled_during_a_model_call_records_its_cost() {
     }
     let run = ticket.run;
     ticket.cancel("somebody").await;
-    // However it is told, the run has ended.
+    // Whatever the answer is, the run has ended.
     let _ = ticket.answer().await;
     let spent = engine.gateway().guards().budget.day(&tenant).spent;
     let told = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;

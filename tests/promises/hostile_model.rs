@@ -1,4 +1,4 @@
-//! A model that wants a write which the user did not ask for: what the user does not see, a yes does not do.
+//! A model that wants a write which the user did not request: a yes executes only what the user was shown.
 
 use proscenium::run::{Effect, RunStatus};
 use proscenium::scene::{Scene, SceneTool, ToolBuilder};
@@ -47,7 +47,7 @@ fn plays(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm
         .start()
 }
 
-/// The writes that ran.
+/// The executed writes.
 fn writes(log: &Log) -> Vec<(String, Value)> {
     log.calls().into_iter().filter(|(name, _)| name != "Look").collect()
 }

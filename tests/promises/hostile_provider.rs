@@ -1,11 +1,11 @@
-//! A provider whose replies are made to stop the server: absurd usage, clashing ids, endless objects.
+//! A provider whose replies try to stop the server: absurd usage, clashing ids, endless objects.
 
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
 use crate::support::{Scripted, ScriptedCall, ScriptedLlm, Served, Setup, forced_tool};
 
-/// A server whose only model answers every forced question with this plan, as `reply` makes of it.
+/// A server whose only model answers every forced question with this plan, changed by `reply`.
 fn setup(llm: &ScriptedLlm) -> Setup {
     Setup::scripted(llm)
         .model("input_usd_per_million", "1.0")
@@ -58,7 +58,7 @@ async fn replies_with_thousands_of_calls_or_objects_do_not_stall_other_requests(
     });
     let served = Served::start(setup(&llm)).await;
     let (calls, objects) = (ask("calls"), ask("objects"));
-    // One of each for every thread that drives runs.
+    // One hostile request for each thread that drives runs.
     let hostile = futures::future::join_all(
         [&calls, &objects, &calls, &objects].map(|body| served.post("/api/chat", body)),
     );

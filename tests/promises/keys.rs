@@ -1,4 +1,4 @@
-//! API keys, kept by the real program in processes of its own.
+//! API keys, tested with the real program in its own processes.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap()
 }
 
-/// The part of a key that must be nowhere.
+/// The part of a key that must not be stored or shown.
 fn secret(whole: &str) -> &str {
     whole.rsplit('_').next().unwrap()
 }
@@ -82,7 +82,7 @@ fn key_secret_is_never_stored_logged_or_repeated() {
         desk.run(&["keys", "revoke", &whole]),
         desk.run(&["chat", "Ciao"]),
     ];
-    // A whole key names its id.
+    // A whole key contains its id.
     assert_eq!(told[4].status, 0, "{:?}", told[4]);
     is_refused(&Ran { out: String::new(), ..desk.run(&["keys", "revoke", secret(&whole)]) }, "key.unknown");
     assert!(!made.err.contains(secret(&whole)), "{}", made.err);
@@ -103,7 +103,7 @@ fn keys_are_managed_while_another_process_owns_the_directory() {
     let key = create(&desk, &["--tenant", "acme"]);
     assert_eq!(desk.run(&["keys", "revoke", text(&key, "id")]).status, 0);
     assert!(desk.run(&["keys", "list"]).out.contains(text(&key, "id")));
-    // The owner works on as if nothing had been.
+    // The owner keeps working.
     owner.say("E a Roma?\n");
     let ran = owner.end();
     assert!(ran.status == 0 && ran.out.contains("Roma"), "{ran:?}");
@@ -118,7 +118,7 @@ async fn running_engine_sees_new_and_revoked_keys() {
     let acme = proscenium::run::TenantId::new("acme").unwrap();
     let (key, secret) = beside.create_key(&acme, "maria", "").await.unwrap();
     assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));
-    // Both sides write at the same time.
+    // Both processes write at the same time.
     let (told, revoked) =
         tokio::join!(house.say("s-1", "Che tempo fa a Milano?"), beside.revoke_key(&key.id));
     assert!(revoked.unwrap() && !told.answer.answer.is_empty());

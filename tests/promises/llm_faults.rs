@@ -1,4 +1,4 @@
-//! Faults of real model servers, over the wire: each is understood, or told by its stable code.
+//! Faults of real model servers, over the wire: each is handled, or reported with its stable code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn streamed(llm: &ScriptedLlm) -> Options {
     options
 }
 
-/// Questions here have no reader, so that a model streams all of them or none.
+/// Questions here have no subscriber, so a model streams either all of them or none.
 fn wish(stream: bool) -> StreamMode {
     if stream { StreamMode::All } else { StreamMode::No }
 }
@@ -79,7 +79,7 @@ fn problem(completion: &Replied) -> String {
     reader::read(&completion.reply, TOOL, ReaderMode::Tolerant).unwrap_err()[0].code.clone()
 }
 
-/// The answer is understood as the plan, streamed and not.
+/// Asserts that the reply is parsed as the plan, streamed and not.
 async fn assert_understood(answer: Scripted) {
     let llm = ScriptedLlm::sequence([answer]);
     for options in [llm.options(), streamed(&llm)] {
@@ -450,7 +450,7 @@ async fn api_key_is_sent_and_appears_nowhere_else() {
 async fn probe_finds_the_working_forcing_mode() {
     let llm =
         ScriptedLlm::start(|request, _| match (request["tool_choice"].as_str(), forced_tool(request)) {
-            // An object is ignored; `required` is obeyed, in words; a schema is held.
+            // An object is ignored; `required` is obeyed, in text; a schema is enforced.
             (Some("required"), Some(_)) => Scripted::Text("```json\n{\"colour\": \"red\"}\n```".into()),
             (None, Some(_)) if request.get("response_format").is_some() => {
                 Scripted::Text("{\"colour\": \"blue\"}".into())
@@ -469,7 +469,7 @@ fn gateway_works_on_any_runtime_and_can_be_dropped_in_one() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let gateway = gateway(llm.options());
     let waiting = gateway.clone();
-    // No tokio runtime at all here.
+    // No tokio runtime here.
     let completion = futures::executor::block_on(async {
         waiting.complete(&caller(), &question(), false, &CancellationToken::new()).await
     });

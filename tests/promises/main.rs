@@ -1,4 +1,4 @@
-//! The promises of the product, each kept by tests against the real thing.
+//! The promises of the product, each tested against the real program.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! What operations see in figures is what the journal says, and there is no end to neither.
+//! Metrics equal the journal, and both stay bounded.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn figures(engine: &Engine) -> Series {
     read(&engine.metrics().await.unwrap())
 }
 
-/// Everything that is stored, each stream in its order.
+/// All stored records, each stream in order.
 async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
     let store = engine.store();
     let mut records = Vec::new();
@@ -42,7 +42,7 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
     records
 }
 
-/// What a subscriber makes of these records that has seen nothing else.
+/// The metrics of a subscriber that has seen only these records.
 fn folded(engine: &Engine, records: &[Record]) -> Series {
     let names = Arc::new(LabelNames::new(&engine.catalogue(), &engine.gateway().configured()));
     let kpis = Arc::new(Kpis::new(&names).unwrap());
@@ -55,7 +55,7 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
             story.clear();
         }
         story.push((**event).clone());
-        // Who waits is followed no more, and shown anew by whoever takes it up.
+        // A waiting run is no longer subscribed to, and appears again when it resumes.
         if event.body == (Event::RunWaiting {}) {
             subscriber.restore(&story);
         }
@@ -64,7 +64,7 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
     read(&Exposition::of_runs(&kpis).text())
 }
 
-/// Two scenes in order, the first asked for twice, the second failing; then more is wanted.
+/// Two scenes in order, the first asked twice, the second failing; then the check asks for more.
 fn eventful() -> Play {
     let first = plan(json!([
         step(1, "Library", &["FindBook"], json!(null)),
@@ -111,7 +111,7 @@ async fn town(llm: &ScriptedLlm, configure: impl FnOnce(&mut proscenium::Config)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_equal_a_fold_over_the_journal() {
     let llm = eventful().start();
-    // The third turn of a conversation is followed by a summary, the fourth by none.
+    // The third turn of a conversation is followed by a summary, the fourth is not.
     let town = town(&llm, |config| {
         config.memory.keep_turns = 1;
         config.memory.max_turns_in_prompt = 3;
@@ -136,11 +136,11 @@ async fn metrics_equal_a_fold_over_the_journal() {
     let stored = folded(&town.engine, &records);
     for (key, value) in &stored {
         let shown = live.get(key).unwrap_or_else(|| panic!("{key} is not shown"));
-        // Sums of times are floats, and come in another order.
+        // Sums of times are floats, added in another order.
         let same = if key.contains("_sum") { (shown - value).abs() < 1e-6 } else { shown == value };
         assert!(same, "{key}: {shown} shown, {value} in the journal");
     }
-    // And what was counted is what happened.
+    // The counts equal what happened.
     let summaries = records.iter().filter(
         |record| matches!(record, Record::Session(e) if matches!(e.body, SessionEvent::Summarised { .. })),
     );
@@ -195,10 +195,10 @@ async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
     let stranger = TenantId::new("stranger").unwrap();
     assert_eq!(store.usage_breakdown(&stranger, None, None, &zone).await.unwrap(), []);
 
-    // Each of the conversations is of one request; the first is erased.
+    // Each conversation has one request; the first is erased.
     let session = store.sessions(&tenant, &Page::default()).await.unwrap()[0].session.clone();
     assert!(town.engine.erase(&tenant, &session).await.unwrap());
-    // What it has cost is told as before.
+    // Its cost is still reported.
     assert_eq!(store.usage_breakdown(&tenant, None, None, &zone).await.unwrap(), rows);
 
     let live = figures(&town.engine).await;
@@ -251,7 +251,7 @@ async fn cached_reply_and_retry_are_recorded_in_the_journal() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invented_models_tools_and_sessions_create_no_series() {
     let first = plan(json!([step(1, "Library", &["FindBook"], json!(null))]));
-    // Every reply names a model of its own, and every scene's ten tools that are none.
+    // Every reply names a different model, and every scene ten tools that do not exist.
     let llm = ScriptedLlm::start(move |request, nth| {
         let made = match asked(request) {
             crate::support::planner_engine::Asked::Scene if !has_results(request) => {
@@ -283,7 +283,7 @@ async fn invented_models_tools_and_sessions_create_no_series() {
     let ask = |n: usize| {
         let session = Some(SessionId::new(&format!("invented-session-{n}")).unwrap());
         let mut request: ChatRequest = town.engine.request("Find Dune", session);
-        // A tenth of them to the end, the rest as far as the plan.
+        // A tenth of them to the end, the others up to the plan.
         request.plan_only = !n.is_multiple_of(10);
         town.engine.chat(request)
     };
@@ -343,7 +343,7 @@ async fn events_outside_runs_are_counted() {
     assert_eq!(first.answer().await.unwrap().status, RunStatus::Completed);
     assert_eq!(second.answer().await.unwrap().answer, "Hi from the spare.");
     submit().await.unwrap().answer().await.unwrap();
-    // The spare one may be asked no more, so nobody words an answer.
+    // The spare model has reached its limit, so no model writes the answer.
     submit().await.unwrap().answer().await.unwrap();
     let then = figures(&town.engine).await;
     assert_eq!(count(&then, "provider_fallbacks_total", &["scripted"]), 3.0);

@@ -1,4 +1,4 @@
-//! Names of types: each says what the type is wherever it is read, so no two of the crate are equal.
+//! Each type name says what the type is wherever it is read, so no two types of the crate share one.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Journals that earlier releases have written are read, replayed and carried on by the rules under which
-//! their runs began, whatever the rules of today are. See `tests/replays/release-0.1/README.md`.
+//! Journals of earlier releases are read, replayed and resumed under the rules with which their runs began,
+//! whatever today's rules are. See `tests/replays/release-0.1/README.md`.
 
 use std::path::Path;
 
@@ -12,19 +12,20 @@ use super::support::old_release::{PORT, Server, World, kept};
 use super::support::recordings::{KINDS, catalogues};
 use super::support::stored;
 
-/// Every journal there is, with the world to look at it in.
+/// Every journal, with a fixture to read it.
 fn all() -> Vec<(&'static str, World)> {
     let look = |port: Option<u16>| port.map_or_else(World::of_the_rules, World::to_look_at);
     let ended = [("model", Some(PORT)), ("rules", None)];
     ended.into_iter().chain(cut_off()).map(|(name, port)| (name, look(port))).collect()
 }
 
-/// Brings the database up to date, as whoever opens it to write does, and carries nothing on.
+/// Migrates the database, as every process that opens it for writing does, and resumes nothing.
 async fn bring_up_to_date(data: &Path) {
     Store::open(DataDir::open(data).unwrap()).await.unwrap().close().await;
 }
 
-/// Holds a text to be what is kept beside the journals. `INSTA_UPDATE=always` writes it where it differs.
+/// Asserts that a text equals the file beside the journals. `INSTA_UPDATE=always` rewrites the file if it
+/// differs.
 fn holds(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(kept("told"));
@@ -86,7 +87,7 @@ async fn old_exports_are_replayed_without_differences() {
     assert_eq!(names.len(), 7);
 }
 
-/// What is decided otherwise in the runs of a data directory.
+/// The replay differences of the runs in a data directory.
 async fn differences(world: &World, name: &str) -> String {
     let mut text = String::new();
     for (session, run) in stored::runs(&world.desk.data()).await {
@@ -98,7 +99,7 @@ async fn differences(world: &World, name: &str) -> String {
     text
 }
 
-/// What became of the last run of a conversation, when it has ended or waits.
+/// The state of the last run of a conversation, once it has ended or waits.
 async fn told(server: &Server<'_>, session: &str) -> String {
     let listed = server.get(&format!("/api/runs?session_id={session}")).await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap_or_else(|| panic!("{session}: {listed:#}"));
@@ -106,7 +107,7 @@ async fn told(server: &Server<'_>, session: &str) -> String {
     document(session, &ended) + &answer(&ended)
 }
 
-/// A run's status and its calls.
+/// A run's status and calls.
 fn document(name: &str, document: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut text = format!("# {name}: {}\n", word(&document["status"]));
@@ -125,7 +126,7 @@ fn document(name: &str, document: &Value) -> String {
     }
 }
 
-/// The words of a scripted model's answer. Those of the embedded rules are today's.
+/// The text of a scripted model's answer. The texts of the embedded rules may change.
 fn answer(document: &Value) -> String {
     let shipped = ["Weather", "VacationManagement"];
     let of_the_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());
@@ -158,7 +159,7 @@ async fn interrupted_runs_resume_under_their_own_rules() {
     assert_eq!(different, "");
 }
 
-/// What the shipped scene of vacations has stored.
+/// The stored vacations of the shipped scene.
 async fn vacations(world: &World) -> String {
     let sql = "SELECT first_day || ' to ' || last_day || iif(cancelled_at IS NULL, '', ', cancelled') \
                FROM vacation_requests ORDER BY id";
@@ -166,14 +167,14 @@ async fn vacations(world: &World) -> String {
     days.iter().map(|days| format!("vacation {days}\n")).collect()
 }
 
-/// The approval of a conversation's run that waits.
+/// The pending approval of a conversation's waiting run.
 async fn open(server: &Server<'_>, session: &str) -> (String, Value) {
     let open = server.get(&format!("/api/approvals?session_id={session}")).await;
     let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{session}: {open:#}") };
     (format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap()), approval.clone())
 }
 
-/// Decides what waits in a conversation, as it was shown, and tells what came of it.
+/// Decides the pending approval of a conversation as it was shown, and returns the result.
 async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
     let (path, approval) = open(server, session).await;
     let decision = json!({"decision": decision, "hash": approval["hash"]});
@@ -182,7 +183,7 @@ async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
     told(server, session).await
 }
 
-/// Sends an order to the plan of a conversation's run, and tells what came of it.
+/// Sends a command to the plan of a conversation's run, and returns the result.
 async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
     let listed = server.get("/api/plans?limit=100").await;
     let plans = listed["plans"].as_array().unwrap();
@@ -193,7 +194,7 @@ async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
     told(server, session).await
 }
 
-/// What waits when a server has come up, by conversation.
+/// The pending approvals after a server's start, by conversation.
 async fn waiting(server: &Server<'_>) -> String {
     let open = server.get("/api/approvals?limit=100").await;
     let lines = open["approvals"].as_array().unwrap().iter();
@@ -204,7 +205,7 @@ async fn waiting(server: &Server<'_>) -> String {
     format!("{}\n", lines.concat())
 }
 
-/// What is not asked any more: what was changed or stopped, and nothing that only waited.
+/// The lapsed approvals: of changed or stopped runs, and of none that only waits.
 async fn lapsed(world: &World) -> String {
     let sql = "SELECT session FROM approvals WHERE state = 'lapsed' ORDER BY created";
     let lapsed = stored::column(&world.desk.data(), sql).await;

@@ -1,7 +1,7 @@
-//! How the journals in `tests/replays/release-0.1` were written: by real servers of that release, which
-//! were asked, decided upon and killed. They are frozen. What is not there is written by
-//! `JOURNALS=write cargo test --test promises old_journals_written`, which only a later release's own set
-//! would need, in a folder of its own.
+//! How the journals in `tests/replays/release-0.1` were written: by real servers of that release that were
+//! asked, decided and killed. They are frozen. `JOURNALS=write cargo test --test promises
+//! old_journals_written` writes missing ones, which only the own set of a later release, in its own folder,
+//! would need.
 
 use std::sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ use crate::process::MAIN;
 use crate::support::old_release::{self, CUT_PORT, PORT, Server, World, kept};
 use crate::support::stored;
 
-/// What a journal that was cut off is of: its name, the words, where the server is killed and how often it
-/// passes that place first.
+/// An interrupted journal: its name, the words, the place where the server is killed, and how often the place
+/// is passed first.
 type Cut = (&'static str, &'static str, &'static str, u32);
 
 /// Requests to the scripted model.
@@ -39,7 +39,7 @@ const MODEL: [Cut; 20] = [
     (TOLD_BY_ITS_CLIENT, "deposit 5 and look", "after:plan_created", 0),
 ];
 
-/// A request to the address of the OpenAI protocol, with the conversation and with instructions.
+/// An OpenAI request whose client sends the conversation and instructions.
 const TOLD_BY_ITS_CLIENT: &str = "told-by-its-client";
 
 /// Requests to the embedded rules.
@@ -57,16 +57,16 @@ const RULES: [Cut; 6] = [
     ),
 ];
 
-/// Journals that were cut off in the middle of what a person or a failure had brought about.
+/// Journals interrupted after a decision or a failure.
 const LATER: [&str; 4] = ["an-approved-call", "undoing", "reopened", "an-approved-plan"];
 
-/// Every journal that was cut off, with the port of its company's server; none where the rules serve.
+/// Every interrupted journal with the port of its backend; `None` for the embedded rules.
 pub fn cut_off() -> Vec<(&'static str, Option<u16>)> {
     let model = MODEL.iter().map(|cut| cut.0).chain(LATER).map(|name| (name, Some(CUT_PORT)));
     model.chain(RULES.iter().map(|cut| (cut.0, None))).collect()
 }
 
-/// The world that a journal was written in, at work.
+/// The working fixture that a journal was written in.
 pub fn world(port: Option<u16>) -> World {
     port.map_or_else(World::of_the_rules, World::of_the_model)
 }
@@ -108,8 +108,8 @@ async fn keep(name: &str, world: &World) {
     write(name, &rows);
 }
 
-/// What is on disk as soon as it is appended. Everything else is written in groups, so a kill right behind it
-/// seldom leaves it.
+/// Events that are synced as soon as they are appended. All others are written in groups, so a kill right
+/// after one seldom leaves it.
 const DURABLE: [&str; 2] = ["after:tool_started", "after:tool_completed"];
 
 /// A request whose server is killed.
@@ -189,7 +189,7 @@ fn is(document: &Option<Value>, status: &str) {
     assert_eq!(document.as_ref().unwrap()["status"], status, "{document:#?}");
 }
 
-/// Runs in every state that a server leaves behind that is not killed, with the scripted model.
+/// Runs in every state that a server leaves behind without a kill, with the scripted model.
 async fn of_the_model() -> World {
     let world = World::of_the_model(PORT);
     let server = world.serve(&[]);

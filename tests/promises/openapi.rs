@@ -1,4 +1,4 @@
-//! The document at /api/openapi.json says what there is, and replies are as it says.
+//! /api/openapi.json describes exactly what the server serves, and replies conform to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::server_api::ask;
 use crate::support::{Reply, Served, Shelf};
 
-/// The methods of each address, as the document tells them.
+/// The documented methods of each route.
 fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = document["paths"].as_object().unwrap();
     let methods = |value: &Value| value.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
@@ -26,7 +26,7 @@ async fn openapi_document_lists_exactly_the_served_routes() {
         .map(|(path, methods)| (path.to_owned(), methods.into_iter().collect()))
         .collect();
     assert_eq!(documented, registered);
-    // The server itself says the same: what it allows at each address is what is documented.
+    // The server agrees: it allows exactly the documented methods of each route.
     for (path, methods) in &documented {
         let address = path.replace(['{', '}'], "");
         let reply = Reply::of(served.request("PROPFIND", &address).send().await.unwrap()).await;
@@ -75,7 +75,7 @@ fn references(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Holds a reply to what the document says of its operation.
+/// Asserts that a reply conforms to its documented operation.
 fn conforms(document: &Value, method: &str, path: &str, reply: &Reply) {
     let place = format!("{method} {path} {}", reply.status);
     let responses = &document["paths"][path][method.to_lowercase()]["responses"];

@@ -1,4 +1,4 @@
-//! Too much at once, and a server that is told to stop: what was accepted finishes.
+//! Overload and shutdown: accepted requests finish.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn excess_requests_are_shed_and_accepted_ones_finish() {
     reply.is_error(503, "server.overloaded");
     assert_eq!((reply.header("retry-after"), reply.header("x-should-retry")), ("1", "true"));
     served.post("/api/planning/plan", &json!({"message": "look"})).await.is_problem(503, "server.overloaded");
-    // What does not ask the assistant is served still.
+    // Routes that do not use the assistant still work.
     assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
     assert_eq!(served.get("/readyz").await.status, 200);
     shelf.done.open();
@@ -51,7 +51,7 @@ async fn excess_requests_are_shed_and_accepted_ones_finish() {
         }
         assert_eq!(last.as_deref(), Some("run_completed"));
     }
-    // Their places are free again, as soon as each has ended.
+    // Their permits are free again as soon as each has ended.
     while served.post("/api/chat", &ask("look")).await.status == 503 {}
     assert_eq!(served.post("/api/chat", &ask("look")).await.status, 200);
 }
@@ -74,7 +74,7 @@ async fn full_conversation_queue_is_refused_with_retry_after() {
     let refused = Reply::of(request.json(&completion("look")).send().await.unwrap()).await;
     refused.is_error(429, "session.queue_full");
     assert_eq!(refused.header("x-should-retry"), "true");
-    // Another conversation has a queue of its own.
+    // Another conversation has its own queue.
     assert_eq!(served.post("/api/chat", &in_session("look", "s-2")).await.status, 200);
     shelf.go.open();
     assert_eq!(held.await.unwrap().unwrap().status(), 200);
@@ -101,7 +101,7 @@ async fn stopping_server_finishes_accepted_requests() {
     let mut served = Served::start(shelf.setup().set("server.drain_timeout_ms", 60_000)).await;
     let held = served.request("POST", "/api/chat").json(&ask("put")).send();
     let held = tokio::spawn(held);
-    // The client of this one goes away; its run is waited for all the same.
+    // The client of this request disconnects; the server still waits for its run.
     let gone = served.raw(wire("/api/chat", "", &ask("wait")).as_bytes()).await;
     shelf.begun.passed().await;
     shelf.asked.passed().await;

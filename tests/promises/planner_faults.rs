@@ -1,5 +1,5 @@
-//! A planner that misbehaves: what can be understood in one way only is carried out as it was meant,
-//! everything else goes back with the exact errors, and no half-read plan is ever run.
+//! A misbehaving planner: an unambiguous reply is executed as it was meant, everything else is rejected with
+//! the exact errors, and no partially parsed plan ever runs.
 
 use proscenium::Config;
 use proscenium::llm::Forcing;
@@ -44,14 +44,14 @@ fn assert_done(town: &Town, told: &Told) {
     assert_eq!(town.log.calls(), expected, "{told:#?}");
 }
 
-/// The reply is carried out as the right plan, without asking again.
+/// Asserts that the reply is executed as the right plan, without a retry.
 async fn understood(reply: Scripted) {
     let (llm, town, told) = run(reply, |_| {}).await;
     assert_done(&town, &told);
     assert_eq!(requests(&llm, Asked::Plan).len(), 1);
 }
 
-/// The reply goes back with these errors, word for word, and the corrected one is carried out.
+/// Asserts that the reply is rejected with exactly these errors, and that the corrected one is executed.
 async fn mended(reply: Scripted, codes: &[&str]) {
     mended_with(reply, codes, |_| {}).await;
 }
@@ -241,7 +241,7 @@ async fn doubly_encoded_arguments_are_parsed() {
 #[tokio::test]
 async fn truncated_plan_is_rejected_and_never_partially_executed() {
     let whole = right().to_string();
-    // In the middle of the second step: the first one is whole.
+    // In the middle of the second step: the first one is complete.
     let cut = &whole[..whole.find("Parking").unwrap()];
     mended(raw(cut).finished("length"), &["reply.truncated"]).await;
     mended(raw(cut).finished("tool_calls"), &["reply.truncated"]).await;
@@ -372,7 +372,7 @@ async fn plan_schema_lists_the_available_scenes_and_tools() {
         let properties = &step["properties"];
         json!([properties["scene_name"]["enum"], properties["expected_tools"]["items"]["enum"]])
     });
-    // Each scene with its own tools only: no schema that is held to joins it with another's.
+    // Each scene with its own tools only: no strict schema combines it with another scene's tools.
     assert_eq!(
         each.collect::<Vec<_>>(),
         [

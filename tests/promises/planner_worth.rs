@@ -1,9 +1,9 @@
-//! What each part of the planner's reading is worth, on the same corrupted replies.
+//! The value of each part of the planner's parsing, on the same corrupted replies.
 //!
-//! 30% of the planner's replies are corrupted at random: in form (text, fences, prose,
-//! another tool's name, cut off, empty, …) and in content (unknown names, circles, repeated numbers, …).
-//! The corruption is a function of the request and the try, so that every setting meets the same
-//! replies. The fallback is off. The tables are printed by
+//! 30% of the planner's replies are corrupted at random: in form (text, fences, prose, another tool's name,
+//! truncated, empty, …) and in content (unknown names, cycles, repeated numbers, …). The corruption is a
+//! function of the request and the attempt, so that every setting gets the same replies. The fallback is off.
+//! The tables are printed by
 //!
 //! ```text
 //! cargo test --test promises planner_worth -- --nocapture
@@ -33,7 +33,7 @@ const SCENES: [&str; 6] = ["Badges", "Canteen", "Library", "Parking", "Printers"
 const REQUESTS: usize = 1000;
 const SHARE: f64 = 0.3;
 const SEED: u64 = 0x5eed_0001_0000_0000;
-/// Requests under way at once, each in a conversation of its own.
+/// Concurrent requests, each in its own conversation.
 const TOGETHER: usize = 32;
 
 fn scenes(log: &Log) -> Vec<Scene> {
@@ -78,7 +78,7 @@ fn right(request: usize) -> Value {
     plan(json!(steps))
 }
 
-/// Scenes of the steps, and the scenes each waits for.
+/// The scenes of the steps, and the scenes each depends on.
 fn expected(request: usize) -> BTreeMap<String, Vec<String>> {
     let plan: proscenium::plan::Plan = serde_json::from_value(right(request)).unwrap();
     let scene = |number: u32| plan.steps[number as usize - 1].scene_name.clone();
@@ -86,7 +86,7 @@ fn expected(request: usize) -> BTreeMap<String, Vec<String>> {
     steps.map(|step| (step.scene_name.clone(), step.depends_on_step.iter().map(scene).collect())).collect()
 }
 
-/// Faults of a plan that is well written.
+/// Content faults of a well-formed plan.
 fn misplanned(request: usize, dice: &mut ChaCha8Rng) -> Value {
     let mut plan = right(request);
     let count = plan["steps"].as_array().unwrap().len();
@@ -103,20 +103,20 @@ fn misplanned(request: usize, dice: &mut ChaCha8Rng) -> Value {
         4 => plan["needs_execution"] = json!(false),
         _ => plan["steps"] = json!([]),
     }
-    // A circle needs the last step to wait for the first.
+    // A cycle needs the last step to depend on the first.
     if count > 1 && plan["steps"][0]["depends_on_step"] == json!(count) {
         plan["steps"][count - 1]["depends_on_step"] = json!([1]);
     }
     plan
 }
 
-/// What the planner says, corrupted or not.
+/// The planner's reply, corrupted or not.
 fn planner(request: &Value, number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED, number, attempt);
     if !strikes(&mut dice, SHARE) {
         return Scripted::forced(request, right(number));
     }
-    // Six faults of content beside those of form, all equally likely.
+    // Six content faults in addition to those of form, all equally likely.
     match FORMS.get(dice.random_range(0..FORMS.len() + 6)) {
         Some(form) => deformed(*form, PLAN, &right(number), &right(number + REQUESTS), &mut dice),
         None => Scripted::forced(request, misplanned(number, &mut dice)),
@@ -144,7 +144,7 @@ fn verdict(number: usize) -> Value {
         "missing_information": null, "answer": answer_to(number)})
 }
 
-/// How often something was asked about a request.
+/// How often each question about a request was asked.
 #[derive(Clone, Default)]
 struct Tries(Arc<Mutex<BTreeMap<usize, usize>>>);
 
@@ -161,7 +161,7 @@ impl Tries {
     }
 }
 
-/// Sends requests `0..count` and gives each its status, its answer and the model calls it took.
+/// Sends requests `0..count` and returns for each its status, its answer and its number of model calls.
 async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, String, u32)> {
     let one = async |number: usize| {
         let request = town.engine.request(&format!("Look at number {number}"), None);
@@ -184,7 +184,7 @@ async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Town {
     Town::with(config, scenes(&log), log).await
 }
 
-/// What became of all requests in one setting.
+/// The results of all requests in one setting.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     reader: ReaderMode,
@@ -193,7 +193,7 @@ struct Row {
     right: usize,
     /// Something else was executed.
     wrong: usize,
-    /// Nothing was executed and the user was told so.
+    /// Nothing was executed and the user was informed.
     refused: usize,
     plan_calls: usize,
 }
@@ -276,7 +276,7 @@ async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
     assert!(tolerant[2].right * 100 >= REQUESTS * 99, "{:?}", tolerant[2]);
 }
 
-/// What the check says: corrupted in form, or wrong in one of its fields.
+/// The check's reply: corrupted in form, or wrong in one of its fields.
 fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED, number, attempt);
     if !strikes(&mut dice, SHARE) {
@@ -300,7 +300,7 @@ fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
     Scripted::forced(request, wrong)
 }
 
-/// What the answer call says: as often corrupted, in the ways in which plain words can be.
+/// The answer call's reply: corrupted as often, in ways that apply to plain text.
 fn answer(number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED.rotate_left(1), number, attempt);
     let whole = answer_to(number);
@@ -312,8 +312,8 @@ fn answer(number: usize, attempt: usize) -> Scripted {
     Scripted::Text(part).finished(reason)
 }
 
-/// Right final answers and model calls of `count` requests, with the check's replies corrupted, and the
-/// answer call's too if `both`.
+/// Right final answers and model calls of `count` requests, with corrupted replies of the check, and of the
+/// answer call if `both`.
 async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
     let (checks, words) = (Tries::default(), Tries::default());
     let llm = ScriptedLlm::start(move |request, _| {

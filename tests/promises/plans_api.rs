@@ -1,4 +1,4 @@
-//! Plans under people's control, over the server's port: judged by what reached a server outside.
+//! Approval and control of plans over HTTP, judged by what reached an external server.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::server_api::ask;
 use crate::support::{Office, Reply, Served, Shelf};
 
-/// A plan for these words that waits for approval.
+/// A waiting plan for these words.
 pub async fn planned(served: &Served, words: &str) -> Value {
     let reply = served.post("/api/plans", &json!({"message": words})).await;
     assert_eq!(reply.status, 201, "{reply:#?}");
@@ -18,12 +18,12 @@ pub async fn planned(served: &Served, words: &str) -> Value {
     plan
 }
 
-/// The address of a plan, with more behind it.
+/// The route of a plan, with a suffix.
 pub fn at(plan: &Value, more: &str) -> String {
     format!("/api/plans/{}{more}", plan["task_id"].as_str().unwrap())
 }
 
-/// Follows a plan's run until it ends or waits, and gives the plan as it is then.
+/// Follows a plan's run until it ends or waits, and returns the plan.
 pub async fn rested(served: &Served, plan: &Value) -> Value {
     let run = plan["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
@@ -62,7 +62,7 @@ async fn plan_waits_for_approval_and_executes_once() {
     assert_eq!(done["steps"][0]["tool_calls"][0]["outcome"], "ok");
     assert!(!done["answer"].as_str().unwrap().is_empty());
     assert_eq!(office.reached(), ["POST /Book"]);
-    // What is done is not approved once more.
+    // An executed plan cannot be approved again.
     approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
     assert!(office.reached().is_empty());
 }
@@ -74,7 +74,7 @@ async fn one_of_fifty_simultaneous_approvals_counts() {
     let plan = planned(&served, "book").await;
     let once = || approve(&served, &plan, json!({"version": 1}));
     let mut all = join_all((0..50).map(|_| once())).await;
-    // A busy machine may answer some of fifty with "too many wait": these are sent again.
+    // A busy machine may refuse some of fifty because the queue is full: these are sent again.
     for reply in &mut all {
         while reply.status == 429 {
             *reply = once().await;
@@ -122,7 +122,7 @@ async fn multi_version_plan_needs_the_seen_version_or_hash() {
         let office = Office::open();
         let served = Served::start(office.setup()).await;
         let plan = planned(&served, "book").await;
-        // Somebody puts another plan in its place after the approver has read it.
+        // Another user replaces the plan after the approver has read it.
         let body = json!({"feedback": "look first", "version": 1});
         let changed = served.post(&at(&plan, "/modify"), &body).await.json();
         for unsaid in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
@@ -146,7 +146,7 @@ async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     let plan = planned(&served, "book").await;
     let modify = async |body: Value| served.post(&at(&plan, "/modify"), &body).await;
 
-    // What the planner cannot make anything of changes nothing.
+    // Feedback that the planner cannot use changes nothing.
     let problem = modify(json!({"feedback": "make it nicer"})).await.is_problem(422, "plan.not_modified");
     assert_eq!(problem["run_id"], plan["run_id"]);
     let same = served.get(&at(&plan, "")).await.json();
@@ -204,7 +204,7 @@ async fn held_plan_starts_with_a_second_approval() {
     assert_eq!((&rests["status"], &rests["run_status"]), (&json!("approved"), &json!("waiting")));
     approve(&served, &plan, json!({"execute": false})).await.is_problem(409, "approval.decided");
 
-    // A change takes the approval back.
+    // A change revokes the approval.
     let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
     assert_eq!(
         (&changed["status"], &changed["version"]),
@@ -233,7 +233,7 @@ async fn cancelled_waiting_plan_executes_nothing() {
     served.post(&at(&plan, "/cancel"), &json!({})).await.is_problem(409, "run.ended");
     approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
 
-    // The same at the run's own address, and without a body.
+    // The same through the run's own route, and without a body.
     let plan = planned(&served, "book").await;
     let run = plan["run_id"].as_str().unwrap();
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
@@ -256,7 +256,7 @@ async fn plan_cancelled_midway_reports_completed_work() {
     let cancel = served.post(&address, &body);
     let follow = async {
         let run = plan["run_id"].as_str().unwrap();
-        // The write that has begun ends; only then the plan does.
+        // A write in progress is finished before the plan ends.
         while !served.events(run.parse().unwrap()).await.iter().any(|e| e.body.name() == "cancel_requested") {
             tokio::task::yield_now().await;
         }
@@ -275,7 +275,7 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
     let office = Office::open();
     let served = Served::start(office.setup().set("execution.compensate", true)).await;
     let plan = planned(&served, "book and pay").await;
-    // What is not shown is not covered by the plan's yes.
+    // The plan's approval does not cover hidden values.
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][1]["prepared_calls"] = json!([]);
     assert_eq!(served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
@@ -294,7 +294,7 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
     let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
     assert_eq!(tools, ["Book", "Unbook"], "{told:#}");
     assert_eq!(office.reached(), ["POST /Unbook"]);
-    // Who follows the run is told which write a call undoes.
+    // The run's stream names the write that each call undoes.
     let events = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
     let events = served.get(&events).await.events();
     let begun = |tool: &str| {
@@ -425,7 +425,7 @@ async fn dry_run_reads_and_reports_planned_writes() {
     assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{told:#}");
     assert_eq!(call["arguments"], json!({"room": "r1"}));
     assert_eq!(told["steps"][0]["tool_calls"][0]["outcome"], "ok");
-    // A stream and the list of plans say the same.
+    // The stream and the list of plans agree.
     body["stream"] = json!(true);
     let events = served.post("/api/chat", &body).await.events();
     let written = events.iter().find(|e| e.name == "tool_completed" && e.data["tool"] == "Book").unwrap();
@@ -433,7 +433,7 @@ async fn dry_run_reads_and_reports_planned_writes() {
     assert_eq!(office.reached(), ["GET /See"]);
     let plan = served.post("/api/plans", &json!({"message": "book", "dry_run": true})).await;
     assert_eq!((plan.status, &plan.json()["status"]), (201, &json!("completed")), "{plan:#?}");
-    // Not even where each write would have to be approved.
+    // Even if each write would need approval.
     body = ask("pay");
     body["dry_run"] = json!(true);
     assert_eq!(
@@ -463,7 +463,7 @@ async fn resumed_run_does_not_repeat_completed_work() {
     let follow = follow.header("last-event-id", &before.last().unwrap().id);
     let rest = Reply::of(follow.send().await.unwrap()).await.events();
     assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
-    // The answer of before is taken back; what comes is the new one.
+    // The earlier answer is retracted and replaced by the new one.
     let text = rest.iter().fold(None, |text: Option<String>, event| match event.name.as_str() {
         "answer_reset" => Some(String::new()),
         "answer_delta" => text.map(|text| text + event.data["text"].as_str().unwrap()),
@@ -491,7 +491,7 @@ async fn plan_approval_covers_shown_writes_only() {
     let text = served.get(&at(&plan, "?format=text")).await.body;
     assert!(text.contains("Tool: Book\nInput: ") && text.contains("Parameters: {\"room\":\"r1\"}"), "{text}");
 
-    // Somebody puts another room in its place; what does not fit is not taken.
+    // The approver replaces the room; invalid arguments are rejected.
     let mut by_hand = plan["plan"].clone();
     let known = |arguments: Value| json!([{"tool": "Book", "arguments": arguments}]);
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": 7}));
@@ -503,7 +503,7 @@ async fn plan_approval_covers_shown_writes_only() {
     let diff = changed["versions"][1]["diff"].to_string();
     assert!(diff.contains("calls +Book") && diff.contains("-Book"), "{diff}");
 
-    // The scene's model wants the first room all the same: nobody has said yes to that.
+    // The scene's model still wants the first room, which has not been approved.
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
     let waits = rested(&served, &plan).await;
     assert_eq!(

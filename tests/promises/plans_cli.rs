@@ -1,4 +1,4 @@
-//! People control plans from the command line, with the real program in processes of its own.
+//! Plans are controlled from the command line, with the real program in its own processes.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ use super::support::Backend;
 const SCENE: &str = include_str!("../scenarios/library/scene.toml");
 const RESERVE: &str = "Reserve the book \"Emma\" from 3 July for 21 days at the station branch";
 
-/// A library whose reservations a person has to approve.
+/// A library whose reservations need approval.
 pub struct Library {
     backend: Backend,
     pub desk: Desk,
 }
 
 impl Library {
-    /// `approval` is what its writing tool says.
+    /// `approval` is the setting of its writing tool.
     pub fn asking(approval: &str) -> Self {
         let backend = Backend::start(|reached| {
             let mut reservation = reached.body.clone();
@@ -32,7 +32,7 @@ impl Library {
         Self { backend, desk }
     }
 
-    /// What was reserved since this was asked last: the bodies.
+    /// The bodies of the reservations since the last call.
     pub fn reserved(&self) -> Vec<Value> {
         let taken = self.backend.taken().into_iter();
         taken.filter(|reached| reached.place == "POST /reservations").map(|reached| reached.body).collect()
@@ -43,7 +43,7 @@ impl Library {
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
     }
 
-    /// Asks for a reservation, which waits. Gives the plan's id.
+    /// Requests a reservation, which waits. Returns the plan's id.
     pub fn waits(&self) -> String {
         let ran = self.desk.run(&["chat", RESERVE]);
         assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
@@ -162,7 +162,7 @@ fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
 
     let stale = desk.run(&["plans", "approve", &task, "--version", "1"]);
     is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
-    // The file tells which version was changed; it is another by now.
+    // The file contains the version it was based on, which is outdated by now.
     let stale = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
     is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
     assert_eq!(library.json(&["plans", "show", &task])["version"], 2);
@@ -192,7 +192,7 @@ fn multi_version_plan_is_approved_by_one_version_only() {
     assert_eq!(ran.status, 3, "{ran:?}");
     is_refused(&desk.run(&["plans", "approve", &task]), "plan.version_required", "version 2");
     assert!(library.reserved().is_empty());
-    // What is decided by its own id is shown first, and is one version.
+    // An approval chosen by its own id is shown first, and has one version.
     let listed = library.json(&["approvals", "list"]);
     let id = listed[0]["approval_id"].as_str().unwrap();
     let ran = desk.run(&["approvals", "decide", id, "yes"]);
@@ -226,7 +226,7 @@ fn approval_is_selected_by_a_unique_id_prefix() {
     tells(&ran, &[&format!("Decides {}:\n", ids[0]), "with exactly these arguments\n  {\n", "\"Emma\""]);
     let reserved = library.reserved();
     assert_eq!((reserved.len(), &reserved[0]["title"]), (1, &json!("Emma")), "{reserved:?}");
-    // One of them is open still: what they had in common names it now.
+    // Only one of them is pending: their common prefix identifies it now.
     let ran = desk.run(&["approvals", "decide", common, "no"]);
     tells(&ran, &[&format!("Decides {}:\n", ids[1])]);
 }
@@ -331,7 +331,7 @@ fn plans_are_read_only_while_another_process_owns_the_directory() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
-    // What a killed server would have left.
+    // As a killed server would leave it.
     std::fs::write(desk.data().join("server"), "pid 1\nurl http://127.0.0.1:9\n").unwrap();
     let mut owner = desk.hold(&["chat"]);
     owner.say("Che tempo fa a Milano?\n");
@@ -415,7 +415,7 @@ fn key_of_the_environment_is_sent_to_a_server_with_keys() {
     tells(&ran, &["plan 1: approved by lucia\n", "(code R-7)"]);
     assert_eq!(library.reserved().len(), 1);
     assert!(!ran.out.contains(&key), "{}", ran.out);
-    // No part of the configuration, whatever its name looks like.
+    // Not a configuration key, although its name looks like one.
     let ran = desk.hold_with(&["check"], &[("PROSCENIUM_API_KEY", key.clone())]).end();
     assert!(ran.status == 0 && !ran.out.contains("PROSCENIUM_API_KEY"), "{ran:?}");
 }

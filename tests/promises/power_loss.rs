@@ -1,5 +1,5 @@
-//! What must be on disk is synced and not only written: a server's power fails, what it had not synced is
-//! gone, and nothing is that anybody was told of.
+//! What must be durable is synced and not only written: a power failure removes everything unsynced, and
+//! nothing that was acknowledged is lost.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -15,18 +15,18 @@ use super::disk_harness::{Depot, Moment};
 use super::support::disk::Loss;
 use super::support::{Reached, Scripted, forced_tool, section, tool_results};
 
-/// What somebody was told before the power failed.
+/// What was acknowledged before the power failed.
 struct Told {
-    /// The client: which run its request is.
+    /// To the client: the id of its run.
     run: String,
-    /// The client: the answer, where the run had come to its end.
+    /// To the client: the answer, if the run had ended.
     answer: Option<Value>,
-    /// The back end.
+    /// To the backend.
     reached: Vec<Reached>,
 }
 
-/// A server that works up to `moment`, or to the end, and whose power then fails. `lies` says that its
-/// disk only claims to sync.
+/// A server that works up to `moment`, or to the end, and whose power then fails. With `lies` its disk only
+/// pretends to sync.
 async fn fails_at(
     depot: &Depot,
     moment: Option<Moment>,
@@ -38,7 +38,7 @@ async fn fails_at(
     if lies {
         depot.disk.lies().set();
     }
-    // Whoever is asked at that moment does not answer before the power has failed.
+    // The model or backend called at that moment does not reply before the power has failed.
     let (pull, pulled) = mpsc::sync_channel::<()>(1);
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
     if let Some(moment) = moment {
@@ -67,7 +67,7 @@ async fn fails_at(
     Told { run, answer, reached: depot.reached() }
 }
 
-/// What a server that is started afterwards makes of it; or what was lost.
+/// What the next server makes of it; or what was lost.
 async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), String> {
     let server = depot.start();
     server.settled().await;
@@ -93,7 +93,7 @@ async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), 
         return Err(format!("the write was repeated under another key: {renewed:?}"));
     }
     if moment == Some(Moment::Reserve) {
-        // Nobody knows what came of it, and the next step needs it.
+        // The outcome is unknown, and the next step needs it.
         return match outcome(0, 1) {
             outcome if outcome == "unknown" => Ok(()),
             outcome => Err(format!("its intent is gone: {outcome}: {document:#}")),
@@ -115,7 +115,7 @@ async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), 
     }
 }
 
-/// All that a client or a back end can have been told by then is there after a power failure.
+/// Asserts that everything acknowledged by then survives a power failure.
 async fn survives(moment: Option<Moment>) {
     for (seed, loss) in [Loss::Everything, Loss::Some, Loss::Some].into_iter().enumerate() {
         let depot = Depot::open();
@@ -153,7 +153,7 @@ async fn published_end_is_synced_with_the_conversation_memory() {
     survives(None).await;
 }
 
-/// The same look finds the loss, where the disk does not do what it is told.
+/// The same check finds the loss if the disk ignores syncs.
 #[tokio::test]
 async fn loss_on_a_disk_without_syncs_is_detected() {
     for moment in [Some(Moment::Plan), Some(Moment::Reserve), Some(Moment::Renew), None] {
@@ -165,7 +165,7 @@ async fn loss_on_a_disk_without_syncs_is_detected() {
     }
 }
 
-/// Places in a run at which the power fails, and how often the run passes them before.
+/// Boundaries at which the power fails, and how often the run passes them before.
 const PLACES: [(&str, u32); 8] = [
     ("after:run_queued", 1),
     ("after:model_replied", 5),
@@ -188,7 +188,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     for (place, passed) in PLACES.repeat(rounds) {
         let skip: u32 = dice.random_range(0..=passed);
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
-        // It may come to the place with what the one before it left, before it is ready.
+        // It may reach the boundary during recovery, before it is ready.
         let started = depot.try_start(&env);
         failures += usize::from(started.as_ref().is_err_and(|ran| ran.status == -1));
         if let Ok(server) = started {
@@ -213,10 +213,10 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     let server = depot.start();
     server.settled().await;
     for book in &books {
-        // Whoever heard nothing asks again.
+        // A client without a reply asks again.
         let reply = server.ask(book, book).await.unwrap();
         let document = if reply.status == 200 { reply.json() } else { reply.json()["document"].clone() };
-        // A write of unknown outcome, or a run that was put aside, is told as what it is.
+        // A write of unknown outcome and a quarantined run are reported as such.
         let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
         assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
     }
@@ -234,10 +234,10 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     assert_eq!(accepted, BTreeSet::new(), "these were accepted and are gone");
 }
 
-/// What may be reserved.
+/// Books that can be reserved.
 const BOOKS: [&str; 4] = ["dune", "emma", "faust", "ubik"];
 
-/// A look, and a reservation of each book that the request names.
+/// A read, and a reservation of each book that the request names.
 fn reserve(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let wanted: Vec<&str> = BOOKS.into_iter().filter(|book| words.contains(book)).collect();
@@ -267,7 +267,7 @@ fn reserve(request: &Value) -> Scripted {
 async fn lone_request_syncs_at_start_end_and_twice_per_write() {
     let depot = Depot::played(|request, _| reserve(request));
     let server = depot.start();
-    // The files that a first request makes.
+    // The first request creates the files.
     server.ask("ubik", "first").await.unwrap();
     depot.reached();
     for (writes, books) in [(0, "shelf"), (1, "dune"), (3, "dune, emma, ubik")] {
@@ -279,7 +279,7 @@ async fn lone_request_syncs_at_start_end_and_twice_per_write() {
         let syncs = depot.disk.syncs() - before;
         assert!(syncs <= 2 + 2 * writes as u64, "{syncs} syncs for {writes} writes");
     }
-    // Whoever is shown what happens is shown what is on the disk.
+    // Published events are on disk.
     let before = depot.disk.syncs();
     let (_, mut events) = server.ask_streamed("emma", "shown").await.unwrap();
     let mut told = 0;

@@ -1,5 +1,5 @@
-//! What a plan shows of its writes is what they are done with, and what somebody changed of it is what is
-//! done, with the program's own rules and without a key or a network.
+//! The arguments that a plan shows for its writes are used, and so are the approver's edits, with the
+//! embedded rules and without a key or a network.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use super::process::{Desk, Ran};
 
 const TWO: &str = "Vorrei sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// Asks for what waits for a person, and gives the plan's document.
+/// Sends a request that waits for approval, and returns the plan's document.
 fn waits(desk: &Desk, words: &str) -> Value {
     let asked = desk.run(&["chat", "--require-approval", "--json", words]);
     let answer: Value = serde_json::from_str(&asked.out).unwrap_or_else(|e| panic!("{e}: {asked:?}"));
     assert_eq!((asked.status, &answer["status"]), (3, &json!("waiting")), "{answer:#}");
     let plan = shown(desk, answer["task_id"].as_str().unwrap());
     assert_eq!(plan["status"], "pending_approval", "{plan:#}");
-    // Whoever is asked in words sees what they say yes to.
+    // The question contains what a yes approves.
     for call in prepared(&plan) {
         let arguments = call["arguments"].to_string();
         assert!(answer["answer"].as_str().unwrap().contains(&arguments), "{arguments} in {answer:#}");
@@ -33,7 +33,7 @@ fn prepared(plan: &Value) -> Vec<Value> {
     steps.flat_map(|step| step["prepared_calls"].as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// The writes that were done, with their arguments.
+/// The executed writes with their arguments.
 fn written(plan: &Value) -> Vec<Value> {
     let steps = plan["steps"].as_array().unwrap().iter();
     let calls = steps.flat_map(|step| step["tool_calls"].as_array().unwrap());

@@ -1,4 +1,4 @@
-//! The real program in processes of its own: an empty environment, a directory of its own.
+//! The real program in its own processes: an empty environment and a temporary directory.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The request of the main job.
+/// The main request.
 pub const MAIN: &str =
     "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// The program as users have it.
+/// The shipped program.
 pub const SHIPPED: &str = env!("CARGO_BIN_EXE_proscenium");
-/// The same with crash points, which tests build for themselves.
+/// The same program with crash points, which is built for tests only.
 pub const CRASHING: &str = env!("CARGO_BIN_EXE_proscenium-crashing");
 
-/// A working directory and the variables of every process in it.
+/// A working directory and the environment of every process in it.
 pub struct Desk {
     dir: TempDir,
     env: Vec<(String, String)>,
 }
 
-/// What a process said and how it ended.
+/// The output and exit status of a process.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,
@@ -31,12 +31,12 @@ pub struct Ran {
 }
 
 impl Desk {
-    /// Nothing is set.
+    /// An empty environment.
     pub fn bare() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
     }
 
-    /// Nothing is set but what makes every day the same day and keeps tests off the internet.
+    /// An environment with only a fixed clock and without internet access.
     pub fn new() -> Self {
         Self::bare()
             .with("PROSCENIUM__EXECUTION__FIXED_NOW", "2026-05-04T09:00:00+02:00")
@@ -53,7 +53,7 @@ impl Desk {
         self.dir.path()
     }
 
-    /// The data directory that is used where none is named.
+    /// The default data directory.
     pub fn data(&self) -> PathBuf {
         self.path().join("data")
     }
@@ -65,7 +65,7 @@ impl Desk {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A process that has yet to be started.
+    /// A process that has not been started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_of(SHIPPED, arguments)
     }
@@ -88,7 +88,7 @@ impl Desk {
         held.end()
     }
 
-    /// Runs `chat --json` and gives the document.
+    /// Runs `chat --json` and returns the document.
     pub fn ask(&self, message: &str, more: &[&str]) -> Value {
         let arguments: Vec<&str> =
             ["chat", "--json", message].into_iter().chain(more.iter().copied()).collect();
@@ -101,14 +101,14 @@ impl Desk {
         self.hold_with(arguments, &[])
     }
 
-    /// Starts a process with these variables beside those of the desk, and leaves it running. A variable
-    /// of crash points starts the program that has them.
+    /// Starts a process with these additional variables, and leaves it running. A crash point variable
+    /// selects the program that has crash points.
     pub fn hold_with(&self, arguments: &[&str], env: &[(&str, String)]) -> Held {
         let crashes = env.iter().any(|(name, _)| name.starts_with("CRASH_"));
         self.hold_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
     }
 
-    /// The same with the program that is given.
+    /// The same with a given program.
     pub fn hold_program(&self, program: &str, arguments: &[&str], env: &[(&str, String)]) -> Held {
         let mut command = self.command_of(program, arguments);
         command.envs(env.iter().map(|(name, value)| (name, value)));
@@ -119,7 +119,7 @@ impl Desk {
         Held { child, out, said: String::new(), err, complained: String::new() }
     }
 
-    /// The bytes of every file below the data directory.
+    /// The contents of every file below the data directory.
     pub fn stored(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut folders = vec![self.data()];
@@ -148,7 +148,7 @@ impl Ran {
     }
 }
 
-/// A process under way. It is killed when it is dropped before its end.
+/// A running process. It is killed if it is dropped before its end.
 pub struct Held {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -177,7 +177,7 @@ impl Held {
         }
     }
 
-    /// The same, unless it ends before it comes to that.
+    /// The same; false if the process ends first.
     pub fn comes_to(&mut self, what: &str) -> bool {
         let mut line = String::new();
         while !line.contains(what) {
@@ -200,17 +200,17 @@ impl Held {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has exited.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The process's number.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What was read of its standard output so far.
+    /// Standard output read so far.
     pub fn said(&self) -> &str {
         &self.said
     }
@@ -222,7 +222,7 @@ impl Held {
         assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
     }
 
-    /// Ends it as a power failure would.
+    /// Kills it as a power failure would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,5 +1,5 @@
-//! When the models cannot be used: as configured, rules plan in their place and never write, or the
-//! request is refused with a clear error. What was done before is told in either case.
+//! Models that cannot be used: depending on the configuration, embedded rules replace them and never write,
+//! or the request is refused with a clear error. Completed work is reported in either case.
 
 use proscenium::plan::StepStatus;
 use proscenium::run::{ApprovalScope, ApprovalSubject, Event, PlanMaker, RunStatus};
@@ -18,12 +18,12 @@ fn both() -> Value {
     ]))
 }
 
-/// A play whose planner never says anything that can be used.
+/// Rules whose planner never gives a usable reply.
 fn no_plan() -> Play {
     Play::of(both()).plan(|_, _| Scripted::Text("I would rather talk about the sea.".into()))
 }
 
-/// The read ran, and the write waits for a person, who is shown its arguments.
+/// The read ran, and the write waits for confirmation with its arguments shown.
 fn assert_read_and_asks_before_it_writes(town: &Town, told: &Told) {
     assert_eq!(town.log.names(), ["FindBook"], "{told:#?}");
     assert_eq!(told.answer.status, RunStatus::Waiting, "{told:#?}");
@@ -37,7 +37,7 @@ fn assert_read_and_asks_before_it_writes(town: &Town, told: &Told) {
     assert!(why.contains("BookSpace of Parking writes") && why.contains("could not be used"), "{why}");
 }
 
-/// The read ran, the write was refused, and the run says so.
+/// The read ran, the write was refused, and the answer reports it.
 fn assert_read_but_not_written(town: &Town, told: &Told) {
     assert_eq!(town.log.names(), ["FindBook"], "{told:#?}");
     assert_eq!(told.answer.status, RunStatus::Partial, "{told:#?}");
@@ -68,7 +68,7 @@ async fn fallback_plan_never_writes_when_confirmation_is_off() {
     .await;
     let told = town.ask(REQUEST).await;
     assert_read_but_not_written(&town, &told);
-    // Whoever words the answer knows that nothing was written.
+    // The prompt for the answer states that nothing was written.
     let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
     assert!(executed.contains("nothing was written"), "{executed}");
 }
@@ -88,10 +88,10 @@ async fn unplannable_request_without_fallback_fails_and_executes_nothing() {
     assert_eq!(llm.count(), 4, "nothing is asked beside the planner");
 }
 
-/// The code by which it is told, the provider, and what the configuration changes.
+/// Error code, provider and configuration of an outage.
 type Outage = (&'static str, ScriptedLlm, fn(&mut Config));
 
-/// Every way in which a provider can be out, and the code by which it is told.
+/// Every kind of provider outage with its error code.
 fn outages() -> Vec<Outage> {
     let dead = ScriptedLlm::sequence([Scripted::status(500)]);
     let silent = ScriptedLlm::sequence([Scripted::Silence]);
@@ -104,7 +104,7 @@ fn outages() -> Vec<Outage> {
             config.llm.first_token_timeout_ms = 50;
             config.llm.max_attempts = 1;
         }),
-        // Nobody listens on this port.
+        // No server listens on this port.
         ("llm.connect", gone, |config| config.llm.models[0].base_url = "http://127.0.0.1:1/v1".into()),
     ]
 }
@@ -145,7 +145,7 @@ async fn provider_outage_without_fallback_fails_with_the_reason() {
     }
 }
 
-/// A provider that fails for good once the second step is reached.
+/// A provider that fails permanently once the second step is reached.
 fn dies_in_the_second_step() -> Play {
     let dead = |request: &Value| section(request, "scene").as_deref() == Some("Parking");
     let well = Play::of(both());
@@ -194,7 +194,7 @@ async fn rules_replace_a_failed_scene_model_and_ask_before_writes() {
     assert_read_and_asks_before_it_writes(&town, &told);
 }
 
-/// The line of an answer whose words say nothing of the booking.
+/// The line of an answer whose text does not mention the booking.
 const BOOKED: &str = "BookSpace (day: 2026-05-05, plate: AB123CD)";
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn failed_check_is_answered_from_completed_work() {
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask(REQUEST).await;
     assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
-    // The words say nothing of the booking, so it is named.
+    // The text does not mention the booking, so it is appended.
     let answer = format!("{FROM_ANSWER}\n{BOOKED}");
     assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, answer.as_str()));
     let degraded = |event: &Event| matches!(event, Event::Continuation { degraded: true, .. });

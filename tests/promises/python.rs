@@ -1,10 +1,10 @@
-//! The tests of the wire that are written in Python, `tests/python`: the official OpenAI client with its
-//! defaults, and a fuzzer that reads the document at /api/openapi.json.
+//! The wire tests written in Python, `tests/python`: the official OpenAI client with its defaults, and a
+//! fuzzer that reads the document at /api/openapi.json.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What `tests/python/run` ends with where the Python packages cannot be had.
+/// The exit status of `tests/python/run` when the Python packages cannot be installed.
 const NO_ENVIRONMENT: i32 = 75;
 
 #[test]
@@ -22,7 +22,7 @@ fn official_client_and_fuzzer_pass() {
         .output()
         .unwrap();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // Where it has to run, it runs or fails; elsewhere the network may be away.
+    // In CI it runs or fails; elsewhere the network may be missing.
     if ran.status.code() == Some(NO_ENVIRONMENT) && std::env::var_os("CI").is_none() {
         eprintln!("skipped: {}", said(&ran.stderr));
         return;

@@ -1,4 +1,4 @@
-//! README.md says what is so: its scene works as printed, and what it points to is there.
+//! README.md is correct: its scene works as printed, and its links resolve.
 
 use std::path::Path;
 

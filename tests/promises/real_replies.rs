@@ -1,5 +1,5 @@
-//! Replies of a real small model (Qwen2.5-Coder 1.5B), recorded, played back over the wire: what it
-//! got wrong must not become a wrong answer or a write that nobody asked for.
+//! Recorded replies of a real small model (Qwen2.5-Coder 1.5B), played back over the wire: its mistakes must
+//! not become a wrong answer or an unrequested write.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::shipped;
 use crate::support::{Scripted, ScriptedLlm, forced_tool, section};
 
-/// Plays a recording: each question gets the next reply that was recorded for what it is about.
+/// Plays a recording: each question gets the next reply that was recorded for its kind.
 async fn play(recording: &str) -> (Answer, ScriptedLlm) {
     let recording: Value = serde_json::from_str(recording).unwrap();
     let request = recording["request"].as_str().unwrap().to_owned();
@@ -28,7 +28,7 @@ async fn play(recording: &str) -> (Answer, ScriptedLlm) {
         };
         let mut queues = queues.lock().unwrap();
         let queue = queues.entry(about).or_default();
-        // The recording's last word is repeated where today's code asks more often than then.
+        // The last recorded reply is repeated if today's code asks more often.
         let reply =
             if queue.len() > 1 { queue.remove(0) } else { queue.first().cloned().unwrap_or_default() };
         match reply["calls"].as_array().and_then(|calls| calls.first()) {
@@ -99,7 +99,7 @@ async fn answer_echoing_the_request_is_retried() {
 #[tokio::test]
 async fn ungrounded_weather_is_never_the_answer() {
     let (answer, _) = play(include_str!("../fixtures/real/weather_then_vacation_english.json")).await;
-    // The recorded model made up 20 °C in its verdict and sunshine in its answer.
+    // The recorded model invented 20 °C in its verdict and sunshine in its answer.
     for invented in ["20°C", "sunny"] {
         assert!(!answer.answer.contains(invented), "{}", answer.answer);
     }
@@ -116,7 +116,7 @@ async fn no_person_is_invented_when_none_is_found() {
 #[tokio::test]
 async fn write_on_unmentioned_days_is_not_executed() {
     let (answer, _) = play(include_str!("../fixtures/real/wrong_month.json")).await;
-    // The user said June; the recorded model wrote May, and would do so again.
+    // The user wrote June; the recorded model wrote May, and would do so again.
     assert!(answer.writes.is_empty(), "{answer:#?}");
     assert_eq!(answer.status, RunStatus::NeedsInput);
     for invented in ["22 giorni", "n. 3"] {

@@ -1,4 +1,4 @@
-//! A changed configuration while the server serves.
+//! Configuration changes while the server runs.
 
 use std::fs;
 
@@ -71,7 +71,7 @@ async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     )
     .await;
     let body = json!({"messages": [{"role": "user", "content": "How much is two and two?"}]});
-    // Not limited: nothing is refused, and what is spent is known by the journal only.
+    // No limit: nothing is refused, and the spending is known only from the journal.
     assert_ne!(served.post("/api/chat", &body).await.status, 429);
     let tenant = served.engine.default_principal().0;
     let spent: u64 = served.engine.store().usage(None, None).await.unwrap()[&tenant].cost_nano_usd;
@@ -91,7 +91,7 @@ async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     assert!(llm.count() > asked);
 }
 
-/// A scene whose only tool asks the server at `backend`.
+/// A scene whose only tool calls the server at `backend`.
 fn notes(name: &str, backend: &str) -> String {
     format!(
         "name = \"{name}\"\ndescription = \"Notes of the office.\"\ninstructions = \"Look notes up.\"\n\
@@ -102,7 +102,7 @@ fn notes(name: &str, backend: &str) -> String {
     )
 }
 
-/// A model that has the scene of the request's last word look a note up.
+/// A model whose scene, named by the request's last word, looks a note up.
 fn looks_up() -> ScriptedLlm {
     let scene = |request: &Value| section(request, "request").unwrap().rsplit(' ').next().unwrap().to_owned();
     Play::of(Value::Null)
@@ -141,7 +141,7 @@ async fn metrics_label_scenes_tools_and_models_added_by_reload() {
     let figures = look("Notes").await;
     assert_eq!(sum(&figures, "proscenium_steps_total", &["scene=\"Notes\""]), 1.0);
 
-    // The scene of the start goes, another one comes, and so does a model.
+    // The initial scene is removed, another one and a model are added.
     fs::remove_dir_all(dir.path().join("notes")).unwrap();
     write("Diary");
     let mut config = served.config.clone();

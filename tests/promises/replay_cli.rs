@@ -1,4 +1,4 @@
-//! `proscenium replay`, by the real program.
+//! `proscenium replay`, with the real program.
 
 use proscenium::run::{RunId, TenantId};
 use proscenium::store::{Page, RunFilter, Store};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::process::{Desk, MAIN};
 
-/// A desk on which the main job was done, and its run.
+/// A workspace in which the main request was executed, and its run.
 fn done() -> (Desk, String) {
     let desk = Desk::new();
     let run = desk.ask(MAIN, &[])["run_id"].as_str().unwrap().to_owned();

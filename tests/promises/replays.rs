@@ -1,8 +1,7 @@
-//! Recorded runs are decided by today's code as they were decided: a change of behaviour, or of the words
-//! of a question, is seen here.
+//! Today's code decides recorded runs as they were decided: a change of behaviour or of a prompt fails here.
 //!
-//! Where a change is meant, write the recordings anew and look at what changed in them:
-//! `REPLAYS=write cargo test --test promises recorded_runs`
+//! If the change is intended, record them again and review the differences: `REPLAYS=write cargo test --test
+//! promises recorded_runs`
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +26,7 @@ fn replayed(events: &[Envelope<Event>], catalogue: &Catalogue) -> ReplayReport {
     replay(events[0].run.unwrap(), events, catalogue)
 }
 
-/// What differs, in short.
+/// A summary of the differences.
 fn told(replayed: &ReplayReport) -> String {
     let places = replayed.differences.iter().map(|difference| {
         format!("event {} {} [{:?}]: {}\n", difference.seq, difference.event, difference.kind, difference.why)
@@ -43,7 +42,7 @@ async fn today(scenes: Scenes) -> Arc<Catalogue> {
     if scenes == Scenes::Shipped { shipped.1 } else { workshop.1 }
 }
 
-/// What stands against it that a run is what its kind stands for, and is decided the same today.
+/// The reasons why a run is not what its kind requires, or is decided differently today.
 fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogue) -> String {
     let replayed = replayed(events, catalogue);
     let mut faults = told(&replayed);
@@ -62,7 +61,7 @@ fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogu
 async fn recorded_runs_replay_without_differences() {
     let catalogues = catalogues().await;
     let of = |scenes: Scenes| &catalogues.iter().find(|(of, _)| *of == scenes).unwrap().1;
-    // What is recorded today has no differences, whatever is in the files.
+    // A run recorded now has no differences, whatever is in the files.
     let anew: BTreeMap<&str, Events> = record().await.into_iter().collect();
     let (mut kept, mut new) = (String::new(), String::new());
     for kind in &KINDS {
@@ -74,7 +73,7 @@ async fn recorded_runs_replay_without_differences() {
             Some(stored) => faults(kind, &stored, of(kind.scenes)),
             None => format!("{}: there is no such recording\n", kind.name),
         };
-        // What still holds stays as it is: branches of a plan may take turns in any order.
+        // Files that still match stay as they are: branches of a plan may interleave in any order.
         if !fault.is_empty() && std::env::var("REPLAYS").is_ok_and(|how| how == "write") {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, normalised(kind.name, events.clone())).unwrap();
@@ -103,7 +102,7 @@ async fn unfinished_run_is_replayed_to_its_last_event() {
             let replayed = replayed(&events[..end], catalogue);
             assert!(replayed.same && replayed.wordings.is_empty(), "{}: {}", kind.name, told(&replayed));
             assert!(!replayed.status.is_terminal());
-            // What is due is what came next, or something from outside came.
+            // The due action was recorded next, or an external event arrived.
             let next = serde_json::to_value(&events[end].body).unwrap();
             let outside = [
                 "model_replied",
@@ -124,7 +123,7 @@ async fn unfinished_run_is_replayed_to_its_last_event() {
     }
 }
 
-/// A run of both shipped scenes side by side, to be tampered with.
+/// A run of both shipped scenes in parallel, to be modified.
 async fn side_by_side() -> (Events, Arc<Catalogue>) {
     (recorded("weather-and-identity"), today(Scenes::Shipped).await)
 }
@@ -162,7 +161,7 @@ async fn differently_parsed_reply_is_reported_with_both_readings() {
     );
     assert_eq!(one.recorded["plan"]["steps"][0]["expected_tools"], serde_json::json!(["CityExists"]));
     assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(said));
-    // What follows is judged by what was recorded: another plan, other words, the same decisions.
+    // What follows is compared with the recording: another plan, other wording, the same decisions.
     assert!(!replayed.wordings.is_empty());
 }
 
@@ -190,7 +189,7 @@ async fn changed_bound_is_reported_where_it_matters() {
 #[tokio::test]
 async fn action_recorded_after_a_later_wait_is_out_of_order() {
     let (mut events, catalogue) = side_by_side().await;
-    // The second step begins when the first one's model has replied.
+    // The second step starts before the first one's model has replied.
     let second = place(&events, "step_started", 1);
     let replied = place(&events, "model_replied", 1);
     assert!(second < replied);
@@ -213,7 +212,7 @@ async fn action_recorded_after_a_later_wait_is_out_of_order() {
     );
     assert!(one.why.contains("step_started/2"), "{}", one.why);
     assert_eq!(one.today[0]["type"], "step_started");
-    // Once it was told and done, no more is made of it.
+    // Once reported and executed, it causes no further differences.
     assert!(
         replayed.differences[1..].iter().all(|other| other.kind == DifferenceKind::Order),
         "{}",

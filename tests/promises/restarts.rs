@@ -1,5 +1,5 @@
-//! Servers that are killed or stopped a few times in a row for reasons of their own: no request that did
-//! nothing wrong is lost, failed or done twice over it, and what its questions cost is counted.
+//! Servers that are killed or stopped several times in a row: no innocent request is lost, failed or executed
+//! twice, and the cost of its model calls is counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ use super::crash::{say, scene};
 use super::process::{Desk, Held};
 use super::support::{Backend, Gate, Reply, ScriptedLlm, forced_tool};
 
-/// How long anything may take that has to happen.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A desk with models that answer no plan before the gate is open, and count what they are asked.
+/// A workspace whose models answer no plan before the gate is open, and count the requests.
 struct Loop {
     desk: Desk,
     backend: Backend,
@@ -82,7 +82,7 @@ impl Loop {
         Reply::of(request.send().await.unwrap()).await.json()
     }
 
-    /// Sends so many requests, whose clients go away as soon as their models are asked.
+    /// Sends this many requests; their clients disconnect as soon as the models are asked.
     async fn begin(&self, server: &Server, requests: usize) {
         let asked = futures::future::join_all((0..requests).map(|number| self.ask(server, number)));
         tokio::select! {
@@ -91,7 +91,7 @@ impl Loop {
         }
     }
 
-    /// Waits until this many plans were asked for since the last time.
+    /// Waits until this many plans were requested since the last call.
     async fn asked(&self, plans: usize) {
         let began = Instant::now();
         while self.plans.load(Ordering::SeqCst) < plans {
@@ -101,7 +101,7 @@ impl Loop {
         self.plans.store(0, Ordering::SeqCst);
     }
 
-    /// Every request has its answer, and every write reached the back end once.
+    /// Asserts that every request has its answer, and that every write reached the backend once.
     async fn all_complete(&self, server: &Server, requests: usize) {
         self.gate.open();
         let replies = futures::future::join_all((0..requests).map(|number| self.ask(server, number))).await;
@@ -121,7 +121,7 @@ async fn repeated_kills_recover_fewer_runs_at_once_and_fail_none() {
     let all = Loop::open();
     let mut server = all.start(&[]);
     all.begin(&server, 20).await;
-    // After one death all at once, then 16, 4 and one at a time.
+    // After one crash all at once, then 16, 4 and one at a time.
     for at_once in [20, 16, 4, 1] {
         server.held.kill();
         server = all.start(&[]);
@@ -172,7 +172,7 @@ async fn interrupted_keyed_write_is_repeated_under_its_key() {
     let all = Loop::open();
     all.gate.open();
     let place = || ("CRASH_POINT_AT", "before:tool_completed".to_owned());
-    // The third tool that ends is the keyed one; from then on it is the first.
+    // The third tool that ends is the keyed one; after that it is the first.
     let server = all.start(&[place(), ("CRASH_POINT_SKIP", "2".to_owned())]);
     all.ask(&server, 0).await.unwrap_err();
     server.held.kill();
@@ -198,7 +198,7 @@ async fn interrupted_model_call_costs_its_reservation() {
     let all = Loop::open();
     let server = all.start(&[]);
     all.begin(&server, 1).await;
-    // Whoever reads it has what was told so far on disk.
+    // A client that reads it has the earlier events on disk.
     let listed = all.get(&server, "/api/runs").await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap().to_owned();
     all.get(&server, &format!("/api/runs/{run}")).await;

@@ -1,4 +1,4 @@
-//! Clients that send again by themselves, to a server that was killed in between and started again.
+//! Clients that retry by themselves, against a server that was killed and restarted in between.
 
 use std::net::SocketAddr;
 
@@ -19,15 +19,14 @@ const MIND: &str = r#"
 "put at once": {steps: [{scene: Shelf, rounds: [[{Put: {}}]]}]}
 "#;
 
-/// A server in a process of its own, and what stays when it is killed: the models, and a back end that
-/// counts what is put.
+/// A server in its own process, and what survives its kill: the models, and a backend that counts writes.
 struct Shop {
     desk: Desk,
-    /// None while it is down.
+    /// `None` while it is down.
     process: Option<(Held, SocketAddr)>,
-    /// How many runs have put something with "put" and now wait for the scene's model.
+    /// How many runs have written with "put" and now wait for the scene's model.
     put: watch::Receiver<usize>,
-    /// It answers when this opens.
+    /// The model answers when this opens.
     go: Gate,
     backend: Backend,
     client: reqwest::Client,
@@ -102,7 +101,7 @@ impl Shop {
         self.process.as_ref().unwrap().1
     }
 
-    /// A request whose answer nobody waits for here.
+    /// A request whose answer is not awaited here.
     async fn begin(&self, path: &str, headers: &str, body: &Value) -> TcpStream {
         let mut connection = TcpStream::connect(self.addr()).await.unwrap();
         connection.write_all(wire(path, headers, body).as_bytes()).await.unwrap();
@@ -119,7 +118,7 @@ impl Shop {
         Reply::of(request.send().await.unwrap()).await
     }
 
-    /// The ids of the runs there are, the oldest first.
+    /// The ids of all runs, the oldest first.
     async fn runs(&self, key: Option<&str>) -> Vec<String> {
         let request = self.client.get(format!("http://{}/api/runs", self.addr()));
         let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));
@@ -133,7 +132,7 @@ fn ask(words: &str, stream: bool) -> Value {
     json!({"model": "proscenium", "messages": [{"role": "user", "content": words}], "stream": stream})
 }
 
-/// The header of a try.
+/// The retry-count header of an attempt.
 fn nth(retries: &str) -> (&str, &str) {
     ("x-stainless-retry-count", retries)
 }
@@ -159,7 +158,7 @@ async fn cut_off(stream: bool) {
         assert_eq!(answered(&reply), runs[0], "{reply:#?}");
     }
     assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs.clone(), 1));
-    // Somebody else who says the same has a run of its own.
+    // Another client with the same request has its own run.
     let other = shop.post(CHAT, &body, &[nth("0")]).await;
     assert_ne!(answered(&other), runs[0]);
     assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (2, 1));
@@ -178,12 +177,12 @@ async fn retry_gets_the_answer_lost_in_a_kill() {
     let first = shop.post(CHAT, &body, &[nth("0")]).await;
     assert_eq!(first.status, 200, "{first:#?}");
     shop.killed_and_started();
-    // Killed once more before the client came again.
+    // Killed once more before the client retried.
     shop.killed_and_started();
     for stream in [false, true] {
         let reply = shop.post(CHAT, &ask("put at once", stream), &[nth("1")]).await;
         let same = reply.header("x-run-id") == first.header("x-run-id");
-        // What is asked as a stream is another request.
+        // The same request as a stream is a different request.
         assert!(reply.status == 200 && same != stream, "{reply:#?}");
         assert!(stream || reply.json()["choices"] == first.json()["choices"], "{reply:#?}");
     }
@@ -207,7 +206,7 @@ async fn two_identical_requests_each_get_a_run_after_a_kill() {
     for _ in 0..3 {
         told.push(answered(&shop.post(CHAT, &body, &[nth("1")]).await).to_owned());
     }
-    // The newest first; who comes when there is none left shares one.
+    // The newest first; a further retry shares one of them.
     assert_eq!((&told[..2], runs.contains(&told[2])), (&[runs[1].clone(), runs[0].clone()][..], true));
     assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs, 2));
 }
@@ -268,13 +267,13 @@ async fn request_with_idempotency_key_executes_once_over_a_kill() {
         let reply = shop.post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), nth(retries)]).await;
         assert_eq!(answered(&reply), runs[2], "{reply:#?}");
     }
-    // One without the name is another request, whatever its try.
+    // A request without the key is a different one, whatever its attempt.
     let other = shop.post(CHAT, &cut, &[nth("1")]).await;
     assert!(!runs.iter().any(|run| run == answered(&other)), "{other:#?}");
     assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (4, 1));
 }
 
-/// A request whose client goes away once it is accepted: its run, the last of so many.
+/// A request whose client disconnects once it is accepted: returns its run, the last of this many.
 async fn gone(served: &Served, stream: bool, runs: usize) -> String {
     let _connection = served.raw(wire(CHAT, "", &ask("wait", stream)).as_bytes()).await;
     loop {
@@ -314,7 +313,7 @@ async fn client_learns_of_interruption_when_runs_are_not_resumed() {
     let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1").json(&body);
     Reply::of(named.send().await.unwrap()).await.is_problem(500, "run.interrupted");
     assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
-    // A stream is another request: its run is a new one.
+    // A stream is a different request: its run is a new one.
     shelf.go.open();
     assert_ne!(again(&served, true).await.header("x-run-id"), run);
     served.engine.resume_unfinished().await.unwrap();
@@ -327,7 +326,7 @@ async fn client_learns_of_interruption_when_runs_are_not_resumed() {
 async fn retry_moves_its_run_to_the_front_of_recovery() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup()).await;
-    // As many conversations as are carried on at once.
+    // As many conversations as are resumed at once.
     for number in 0..64 {
         drop(served.submit(&format!("s-{number}"), "wait").await.unwrap());
     }

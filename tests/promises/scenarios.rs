@@ -1,5 +1,5 @@
-//! Every request of `tests/scenarios/multi-scene.yaml`, with all that a user would check afterwards:
-//! with the embedded rules, and with a sensible model over the OpenAI protocol.
+//! Every request of `tests/scenarios/multi-scene.yaml` with everything a user would check afterwards: with
+//! the embedded rules, and with a sensible model over the OpenAI protocol.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use crate::support::model_script::Mind;
 use crate::support::scenario::{self, Scenario, Turn, next_day};
 use crate::support::{House, ScriptedLlm, Setup, Told, journal, wire};
 
-/// Tokens of a conversation that has to be summarised.
+/// The context window of a conversation that has to be summarised, in tokens.
 const SMALL_WINDOW: u32 = 2048;
 /// USD per million tokens: prompt, cached prompt, completion.
 const PRICES: [&str; 3] = ["0.15", "0.0375", "0.6"];
 
-/// Who answers as a model.
+/// Which model answers.
 enum Model {
     Offline,
     Scripted(ScriptedLlm),
@@ -31,7 +31,7 @@ struct Play {
     house: House,
 }
 
-/// Plays a scenario of the file and checks every field of it.
+/// Plays a scenario of the file and checks each of its fields.
 async fn keeps(id: &str, scripted: bool) {
     let scenario = scenario::all().into_iter().find(|scenario| scenario.id == id).unwrap();
     let model = if scripted { Model::Scripted(sensible()) } else { Model::Offline };
@@ -44,7 +44,7 @@ async fn keeps(id: &str, scripted: bool) {
     if let Model::Scripted(llm) = &play.model {
         wire::is_kept(llm);
         let asked: u32 = told.iter().map(|told| told.answer.usage.llm_calls).sum();
-        // A summary may still be under way after the last turn.
+        // A summary may still be in progress after the last turn.
         let all_kept = async {
             while llm.count() != asked as usize + play.summaries().await.len() {
                 tokio::task::yield_now().await;
@@ -216,7 +216,7 @@ impl Play {
         }
         assert_eq!(self.summaries().await, [] as [String; 0]);
         if let Model::Scripted(llm) = &self.model {
-            // 900 + 7n prompt tokens that were not cached, 100 that were, 50 + n of the reply.
+            // 900 + 7n uncached prompt tokens, 100 cached ones, 50 + n completion tokens.
             let calls = 0..llm.count() as u64;
             let nano: u64 = calls.map(|n| (900 + 7 * n) * 150 + (100 * 75 / 2) + (50 + n) * 600).sum();
             assert_eq!(sum, nano, "by the prices and the tokens that the server said");
@@ -258,7 +258,7 @@ fn context(told: &Told) -> Context {
     told.state.started.as_ref().unwrap().context.clone()
 }
 
-/// Whether a day of the month is named, in whichever way.
+/// Whether the text names this day of the month, in any form.
 fn names_day(text: &str, day: i8) -> bool {
     let iso = next_day(day);
     let month = if iso.starts_with("2026-05") { "maggio" } else { "giugno" };
@@ -291,7 +291,7 @@ fn completed_scenes(told: &Told) -> BTreeSet<String> {
     steps.map(|step| step.scene_name.clone()).collect()
 }
 
-/// The calls that were carried out, with what they were called with.
+/// The executed calls with their arguments.
 fn executed(told: &Told) -> Vec<(String, Value)> {
     let started = told.events.iter().filter_map(|event| match &event.body {
         Event::ToolStarted { call, .. } => Some(&told.state.calls[call].requested),
@@ -300,7 +300,7 @@ fn executed(told: &Told) -> Vec<(String, Value)> {
     started.map(|call| (call.tool.clone(), call.arguments.clone())).collect()
 }
 
-/// Numbers of the results, as they stand in them.
+/// Numbers in the results, as written there.
 fn figures(told: &Told, names: &[&str]) -> Vec<String> {
     let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
     let results: Vec<&Value> = calls.filter_map(|call| call.result.as_ref()).collect();
@@ -310,7 +310,7 @@ fn figures(told: &Told, names: &[&str]) -> Vec<String> {
     found
 }
 
-/// Every step of one scene had completed when the first of the other began.
+/// Asserts that every step of one scene had completed when the first step of the other started.
 fn assert_in_order(told: &Told, first: &str, second: &str) {
     let of = |scene: &str, number: u32| told.state.steps[&number].step.scene_name == scene;
     let begun = told.events.iter().find_map(|event| match event.body {

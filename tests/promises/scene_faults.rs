@@ -1,5 +1,5 @@
-//! A scene's model that misbehaves: every call gets its result or its exact error, nothing runs twice,
-//! every loop has an end, and what the tools found is not lost.
+//! A misbehaving scene model: every call gets its result or its exact error, nothing runs twice, every loop
+//! ends, and the tools' results are kept.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ fn calls(calls: &[(&str, Value)]) -> Scripted {
     Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
 }
 
-/// The town after one step over the library, whose model says these things in turn.
+/// The town after one step in the library, whose model gives these replies in turn.
 async fn say(tools: &[&str], replies: Vec<Scripted>) -> (ScriptedLlm, Town, Told) {
     let play = Play::of(library(tools)).scene(move |_, nth| replies[nth.min(replies.len() - 1)].clone());
     let llm = play.start();
@@ -126,7 +126,7 @@ async fn malformed_arguments_get_an_error_and_history_stays_valid_json() {
 
 #[tokio::test]
 async fn reads_in_one_reply_run_concurrently() {
-    // Each waits inside the tool until the other is there too; one after the other they would time out.
+    // Each waits inside the tool until the other has started too; sequential calls would time out.
     let titles = [format!("{MEETING} one"), format!("{MEETING} two")];
     let both = calls(&[find(&titles[0]), find(&titles[1])]);
     let (llm, town, told) = say(&["FindBook"], vec![both, done()]).await;
@@ -267,13 +267,13 @@ async fn scene_prompt_contains_only_results_of_its_dependencies() {
     assert_eq!(lines[0]["calls"][0]["result"], json!({"shelf": "B4"}));
 }
 
-/// The functions that the questions to scenes forced, in order; none where the model was free.
+/// The functions forced by the scene questions, in order; `None` if the choice was free.
 fn forced(llm: &ScriptedLlm) -> Vec<Option<String>> {
     requests(llm, Asked::Scene).iter().map(|request| forced_tool(request).map(str::to_owned)).collect()
 }
 
-/// The town after one step that should reserve a book, whose model says `free` where it is free and one
-/// of these where it is forced to call that function.
+/// The town after one step that should reserve a book. The model replies `free` without a forced call, and
+/// one of these if it is forced to call that function.
 async fn reserve(tools: &[&str], free: &str, by_force: Vec<(&str, Value)>) -> (ScriptedLlm, Town, Told) {
     let free = free.to_owned();
     let by_force: Vec<(String, Value)> =
@@ -319,8 +319,8 @@ async fn silent_scene_that_chooses_the_write_executes_it_once() {
     assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null says that the user did not say it");
 }
 
-/// The town after one step that should reserve a book, whose model looks it up again and again until it is
-/// asked what comes next, and then decides for `decision`.
+/// The town after one step that should reserve a book, whose model repeats the read until it is asked what
+/// comes next, and then chooses `decision`.
 async fn circle(decision: &'static str) -> (ScriptedLlm, Town, Told) {
     let play = Play::of(library(&["ReserveBook"])).scene(move |request, _| match forced_tool(request) {
         Some("NextCall") => Scripted::forced(request, json!({ "next": decision })),
@@ -337,7 +337,7 @@ async fn circle(decision: &'static str) -> (ScriptedLlm, Town, Told) {
 async fn scene_repeating_a_read_is_asked_once_for_the_planned_write() {
     let (llm, town, _) = circle("ReserveBook").await;
     let asked = forced(&llm);
-    // A read, the same read, the decision, the write; then it may go in its circle again, and ends.
+    // A read, the same read, the choice, the write; then it may loop again, and ends.
     let decisive = names(&[None, None, Some("NextCall"), Some("ReserveBook")]);
     assert_eq!(asked[..4], decisive, "{asked:?}");
     assert_eq!(asked.iter().flatten().filter(|name| *name == "NextCall").count(), 1);
@@ -346,14 +346,14 @@ async fn scene_repeating_a_read_is_asked_once_for_the_planned_write() {
     let (llm, town, _) = circle("nothing").await;
     assert_eq!(forced(&llm), names(&[None, None, Some("NextCall")]));
     assert_eq!(town.log.names(), ["FindBook"]);
-    // Whether that was right is the check's matter, which is told.
+    // The check judges whether that was right, and is informed.
     let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
     assert!(executed.contains("ReserveBook"), "{executed}");
 }
 
 #[tokio::test]
 async fn unplanned_read_does_not_replace_the_planned_write() {
-    // It looks the book up, which the plan does not expect, and then has nothing more to say.
+    // It looks the book up, which is not planned, and then has nothing to add.
     let play = Play::of(library(&["ReserveBook"])).scene(|request, _| match forced_tool(request) {
         Some("NextCall") => Scripted::forced(request, json!({"next": "ReserveBook"})),
         Some(tool) => Scripted::forced(request, arguments_of(tool)),
@@ -415,7 +415,7 @@ async fn scene_silent_before_its_write_fails_and_reports_it() {
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
     assert_eq!(told.answer.status, RunStatus::Failed);
-    // It decides, and then cannot say with what.
+    // It chooses, and then cannot give the arguments.
     let (llm, town_too, told) = reserve(&["ReserveBook"], "", vec![next("ReserveBook")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), Some("ReserveBook")]));
     assert_eq!(told.rejected(), [["reply.empty"], ["reply.no_call"], ["reply.no_call"]]);
@@ -523,8 +523,8 @@ async fn rules_choosing_for_a_silent_model_write_nothing() {
     assert_ne!(told.answer.status, RunStatus::Completed);
 }
 
-/// The town after one step that should book a parking space, silent where it is free, and forced to
-/// book for each of these days in turn.
+/// The town after one step that should book a parking space, silent without a forced call, and forced to book
+/// for each of these days in turn.
 async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, Told) {
     let booked = Mutex::new(days.iter());
     let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));

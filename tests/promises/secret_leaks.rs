@@ -1,5 +1,5 @@
-//! Secrets stay where they belong: a real server that logs everything, a provider and a backend that say
-//! back whatever they are sent, and a search of everything that is written or told.
+//! Secrets do not leak: a real server that logs everything, a provider and a backend that echo whatever they
+//! receive, and a search of everything that is written or published.
 
 #![cfg(unix)]
 
@@ -17,15 +17,15 @@ use crate::support::{
     End, Gate, Reply, Scripted, ScriptedLlm, arguments, finish, forced_tool, section, words,
 };
 
-/// In lower case, so that a text in lower case shows it, too.
+/// In lower case, so that a lower-cased text would show it, too.
 const MODEL: &str = "sk-canary-of-the-model-4f1c8e2b7a90d356";
 const HEADER: &str = "canary-of-the-backend-91b7d3e5c2a84f60";
-/// It stands in an address, where some of its characters are written as others.
+/// It is part of a URL, where some of its characters are encoded.
 const QUERY: &str = "canary/of+the=address-7c5e1a9f3b82d640";
 const QUERY_WRITTEN: &str = "canary%2Fof%2Bthe%3Daddress-7c5e1a9f3b82d640";
 const WRONG: &str = "c0ffee00canary00c0ffee00canary00c0ffee00canary00c0ffee00canary00";
 const BASIC: &str = "canary-of-another-scheme-2d6a";
-/// How much of a secret is too much: a part of one may be all that a cut leaves.
+/// How much of a secret is too much: a truncated text may contain only a part of one.
 const PART: usize = 16;
 
 const MIND: &str = r#"
@@ -38,14 +38,14 @@ const MIND: &str = r#"
 "called": {steps: [{scene: Echo, rounds: [[{Get: {}}]]}]}
 "#;
 
-/// What the answer to `pieces` and to `called` says before, between and after the keys.
+/// The answer to `pieces` and to `called` before, between and after the keys.
 const SAID: [&str; 3] = ["It was sk-canary-like: ", " and ", ", which ends with sk-can"];
 
-/// Says back the head of every request, as JSON or as it came, with the status that the path names.
+/// Echoes the head of every request, as JSON or as it came, with the status given in the path.
 fn backend() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    // It ends with the test's process.
+    // It ends with the test process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let _ = say_back(stream.unwrap());
@@ -99,7 +99,7 @@ fn no_plan() -> Value {
     json!({"needs_execution": false, "reasoning": "nothing is needed", "steps": []})
 }
 
-/// What a provider can say of the key that it got.
+/// What a provider can echo of the key that it received.
 fn told_by_the_provider(words: &str) -> Option<Scripted> {
     let said = format!("authorization: Bearer {MODEL}");
     let error = |message: &str| json!({"error": {"message": message, "type": "said"}}).to_string();
@@ -107,7 +107,7 @@ fn told_by_the_provider(words: &str) -> Option<Scripted> {
     match words {
         "refused" => status(401, error(&format!("Incorrect API key provided: {MODEL}."))),
         "headers" => status(500, said),
-        // A text is cut at some length; half a key is too much.
+        // A text is truncated at some length; half a key is too much.
         "cut" => status(400, error(&format!("{}{MODEL}", "x".repeat(280)))),
         "cut page" => status(400, format!("{}{MODEL}", "x".repeat(275))),
         "malformed" => Some(Scripted::Malformed(format!("{{{said}"))),
@@ -126,8 +126,8 @@ fn told_by_the_provider(words: &str) -> Option<Scripted> {
 const TOLD: [&str; 9] =
     ["refused", "headers", "cut", "cut page", "malformed", "cut malformed", "no choice", "media", "words"];
 
-/// An answer that says the key back twice, in pieces of a few characters if it is streamed; it then stops in
-/// the middle of the second time, until the gate is open.
+/// An answer that echoes the key twice, in pieces of a few characters if it is streamed; it then pauses in
+/// the middle of the second copy until the gate is open.
 fn told_in_pieces(said: &str, request: &Value, gate: &Gate) -> Option<Scripted> {
     let [before, between, after] = SAID;
     let head = [before, MODEL, between, &MODEL[..20]].concat();
@@ -156,13 +156,13 @@ fn told_in_pieces(said: &str, request: &Value, gate: &Gate) -> Option<Scripted> 
     }
 }
 
-/// Reads a reply as it comes; the gate is opened once what is said between the keys is here.
+/// Reads a reply as it arrives; opens the gate once the text between the keys has arrived.
 async fn read_along(mut response: reqwest::Response, gate: &Gate) -> Reply {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut reply = Reply { status, headers, body: String::new() };
     while let Some(chunk) = response.chunk().await.unwrap() {
         reply.body.push_str(str::from_utf8(&chunk).unwrap());
-        // A blank is shown with what follows it, which is held back.
+        // A trailing space is shown with the text that follows it, which is held back.
         if joined(&reply).contains(SAID[1].trim_end()) {
             gate.open();
         }
@@ -170,7 +170,7 @@ async fn read_along(mut response: reqwest::Response, gate: &Gate) -> Reply {
     reply
 }
 
-/// The words of the answer in the events of a stream, joined.
+/// The answer's text in the events of a stream, joined.
 fn joined(reply: &Reply) -> String {
     let words = reply.events().into_iter().filter_map(|event| {
         let v1 = event.data.pointer("/choices/0/delta/content").and_then(Value::as_str);
@@ -180,7 +180,7 @@ fn joined(reply: &Reply) -> String {
     words.collect()
 }
 
-/// Everything that was written or told, each with its name.
+/// Everything that was written or published, each with its name.
 #[derive(Default)]
 struct Heap(Vec<(String, Vec<u8>)>);
 
@@ -193,7 +193,7 @@ impl Heap {
         self.add(name, format!("{:?}\n{}", reply.headers, reply.body));
     }
 
-    /// None of the secrets is anywhere, and neither is their beginning.
+    /// Asserts that no secret and no prefix of one appears anywhere.
     fn has_none_of(&self, secrets: &[(&str, &str)]) {
         let mut found = Vec::new();
         for (of, secret) in secrets {
@@ -209,11 +209,11 @@ impl Heap {
     }
 }
 
-/// A server in a process of its own, whose standard error goes to a file: it is long.
+/// A server in its own process, whose standard error goes to a file because it is long.
 struct Process(Child);
 
 impl Process {
-    /// Gives its address, too.
+    /// Also returns its address.
     fn start(mut command: Command, desk: &Desk) -> (Self, String, BufReader<std::process::ChildStdout>) {
         let log = File::create(desk.path().join("log")).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -259,13 +259,13 @@ async fn secrets_never_appear_in_logs_journal_metrics_errors_or_replies() {
 
 async fn nothing_is_told(format: &str, streamed: &str) {
     let mind = Mind::read(MIND);
-    // That of the request under way.
+    // The gate of the current request.
     let gate = Arc::new(Mutex::new(Gate::closed()));
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
         let words = section(request, "request").unwrap_or_default();
         if let Some(late) = words.strip_prefix("late ") {
-            // All goes well until the answer is asked for, which is streamed by default.
+            // Every call succeeds until the answer, which is streamed by default.
             return match forced_tool(request) {
                 Some(_) => Scripted::forced(request, no_plan()),
                 None => told_by_the_provider(late).unwrap(),
@@ -302,7 +302,7 @@ async fn nothing_is_told(format: &str, streamed: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
     let mut runs = Vec::new();
-    // Where only answers are streamed, it is there that faults come with a stream.
+    // Where only answers are streamed, stream faults occur there.
     let place = if streamed == "true" { "late " } else { "" };
     let told: Vec<String> = TOLD.iter().map(|told| format!("{place}{told}")).collect();
     let well = ["get", "text", "fail", "put", "hello", "pieces", "called"];
@@ -340,7 +340,7 @@ async fn nothing_is_told(format: &str, streamed: &str) {
         }
     }
     assert!(runs.len() >= 14, "{runs:?}");
-    // Secrets of whoever asks, in requests that are refused and in one that is none.
+    // Secrets of the caller, in refused requests and in an accepted one.
     let wrong = format!("psk_{id}_{WRONG}");
     let given = [format!("Bearer {wrong}"), format!("Bearer psk_{WRONG}"), format!("Basic {BASIC}")];
     for (path, body) in chat("hello", false) {
@@ -395,7 +395,7 @@ async fn nothing_is_told(format: &str, streamed: &str) {
     assert!(log.windows(5).any(|window| window == b"TRACE"), "everything is logged");
     heap.add("the log", log);
     heap.add("the data directory", desk.stored());
-    // One of each four is another request.
+    // One of every four is a different request.
     for run in runs.iter().step_by(4) {
         let ran = desk.run(&["runs", "show", run, "--events"]);
         assert_eq!(ran.status, 0, "{ran:?}");

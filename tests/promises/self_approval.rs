@@ -1,4 +1,4 @@
-//! Keys that may not approve what their own user has asked for.
+//! Keys that may not approve the requests of their own user.
 
 use proscenium::access::Role;
 use proscenium::run::TenantId;
@@ -10,15 +10,15 @@ use super::process::Desk;
 use super::server_api::ask;
 use super::support::{Office, Reply, Served};
 
-/// A served office, and those who come to it with a key.
+/// A served office, and its callers with their keys.
 struct Counter {
     office: Office,
     served: Served,
     /// May not approve her own requests with this key.
     ada_barred: String,
-    /// May, with another one.
+    /// May approve them with this one.
     ada: String,
-    /// Another user, barred from approving his own.
+    /// Another user, barred from approving his own requests.
     bob_barred: String,
 }
 
@@ -42,7 +42,7 @@ impl Counter {
         Reply::of(request.send().await.unwrap()).await
     }
 
-    /// A plan that waits, asked for with this key.
+    /// A waiting plan, requested with this key.
     async fn waits(&self, key: &str, session: &str) -> Value {
         let made = self.post(key, "/api/plans", json!({"message": "book", "session_id": session})).await;
         assert_eq!(made.status, 201, "{made:#?}");
@@ -65,14 +65,14 @@ fn approval(plan: &Value) -> String {
 #[tokio::test]
 async fn barred_key_cannot_approve_its_users_own_requests() {
     let counter = Counter::open().await;
-    // Whichever of her keys she asked with.
+    // Whichever of her keys she used for the request.
     for (asked_with, session) in [(&counter.ada_barred, "s-1"), (&counter.ada, "s-2")] {
         let plan = counter.waits(asked_with, session).await;
         let barred = &counter.ada_barred;
         let yes = json!({"decision": "yes"});
         counter.post(barred, &at(&plan, "/approve"), json!({})).await.is_problem(403, "approval.own_request");
         counter.post(barred, &approval(&plan), yes).await.is_problem(403, "approval.own_request");
-        // Words decide when its conversation knows again that it waits.
+        // A decision in words counts once the conversation knows again that its run waits.
         assert_eq!(counter.ends(&plan).await, "waiting");
         let mut words = ask("yes");
         words["session_id"] = json!(session);

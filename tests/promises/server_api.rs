@@ -1,4 +1,4 @@
-//! What stands at each address of the server, over its real port.
+//! Every route of the server, over its real port.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn names(events: &[Sse]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
-/// The answer's words as a stream tells them.
+/// The answer's text in the events of a stream.
 fn told(events: &[Sse]) -> String {
     let mut text = String::new();
     for event in events {
@@ -48,7 +48,7 @@ async fn chat_returns_the_answer_document() {
     assert_eq!(reply.header("x-run-id"), answer["run_id"]);
     assert_eq!(reply.header("x-session-id"), answer["session_id"]);
     assert_eq!(served.vacations().await.len(), 1);
-    // The same document is kept, but for the time that it took to be told.
+    // The same document is stored, except for its duration.
     let kept = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
     let timeless = |mut document: Value| {
         document["timings"] = Value::Null;
@@ -81,7 +81,7 @@ async fn unnamed_conversation_uses_the_sent_messages() {
     let reply = served.post("/api/chat", &body).await.json();
     assert!(reply["answer"].as_str().unwrap().contains("look"), "{reply:#}");
     assert_ne!(reply["session_id"], first["session_id"]);
-    // What the chatbot says of itself reaches the model, too.
+    // The chatbot's instructions reach the model, too.
     let asked = shelf.llm.requests().iter().any(|request| request.to_string().contains("Be brief."));
     assert!(asked);
 }
@@ -115,7 +115,7 @@ async fn stream_is_ordered_and_resumable_at_any_event() {
         .iter()
         .map(|event| {
             let parts: Vec<u64> = event.id.split('.').map(|part| part.parse().unwrap()).collect();
-            // Nobody has taken the run over.
+            // No other server has taken the run over.
             assert_eq!((parts.len(), parts[2]), (3, 0), "{}", event.id);
             (parts[0], parts[1])
         })
@@ -130,7 +130,7 @@ async fn stream_is_ordered_and_resumable_at_any_event() {
     let whole = served.get(&format!("/api/runs/{run}/events")).await.events();
     let bare = |events: &[Sse]| -> Vec<Sse> {
         let events = events.iter().filter(|event| !event.name.starts_with("answer_"));
-        // How much of the answer was told by then is another matter for those who come later.
+        // How much of the answer was published by then does not matter to later subscribers.
         let place = |event: &Sse| event.id.split('.').next().unwrap().to_owned();
         events.map(|event| Sse { id: place(event), ..event.clone() }).collect()
     };
@@ -142,7 +142,7 @@ async fn stream_is_ordered_and_resumable_at_any_event() {
         assert_eq!(bare(&both), bare(&events), "after {}", event.id);
         assert_eq!(told(&both), told(&events), "after {}", event.id);
     }
-    // Ids of two parts, as earlier releases gave them; and such as tell of more than there is.
+    // Ids of two parts, as earlier releases gave them, and ids beyond the last event.
     for (place, event) in events.iter().enumerate() {
         let (old, _) = event.id.rsplit_once('.').unwrap();
         let both: Vec<Sse> = events[..=place].iter().cloned().chain(resume(old).await).collect();
@@ -193,7 +193,7 @@ async fn plan_route_plans_and_executes_nothing() {
     assert!(plan["text"].as_str().unwrap().contains("VacationManagement"), "{plan:#}");
     assert!(plan["mermaid"].as_str().unwrap().contains("Weather"), "{plan:#}");
     assert!(served.vacations().await.is_empty());
-    // A dry run is carried out, but for what it would write.
+    // A dry run executes everything except writes.
     let dry = served.post("/api/chat", &with(ask(MAIN), "dry_run", true)).await.json();
     assert_eq!(dry["steps"][0]["tool_calls"][0]["outcome"], "ok", "{dry:#}");
     let written = dry["steps"][1]["tool_calls"].as_array().unwrap();
@@ -202,7 +202,7 @@ async fn plan_route_plans_and_executes_nothing() {
     assert!(served.vacations().await.is_empty());
     let flow = json!({"message": MAIN, "flow": "nowhere"});
     served.post("/api/planning/plan", &flow).await.is_problem(404, "flow.unknown");
-    // What no scene is for has a plan without steps.
+    // A request outside every scene has a plan without steps.
     let talk = served.post("/api/planning/plan", &json!({"message": "Ciao!"})).await;
     assert_eq!(talk.status, 200, "{talk:#?}");
 }
@@ -273,7 +273,7 @@ async fn cancelled_run_stops_at_its_next_safe_point() {
     shelf.begun.passed().await;
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
-    // The write that has begun is not cut off.
+    // A write in progress is not interrupted.
     shelf.done.open();
     let mut last = None;
     while let Some(event) = events.next().await {
@@ -323,7 +323,7 @@ async fn conversations_are_listed_shown_and_erased_completely() {
     assert_eq!(served.get("/api/sessions/s-2").await.status, 200);
     erase("s-1").await.is_problem(404, "session.unknown");
     erase("not%20a%20name").await.is_problem(404, "session.unknown");
-    // A name that was erased begins anew.
+    // An erased name starts an empty conversation.
     served.post("/api/chat", &with(ask("look"), "session_id", "s-1")).await;
     assert_eq!(served.get("/api/sessions/s-1").await.json()["turns"], 1);
 }
@@ -336,7 +336,7 @@ async fn usage_agrees_with_the_journal() {
     for words in ["look", "hello", "put at once", "fail"] {
         served.post("/api/chat", &ask(words)).await;
     }
-    // A row's purpose to its calls, tokens in and out, and billionths of a dollar.
+    // From a row's purpose to its calls, input and output tokens, and nano-USD.
     let mut journal: BTreeMap<String, [u64; 4]> = BTreeMap::new();
     let runs = served.get("/api/runs").await.json();
     for run in runs["runs"].as_array().unwrap() {
@@ -398,7 +398,7 @@ async fn health_routes_report_the_server_state() {
         (metrics.status, metrics.header("content-type")),
         (200, "text/plain; version=0.0.4; charset=utf-8")
     );
-    // Without its store it lives, and is not ready.
+    // Without its store it is alive but not ready.
     served.engine.shut_down().await.unwrap();
     assert_eq!(served.get("/healthz").await.status, 200);
     let reply = served.get("/readyz").await;

@@ -1,5 +1,5 @@
-//! While a server owns the data directory, `chat` and `plan` speak to it, and show what it does as if it were
-//! done in their own process.
+//! While a server owns the data directory, `chat` and `plan` talk to it, and their output is the same as if
+//! they ran in their own process.
 
 #![cfg(unix)]
 
@@ -15,7 +15,7 @@ use super::support::{Scripted, ScriptedLlm, forced_tool};
 
 const BOOK: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// A server of a desk.
+/// A server of a workspace.
 fn serve(desk: &Desk, more: &[&str]) -> Held {
     let mut server = desk.hold(&[&["serve", "--addr", "127.0.0.1:0"], more].concat());
     server.read_to("proscenium serves at http://");
@@ -29,10 +29,10 @@ fn stop(server: Held) -> Ran {
     ran
 }
 
-/// What was told, without how long it took.
+/// The output without durations.
 fn told(ran: &Ran) -> Vec<&str> {
     let lines = ran.out.lines().filter(|line| !line.contains(" model calls, "));
-    // A call's line ends with it: `… ok {…} (12 ms)`.
+    // A call's line ends with its duration: `… ok {…} (12 ms)`.
     lines
         .map(|line| {
             line.strip_suffix(" ms)").and_then(|line| line.rsplit_once(" (")).map_or(line, |(line, _)| line)
@@ -44,7 +44,7 @@ fn document(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
 }
 
-/// A model that plans and is silent from then on; it says when that begins.
+/// A model that plans and then never replies; it signals when that starts.
 fn silent() -> (ScriptedLlm, mpsc::Receiver<()>) {
     let (tell, told) = mpsc::sync_channel(8);
     let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
@@ -75,7 +75,7 @@ fn message_answered_by_the_server_is_shown_as_local() {
     assert_eq!(told(&ran), told(&here));
     assert!(ran.out.contains(" model calls, ") && ran.out.contains("step 2 VacationManagement: completed"));
 
-    // The document has the same fields, and the same values in those that are no id and no time.
+    // The document has the same fields, and the same values except for ids and times.
     let ask = ["chat", "--json", "Quali richieste di ferie ho fatto?", "--session", "s-1"];
     let mut documents = [document(&desk.run(&ask)), document(&alone.run(&ask))];
     for document in &mut documents {
@@ -93,7 +93,7 @@ fn message_answered_by_the_server_is_shown_as_local() {
     );
     assert_eq!(theirs, ours);
     stop(server);
-    // What it did is in the journal of the directory.
+    // The run is in the journal of the directory.
     assert!(desk.run(&["runs"]).out.contains("Voglio sapere il meteo"));
 }
 
@@ -106,7 +106,7 @@ fn piped_lines_are_turns_of_one_server_conversation() {
     let turns: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(turns[0]["session_id"], turns[1]["session_id"]);
     assert!(turns[1]["answer"].as_str().unwrap().contains("Roma"), "the second turn knows the first");
-    // Another process goes on with it, by its name.
+    // Another process continues it by its name.
     let session = turns[0]["session_id"].as_str().unwrap();
     let third = document(&desk.run(&["chat", "--json", "E a Napoli?", "--session", session]));
     assert_eq!(third["session_id"], session);
@@ -189,7 +189,7 @@ fn ambiguous_yes_is_answered_with_the_exact_command() {
     let server = serve(&desk, &[]);
     ambiguous();
     stop(server);
-    // Here, one process has to know them both.
+    // Locally, one process has to know them both.
     let mut chat = desk.hold(&["chat", "--require-approval", "--session", "s-2"]);
     chat.say(&format!("{BOOK}\n{BOOK}\nSì\n"));
     let ran = chat.end();
@@ -218,7 +218,7 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
     let ran = desk.run(&["plan", MAIN, "--scenes", "others"]);
     is_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
     assert!(desk.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")), "nothing was asked");
-    // What names the same says nothing else.
+    // Equivalent paths cause no message.
     let ran = ask(&["--scenes", "others/../scenes", "--config", "./one.toml"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     // In the environment as in the server's file.
@@ -246,8 +246,7 @@ fn ctrl_c_stops_the_run_at_the_server() {
     stop(server);
 }
 
-/// What takes every request and never replies, where a server should be; it says which process owns the data
-/// directory by then.
+/// Accepts every request and never replies, in place of a server; it has set the owner of the data directory.
 struct Mute {
     listener: TcpListener,
     _owner: Held,
@@ -264,7 +263,7 @@ impl Mute {
         Self { listener, _owner: owner }
     }
 
-    /// Until a request has come; it is waited for as long as the connection is held.
+    /// Waits until a request has arrived; the client waits as long as the connection is held.
     fn asked(&self, line: &str) -> TcpStream {
         let (mut stream, _) = self.listener.accept().unwrap();
         let mut head = vec![0; line.len()];
@@ -274,7 +273,7 @@ impl Mute {
     }
 }
 
-/// The second signal ends a process that waits for something that never comes.
+/// Asserts that the second signal ends a process that waits forever.
 fn is_left_with_the_second_signal(mut asking: Held) {
     asking.signal("INT");
     asking.complains("once more leaves at once");
@@ -329,7 +328,7 @@ fn key_determines_user_and_tenant_at_the_server() {
     let ran = desk.hold_with(&["plan", "--json", MAIN], &shown).end();
     assert_eq!(document(&ran)["plan"]["steps"].as_array().map(Vec::len), Some(2), "{ran:?}");
     assert!(!desk.run(&["runs"]).out.contains("Milano"), "the run is the other tenant's");
-    // What it prints works with the same key, and shows what the key reaches.
+    // The printed commands work with the same key, and show what the key can access.
     let with_key = |line: &[&str]| {
         let ran = desk.hold_with(line, &shown).end();
         assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{line:?}: {ran:?}");
@@ -349,7 +348,7 @@ fn key_determines_user_and_tenant_at_the_server() {
     assert!(with_key(&["plans", "approve", task]).out.contains("plan 1: approved by lucia"));
     with_key(&["plans", "delete", task]);
     stop(server);
-    // Without a server nobody asks for a key, and it names no tenant.
+    // Without a server no key is required, and it determines no tenant.
     assert!(!with_key(&["runs"]).out.contains("Milano"));
 }
 
@@ -364,7 +363,7 @@ fn server_with_another_default_tenant_is_followed() {
     let plans = document(&desk.run(&["plans", "list", "--json"]));
     let ran = desk.run(&["plans", "approve", plans[0]["task_id"].as_str().unwrap()]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    // It may be told another while it runs.
+    // The default tenant of the client may differ.
     let mut server = server;
     desk.write("acme.toml", "[auth]\ndefault_tenant = \"umbrella\"\n");
     server.signal("HUP");
@@ -397,7 +396,7 @@ fn run_finished_during_drain_is_shown_to_its_end() {
     let llm = ScriptedLlm::start(move |request, _| {
         if forced_tool(request).is_none() {
             tell.send(()).unwrap();
-            // Until the test has let it go.
+            // Until the test releases it.
             let _ = released.lock().unwrap().recv();
         }
         weather_model(request)

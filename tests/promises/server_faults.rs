@@ -1,5 +1,5 @@
-//! Faults of models as a client of the server sees them: each ends in its status and its stable code,
-//! the run ends once, and what was spent is what was settled.
+//! Model faults seen by a client of the server: each ends in its status and its stable code, the run ends
+//! once, and the settled cost is what was spent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,19 +14,19 @@ use crate::support::{
 
 const PLAN: &str = "CreateExecutionPlan";
 
-/// Longer than any test takes: such a bound is not the one that ends a call.
+/// Longer than any test: such a timeout never ends a call.
 const NEVER: u64 = 600_000;
 
-/// How a request is to end: answered, or with a status and a code.
+/// The expected end of a request: answered, or a status and a code.
 type Outcome = Result<(), (u16, &'static str)>;
 
-/// A fault, and what comes of it.
+/// A fault and its expected result.
 struct Case {
-    /// What the model answers to the question for a plan, the last of it from then on.
+    /// The model's replies to the planning question, the last one repeated.
     says: Vec<Scripted>,
     set: Vec<(&'static str, u64)>,
     ends: Outcome,
-    /// How each attempt at the plan ended, as the journal has it.
+    /// The recorded outcome of each attempt at the plan.
     attempts: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ fn planned() -> Scripted {
     Scripted::call(PLAN, no_plan())
 }
 
-/// A model whose replies to the question for a plan are these, and whose answers are words.
+/// A model with these replies to the planning question, and answers in words.
 fn model(says: Vec<Scripted>) -> ScriptedLlm {
     let asked = AtomicUsize::new(0);
     ScriptedLlm::start(move |request, _| match forced_tool(request) {
@@ -56,7 +56,7 @@ fn priced(llm: &ScriptedLlm, streamed: bool) -> Setup {
         .set("budget.day_usd", "1000.0")
 }
 
-/// What cost nothing, since the model never began to work.
+/// Whether an attempt is free because the model never started to work.
 fn is_free(outcome: &str) -> bool {
     ["connect", "rate_limited", "status", "unauthorized", "quota"].contains(&outcome)
 }
@@ -69,7 +69,8 @@ fn attempts(told: &Told) -> Vec<Attempt> {
     told.events.iter().flat_map(|event| of(&event.body)).collect()
 }
 
-/// The only run of a server: it ended once, its money is settled, and each attempt cost what it should.
+/// Asserts that the only run of a server ended once, that its cost is settled, and that each attempt costs
+/// what it should.
 async fn settled(served: &Served, run: RunId) -> Told {
     let answer = served.engine.wait(&served.tenant, run).await.unwrap();
     let (events, state) = (served.events(run).await, served.engine.run(&served.tenant, run).await.unwrap());
@@ -163,7 +164,7 @@ async fn permanent_rate_limit_is_reported_with_retry_after() {
     for (says, set, attempts, after) in [
         (limited, vec![], thrice, "1"),
         (asked.clone(), vec![("llm.max_retry_after_ms", 4_000)], &thrice[..1], "5"),
-        // It would be waited for, but the whole question would take too long.
+        // The wait is allowed, but the whole call would exceed its deadline.
         (asked, vec![("llm.max_retry_after_ms", 6_000), ("llm.deadline_ms", 4_000)], &thrice[..1], "5"),
     ] {
         let case = Case { says: vec![says], set, ends: Err((429, "llm.rate_limited")), attempts };
@@ -223,7 +224,7 @@ async fn silence_ends_at_the_call_deadline_at_the_latest() {
 
 #[tokio::test]
 async fn dripping_reply_ends_at_the_call_deadline() {
-    // Each piece is in time; only all of them together are not.
+    // Each piece is in time; only their sum is not.
     let set = vec![
         ("llm.first_token_timeout_ms", NEVER),
         ("llm.between_tokens_timeout_ms", NEVER),
@@ -292,7 +293,7 @@ async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
         costs.push(llm.count());
     }
     assert!(costs.iter().all(|count| *count == 3), "two for the plan and one for the answer: {costs:?}");
-    // Once it was said why the reply ends, nothing is missing.
+    // After the finish reason, nothing is missing.
     let whole = [chunks, vec![finish("tool_calls")]].concat();
     let llm = model(vec![Scripted::Stream(whole, End::Cut)]);
     let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: &["ok"] };
@@ -310,7 +311,7 @@ async fn cut_stream_without_retries_fails_and_is_charged() {
     }
 }
 
-/// A stream to a client whose answer is cut after each of its words: it is told to forget them.
+/// A stream whose answer breaks off after each of its words: the client is told to drop them.
 #[tokio::test]
 async fn answer_cut_at_any_chunk_is_reset_and_both_attempts_charged() {
     let said = ["Good ", "morning", " to ", "you!"];

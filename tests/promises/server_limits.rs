@@ -1,4 +1,4 @@
-//! What the server refuses before it asks anybody, and clients that are slow or go away.
+//! What the server refuses before any model call, and clients that are slow or disconnect.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -7,7 +7,7 @@ use crate::server_api::ask;
 use crate::support::served_engine::{read_to_end, wire};
 use crate::support::{Gate, Reply, Served, Setup, Shelf};
 
-/// Both protocols' addresses for chats, and how a body is made theirs.
+/// The chat routes of both protocols with matching bodies.
 fn chats(body: &Value) -> [(&'static str, Value); 2] {
     let mut v1 = body.clone();
     v1["model"] = json!("proscenium");
@@ -40,7 +40,7 @@ async fn oversized_requests_are_refused_before_any_model_call() {
     {
         for (path, body) in chats(&body) {
             is_refused(&served.post(path, &body).await, status, code);
-            // The length is not believed, it is counted.
+            // The length is counted, not trusted.
             let chunks = futures::stream::iter([Ok::<_, std::io::Error>(body.to_string())]);
             let request = served.request("POST", path).header("content-type", "application/json");
             let request = request.body(reqwest::Body::wrap_stream(chunks));
@@ -52,17 +52,17 @@ async fn oversized_requests_are_refused_before_any_model_call() {
         is_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
         let query = format!("{path}?{}", "x".repeat(2048));
         is_refused(&served.post(&query, &body).await, 431, "request.headers_too_large");
-        // What no configuration could allow is refused by the connection itself.
+        // Headers beyond any configurable bound are refused by the connection itself.
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nx-much: {}\r\n", "x".repeat(200_000));
         let mut stream = served.raw(b"").await;
-        // It may be cut off while it writes.
+        // The server may close the connection during the write.
         let _ = stream.write_all(head.as_bytes()).await;
         let said = read_to_end(&mut stream).await;
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
     }
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/api/runs").await.json()["runs"], json!([]));
-    // What is just within is taken.
+    // A request just within the bound is accepted.
     let many =
         json!({"messages": [message("hello"), {"role": "assistant", "content": "Hi."}, message("look")]});
     assert_eq!(served.post("/api/chat", &many).await.status, 200);
@@ -83,7 +83,7 @@ async fn client_that_drips_its_request_is_disconnected() {
             assert!(said.contains("request.slow"), "{to}: {said}");
         }
     }
-    // A drip is no more patient than silence.
+    // Dripping bytes do not extend the timeout.
     let (mut reader, mut writer) = served.raw(b"").await.into_split();
     let drip = tokio::spawn(async move {
         for byte in whole.as_bytes().chunks(1) {
@@ -112,13 +112,13 @@ async fn client_that_drips_its_second_request_is_disconnected() {
         let said = read_to_end(&mut stream).await;
         assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     }
-    // A request under way is no silence, however long it takes.
+    // A running request is not idle, however long it takes.
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.header_timeout_ms", 2000).set("server.keep_alive_ms", 2000);
     let served = Served::start(setup).await;
     let mut held = served.raw(wire("/api/chat", "Connection: close\r\n", &ask("wait")).as_bytes()).await;
     shelf.asked.passed().await;
-    // Another connection is cut meanwhile, and later than this one would be.
+    // Another connection is closed meanwhile, later than this one would be.
     assert_eq!(
         read_to_end(&mut served.raw(b"G").await).await.lines().next(),
         Some("HTTP/1.1 408 Request Timeout")
@@ -142,7 +142,7 @@ async fn disconnected_client_does_not_stop_its_run() {
                     if reached { (&shelf.asked, &shelf.go) } else { (&shelf.begun, &shelf.done) };
                 here.passed().await;
                 drop(connection);
-                // Everything that the server does for a client that has gone is done before it answers.
+                // All work for a disconnected client is done before it answers.
                 for _ in 0..3 {
                     assert_eq!(served.get("/healthz").await.status, 200);
                 }

@@ -1,4 +1,4 @@
-//! The OpenAI protocol: the answer, streamed and not, errors, and clients that send again by themselves.
+//! The OpenAI protocol: the answer, streamed and not, errors, and clients that retry by themselves.
 
 use proscenium::run::RunStatus;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn chunks(reply: &Reply) -> Vec<Value> {
     chunks
 }
 
-/// What the chunks say under a key of their deltas.
+/// The concatenated values of a key in the deltas.
 fn said(chunks: &[Value], key: &str) -> String {
     chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][key].as_str()).collect()
 }
@@ -205,7 +205,7 @@ async fn unnamed_conversations_never_mix() {
     let (first, second) = tokio::join!(send(&served, &look, &[]), send(&served, &look, &[]));
     assert_ne!(first.header("x-run-id"), second.header("x-run-id"));
     assert_ne!(first.header("x-session-id"), second.header("x-session-id"));
-    // Each goes on with what it was told, and nothing of the other's.
+    // Each continues with its own messages, and nothing of the other's.
     for reply in [first, second] {
         let answer = reply.json()["choices"][0]["message"]["content"].clone();
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "look"},
@@ -230,7 +230,7 @@ async fn failure_after_acceptance_forbids_retries() {
     let run = reply.header("x-run-id").parse().unwrap();
     let state = served.engine.run(&served.tenant, run).await.unwrap();
     assert_eq!(state.status, RunStatus::Failed);
-    // On a stream the error stands where the answer would end.
+    // In a stream the error takes the place of the answer's end.
     let events = send(&served, &streamed("fail"), &[]).await.events();
     let [.., last, done] = events.as_slice() else { panic!("{events:#?}") };
     assert_eq!((&last.data["error"]["code"], &done.data), (&error["code"], &json!("[DONE]")));
@@ -256,16 +256,16 @@ async fn request_with_idempotency_key_executes_once() {
     assert_eq!(conflict.header("x-should-retry"), "false");
 }
 
-/// How the connection of a first try breaks.
+/// When the connection of a first attempt breaks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Break {
-    /// Right after it was sent.
+    /// Right after the request was sent.
     Sent,
-    /// While a write is under way.
+    /// While a write is in progress.
     Working,
     /// In the middle of the stream.
     Streaming,
-    /// When the answer was on its way.
+    /// When the answer was being sent.
     Answered,
 }
 
@@ -290,10 +290,10 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
         }
     }
     drop(connection);
-    // A request that was cut off as it came may not have been taken; all others go on.
+    // A request interrupted on arrival may not have been accepted; all others continue.
     if how == Break::Sent {
-        // As the official clients, which come again after 0.5 s less a quarter at the soonest: by then a
-        // server has read what was sent before.
+        // Like the official clients, which retry after 0.5 s less a quarter at the earliest: by then a server
+        // has read what was sent before.
         tokio::time::sleep(std::time::Duration::from_millis(375)).await;
     } else {
         shelf.begun.passed().await;
@@ -321,7 +321,7 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
         (run["run_id"].as_str().unwrap(), run["answer"].as_str().unwrap())
     );
     assert_eq!(shelf.puts(), 1, "{how:?}");
-    // Somebody else who says the same has a run of its own.
+    // Another client with the same request has its own run.
     let other = send(&served, &ask("put"), &[]).await;
     assert_ne!(other.header("x-run-id"), reply.header("x-run-id"));
 }
@@ -342,7 +342,7 @@ async fn server_notices_a_disconnected_client() {
     let served = Served::start(shelf.setup()).await;
     let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
     shelf.begun.passed().await;
-    // It says that it will send nothing more; the connection is closed though nothing was answered.
+    // It half-closes; the server closes the connection without an answer.
     first.shutdown().await.unwrap();
     let mut rest = Vec::new();
     first.read_to_end(&mut rest).await.unwrap();
@@ -365,7 +365,7 @@ async fn first_attempt_never_matches_another_run() {
     {
         runs.push(send(&served, &ask("put"), &headers).await.header("x-run-id").to_owned());
     }
-    // Neither does a further try of other words, in another conversation or under a name of its own.
+    // Neither does a retry with other words, in another conversation or with a key.
     let again = ("x-stainless-retry-count", "1");
     for (words, headers) in [
         ("put at once", vec![again]),

@@ -1,4 +1,4 @@
-//! Requests that are sent again, answers that are asked for later, and conversations that are erased.
+//! Retries, answers that are fetched later, and erased conversations.
 
 use std::task::Poll;
 
@@ -17,7 +17,7 @@ fn named(house: &House, key: &str, words: &str, session: Option<&str>) -> ChatRe
     ChatRequest { idempotency: Some(key.to_owned()), ..house.engine.request(words, session) }
 }
 
-/// The run, and whether it was begun before.
+/// The run, its conversation, and whether it had been started before.
 async fn once(house: &House, request: ChatRequest) -> Result<(RunId, SessionId, bool), Fault> {
     Ok(match house.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
@@ -66,7 +66,7 @@ async fn retry_of_same_request_returns_first_answer() {
     assert_eq!(once(&house, named(&house, "k-1", words, None)).await.unwrap(), (run, session, true));
     assert_eq!(house.vacations().await.len(), 1);
     assert_eq!(later(&house, run).await.status, RunStatus::Completed);
-    // Without a key, and under another tenant's, it is another request.
+    // Without a key, and under another tenant's, it is a different request.
     house.engine.submit(house.engine.request(WEATHER, None)).await.unwrap();
     let other = ChatRequest {
         tenant: TenantId::new("other").unwrap(),
@@ -181,14 +181,14 @@ async fn erased_conversation_starts_empty_loaded_or_unloaded() {
         assert!(!erase(&house, "s-1").await.unwrap());
         assert!(house.session("s-1").await.is_empty());
         assert_eq!(house.engine.answer_of(&house.tenant, run).await.unwrap(), None);
-        // What its tools wrote is the company's.
+        // What its tools wrote belongs to the company and stays.
         assert_eq!(house.vacations().await.len(), 1);
         assert_eq!(house.session("s-2").await.len(), 1);
 
         let told = house.say("s-1", "E a Roma?").await;
         assert!(remembered(&told).is_empty());
         assert_eq!(remembered(&house.say("s-1", WEATHER).await), ["E a Roma?"]);
-        // Read as a whole, its numbers have no gap.
+        // The sequence numbers of the stream have no gap.
         assert_eq!(house.session("s-1").await.len(), 2);
         assert!(!once(&house, named(&house, "k-1", WEATHER, Some("s-1"))).await.unwrap().2);
     }
@@ -226,7 +226,7 @@ async fn concurrent_requests_and_erasures_keep_the_conversation_consistent() {
                 tokio::task::yield_now().await;
             }
         };
-        // A run's events may be erased before they are looked at: its answer counts here.
+        // A run's events may be erased before they are read: its answer counts here.
         let talk = async {
             for _ in 0..3 {
                 let answer = house.submit("s-1", "look").await.unwrap().answer().await.unwrap();
@@ -234,7 +234,7 @@ async fn concurrent_requests_and_erasures_keep_the_conversation_consistent() {
             }
         };
         tokio::join!(talk, rub);
-        // Many turns later a summary may be under way, which is in nobody's way.
+        // After many turns a summary may be in progress, which does not block the erasure.
         for _ in 0..21 {
             house.say("s-1", "look").await;
         }
@@ -266,7 +266,7 @@ async fn unreadable_conversation_can_be_erased() {
 async fn conversations_are_kept_no_longer_than_configured() {
     let house = Setup::offline().set("store.keep_sessions_days", 7).start().await;
     house.say("s-1", WEATHER).await;
-    // A plan alone makes no turn, and is a conversation all the same.
+    // A plan alone adds no turn, but is a conversation.
     let request = ChatRequest { plan_only: true, ..house.engine.request(WEATHER, None) };
     house.engine.chat(request).await.unwrap();
     let day = |days: i64| Timestamp::now() + SignedDuration::from_hours(24 * days);
@@ -278,7 +278,7 @@ async fn conversations_are_kept_no_longer_than_configured() {
 
     house.say("s-1", WEATHER).await;
     house.say("s-2", WEATHER).await;
-    // As if this conversation had been left alone since long ago.
+    // As if this conversation had been idle for a long time.
     for sql in [
         "UPDATE runs SET updated = 0 WHERE session = 's-1'",
         "UPDATE sessions SET updated = 0 WHERE session = 's-1'",
@@ -286,7 +286,7 @@ async fn conversations_are_kept_no_longer_than_configured() {
         sqlx::query(sql).execute(house.engine.store().pool()).await.unwrap();
     }
     let dir = house.stop().await;
-    // Kept for ever where nothing is configured.
+    // Kept forever by default.
     let house = Setup::offline().on(&dir).start().await;
     assert_eq!(house.engine.expire_sessions(day(10_000)).await.unwrap(), 0);
     let dir = house.stop().await;

@@ -1,4 +1,4 @@
-//! What becomes of the data directory when a process is killed, and when its file is damaged.
+//! The data directory after a process is killed, and with a damaged file.
 
 use std::sync::mpsc;
 
@@ -22,7 +22,7 @@ fn directory_of_a_killed_process_opens_and_its_session_continues() {
     desk.write("silent.toml", &config);
     let chat = desk.hold(&["chat", "Che tempo fa a Roma?", "--session", "s", "--config", "silent.toml"]);
     told.recv().unwrap();
-    // What nobody waits for is on disk a moment later.
+    // Appends that nothing waits for are on disk a moment later.
     let is_running = (0..200).any(|_| desk.run(&["runs", "list"]).out.contains("running"));
     assert!(is_running, "the start of the run is never on disk");
     chat.kill();
@@ -78,7 +78,7 @@ fn truncated_wal_is_recovered_to_its_last_commit() {
     chat.say("Che tempo fa a Milano?\nChe tempo fa a Roma?\n");
     chat.read_to("model calls");
     chat.read_to("model calls");
-    // Killed, the process does not write the log back into the file.
+    // A killed process does not write the log back into the file.
     chat.kill();
     let log = desk.data().join("proscenium.db-wal");
     let bytes = std::fs::read(&log).unwrap();

@@ -1,5 +1,5 @@
-//! Nothing is stored that cannot be read back, shown whole and served in time: JSON nested too deep, runs
-//! that are unreadable on disk, plans without bound, and characters that nobody sees.
+//! Everything that is stored can be read back, shown completely and served in time: deeply nested JSON, runs
+//! that are unreadable on disk, unbounded plans, and invisible characters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use crate::server_api::ask;
 use crate::support::planner_engine::{Play, has_results, plan, step};
 use crate::support::{Backend, Office, Reply, Scripted, ScriptedLlm, Served, Setup};
 
-/// Lists within lists, so many.
+/// Nested lists of this depth.
 fn lists(depth: usize) -> Value {
     (1..depth).fold(json!([]), |inner, _| json!([inner]))
 }
 
-/// A back end whose answers are nested as deep as is said, and a model that calls it with these arguments.
+/// A backend whose answers are nested to the requested depth, and a model that calls it with these arguments.
 struct Bureau {
     backend: Backend,
     scenes: TempDir,
@@ -73,7 +73,7 @@ fn caller(tool: &'static str, arguments: Value) -> Play {
     })
 }
 
-/// The run of an answer can be read in every form, and so can the lists that it stands in.
+/// Asserts that the run can be read in every form, and the lists that contain it as well.
 async fn is_readable(served: &Served, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
     for path in ["/api/runs", "/api/usage", "/api/approvals", "/api/plans"] {
@@ -98,7 +98,7 @@ async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
             let answer = served.post("/api/chat", &ask(&words)).await.json();
             let read = is_readable(&served, &answer).await;
             let call = &read["steps"][0]["tool_calls"][0];
-            // What is no JSON for this program is of no use to a read; a write was done all the same.
+            // A reply that this program cannot parse as JSON fails a read; a write was executed all the same.
             let outcome = if deep > 127 && tool == "Look" { "failed" } else { "ok" };
             assert_eq!(call["outcome"], outcome, "{tool} {deep}: {call:#}");
             let cut = call["result"].to_string().contains("nested deeper than 64 levels");
@@ -151,7 +151,8 @@ async fn deeply_nested_client_json_is_refused_and_stays_readable() {
     assert!(bureau.backend.taken().is_empty());
 }
 
-/// As a release left it that wrote what it could not read: this run stands so, and this is one of its events.
+/// A run as an earlier release left it that wrote more than it could read: with this status and plan, and
+/// this event.
 async fn damage(depot: &Depot, run: &str, [status, plan]: [&str; 2], kind: &str, body: &str) {
     let file = depot.desk.data().join("proscenium.db");
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(file)).await.unwrap();
@@ -198,7 +199,7 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
     .await;
 
     let server = depot.start();
-    // The conversation that they are of goes on, and so does everything else.
+    // Its conversation continues, and so does everything else.
     let reply = server.ask("b2", "s").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
     for path in
@@ -228,12 +229,12 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
     assert_eq!(server.end().status, 0);
 }
 
-/// How a list of runs has this one.
+/// The entry of this run in a list of runs.
 fn row(list: &Reply, run: &str) -> Option<Value> {
     list.json()["runs"].as_array().unwrap().iter().find(|row| row["run_id"] == run).cloned()
 }
 
-/// Puts a plan in its place whose purpose is this text.
+/// Replaces the plan by one whose purpose is this text.
 async fn edit(served: &Served, plan: &Value, purpose: &str) -> Reply {
     let mut steps = plan["plan"].clone();
     steps["steps"][0]["purpose"] = json!(purpose);
@@ -283,7 +284,7 @@ async fn plan_versions_are_bounded_and_listed_in_pages() {
     for wrong in ["?limit=0", "?limit=33"] {
         served.get(&at(&plan, wrong)).await.is_problem(422, "request.query");
     }
-    // What there is can still be approved.
+    // The current version can still be approved.
     let approved = served.post(&at(&plan, "/approve"), &json!({"version": 32})).await;
     assert_eq!(approved.status, 200, "{approved:#?}");
 }

@@ -1,5 +1,5 @@
-//! A client of a server whose power fails comes back to the next one with the id of the last event that it was
-//! told: it hears all that is missing, to the end, nothing that is taken back, and one answer.
+//! After a power failure a client returns to the next server with the id of its last event: it gets
+//! everything it missed, to the end, nothing that was retracted, and one answer.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +10,7 @@ use super::support::disk::Loss;
 use super::support::served_engine::{Events, Sse};
 use super::support::{End, Gate, Scripted, finish, forced_tool, words};
 
-/// The public events of a run of the depot.
+/// The public events of a run of the harness.
 const NAMES: [&str; 9] = [
     "run_started",
     "planning",
@@ -23,7 +23,7 @@ const NAMES: [&str; 9] = [
     "answered",
 ];
 
-/// What is left of a stream.
+/// The remaining events of a stream.
 async fn rest(mut events: Events) -> Vec<Sse> {
     let mut rest = Vec::new();
     while let Some(event) = events.next().await {
@@ -32,14 +32,14 @@ async fn rest(mut events: Events) -> Vec<Sse> {
     rest
 }
 
-/// Everything but the words of the answer, each with its number.
+/// Everything except the text of the answer, each with its number.
 fn others(events: &[Sse]) -> Vec<(String, String, Value)> {
     let events = events.iter().filter(|event| !event.name.starts_with("answer_"));
     let number = |event: &Sse| event.id.split('.').next().unwrap().to_owned();
     events.map(|event| (number(event), event.name.clone(), event.data.clone())).collect()
 }
 
-/// The words of the answer as a client has them.
+/// The text of the answer as the client has it.
 fn text(events: &[Sse]) -> String {
     events.iter().fold(String::new(), |text, event| match event.name.as_str() {
         "answer_delta" => text + event.data["text"].as_str().unwrap(),
@@ -61,7 +61,7 @@ async fn until(events: &mut Events, name: &str) -> Vec<Sse> {
     }
 }
 
-/// What was told in all is the run's history as it is told in the end.
+/// Asserts that the published events equal the run's final history.
 async fn is_whole(server: &Server, run: &str, told: &[Sse]) {
     let whole = rest(server.events(run, "0").await).await;
     assert_eq!(others(told), others(&whole));
@@ -87,7 +87,7 @@ async fn published_events_are_neither_lost_nor_repeated_after_power_loss() {
     }
 }
 
-/// A model that plans nothing and answers in two parts, the second of them once a gate is open.
+/// A model that plans nothing and answers in two parts, the second once a gate is open.
 fn answers(request: &Value, first: &str, second: &str, gate: &Gate) -> Scripted {
     if forced_tool(request) == Some("CreateExecutionPlan") {
         let plan = json!({"needs_execution": false, "reasoning": "Talk.", "steps": []});
@@ -117,13 +117,13 @@ async fn answer_is_not_continued_with_another_processs_words() {
     assert_eq!(text(&told), "One thing");
     server.kill();
     let server = depot.start();
-    // More was written by then than was told before.
+    // More was written by then than was published before.
     let mut beside = server.events(&run, "0").await;
     until(&mut beside, "answer_delta").await;
     let mut back = server.events(&run, &told.last().unwrap().id).await;
     told.extend(until(&mut back, "answer_delta").await);
     assert_eq!(text(&told), "Quite another thing is");
-    // Within one process it goes on where it was.
+    // Within one process it continues where it was.
     let mut again = server.events(&run, &told.last().unwrap().id).await;
     later.open();
     let further = until(&mut again, "answered").await;

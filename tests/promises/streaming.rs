@@ -1,5 +1,5 @@
-//! The answer reaches the client while the model still writes it, and whoever reads slowly slows nobody
-//! else down.
+//! The answer reaches the client while the model is still writing it, and slow subscribers do not slow
+//! others.
 
 use futures::StreamExt;
 use proscenium::run::{RunId, RunStatus, TenantId};
@@ -18,7 +18,7 @@ fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
 }
 
-/// No scene is needed, so that the answer is what a model says.
+/// No scene is needed, so the answer is the model's text.
 fn talk() -> Value {
     plan(json!([]))
 }
@@ -27,12 +27,12 @@ async fn town(llm: &ScriptedLlm) -> Town {
     Town::open(llm, |_| {}).await
 }
 
-/// What a client has after the events that it got.
+/// What a client has after the events it received.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Seen {
     last: EventId,
     answer: String,
-    /// Everything but the words of the answer.
+    /// Everything except the text of the answer.
     others: Vec<(&'static str, Value)>,
     resets: usize,
     deltas: usize,
@@ -63,7 +63,7 @@ impl Seen {
         self.others.iter().map(|(name, _)| *name).collect()
     }
 
-    /// What there is to see, however it came.
+    /// The visible result, whatever the delivery.
     fn whole(&self) -> (&str, &[(&'static str, Value)]) {
         (&self.answer, &self.others)
     }
@@ -103,7 +103,7 @@ fn verdict(answer: &str) -> String {
     )
 }
 
-/// A model that has written the check's arguments up to `cut`, and goes on once the gate is open.
+/// A model that has written the check's arguments up to `cut`, and continues once the gate is open.
 fn held_check(text: &str, cut: &str, gate: &Gate) -> Scripted {
     let (before, after) = text.split_at(text.find(cut).unwrap());
     let rest = Scripted::Stream(vec![arguments(CHECK, after), finish("tool_calls")], End::Done);
@@ -124,7 +124,7 @@ async fn first_words_arrive_while_the_model_is_still_writing() {
     let mut ticket = town.engine.submit(town.engine.request("How are you?", None)).await.unwrap();
     let mut stream = ticket.stream();
     let mut seen = Seen::default();
-    // The blank behind it is part of the answer only once more comes.
+    // The trailing space is part of the answer only once more text arrives.
     seen.until(&mut stream, "All").await;
     assert!(!seen.names().contains(&"answered"));
     gate.open();
@@ -164,7 +164,7 @@ async fn first_words_in_a_forced_call_arrive_while_still_writing() {
         assert_eq!((seen.answer.as_str(), seen.resets), (ANSWER, 0));
         let answer = ticket.answer().await.unwrap();
         assert_eq!(answer.answer, ANSWER);
-        // Calls are told as in the answer document.
+        // Calls are published as in the answer document.
         let (_, called) = seen.others.iter().find(|(name, _)| *name == "tool_completed").unwrap();
         let document = serde_json::to_value(&answer.steps[0].tool_calls[0]).unwrap();
         for key in ["tool", "arguments", "outcome", "result"] {
@@ -206,7 +206,7 @@ fn streamed(function: &str, pieces: &[&str]) -> Scripted {
 
 #[tokio::test]
 async fn words_of_a_broken_stream_are_retracted_and_replaced() {
-    // The first attempt breaks off; the second is asked for again since its reply cannot be used.
+    // The first attempt breaks off; the second is retried because its reply cannot be used.
     let llm = Play::of(find())
         .check(|_, nth| match nth {
             0 => {
@@ -250,7 +250,7 @@ async fn subscriber_sees_the_retraction_and_then_the_right_words() {
     gate.open();
     let seen = seen.and_the_rest(stream).await;
     assert_eq!((seen.answer.as_str(), seen.resets), ("The right one", 1));
-    // Who comes back with the words that were taken back is told so.
+    // A client that returns with retracted words is told so.
     let mut back = Seen { last: early, answer: "The wrong one".to_owned(), ..Seen::default() };
     back = back.and_the_rest(town.replay(ticket.run, Some(early)).await).await;
     assert_eq!((back.answer.as_str(), back.resets), ("The right one", 1));
@@ -288,7 +288,7 @@ async fn subscribers_that_never_read_do_not_slow_others() {
     let run = ticket.run;
     let answer = ticket.answer().await.unwrap();
     assert_eq!(answer.answer, long.trim());
-    // And once they read, they miss nothing.
+    // Once they read, they miss nothing.
     let mut seen = Seen::default();
     seen.see(first);
     let seen = seen.and_the_rest(slow).await;
@@ -470,7 +470,7 @@ async fn shown_words_equal_the_answer_however_chunks_are_split() {
         let text: String = (0..count).map(|_| signs[dice.next_u32() as usize % signs.len()]).collect();
         format!("{seed}{text}.")
     };
-    // Each reply of the check in pieces of its own; some break off, some cannot be used.
+    // Each reply of the check is split differently; some break off, some cannot be used.
     let llm = Play::of(find())
         .check(move |request, nth| {
             let mut dice = ChaCha8Rng::seed_from_u64(1000 + nth as u64);

@@ -1,4 +1,5 @@
-//! What models are asked to stream: by default what somebody may read, and nothing that a server refuses.
+//! Which model calls are streamed: by default those whose text may be shown, and nothing that a server
+//! refuses.
 
 use proscenium::llm::StreamMode;
 use proscenium::run::{Attempt, Event, RunStatus};
@@ -13,7 +14,7 @@ fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
 }
 
-/// A plan with one scene where a book is asked for, else without any.
+/// A plan with one scene if a book is requested, otherwise without any.
 fn as_asked(request: &Value) -> Scripted {
     let book = crate::support::section(request, "request").unwrap().contains("book");
     Scripted::forced(request, if book { find() } else { plan(json!([])) })
@@ -24,7 +25,7 @@ fn is_streamed(request: &Value) -> bool {
     request["stream"] == true
 }
 
-/// Whether each question of this kind was to be streamed, and to tell its tokens.
+/// Whether each question of this kind requested a stream, and its usage.
 fn forms(llm: &ScriptedLlm, what: Asked) -> Vec<(bool, bool)> {
     let form = |request: &Value| (is_streamed(request), request["stream_options"]["include_usage"] == true);
     requests(llm, what).iter().map(form).collect()
@@ -81,7 +82,7 @@ async fn stream_options_are_dropped_after_a_refusal() {
     for nth in 0..3 {
         let told = town.ask(&format!("Find book {nth}.")).await;
         assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
-        // What was refused is free, and no attempt of its own.
+        // A refused request is free and is not a separate attempt.
         let attempts = attempts(&told, "continuation");
         assert_eq!(attempts.iter().map(|attempt| attempt.outcome.as_str()).collect::<Vec<_>>(), ["ok"]);
         let usage = attempts[0].usage;
@@ -92,7 +93,7 @@ async fn stream_options_are_dropped_after_a_refusal() {
 
 #[tokio::test]
 async fn streaming_is_dropped_after_a_refusal() {
-    // It streams words, but no calls.
+    // It streams text, but no calls.
     let say = |request: &Value, good: Scripted| match is_streamed(request) {
         true => status(422, "Cannot use tools with stream"),
         false => good,
@@ -139,7 +140,7 @@ async fn unrelated_refusal_is_not_retried_and_suggests_a_setting() {
     let setting = "`stream = false`";
     for (wish, message) in [
         (StreamMode::default(), "the upstream server has no such function"),
-        // Who wants everything streamed is told that it cannot be.
+        // If everything must be streamed, the refusal is reported.
         (StreamMode::All, "Streaming is not supported."),
     ] {
         let llm = Play::of(plan(json!([])))
@@ -175,7 +176,7 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
     }
     assert_eq!(forms(&llm, Asked::Check), [STREAMED, WHOLE, WHOLE]);
 
-    // One that has streamed does so again: it was a fault that passes.
+    // A model that has streamed does so again: the fault was transient.
     let llm = Play::of(find())
         .check(move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, enough()) })
         .start();

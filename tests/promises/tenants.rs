@@ -1,4 +1,4 @@
-//! Keys and tenants: who has no key is told so, and nobody reaches anything of another tenant.
+//! Keys and tenants: every route requires a key, and no caller reaches anything of another tenant.
 
 use std::time::{Duration, Instant};
 
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use crate::server_api::ask;
 use crate::support::{Reply, Served, Setup, Shelf};
 
-/// Addresses that answer without a key.
+/// Routes that answer without a key.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/api/openapi.json"];
 
-/// Words that stand in everything the first tenant has.
+/// Words that occur in everything the first tenant has.
 const SECRET: &str = "look";
 
 struct Tenants {
     shelf: Shelf,
     served: Served,
-    /// Their keys.
+    /// The first tenant's key.
     ours: String,
     theirs: String,
 }
 
 async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
     let tenant = TenantId::new(tenant).unwrap();
-    // Who may everything in a tenant may nothing in another.
+    // An admin of one tenant may do nothing in another.
     let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
     let (key, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
     (key.id, secret.expose().to_owned())
@@ -38,7 +38,7 @@ async fn tenants() -> Tenants {
     let served = Served::start(shelf.setup()).await;
     let (_, ours) = key(&served, "acme", "ada").await;
     let (_, theirs) = key(&served, "rival", "rob").await;
-    // The server remembers for a moment that there was no key.
+    // The server caches for a moment that there was no key.
     while served.get("/api/runs").await.status != 401 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -56,7 +56,7 @@ impl Tenants {
     }
 }
 
-/// Each method and address of the document.
+/// Each method and route of the document.
 async fn operations(served: &Served) -> Vec<(String, String)> {
     let document = served.get("/api/openapi.json").await.json();
     let paths = document["paths"].as_object().unwrap();
@@ -68,7 +68,7 @@ async fn operations(served: &Served) -> Vec<(String, String)> {
     all
 }
 
-/// A body that the address takes.
+/// A valid body for the route.
 fn body(path: &str) -> Option<Value> {
     match path {
         "/api/chat" => Some(ask("hello")),
@@ -100,7 +100,7 @@ async fn no_route_reaches_another_tenants_data() {
     let approval = waits["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
     const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
     for (method, path) in operations(&tenants.served).await {
-        // With this the first tenant's things are named; what an address takes else there is but one of.
+        // The first tenant's ids are used; any other parameter has one valid value.
         let address = path.replace("{run_id}", &run).replace("{session_id}", events);
         let address = address.replace("{task_id}", &task).replace("{approval_id}", &approval);
         let named = address != path;
@@ -109,7 +109,7 @@ async fn no_route_reaches_another_tenants_data() {
         let theirs = tenants.send(&tenants.theirs, &method, &address, body(&path).as_ref()).await;
         if named {
             assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");
-            // As if it had never been there.
+            // As if it did not exist.
             let never = format!("{NEVER}.1");
             let names = [(&*approval, &*never), (&*run, NEVER), (&*task, NEVER), (events, "never")];
             let (name, never) = names.into_iter().find(|(name, _)| address.contains(name)).unwrap();
@@ -122,7 +122,7 @@ async fn no_route_reaches_another_tenants_data() {
         }
         if !["/api/openapi.json", "/api/scenes", "/api/scenes/{name}"].contains(&path.as_str()) {
             assert!(!theirs.body.contains(SECRET), "{method} {address}: {theirs:#?}");
-            // A name that was sent comes back in an error; nowhere else.
+            // Only an error repeats a name that was sent.
             assert!(named || !theirs.body.contains(&run), "{method} {address}: {theirs:#?}");
         }
     }
@@ -130,7 +130,7 @@ async fn no_route_reaches_another_tenants_data() {
         let theirs = tenants.send(&tenants.theirs, "GET", &query, None).await;
         assert!(!theirs.body.contains(&run) && !theirs.body.contains(SECRET), "{theirs:#?}");
     }
-    // Paging behind another's run or conversation tells nothing of it.
+    // Paging after another tenant's run or conversation reveals nothing about it.
     for query in [
         format!("/api/runs?after={run}"),
         format!("/api/sessions?after={events}"),
@@ -144,12 +144,12 @@ async fn no_route_reaches_another_tenants_data() {
             "{query}: {theirs:#?}"
         );
     }
-    // The same name is another conversation of theirs.
+    // The same name is a different conversation of theirs.
     let mut what = ask("what did I say?");
     what["session_id"] = json!(events);
     let theirs = tenants.send(&tenants.theirs, "POST", "/api/chat", Some(&what)).await;
     assert!(!theirs.json()["answer"].as_str().unwrap().contains(SECRET), "{theirs:#?}");
-    // All is where it was.
+    // Everything is unchanged.
     let kept = tenants.send(&tenants.ours, "GET", &format!("/api/runs/{run}"), None).await;
     assert_eq!((kept.status, &kept.json()["answer"]), (200, &ours.json()["answer"]));
     let kept = tenants.send(&tenants.ours, "GET", &format!("/api/approvals/{approval}"), None).await;
@@ -173,7 +173,7 @@ async fn another_tenants_run_cannot_be_stopped_followed_or_found() {
         tenants.send(&tenants.theirs, method, &path, None).await.is_problem(404, "run.unknown");
     }
     tenants.shelf.done.open();
-    // Names of requests are each tenant's own.
+    // Idempotency keys are scoped to their tenant.
     let request = tenants.served.request("POST", "/api/chat").bearer_auth(&tenants.theirs);
     let theirs = request.header("idempotency-key", "k-1").json(&ask("put at once")).send().await.unwrap();
     assert_eq!(theirs.status(), 200);
@@ -237,13 +237,13 @@ async fn every_route_requires_a_valid_key() {
         }
     }
     assert_eq!(tenants.shelf.llm.count(), count);
-    // A wrong secret and an unknown key are told in the same words.
+    // A wrong secret and an unknown key are refused with the same message.
     let told = async |header: &str| {
         let request = served.request("GET", "/api/runs").header("authorization", header.to_owned());
         Reply::of(request.send().await.unwrap()).await.body
     };
     assert_eq!(told(&mixed).await, told(&wrong).await);
-    // The other header that carries a key.
+    // The alternative header for a key.
     let request = served.request("GET", "/api/runs").header("x-api-key", &tenants.ours);
     assert_eq!(request.send().await.unwrap().status(), 200);
 }
@@ -256,7 +256,7 @@ async fn revoked_key_loses_access_within_a_second() {
     assert!(tenants.served.engine.store().revoke_key(&id).await.unwrap());
     let revoked = Instant::now();
     loop {
-        // Only what was sent a second after it was revoked has to be refused.
+        // Only requests sent a second after the revocation have to be refused.
         let late = revoked.elapsed() > Duration::from_millis(1100);
         let reply = tenants.send(&secret, "GET", "/api/runs", None).await;
         if reply.status == 401 {
@@ -304,7 +304,7 @@ async fn publicly_reachable_server_requires_keys() {
     let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
     assert_eq!(request.send().await.unwrap().status(), 200);
     drop(served);
-    // With a key it starts, and takes nobody without one.
+    // With a key it starts, and refuses requests without one.
     let house = Setup::offline().start().await;
     let tenant = TenantId::new("acme").unwrap();
     let (_, secret) = house.engine.store().create_key(&tenant, "ada", "").await.unwrap();

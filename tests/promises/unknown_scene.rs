@@ -1,5 +1,5 @@
-//! A scene of a domain that nothing in the program knows, loaded from a folder: its requests are
-//! routed, planned, filled in and answered by the embedded rules, alone and beside the weather.
+//! A scene of an unknown domain, loaded from a folder: its requests are routed, planned, filled in and
+//! answered by the embedded rules, alone and together with the weather.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -14,7 +14,7 @@ use crate::support::{Backend, House, Reached, Setup, Told};
 
 const SCENE: &str = include_str!("../scenarios/library/scene.toml");
 
-/// A library, and a house that serves it. What went wrong is told all at once, by [`Town::kept`].
+/// A library scene and an engine that serves it. [`Self::kept`] reports all failures together.
 struct Town {
     library: Backend,
     house: House,
@@ -33,7 +33,7 @@ impl Town {
         Self { library, house: setup.start().await, faults: RefCell::default(), _scenes: scenes }
     }
 
-    /// Every request went as it should have.
+    /// Asserts that every request had the expected result.
     fn kept(self) {
         let faults = self.faults.into_inner();
         assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -53,14 +53,14 @@ impl Town {
         }
     }
 
-    /// A request that is a conversation of its own, and what of it reached the library.
+    /// A request in its own conversation, and the requests that reached the library.
     async fn asked(&self, words: &str) -> (Told, Vec<Reached>) {
         let told = self.house.say(&uuid::Uuid::now_v7().to_string(), words).await;
         self.expect(words, "status", told.answer.status, RunStatus::Completed);
         (told, self.library.taken())
     }
 
-    /// A search that looks for exactly this.
+    /// A search for exactly this.
     async fn searches(&self, words: &str, query: Value) {
         let (told, reached) = self.asked(words).await;
         self.expect(words, "scenes", scenes(&told), vec!["Library"]);
@@ -74,7 +74,8 @@ impl Town {
         self.reached(words, &told, &reached, &reservation(body));
     }
 
-    /// One of the two beside the weather of a city, in this order; `in_turn` if the second waits.
+    /// One of the two together with the weather of a city, in this order; `in_turn` if the second depends on
+    /// the first.
     async fn does(&self, words: &str, order: [&str; 2], in_turn: bool, wanted: Value, city: &str) {
         let (told, reached) = self.asked(words).await;
         self.expect(words, "scenes", scenes(&told), order.to_vec());
@@ -90,7 +91,7 @@ impl Town {
         }
     }
 
-    /// Exactly this reached the library, once, and the answer tells what came of it.
+    /// Checks that exactly this reached the library, once, and that the answer reports its result.
     fn reached(&self, words: &str, told: &Told, reached: &[Reached], wanted: &Value) {
         let got: Vec<Value> = reached.iter().map(in_brief).collect();
         self.expect(words, "what reached the library", got, vec![wanted.clone()]);

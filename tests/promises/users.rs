@@ -1,4 +1,4 @@
-//! Users inside a tenant: what belongs to one is not there for another, and what each role may do.
+//! Users within a tenant: another user's data is not found, and each role has its permissions.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::support::{Office, Reply, Served};
 
 const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
 
-/// A served office of one tenant, with a key for each of its people.
+/// A served office of one tenant, with a key for each person.
 struct Company {
     office: Office,
     served: Served,
@@ -26,7 +26,7 @@ struct Company {
     cora: String,
     auditor: String,
     admin: String,
-    /// A chatbot's.
+    /// The key of a chatbot.
     service: String,
 }
 
@@ -41,7 +41,7 @@ impl Company {
         let (carl, cora) = (key("carl", Role::Approver).await, key("cora", Role::Approver).await);
         let (auditor, admin) = (key("audrey", Role::Auditor).await, key("root", Role::Admin).await);
         let service = key("chatbot", Role::Service).await;
-        // The server remembers for a moment that there was no key.
+        // The server caches for a moment that there was no key.
         while served.get("/api/runs").await.status != 401 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -92,7 +92,7 @@ impl Company {
         events.last().unwrap().data["status"].clone()
     }
 
-    /// What waits, in the order it was put.
+    /// Pending approvals in order of creation.
     async fn open_approvals(&self, key: &str) -> Vec<Value> {
         self.get(key, "/api/approvals").await.json()["approvals"].as_array().unwrap().clone()
     }
@@ -165,7 +165,7 @@ async fn another_users_ids_are_not_found() {
             assert!(rows(key, "").await > 0, "{list}");
         }
     }
-    // Nobody speaks in another's conversation, by either protocol, and nothing is decided by it.
+    // No user can post to another's conversation, by either protocol, and nothing is decided by it.
     for key in [&company.bob, &company.carl] {
         let mut yes = ask("yes");
         yes["session_id"] = json!("adas");
@@ -178,7 +178,7 @@ async fn another_users_ids_are_not_found() {
         Reply::of(request.json(&yes).send().await.unwrap()).await.is_error(404, "session.unknown");
     }
     assert!(company.office.reached().is_empty());
-    // Its own user's yes counts.
+    // A yes of its own user counts.
     assert_eq!(company.ends(&plan).await, "waiting");
     company.chat(&company.ada, "adas", "yes").await;
     assert_eq!(company.ends(&plan).await, "completed");
@@ -279,7 +279,7 @@ async fn auditor_reads_everything_and_changes_nothing() {
     body["model"] = json!("proscenium");
     company.post(auditor, "/v1/chat/completions", body).await.is_error(403, "auth.role");
     company.get(&company.ada, "/api/usage").await.is_problem(403, "auth.role");
-    // Who administers erases also what is another's, when it has ended.
+    // An admin can also erase ended runs of other users.
     assert_eq!(company.post(&company.admin, &at(&plan, "/cancel"), json!({})).await.status, 200);
     let erased = company.send(&company.admin, "DELETE", "/api/sessions/adas", None).await;
     assert_eq!(erased.status, 204, "{erased:#?}");

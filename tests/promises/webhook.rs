@@ -1,5 +1,4 @@
-//! What waits for a person is told to whoever was named, and counts as refused where nobody decides: by
-//! real servers, over kills and new starts.
+//! Webhooks for pending approvals, and approvals that expire: real servers, over kills and restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,17 +18,17 @@ use crate::server_api::ask;
 const WORDS: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
 const KEY: &[u8] = b"a secret of 32 bytes, as it ought";
 
-/// How long anything is waited for that has to come.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A message as it came.
+/// A received message.
 #[derive(Debug, Clone, PartialEq)]
 struct Message {
     head: String,
     body: String,
 }
 
-/// An address that takes messages and answers in turn with these statuses, the last one from then on.
+/// A receiver of messages that answers with these statuses in turn, the last one repeated.
 struct Receiver {
     url: String,
     came: mpsc::Receiver<Message>,
@@ -59,7 +58,7 @@ impl Receiver {
     }
 }
 
-/// Reads one request, tells it, and answers.
+/// Reads one request, passes it on, and answers.
 async fn take(mut stream: TcpStream, answer: String, tell: mpsc::Sender<Message>) {
     let mut bytes = Vec::new();
     loop {
@@ -96,7 +95,7 @@ impl Message {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Holds it to be signed with `KEY`, as <https://www.standardwebhooks.com> says.
+    /// Asserts that it is signed with `KEY` as in <https://www.standardwebhooks.com>.
     fn is_signed(&self) -> &Self {
         let signed = format!("{}.{}.{}", self.id(), self.header("webhook-timestamp"), self.body);
         let expected = STANDARD.encode(hmac(KEY, signed.as_bytes()));
@@ -105,7 +104,7 @@ impl Message {
     }
 }
 
-/// HMAC-SHA256 by its definition (RFC 2104); the key fits into a block.
+/// HMAC-SHA256 as defined in RFC 2104; the key fits into a block.
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     let pad = |with: u8| -> Vec<u8> {
         let mut block = key.to_vec();
@@ -116,7 +115,7 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     Sha256::digest([pad(0x5c), inner.to_vec()].concat()).to_vec()
 }
 
-/// A server whose writes a person has to approve.
+/// A server whose writes need approval.
 struct House {
     held: Held,
     base: String,
@@ -130,7 +129,7 @@ impl House {
         Self { held, base }
     }
 
-    /// Has vacation requested in a conversation; gives the run, which then waits.
+    /// Requests vacation in a conversation; returns the run, which then waits.
     async fn wants(&self, session: &str) -> String {
         let mut body = ask(WORDS);
         body["session_id"] = json!(session);
@@ -147,7 +146,7 @@ impl House {
         reply.json::<Value>().await.unwrap()["status"].clone()
     }
 
-    /// Waits until the run stands so.
+    /// Waits until the run has this status.
     async fn becomes(&self, run: &str, status: &str) {
         let comes = async {
             while self.status(run).await != status {
@@ -201,7 +200,7 @@ async fn pending_approvals_are_delivered_signed_and_once_over_restarts() {
     assert_eq!(data["hash"].as_str().unwrap().len(), 64);
     assert_eq!(told["timestamp"], data["created_at"]);
 
-    // What has arrived is not told again, by this server or the next one.
+    // A delivered message is not sent again, by this server or the next one.
     let other = house.wants("s-2").await;
     assert_eq!(receiver.next().await.is_signed().id(), format!("{other}.1"));
     house.held.kill();
@@ -257,7 +256,7 @@ fn missing_webhook_secret_is_a_configuration_error_naming_the_variable() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expired_approval_counts_as_refused_even_after_a_restart() {
     let desk = desk();
-    // As it is configured, it waits for ever.
+    // By default it waits forever.
     let house = House::start(&desk, &[]);
     let run = house.wants("s-1").await;
     house.held.kill();

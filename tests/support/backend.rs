@@ -1,4 +1,4 @@
-//! A company's server on loopback, for tools that are HTTP requests.
+//! An HTTP backend on loopback, for tools that are HTTP requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,16 +9,16 @@ use actix_web::web::{self, Bytes, Data, Query};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use serde_json::Value;
 
-/// A request as it reached the server.
+/// A request received by the backend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reached {
-    /// Such as `GET /books`.
+    /// Method and path, such as `GET /books`.
     pub place: String,
-    /// The parameters of its query, decoded.
+    /// Its query parameters, decoded.
     pub query: BTreeMap<String, String>,
-    /// Its body; null where it has none.
+    /// Its body; null if there is none.
     pub body: Value,
-    /// The header by which it may be repeated.
+    /// Its idempotency key header.
     pub idempotency_key: Option<String>,
 }
 
@@ -38,12 +38,12 @@ struct Kept {
 }
 
 impl Backend {
-    /// Starts a server that answers every request with the JSON that the handler makes of it.
+    /// Starts a server that answers every request with the handler's JSON.
     pub fn start(handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
         Self::start_at(0, handler)
     }
 
-    /// The same at this port, for tools whose definition must not change.
+    /// The same at a fixed port, for tools whose definition must not change.
     pub fn start_at(port: u16, handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
         let kept = Arc::new(Kept { handler: Box::new(handler), reached: Mutex::default() });
         let data = Data::from(kept.clone());
@@ -63,12 +63,12 @@ impl Backend {
         Self { address: format!("http://{address}"), data: kept, handle, thread: Some(thread) }
     }
 
-    /// Where it is: `http://127.0.0.1:…`.
+    /// Its URL: `http://127.0.0.1:…`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What reached it since this was asked last, in order.
+    /// The requests received since the last call, in order.
     pub fn taken(&self) -> Vec<Reached> {
         std::mem::take(&mut self.data.reached.lock().unwrap())
     }
@@ -76,7 +76,7 @@ impl Backend {
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        // The command is sent at once; the thread's end is the wait for it.
+        // The command is sent at once; joining the thread waits for it.
         drop(self.handle.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

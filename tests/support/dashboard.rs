@@ -1,4 +1,4 @@
-//! A Grafana dashboard as it is stored.
+//! A stored Grafana dashboard.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub fn shipped(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A dashboard that was read.
+/// A parsed dashboard.
 pub struct Dashboard(pub Value);
 
 /// A query of a panel.

@@ -1,9 +1,9 @@
-//! Figures in Prometheus' text format, read strictly: whatever a server of Prometheus would refuse, or
-//! an operator could not read, ends the test.
+//! A strict parser for metrics in Prometheus' text format: whatever a Prometheus server would refuse, or an
+//! operator could not read, fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every series with its value, by name and labels as they stand in the text.
+/// Every series with its value, by name and labels as in the text.
 pub type Series = BTreeMap<String, f64>;
 
 /// The series of a text, each of a family with `HELP` and `TYPE`.
@@ -67,7 +67,7 @@ fn sample(line: &str) -> (String, f64) {
     (key.to_owned(), value)
 }
 
-/// Buckets rise, and the last one holds everything.
+/// Buckets are cumulative, and the last one contains everything.
 fn histograms_add_up(series: &Series) {
     let mut buckets: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for (key, count) in series {
@@ -86,7 +86,7 @@ fn histograms_add_up(series: &Series) {
     }
 }
 
-/// The sum of the series of one family whose labels hold all of `labels`, such as `scene="Weather"`.
+/// The sum of the series of one family whose labels contain all of `labels`, such as `scene="Weather"`.
 pub fn sum(series: &Series, name: &str, labels: &[&str]) -> f64 {
     let fits =
         |key: &&String| key.split('{').next() == Some(name) && labels.iter().all(|label| key.contains(label));

@@ -1,4 +1,4 @@
-//! What the stored events of every run must say, whatever the run was about.
+//! Invariants of the stored events of every run.
 
 use proscenium::CallOutcome;
 use proscenium::plan::StepStatus;
@@ -9,8 +9,8 @@ use super::test_engine::Told;
 use proscenium::run::{Envelope, RunId};
 use proscenium::scene::Catalogue;
 
-/// The fold of the stored events is what the document says, and no forced question was put again
-/// once it was answered.
+/// Asserts that the fold of the stored events equals the document, and that no forced question was repeated
+/// after its answer.
 pub fn is_kept(told: &Told) {
     the_fold_is_the_document(told);
     nothing_answered_is_forced_again(told);
@@ -46,7 +46,7 @@ fn the_fold_is_the_document(told: &Told) {
     assert_eq!(answer.usage.cost_usd, usage.cost_nano_usd as f64 / 1e9);
 }
 
-/// Whoever replays the run decides as it was decided, in the same words.
+/// Asserts that a replay of the run makes the same decisions in the same words.
 pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue) {
     let replayed = proscenium::replay::replay(run, events, catalogue);
     assert!(
@@ -57,7 +57,7 @@ pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue
     );
 }
 
-/// The sum of what each question of the run cost, by its events.
+/// The sum of the cost of all questions of the run, from its events.
 pub fn usage(told: &Told) -> Usage {
     let mut sum = Usage::default();
     for event in &told.events {
@@ -68,7 +68,7 @@ pub fn usage(told: &Told) -> Usage {
     sum
 }
 
-/// What a question cost is the sum of what each attempt at a model cost.
+/// The cost of a question is the sum of its attempts.
 fn attempts_add_up(told: &Told) {
     for event in &told.events {
         if let Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } =
@@ -120,7 +120,7 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: told}))
 }
 
-/// A forced question is asked again only after its reply was rejected, failed or was lost.
+/// A forced question is repeated only after its reply was rejected, failed or was lost.
 fn nothing_answered_is_forced_again(told: &Told) {
     let mut asked: Option<Subject> = None;
     for event in &told.events {

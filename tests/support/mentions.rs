@@ -1,4 +1,4 @@
-//! Whether a value was said in some words, and whether two values mean the same.
+//! Whether a value is mentioned in some words, and whether two values are equivalent.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use deunicode::deunicode;
 use jiff::civil::{Date, Weekday};
 use serde_json::Value;
 
-/// Words that make no difference to a name or a text.
+/// Words that do not matter in a name or a text.
 const SMALL: [&str; 31] = [
     "the", "a", "an", "of", "to", "in", "on", "at", "for", "by", "il", "lo", "la", "i", "gli", "le", "l",
     "un", "uno", "una", "di", "del", "della", "dello", "dei", "delle", "dell", "d", "in", "per", "a",
@@ -49,8 +49,8 @@ fn content(text: &str) -> Vec<String> {
     if kept.is_empty() { all } else { kept }
 }
 
-/// Whether an argument is the labelled one. `|` in the label separates alternatives; a text of several
-/// words may have some more of the request's around it.
+/// Whether an argument matches the label. `|` in the label separates alternatives; a text of several words
+/// may contain more of the request's words.
 pub fn is_meant(labelled: &Value, given: &Value, words: &str) -> bool {
     match (labelled, given) {
         (Value::Number(wanted), given) => match given {
@@ -77,8 +77,8 @@ fn same_text(wanted: &str, given: &str, words: &str) -> bool {
         && given.iter().all(|token| all.contains(token))
 }
 
-/// Whether a value derives from the words: the numbers, days, times, names or alternatives of an
-/// enumeration that stand in them. `schema` is that of the argument, `today` the day of the clock.
+/// Whether a value derives from the words: from the numbers, days, times, names or enumeration values in
+/// them. `schema` is the argument's schema, `today` the day of the clock.
 pub fn is_said(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|n| number_is_said(n, words)),
@@ -149,7 +149,7 @@ fn clock_time(text: &str) -> Option<(u32, u32)> {
     Some((hour.parse().ok()?, minute.get(..2)?.parse().ok()?))
 }
 
-/// The hour, as it is or of twelve, or the one before which a part of it is counted.
+/// The hour, in 24 or 12 hours, or the next hour if minutes are counted back from it.
 fn time_is_said(hour: u32, minute: u32, words: &str) -> bool {
     let hours = if minute > 30 { vec![hour, hour + 1] } else { vec![hour] };
     let hours = hours.into_iter().flat_map(|hour| [hour, hour % 12, if hour == 0 { 12 } else { hour }]);
@@ -159,7 +159,7 @@ fn time_is_said(hour: u32, minute: u32, words: &str) -> bool {
     }
 }
 
-/// The value itself, or one of the words behind it in brackets: `van (furgone)`.
+/// The value itself, or one of its synonyms in brackets: `van (furgone)`.
 fn alternative_is_said(value: &str, schema: &Value, words: &str) -> bool {
     let described = schema["description"].as_str().unwrap_or_default();
     let behind = described.split_once(&format!("{value} (")).and_then(|(_, rest)| rest.split_once(')'));

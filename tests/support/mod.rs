@@ -1,4 +1,4 @@
-//! A model's server that says what a test wants, over the wire.
+//! A scripted model server over the wire.
 //!
 //! ```ignore
 //! let llm = ScriptedLlm::start(|request, nth| match support::forced_tool(request) {
@@ -54,7 +54,7 @@ pub use served_engine::{Reply, Served, Sse};
 pub use shelf::Shelf;
 pub use test_engine::{House, Setup, Told};
 
-/// Stands where the embedded rules would, and fails every call: for tests of what comes before them.
+/// Takes the place of the embedded rules and fails every call, for tests of what precedes them.
 pub struct NoModel;
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! A sensible model for a scripted server: which scenes take part and what their tools are called with
-//! stands in `tests/scenarios/scripted.yaml`; every word of its answers comes from what it is shown.
+//! A sensible model for a scripted server: `tests/scenarios/scripted.yaml` contains its plans and calls;
+//! every word of its answers comes from its prompt.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,49 @@ use serde_json::{Value, json};
 use super::scenario::next_day;
 use super::{Scripted, ScriptedCall, forced_tool, section, tool_names, tool_results};
 
-/// What a model thinks of each request, by its words; `{i}` in the words stands for a day of the
-/// month, and `{day}` in the arguments for the next such day.
+/// What the model does for each request, by its words; `{i}` in the words stands for a day of the month, and
+/// `{day}` in the arguments for the next such day.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Mind(BTreeMap<String, Thought>);
 
-/// What it thinks of one request.
+/// What it does for one request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Thought {
-    /// The steps of its plan; none where no scene is needed.
+    /// The steps of its plan; none if no scene is needed.
     #[serde(default)]
     steps: Vec<ThoughtStep>,
-    /// What it says where no scene is needed; without it, it tells the conversation.
+    /// Its answer if no scene is needed; by default a summary of the conversation.
     says: Option<String>,
 }
 
-/// A step of its plan and what the step's scene does.
+/// A step of its plan and the behaviour of the step's scene.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ThoughtStep {
     scene: String,
     #[serde(default)]
     after: Vec<u32>,
-    /// Its replies with calls, in order: each call a tool and its arguments.
+    /// Its replies with calls, in order: each call is a tool with its arguments.
     rounds: Vec<Vec<BTreeMap<String, Value>>>,
-    /// It does not know the arguments of its writes before it begins.
+    /// The plan cannot contain the arguments of its writes.
     #[serde(default)]
     unprepared: bool,
 }
 
 impl Mind {
-    /// The mind of the scenarios.
+    /// The script of the scenarios.
     pub fn of_the_scenarios() -> Self {
         Self::read(include_str!("../scenarios/scripted.yaml"))
     }
 
-    /// A mind as it is written.
+    /// Parses a script.
     pub fn read(yaml: &str) -> Self {
         serde_norway::from_str(yaml).unwrap()
     }
 
-    /// What it replies.
+    /// The model's reply.
     pub fn reply(&self, request: &Value) -> Scripted {
         match forced_tool(request) {
             Some("CreateExecutionPlan") => Scripted::forced(request, self.plan(request)),
@@ -64,7 +64,7 @@ impl Mind {
         }
     }
 
-    /// The thought of the request's words, with the day of the month they name.
+    /// The script for the request's words, with the day of the month in them.
     fn thought(&self, request: &Value) -> (Thought, Option<i8>) {
         let words = section(request, "request").unwrap();
         if let Some(thought) = self.0.get(&words) {
@@ -111,7 +111,7 @@ impl Mind {
         json!({"needs_execution": !steps.is_empty(), "reasoning": "as the user asked", "steps": steps})
     }
 
-    /// The calls of the round that is due, or the results in words.
+    /// The calls of the current round, or the results in words.
     fn scene(&self, request: &Value) -> Scripted {
         let (thought, day) = self.thought(request);
         let place = section(request, "step").unwrap();
@@ -123,7 +123,7 @@ impl Mind {
         let calls: Vec<ScriptedCall> = calls
             .map(|(tool, arguments)| {
                 assert!(offered.contains(&tool.as_str()), "{tool} is not offered: {request:#}");
-                // Ids repeat, as on real servers.
+                // Ids repeat, as with real servers.
                 ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments: on(day, arguments) }
             })
             .collect();
@@ -163,7 +163,7 @@ fn lines(request: &Value, name: &str) -> Vec<Value> {
     body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What was found, done and asked, a line each.
+/// Results, completed work and questions, one per line.
 fn executed(request: &Value) -> String {
     let said = lines(request, "executed").into_iter().filter_map(|line| {
         let words = ["result", "question", "error"].into_iter().find_map(|key| line[key].as_str());
@@ -185,20 +185,20 @@ fn summary(request: &Value) -> String {
     before.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
 }
 
-/// What was asked and with what it was looked up.
+/// A request and the arguments of its calls.
 fn turn_in_brief(turn: &Value) -> String {
     let calls = turn["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
     let facts: Vec<String> = calls.iter().map(|call| call["arguments"].to_string()).collect();
     format!("- {} {}", turn["request"].as_str().unwrap_or_default(), facts.join(", "))
 }
 
-/// Arguments with the day of the month that was asked for.
+/// Arguments with the requested day of the month.
 fn on(day: Option<i8>, arguments: &Value) -> String {
     let arguments = arguments.to_string();
     day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)))
 }
 
-/// The tools whose calls a plan is to show, by the schema of the forced tool.
+/// The tools whose calls the plan has to contain, from the schema of the forced tool.
 fn prepared_tools(request: &Value) -> Vec<String> {
     let steps = &request["tools"][0]["function"]["parameters"]["properties"]["steps"]["items"];
     let several = steps["anyOf"].as_array();

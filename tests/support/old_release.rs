@@ -1,5 +1,5 @@
-//! The world of the journals in `tests/replays/release-0.1`: the scenes and the model that they were
-//! written with, and servers on their data directories.
+//! The fixture of the journals in `tests/replays/release-0.1`: the scenes and the model they were written
+//! with, and servers on their data directories.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::{
 };
 use crate::process::{Desk, Held};
 
-/// Where the company's server is, by the definitions of the tools: for `model.sql`.
+/// The backend's port in the tools' definitions of `model.sql`.
 pub const PORT: u16 = 28_710;
-/// The same for the journals that were cut off.
+/// The same for interrupted journals.
 pub const CUT_PORT: u16 = 28_711;
 
 /// A file or folder beside the journals.
@@ -26,12 +26,12 @@ pub fn kept(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/replays/release-0.1").join(name)
 }
 
-/// Where the schema stands of a journal: scenes have tables of their own.
+/// The schema file of a journal: scenes have their own tables.
 pub fn schema(journal: &str) -> &'static str {
     if journal.starts_with("rules") { "rules.schema" } else { "model.schema" }
 }
 
-/// A data directory with what its servers work with.
+/// A data directory with the dependencies of its servers.
 pub struct World {
     pub desk: Desk,
     backend: Option<Backend>,
@@ -42,7 +42,7 @@ pub struct World {
 }
 
 impl World {
-    /// The scenes that the program ships, without a model: the embedded rules serve.
+    /// The shipped scenes without a model: the embedded rules serve.
     pub fn of_the_rules() -> Self {
         Self { desk: Desk::new(), backend: None, broken: Arc::default(), _llm: None, client: client() }
     }
@@ -51,7 +51,7 @@ impl World {
     pub fn of_the_model(port: u16) -> Self {
         let backend = Backend::start_at(port, |reached| {
             if reached.place == "POST /Transfer" {
-                // Longer than a transfer may take: nobody says anything.
+                // Longer than the timeout of a transfer.
                 let (_silent, said) = std::sync::mpsc::sync_channel::<()>(1);
                 assert!(said.recv_timeout(Duration::from_millis(800)).is_err());
             }
@@ -64,19 +64,19 @@ impl World {
         Self { desk, backend: Some(backend), broken, _llm: Some(llm), client: client() }
     }
 
-    /// The same with nothing at work: enough for what is only read.
+    /// The same without running dependencies, for reading only.
     pub fn to_look_at(port: u16) -> Self {
         let desk = desk(port, "http://127.0.0.1:9/v1");
         Self { desk, backend: None, broken: Arc::default(), _llm: None, client: client() }
     }
 
-    /// Fills the data directory with a journal of that release.
+    /// Loads a journal of that release into the data directory.
     pub async fn load(&self, name: &str) {
         let text = |name: &str| std::fs::read_to_string(kept(&format!("{name}.sql"))).unwrap();
         stored::load(&self.desk.data(), &text(schema(name)), &text(name)).await;
     }
 
-    /// A server with these further settings.
+    /// A server with these additional settings.
     pub fn serve(&self, env: &[(&str, &str)]) -> Server<'_> {
         let env: Vec<(&str, String)> = env.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let mut held = self.desk.hold_with(&["serve", "--addr", "127.0.0.1:0"], &env);
@@ -86,7 +86,7 @@ impl World {
         Server { held, address, client: &self.client }
     }
 
-    /// What reached the company's server since this was asked last, a line each.
+    /// The requests that reached the backend since the last call, one per line.
     pub fn reached(&self) -> String {
         let taken = self.backend.as_ref().map(Backend::taken).unwrap_or_default();
         taken.iter().map(line).collect()
@@ -97,7 +97,7 @@ fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
 }
 
-/// A directory with the scenes, whose tools are at this port, and a model that is at this address.
+/// A directory with the scenes, whose tools use this port, and a model at this address.
 fn desk(port: u16, base_url: &str) -> Desk {
     let model = format!("[{{name=\"scripted\",base_url=\"{base_url}\",forcing=\"named\"}}]");
     let desk = Desk::bare()
@@ -123,7 +123,7 @@ fn line(reached: &Reached) -> String {
     format!("{}{}{key}\n", reached.place, query.concat())
 }
 
-/// What the model says: what stands in `mind.yaml`, but where it fails, sees to the rest or looks first.
+/// The model's reply: as in `mind.yaml`, except where it fails, continues with the rest, or looks first.
 fn reply(request: &Value, mind: &Mind, broken: bool) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let forced = forced_tool(request);
@@ -169,7 +169,7 @@ fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
     }
 }
 
-/// A server under way.
+/// A running server.
 pub struct Server<'w> {
     held: Held,
     address: String,
@@ -177,7 +177,7 @@ pub struct Server<'w> {
 }
 
 impl Server<'_> {
-    /// `None` where it died before it answered.
+    /// `None` if it died before it replied.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Reply> {
         let request = self.client.request(method, format!("{}{path}", self.address));
         let request = match body {
@@ -196,12 +196,12 @@ impl Server<'_> {
         self.send(Method::POST, path, Some(body)).await.unwrap().json()
     }
 
-    /// Words in a conversation; gives the run's document, whatever became of it.
+    /// Sends words in a conversation; returns the run's document, whatever its status.
     pub async fn say(&self, session: &str, words: &str) -> Option<Value> {
         self.ask(session, words, &json!({})).await
     }
 
-    /// The same with further fields of the request.
+    /// The same with additional fields of the request.
     pub async fn ask(&self, session: &str, words: &str, more: &Value) -> Option<Value> {
         let mut body = json!({"messages": [{"role": "user", "content": words}], "session_id": session});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -209,7 +209,7 @@ impl Server<'_> {
         Some(if reply["document"].is_object() { reply["document"].clone() } else { reply })
     }
 
-    /// Words of a client that tells the conversation itself and has instructions of its own.
+    /// Words of a client that sends the conversation and has its own instructions.
     pub async fn say_v1(&self, words: &str) -> Option<Reply> {
         let said = |role: &str, words: &str| json!({"role": role, "content": words});
         let messages = [
@@ -227,18 +227,18 @@ impl Server<'_> {
         self.post("/api/plans", &json!({"message": words, "session_id": session})).await
     }
 
-    /// The run's document when it has ended or waits.
+    /// The run's document once it has ended or waits.
     pub async fn at_rest(&self, run: &str) -> Value {
         self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
         self.get(&format!("/api/runs/{run}")).await
     }
 
-    /// Ends it as a power failure would.
+    /// Kills it as a power failure would.
     pub fn kill(self) {
         self.held.kill();
     }
 
-    /// Ends it as it should be ended.
+    /// Stops it gracefully.
     pub fn stop(self) {
         self.held.signal("TERM");
         let ran = self.held.end();

@@ -1,11 +1,11 @@
-//! A real engine over a scripted model's server: a town with three small scenes whose tools write down
-//! how they are called, and a [`Play`] that answers each kind of question by a rule of its own.
+//! A real engine with a scripted model server: a town with three small scenes whose tools log their calls,
+//! and [`ModelRules`] that answer each kind of question by its own rule.
 //!
 //! ```ignore
-//! let llm = Play::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
+//! let llm = ModelRules::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
 //! let town = Town::open(&llm, |_| {}).await;
-//! let told = town.ask("Find Dune.").await;
-//! assert_eq!(told.answer.status, RunStatus::Completed);
+//! let run = town.ask("Find Dune.").await;
+//! assert_eq!(run.answer.status, RunStatus::Completed);
 //! assert_eq!(town.log.names(), ["FindBook"]);
 //! ```
 
@@ -22,14 +22,14 @@ use tokio::sync::Barrier;
 
 use super::{Scripted, ScriptedLlm, forced_tool, journal, section};
 
-/// The words of the check's answer, where a play does not say otherwise.
+/// The default text of the check's answer.
 pub const FROM_CHECK: &str = "All of it is done, says the check.";
-/// The words of the answer call, where a play does not say otherwise.
+/// The default text of the answer call.
 pub const FROM_ANSWER: &str = "All of it is done, says the answer.";
-/// The title for which `FindBook` waits until a second call of it is under way as well.
+/// The title for which `FindBook` waits until a second call of it has started.
 pub const MEETING: &str = "Meeting";
 
-/// What a request to a model is about.
+/// The kind of question in a request to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asked {
     Plan,
@@ -38,7 +38,7 @@ pub enum Asked {
     Answer,
 }
 
-/// What `request` is about.
+/// The kind of question in `request`.
 pub fn asked(request: &Value) -> Asked {
     match forced_tool(request) {
         Some("CreateExecutionPlan") => Asked::Plan,
@@ -53,7 +53,7 @@ pub fn requests(llm: &ScriptedLlm, what: Asked) -> Vec<Value> {
     llm.requests().into_iter().filter(|request| asked(request) == what).collect()
 }
 
-/// A plan over these steps.
+/// A plan with these steps.
 pub fn plan(steps: Value) -> Value {
     let needed = steps.as_array().is_some_and(|steps| !steps.is_empty());
     json!({"needs_execution": needed, "reasoning": "scripted", "steps": steps})
@@ -77,14 +77,14 @@ pub fn more(missing: &str) -> Value {
         "missing_information": missing, "answer": null})
 }
 
-/// Whether a result of a call is in the history: a scene's model may then put it into words.
+/// Whether the history contains the result of a call: a scene's model may then phrase it.
 pub fn has_results(request: &Value) -> bool {
     request["messages"].as_array().is_some_and(|all| all.iter().any(|message| message["role"] == "tool"))
 }
 
 type Part = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
 
-/// A rule for each kind of question. Each gets the request and how many of its kind came before.
+/// A rule for each kind of question. Each gets the request and the number of earlier requests of its kind.
 pub struct Play {
     plan: Part,
     scene: Part,
@@ -93,8 +93,8 @@ pub struct Play {
 }
 
 impl Play {
-    /// A play in which all goes well: this plan, each step's first expected tool called once, and the
-    /// check content.
+    /// Rules with which everything succeeds: this plan, each step's first expected tool called once, and a
+    /// satisfied check.
     pub fn of(plan: Value) -> Self {
         Self {
             plan: Box::new(move |request, _| Scripted::forced(request, plan.clone())),
@@ -132,12 +132,12 @@ impl Play {
         self
     }
 
-    /// What its scenes' model says.
+    /// The reply of the scene rule.
     pub fn scene_reply(&self, request: &Value, nth: usize) -> Scripted {
         (self.scene)(request, nth)
     }
 
-    /// A server that plays it.
+    /// A server that applies the rules.
     pub fn start(self) -> ScriptedLlm {
         let counts: Mutex<BTreeMap<Asked, usize>> = Mutex::default();
         ScriptedLlm::start(move |request, _| {
@@ -159,7 +159,7 @@ impl Play {
     }
 }
 
-/// Arguments that fit one of the town's tools.
+/// Valid arguments for one of the town's tools.
 pub fn arguments_of(tool: &str) -> Value {
     match tool {
         "FindBook" => json!({"title": "Dune"}),
@@ -172,7 +172,7 @@ pub fn arguments_of(tool: &str) -> Value {
 /// A call with its arguments, or the end of one.
 type Entry = (String, Option<Value>);
 
-/// What the tools were called with, in the order in which they began.
+/// The tool calls in the order in which they started.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Entry>>>);
 
@@ -196,7 +196,7 @@ impl Log {
         self.calls().into_iter().map(|(tool, _)| tool).collect()
     }
 
-    /// Beginnings and ends, such as `begin FindBook`.
+    /// Starts and ends, such as `begin FindBook`.
     pub fn marks(&self) -> Vec<String> {
         let log = self.0.lock().unwrap();
         let mark = |(tool, arguments): &(String, Option<Value>)| match arguments {
@@ -207,7 +207,7 @@ impl Log {
     }
 }
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Debug)]
 pub struct Told {
     pub answer: Answer,
@@ -225,7 +225,7 @@ impl Told {
         rejected.map(|problems| problems.iter().map(|problem| problem.code.as_str()).collect()).collect()
     }
 
-    /// The words of every problem of every rejected reply.
+    /// The message of every problem of every rejected reply.
     pub fn problems(&self) -> Vec<&str> {
         let problems = self.events.iter().filter_map(|event| match event {
             Event::ReplyRejected { problems, .. } => Some(problems),
@@ -234,7 +234,7 @@ impl Told {
         problems.flatten().map(|problem| problem.message.as_str()).collect()
     }
 
-    /// Every plan that was in force.
+    /// Every plan version.
     pub fn plans(&self) -> Vec<&PlanMade> {
         let made = self.events.iter().filter_map(|event| match event {
             Event::PlanCreated(made) | Event::Replanned(made) => Some(made),
@@ -262,11 +262,11 @@ pub struct Town {
 }
 
 impl Town {
-    /// An engine whose only model is `llm`, with the fallback off unless `configure` turns it on.
+    /// An engine whose only model is `llm`, with the fallback off unless `configure` enables it.
     pub async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { llm: llm.options(), ..Config::default() };
         config.planning.fallback_enabled = false;
-        // What its scripted scenes write is in no request.
+        // Scripted writes are not in the request.
         config.execution.confirm = ConfirmPolicy::Never;
         let log = Log::default();
         configure(&mut config);
@@ -283,7 +283,7 @@ impl Town {
         Self { engine: builder.start().await.unwrap(), log, _dir: dir }
     }
 
-    /// A request in a conversation of its own.
+    /// A request in a new conversation.
     pub async fn ask(&self, message: &str) -> Told {
         self.say(None, message).await
     }

@@ -1,4 +1,4 @@
-//! A real Prometheus, `prometheus` and `promtool` of Debian's package, on a free port of loopback.
+//! A real Prometheus, `prometheus` and `promtool` of Debian's package, on a free loopback port.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-/// For whatever takes Prometheus a moment, on a busy machine.
+/// Upper bound for Prometheus on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The folder `config`.
@@ -19,7 +19,7 @@ fn config() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("config")
 }
 
-/// Whether both programs are there. In CI they must be; elsewhere a test without them says so.
+/// Whether both programs are installed. In CI they must be; elsewhere a test without them reports it.
 pub fn is_installed() -> bool {
     let there = ["prometheus", "promtool"]
         .iter()
@@ -35,7 +35,7 @@ pub fn is_installed() -> bool {
     there
 }
 
-/// Runs `promtool`, which must find nothing wrong, and returns what it says.
+/// Runs `promtool`, which must succeed, and returns its output.
 pub fn promtool(arguments: &[&str]) -> String {
     let ran = Command::new("promtool").args(arguments).current_dir(config()).output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
@@ -53,7 +53,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// One that scrapes `target` twice a second, otherwise as `config/prometheus.yml` says.
+    /// Scrapes `target` twice per second, otherwise as configured in `config/prometheus.yml`.
     pub fn scraping(target: &str) -> Self {
         let shipped = config();
         let mut config = std::fs::read_to_string(shipped.join("prometheus.yml")).unwrap();
@@ -92,7 +92,7 @@ impl Prometheus {
                 log.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
-        // Whatever happens from here on, it is killed.
+        // Dropping it from here on kills the process.
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut prometheus = Self { child, address: String::new(), said, client, _dir: dir };
         match told.recv_timeout(PATIENCE) {
@@ -115,7 +115,7 @@ impl Prometheus {
         if body["status"] == "success" { Ok(body["data"].take()) } else { Err(body["error"].to_string()) }
     }
 
-    /// The values of the series of an expression now.
+    /// The current values of the series of an expression.
     pub async fn now(&self, expr: &str) -> Vec<f64> {
         let data = self.api("query", &[("query", expr)]).await.unwrap_or_default();
         let series = data["result"].as_array().cloned().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Prometheus {
         Ok(values.map(|value| number(&value[1])).collect())
     }
 
-    /// Waits until an expression has a value that fits.
+    /// Waits until an expression has a matching value.
     pub async fn until(&self, expr: &str, fits: impl Fn(f64) -> bool) {
         let end = Instant::now() + PATIENCE;
         loop {

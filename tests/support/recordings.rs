@@ -1,4 +1,4 @@
-//! Runs of every kind, made anew by the real engine: what the files in `tests/replays` are written from.
+//! Runs of every kind, recorded with the real engine: the source of the files in `tests/replays`.
 
 use proscenium::ChatRequest;
 use proscenium::planner::{ApproverChoice, Command, CommandAction};
@@ -15,14 +15,14 @@ use crate::process::MAIN;
 /// The events of one run.
 pub type Events = Vec<Envelope<Event>>;
 
-/// Whose scenes a run is of.
+/// Which scenes a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scenes {
     Shipped,
     Workshop,
 }
 
-/// A kind of run: the name of its file, and what has to be in it.
+/// A kind of run: the name of its file, and what it must contain.
 pub struct Kind {
     pub name: &'static str,
     pub scenes: Scenes,
@@ -35,7 +35,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
     Kind { name, scenes, status, has }
 }
 
-/// Every kind there is.
+/// All kinds.
 pub const KINDS: [Kind; 22] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
@@ -61,7 +61,7 @@ pub const KINDS: [Kind; 22] = [
     kind("dry-run", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
 ];
 
-/// The scenes of today.
+/// The current scenes.
 pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 2] {
     let shipped = Setup::offline().start().await;
     let workshop = Workshop::new().setup().start().await;
@@ -110,7 +110,7 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     runs
 }
 
-/// Runs that a person has a say in.
+/// Runs with decisions of a person.
 async fn decided() -> Vec<(&'static str, Events)> {
     let yes = || CommandAction::Approve { version: None, hash: None, hold: false };
     let house = Setup::offline().start().await;
@@ -146,7 +146,7 @@ async fn asked(house: &House, session: &str, words: &str, wishes: &[CommandActio
     carried(house, request, wishes).await
 }
 
-/// A run that waits, and what a person then wants, one after the other.
+/// A waiting run and the commands sent to it, one after the other.
 async fn carried(house: &House, request: ChatRequest, wishes: &[CommandAction]) -> Events {
     let answer = house.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
@@ -163,7 +163,7 @@ async fn carried(house: &House, request: ChatRequest, wishes: &[CommandAction]) 
     house.events(answer.run_id).await
 }
 
-/// A person stops a run whose write is under way.
+/// A run that is cancelled during a write.
 async fn cancelled() -> Events {
     let workshop = Workshop::new();
     let house = workshop.setup().start().await;
@@ -175,7 +175,7 @@ async fn cancelled() -> Events {
     house.end(ticket).await.events
 }
 
-/// An engine stops while something is under way; another one carries the run on.
+/// An engine stops while a call is in progress; another one resumes the run.
 async fn resumed(words: &str) -> Events {
     let workshop = Workshop::new();
     let house = workshop.setup().start().await;
@@ -190,8 +190,8 @@ async fn resumed(words: &str) -> Events {
     house.events(run).await
 }
 
-/// The same run wherever and whenever it was made: ids by the order in which they appear, a second
-/// between events, and nothing that took time.
+/// Makes a run independent of when and where it was recorded: ids by order of appearance, one second between
+/// events, and no durations.
 pub fn normalised(name: &str, mut events: Events) -> String {
     let begin: jiff::Timestamp = "2026-05-04T07:00:00Z".parse().unwrap();
     for (second, event) in (0_i64..).zip(&mut events) {

@@ -1,4 +1,4 @@
-//! The HTTP server behind a script.
+//! The HTTP server of a scripted model.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -18,8 +18,8 @@ use super::scripted::{End, Scripted};
 
 type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
 
-/// A server of `POST /v1/chat/completions` on 127.0.0.1, answering by a script and keeping every
-/// request. It stops when it is dropped.
+/// A server of `POST /v1/chat/completions` on 127.0.0.1 that answers by a script and records every request.
+/// It stops when it is dropped.
 pub struct ScriptedLlm {
     base_url: String,
     script: Arc<Script>,
@@ -32,7 +32,7 @@ struct Script {
     requests: Mutex<Vec<Recorded>>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone)]
 struct Recorded {
     body: Value,
@@ -40,7 +40,7 @@ struct Recorded {
 }
 
 impl ScriptedLlm {
-    /// Starts a server. The handler gets the request's body and how many requests came before it.
+    /// Starts a server. The handler gets the request's body and the number of earlier requests.
     pub fn start(handler: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let script = Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() });
         let data = Data::from(script.clone());
@@ -65,7 +65,7 @@ impl ScriptedLlm {
         Self { base_url: format!("http://{address}/v1"), script, handle, thread: Some(thread) }
     }
 
-    /// A server that gives these answers in turn, and the last one from then on.
+    /// A server that gives these replies in turn, the last one repeated.
     pub fn sequence(answers: impl IntoIterator<Item = Scripted>) -> Self {
         let answers: Vec<Scripted> = answers.into_iter().collect();
         Self::start(move |_, nth| answers[nth.min(answers.len() - 1)].clone())
@@ -81,17 +81,17 @@ impl ScriptedLlm {
         ModelOptions { name: name.to_owned(), base_url: self.base_url.clone(), ..ModelOptions::default() }
     }
 
-    /// Options with this server as the only model, `scripted`, and next to no wait between attempts.
+    /// Options with this server as the only model, `scripted`, and almost no wait between attempts.
     pub fn options(&self) -> Options {
         Options { models: vec![self.model("scripted")], backoff_ms: 1, ..Options::default() }
     }
 
-    /// How many requests came.
+    /// The number of requests.
     pub fn count(&self) -> usize {
         self.script.requests.lock().unwrap().len()
     }
 
-    /// The body of every request, in the order in which they came.
+    /// The body of every request, in order of arrival.
     pub fn requests(&self) -> Vec<Value> {
         self.script.requests.lock().unwrap().iter().map(|request| request.body.clone()).collect()
     }
@@ -101,7 +101,7 @@ impl ScriptedLlm {
         self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there was no request {nth}"))
     }
 
-    /// Drops what was kept so far: for tests with many thousand requests.
+    /// Drops the recorded requests, for tests with many thousands of them.
     pub fn forget(&self) {
         self.script.requests.lock().unwrap().clear();
     }
@@ -114,7 +114,7 @@ impl ScriptedLlm {
 
 impl Drop for ScriptedLlm {
     fn drop(&mut self) {
-        // The command is sent at once; the thread's end is the wait for it.
+        // The command is sent at once; joining the thread waits for it.
         drop(self.handle.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -168,7 +168,7 @@ fn events(lines: Vec<String>, end: End) -> HttpResponse {
     HttpResponse::Ok().content_type("text/event-stream").streaming(pieces(lines, end))
 }
 
-/// The time in between is only there so that the loop leaves room for others.
+/// The pause only yields to other tasks.
 fn drip(line: Bytes, stream: bool) -> HttpResponse {
     let media = if stream { "text/event-stream" } else { "application/json" };
     let body = stream::unfold(line, |line| async {
@@ -198,7 +198,7 @@ fn pieces(lines: Vec<String>, end: End) -> LocalBoxStream<'static, Result<Bytes,
     match end {
         End::Done | End::Unsaid => pieces.boxed_local(),
         End::Never => pieces.chain(stream::pending()).boxed_local(),
-        // The pause lets what was said so far go out before the connection breaks.
+        // The pause lets earlier bytes be sent before the connection breaks.
         End::Cut => pieces
             .chain(stream::once(async {
                 tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! A scene whose write waits at a gate, and a model that waits at another: how tests hold a run where
-//! they want it.
+//! A scene whose write waits at a gate, and a model that waits at another: tests hold a run at a chosen
+//! place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ struct Item {
 /// | `put` | a write that has `begun` and ends when `done` opens |
 /// | `wait` | its model is `asked` and answers when `go` opens |
 /// | `hello`, `what did I say?` | no scene |
-/// | `fail` | every call to the model is answered with 500 |
+/// | `fail` | every model call gets status 500 |
 pub struct Shelf {
     pub llm: ScriptedLlm,
     pub begun: Gate,
@@ -69,7 +69,7 @@ impl Shelf {
         Self { llm, begun, done, asked, go, puts: Arc::default() }
     }
 
-    /// How often something was put on the shelf.
+    /// The number of writes to the shelf.
     pub fn puts(&self) -> usize {
         self.puts.load(Ordering::SeqCst)
     }

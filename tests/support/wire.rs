@@ -1,11 +1,11 @@
-//! What every request that a server of the OpenAI protocol gets must look like.
+//! Requirements on every request that an OpenAI-compatible server receives.
 
 use serde_json::Value;
 
 use super::{ScriptedLlm, forced_tool, is_repair};
 
-/// Every recorded request is well formed: each call in its history has its reply, and none forces a
-/// function that its history has answered.
+/// Asserts that every recorded request is well formed: each call in its history has its reply, and none
+/// forces a function that its history has answered.
 pub fn is_kept(llm: &ScriptedLlm) {
     for request in llm.requests() {
         every_call_has_its_reply(&request);
@@ -17,7 +17,7 @@ pub fn is_kept(llm: &ScriptedLlm) {
     }
 }
 
-/// After a message with calls there come exactly the replies to these calls, before anything else.
+/// A message with calls is followed by exactly the replies to these calls, before anything else.
 pub fn every_call_has_its_reply(request: &Value) {
     let messages = request["messages"].as_array().unwrap();
     let mut waited_for: Vec<&str> = Vec::new();

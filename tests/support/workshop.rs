@@ -1,16 +1,15 @@
-//! A scene in which everything can happen to a call, and a model that says what the words of a request
-//! stand for: how runs of every kind are made for `tests/replays`.
+//! A scene in which every call outcome is possible, and a model that follows the words of a request: the
+//! source of runs of every kind for `tests/replays`.
 //!
 //! | item | what happens |
 //! | --- | --- |
-//! | `lamp` | all goes well |
+//! | `lamp` | the call succeeds |
 //! | `shy` | the first call fails |
 //! | `broken` | every call fails |
-//! | `lost` | nobody knows what became of it |
+//! | `lost` | the outcome is unknown |
 //! | `slow` | the call has `begun` and ends when `go` opens |
 //!
-//! A model that is asked by a request with the word `think` for a plan has `begun`, too, and replies when
-//! `go` opens.
+//! If a request with the word `think` is planned, the model has `begun`, too, and replies when `go` opens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,7 +50,7 @@ struct Item {
     item: String,
 }
 
-/// The scenes' world and its model.
+/// The workshop's scenes and model.
 pub struct Workshop {
     pub llm: ScriptedLlm,
     pub begun: Gate,
@@ -92,7 +91,7 @@ impl Workshop {
     }
 }
 
-/// The check asks for the yard, once; the further plan sweeps it.
+/// The check asks for the yard, once; the re-plan sweeps it.
 fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
     let swept = section(request, "executed").is_some_and(|executed| executed.contains("Yard"));
     let plan =
@@ -117,7 +116,7 @@ fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
     }
 }
 
-/// A cut plan, a plan of no scene there is, a plan in a fence; then a scene that says nothing.
+/// A truncated plan, a plan with an unknown scene, a plan in a fence; then a scene without text.
 fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scripted {
     let plan = |scene: &str| {
         json!({"needs_execution": true, "reasoning": "Look.", "steps": [{"step_number": 1, "scene_name": scene,
@@ -135,13 +134,13 @@ fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scrip
         (Some(_), 1) => Scripted::forced(request, plan("Attic")),
         (Some(_), 2) => Scripted::Text(format!("```json\n{plain:#}\n```")),
         (None, 3) => Scripted::Text(String::new()),
-        // After that the read is asked for by name.
+        // After that the read is forced by name.
         (Some("Look"), _) => Scripted::forced(request, json!({"item": "lamp"})),
         _ => mind.reply(request),
     }
 }
 
-/// Both scenes. Their tools are the same whoever makes them.
+/// Both scenes. Their tools are always the same.
 fn scenes(begun: &Gate, go: &Gate) -> Vec<Scene> {
     let shy = Arc::new(AtomicUsize::new(0));
     let (begun, go) = (begun.clone(), go.clone());

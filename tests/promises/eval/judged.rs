@@ -1,4 +1,4 @@
-//! What was wrong with a request that was played.
+//! The faults of a played request.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::{Made, Played};
 use crate::support::eval::{Call, Class};
 use crate::support::mentions;
 
-/// A labelled call of which something may still be done.
+/// A labelled call that has not been executed completely.
 struct Wanted<'a> {
     call: &'a Call,
-    /// The days that are still to be covered, of a call with a first and a last one.
+    /// The days still to be covered, for a call with a first and a last day.
     days: Option<BTreeSet<Date>>,
     done: bool,
 }
@@ -30,7 +30,7 @@ impl<'a> Wanted<'a> {
         Self { call, days, done: false }
     }
 
-    /// Whether the call's arguments are those of the label, its days aside where they are a range.
+    /// Whether the call's arguments match the label, apart from its days if they are a range.
     fn is_meant(&self, made: &Made, words: &str) -> bool {
         let aside = |name: &str| self.days.is_some() && (name == "from" || name == "to");
         self.call.tool == made.tool
@@ -39,14 +39,14 @@ impl<'a> Wanted<'a> {
             })
     }
 
-    /// Days off are no loss.
+    /// Missing non-working days are no loss.
     fn is_left(&self) -> bool {
         let working = |day: &Date| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday);
         self.days.as_ref().map_or(!self.done, |days| days.iter().any(working))
     }
 }
 
-/// Takes a call off what is wanted; false if nobody wanted it, or not once more.
+/// Removes a call from the expected ones; false if it was not expected, or not again.
 fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
     let days = range(made.arguments.get("from"), made.arguments.get("to"));
     let mut meant: Vec<&mut Wanted> = wanted.iter_mut().filter(|w| w.is_meant(made, words)).collect();
@@ -65,21 +65,21 @@ fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
     true
 }
 
-/// What was wrong with a request.
+/// The faults of a request.
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) wrong_writes: Vec<String>,
-    /// Calls with a value that nobody said.
+    /// Calls with a value that does not occur in the words.
     pub(super) invented: Vec<String>,
     pub(super) dropped: Vec<String>,
-    /// Reads with other values than meant.
+    /// Reads with other values than labelled.
     pub(super) other_reads: usize,
     pub(super) scenes: Option<bool>,
     pub(super) tools_out_of_scope: bool,
     pub(super) needless: bool,
     /// It did not ask, though it had to.
     pub(super) unasked: bool,
-    /// Labelled calls that were not carried out.
+    /// Labelled calls that were not executed.
     pub(super) left: usize,
 }
 
@@ -105,7 +105,7 @@ impl Played {
         judged.dropped = self.dropped(&left, others);
         let asked = self.status == "needs_input";
         judged.scenes = self.labelled.scenes.as_ref().and_then(|scenes| {
-            // Whoever asks before anything is planned has chosen no scene.
+            // A question before planning has chosen no scene.
             let before = asked && self.scenes.is_empty() && (self.labelled.asks || self.labelled.may_ask);
             (!before).then(|| scenes.iter().cloned().collect::<BTreeSet<_>>() == self.scenes)
         });
@@ -117,7 +117,7 @@ impl Played {
         judged
     }
 
-    /// Arguments beside the labelled ones derive from the words.
+    /// Whether the arguments without a label derive from the words.
     fn extras_are_said(&self, made: &Made, words: &str, today: Date) -> bool {
         let labels = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
         let labels: BTreeSet<&String> = labels.flat_map(|call| call.arguments.keys()).collect();
@@ -125,7 +125,7 @@ impl Played {
         extras.all(|(name, value)| mentions::is_said(value, &made.schema["properties"][name], words, today))
     }
 
-    /// A required argument that is neither labelled so nor said.
+    /// A required argument that is neither labelled nor mentioned.
     fn unsaid<'a>(&self, made: &'a Made, words: &str, today: Date) -> Option<&'a str> {
         let required = made.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let labelled = |name: &str, given: &Value| {
@@ -145,9 +145,9 @@ impl Played {
         self.labelled.calls.iter().any(|call| call.tool == tool)
     }
 
-    /// What was left out without a word. A call with other values than meant stands in for its label, and
-    /// so does another tool's for the only one: that is a fault of another kind. A request that is
-    /// declined as a whole has no half that is dropped.
+    /// What was silently dropped. A call with other values than labelled counts for its label, and so does
+    /// another tool's call for the only one: those are other faults. A request that is declined as a whole
+    /// has no dropped half.
     fn dropped(&self, left: &[&Call], mut others: Vec<&str>) -> Vec<String> {
         let mut dropped = vec![];
         let whole = self.labelled.calls.len() == 1 && self.labelled.undone.is_empty();
@@ -171,8 +171,8 @@ impl Played {
         dropped
     }
 
-    /// Whether the answer names one of a call's values: one that no call had which was made. A call
-    /// without such a value is named where the answer quotes some of the request.
+    /// Whether the answer names one of the call's values that no executed call had. A call without such a
+    /// value counts as named if the answer quotes some of the request.
     fn names(&self, call: &Call) -> bool {
         let said = mentions::tokens(&self.answer);
         let words = self.labelled.words();

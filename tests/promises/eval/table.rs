@@ -1,4 +1,4 @@
-//! How often which fault was found.
+//! How often each fault was found.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{Judged, Played};
 use crate::support::eval::Class;
 
-/// What the table is made of.
+/// The counts of the table.
 #[derive(Default)]
 pub(super) struct Tally {
     requests: usize,
@@ -48,7 +48,7 @@ impl Tally {
         self.other_reads += judged.other_reads;
     }
 
-    /// What is held to a bar: what it is, how often, of how many, the bar, and whether it is kept.
+    /// The quality bars: name, count, total, the bar, and whether it is met.
     pub(super) fn bars(&self) -> [(&'static str, usize, usize, &'static str, bool); 6] {
         let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
         [
@@ -106,7 +106,7 @@ impl Tally {
     }
 }
 
-/// One line a class: where the faults are.
+/// One line per class: where the faults are.
 pub(super) fn by_class(all: &[(Played, Judged)]) -> String {
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     for (played, judged) in all {
@@ -124,7 +124,7 @@ pub(super) fn by_class(all: &[(Played, Judged)]) -> String {
     table
 }
 
-/// The faulty requests, by what was wrong.
+/// The faulty requests, by fault.
 pub(super) fn faults(all: &[(Played, Judged)]) -> String {
     let mut told = String::new();
     for (played, judged) in all {
