@@ -13,7 +13,7 @@ use super::{Failure, Plan};
 const SESSIONS: [u32; 2] = [1, 32];
 
 /// The engine in its own process.
-struct Party {
+struct RunningSubject {
     book: bool,
     on_disk: bool,
     child: Child,
@@ -29,7 +29,7 @@ struct Slice {
     usage: Usage,
 }
 
-impl Party {
+impl RunningSubject {
     fn start(provider: &str, book: bool, on_disk: bool) -> Result<Self, Failure> {
         let place = if on_disk { disk() } else { "/dev/shm".into() };
         let data = directory(&place)?;
@@ -44,7 +44,7 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
     let mut parties = Vec::new();
     for book in [false, true] {
         for on_disk in [true, false] {
-            parties.push(Party::start(provider, book, on_disk)?);
+            parties.push(RunningSubject::start(provider, book, on_disk)?);
         }
     }
     for party in &mut parties {

@@ -12,7 +12,7 @@ use super::{Failure, flow};
 const RECORDED: u64 = 1_000_000;
 
 /// Cores and their load.
-pub fn told() -> Result<String, Failure> {
+pub fn describe() -> Result<String, Failure> {
     let cores = std::thread::available_parallelism()?;
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let load: Vec<&str> = load.split(' ').take(3).collect();

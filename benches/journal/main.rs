@@ -76,7 +76,7 @@ impl Plan {
     }
 
     fn carry_out(&self) -> Result<(), Failure> {
-        println!("\n{}", machine::told()?);
+        println!("\n{}", machine::describe()?);
         let provider = Child::start(&Role::Provider)?;
         let recorded = machine::recorded(&provider.address)?;
         if self.has("appends") {
@@ -91,7 +91,7 @@ impl Plan {
         if self.has("sleeping") {
             sleeping::measure(self, &provider.address)?;
         }
-        println!("\n{}", machine::told()?);
+        println!("\n{}", machine::describe()?);
         Ok(())
     }
 }

@@ -39,7 +39,7 @@ pub struct Work {
 
 /// The worker's measurements.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct Measurement {
     /// Unfinished runs that it found.
     unfinished: usize,
     /// Milliseconds from the start until requests are accepted.
@@ -61,26 +61,29 @@ pub fn measure(plan: &Plan, provider: &str, recorded: &Recorded) -> Result<(), F
         let (provider, data) = (provider.to_owned(), dir.path().to_owned());
         worker::Work::Recover(Work { provider, data, fresh_ms })
     };
-    let told: Told = worker::done(&work(Some(plan.slice_ms * 3)))?;
+    let measured: Measurement = worker::done(&work(Some(plan.slice_ms * 3)))?;
     // Every run has ended now.
-    let idle: Told = worker::done(&work(None))?;
-    if (told.unfinished, idle.unfinished) != (plan.unfinished as usize, 0) {
-        return Err(fail(format!("{} and {} runs were found unfinished", told.unfinished, idle.unfinished)));
+    let idle: Measurement = worker::done(&work(None))?;
+    if (measured.unfinished, idle.unfinished) != (plan.unfinished as usize, 0) {
+        return Err(fail(format!(
+            "{} and {} runs were found unfinished",
+            measured.unfinished, idle.unfinished
+        )));
     }
-    let carried = told.unfinished as f64 / ((told.all_ms - told.ready_ms) / 1000.0);
+    let carried = measured.unfinished as f64 / ((measured.all_ms - measured.ready_ms) / 1000.0);
     println!(
         "\n| unfinished runs | ready after | ready with none | all carried on after | carried on/s | fresh requests/s | of them | peak MiB |"
     );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     println!(
         "| {} | {:.2} s | {:.2} s | {:.1} s | {carried:.0} | {:.0} | {:.2} | {:.0} |",
-        told.unfinished,
-        told.ready_ms / 1000.0,
+        measured.unfinished,
+        measured.ready_ms / 1000.0,
         idle.ready_ms / 1000.0,
-        told.all_ms / 1000.0,
-        told.fresh,
-        carried / told.fresh,
-        told.peak_mib
+        measured.all_ms / 1000.0,
+        measured.fresh,
+        carried / measured.fresh,
+        measured.peak_mib
     );
     Ok(())
 }
@@ -115,7 +118,7 @@ fn leave(data: &Path, runs: u32, recorded: &Recorded) -> Result<(), Failure> {
 
 impl Work {
     /// Starts as `serve` does.
-    pub async fn carry_out(self) -> Result<Told, Failure> {
+    pub async fn carry_out(self) -> Result<Measurement, Failure> {
         let mut config = flow::config(&self.provider, &self.data, &[]);
         config.server.addr = "127.0.0.1:0".to_owned();
         let meter = Meter::start()?;
@@ -148,7 +151,7 @@ impl Work {
         engine.shut_down().await?;
         // JSON has no NaN.
         let fresh = if fresh.is_nan() { 0.0 } else { fresh };
-        Ok(Told { unfinished, ready_ms, all_ms, fresh, peak_mib })
+        Ok(Measurement { unfinished, ready_ms, all_ms, fresh, peak_mib })
     }
 }
 

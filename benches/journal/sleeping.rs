@@ -37,7 +37,7 @@ pub struct Work {
 
 /// The worker's measurements.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct Measurement {
     /// Resident kilobytes before and after.
     before_kib: f64,
     after_kib: f64,
@@ -57,17 +57,17 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
         eprintln!("sleeping: {conversations} conversations {state}");
         let data = directory(&disk())?;
         let (provider, data) = (provider.to_owned(), data.path().to_owned());
-        let told: Told =
+        let measured: Measurement =
             worker::done(&worker::Work::Converse(Work { provider, data, conversations, sleep }))?;
         println!(
             "| {conversations} {state} | {:.1} | {:.1} | {:.0} | {:.2} |",
-            told.before_kib / 1024.0,
-            told.after_kib / 1024.0,
-            (told.after_kib - told.before_kib) * 1024.0 / f64::from(conversations),
-            told.again_ms
+            measured.before_kib / 1024.0,
+            measured.after_kib / 1024.0,
+            (measured.after_kib - measured.before_kib) * 1024.0 / f64::from(conversations),
+            measured.again_ms
         );
-        if sleep != (told.awake == 0) {
-            return Err(fail(format!("{} of those that are to be {state} are awake", told.awake)));
+        if sleep != (measured.awake == 0) {
+            return Err(fail(format!("{} of those that are to be {state} are awake", measured.awake)));
         }
     }
     Ok(())
@@ -75,7 +75,7 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
 
 impl Work {
     /// Each conversation has one turn: a plan that is not executed.
-    pub async fn carry_out(self) -> Result<Told, Failure> {
+    pub async fn carry_out(self) -> Result<Measurement, Failure> {
         let config = flow::config(&self.provider, &self.data, &[]);
         let idle = if self.sleep { SHORT } else { LONG };
         let engine = Arc::new(flow::engine(config)?.idle(idle).start().await?);
@@ -92,7 +92,7 @@ impl Work {
             again.push(began.elapsed().as_secs_f64() * 1000.0);
         }
         engine.shut_down().await?;
-        Ok(Told { before_kib, after_kib, again_ms: median(again), awake })
+        Ok(Measurement { before_kib, after_kib, again_ms: median(again), awake })
     }
 
     /// One turn in each of these conversations, then unloading if configured.

@@ -41,10 +41,10 @@ pub fn done<T: DeserializeOwned>(work: &Work) -> Result<T, Failure> {
 pub fn main() -> Result<(), Failure> {
     let work: Work = serde_json::from_reader(std::io::stdin())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let told = match work {
+    let measurement = match work {
         Work::Recover(work) => serde_json::to_string(&runtime.block_on(work.carry_out())?)?,
         Work::Converse(work) => serde_json::to_string(&runtime.block_on(work.carry_out())?)?,
     };
     runtime.shutdown_background();
-    Ok(writeln!(std::io::stdout(), "{told}")?)
+    Ok(writeln!(std::io::stdout(), "{measurement}")?)
 }

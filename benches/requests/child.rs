@@ -147,11 +147,11 @@ pub fn main() -> Result<(), Failure> {
             }
             Order::Usage => Reply::Used(meter.read()?),
             Order::Run(load) => match &subject {
-                Held::Drives(subject) => match runtime.block_on(drive(subject, load)) {
+                ChildResources::Drives(subject) => match runtime.block_on(drive(subject, load)) {
                     Ok(sample) => Reply::Ran(sample),
                     Err(error) => Reply::Failed(error.to_string()),
                 },
-                Held::Serves(_) => Reply::Failed("it drives nothing".to_owned()),
+                ChildResources::Serves(_) => Reply::Failed("it drives nothing".to_owned()),
             },
         };
         say(&reply)?;
@@ -175,31 +175,31 @@ fn runtime(role: &Role) -> Result<Runtime, Failure> {
 }
 
 /// What a child keeps alive.
-enum Held {
+enum ChildResources {
     Drives(Subject),
     Serves(#[expect(dead_code, reason = "held while it serves")] Option<proscenium::http::Server>),
 }
 
-async fn begin(role: &Role) -> Result<(Held, Option<String>), Failure> {
+async fn begin(role: &Role) -> Result<(ChildResources, Option<String>), Failure> {
     Ok(match role.clone() {
-        Role::Provider => (Held::Serves(None), Some(provider::start(None).await?.to_string())),
+        Role::Provider => (ChildResources::Serves(None), Some(provider::start(None).await?.to_string())),
         Role::Bare { provider, bodies } => {
             let url = format!("http://{provider}/v1/chat/completions");
             let bodies = Arc::new(Bodies::of(&bodies)?);
-            (Held::Drives(Subject::Bare { http: http()?, url, bodies }), None)
+            (ChildResources::Drives(Subject::Bare { http: http()?, url, bodies }), None)
         }
         Role::Library { provider, data, off, book } => {
             let engine = flow::engine(flow::config(&provider, &data, &off))?.start().await?;
-            (Held::Drives(Subject::Library { engine: Arc::new(engine), book }), None)
+            (ChildResources::Drives(Subject::Library { engine: Arc::new(engine), book }), None)
         }
         Role::Server { provider, data } => {
             let server = serve(flow::config(&provider, &data, &[])).await?;
             let address = server.addr().to_string();
-            (Held::Serves(Some(server)), Some(address))
+            (ChildResources::Serves(Some(server)), Some(address))
         }
         Role::Client { server } => {
             let url = format!("http://{server}/api/chat");
-            (Held::Drives(Subject::Client { http: http()?, url }), None)
+            (ChildResources::Drives(Subject::Client { http: http()?, url }), None)
         }
     })
 }

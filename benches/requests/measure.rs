@@ -38,7 +38,7 @@ impl Default for Plan {
 }
 
 /// A subject with its processes.
-struct Party {
+struct RunningSubject {
     name: String,
     driver: Child,
     /// The process whose time and memory count, if it is not the driver.
@@ -46,7 +46,7 @@ struct Party {
     _data: Vec<TempDir>,
 }
 
-impl Party {
+impl RunningSubject {
     fn alone(name: &str, role: &Role, data: Vec<TempDir>) -> Result<Self, Failure> {
         Ok(Self { name: name.to_owned(), driver: Child::start(role)?, server: None, _data: data })
     }
@@ -115,7 +115,7 @@ impl Plan {
         Ok(())
     }
 
-    fn warm(&self, parties: &mut [Party]) -> Result<(), Failure> {
+    fn warm(&self, parties: &mut [RunningSubject]) -> Result<(), Failure> {
         for party in parties {
             for sessions in [1, 256, 32] {
                 party.driver.run(Load { sessions, millis: self.slice_ms / 4, rate: None })?;
@@ -127,7 +127,7 @@ impl Plan {
     /// Runs every subject once, one after the other.
     fn round(
         &self,
-        parties: &mut [Party],
+        parties: &mut [RunningSubject],
         provider: &mut Child,
         load: Load,
         all: &mut Vec<Measured>,
@@ -166,20 +166,26 @@ impl Plan {
 }
 
 impl Stage {
-    fn party(&self, name: &str) -> Result<Party, Failure> {
+    fn party(&self, name: &str) -> Result<RunningSubject, Failure> {
         let provider = self.provider.address.clone();
         match name {
-            "bare" => Party::alone(name, &Role::Bare { provider, bodies: self.bodies.clone() }, vec![]),
+            "bare" => {
+                RunningSubject::alone(name, &Role::Bare { provider, bodies: self.bodies.clone() }, vec![])
+            }
             "library" | "book" => {
                 let data = directory(&disk())?;
                 let (path, book) = (data.path().to_owned(), name == "book");
-                Party::alone(name, &Role::Library { provider, data: path, off: vec![], book }, vec![data])
+                RunningSubject::alone(
+                    name,
+                    &Role::Library { provider, data: path, off: vec![], book },
+                    vec![data],
+                )
             }
             "server" => {
                 let data = directory(&disk())?;
                 let server = Child::start(&Role::Server { provider, data: data.path().to_owned() })?;
                 let driver = Child::start(&Role::Client { server: server.address.clone() })?;
-                Ok(Party { name: name.to_owned(), driver, server: Some(server), _data: vec![data] })
+                Ok(RunningSubject { name: name.to_owned(), driver, server: Some(server), _data: vec![data] })
             }
             "nothing" => self.without(name, &Part::ALL),
             other => Err(fail(format!("there is no subject {other}"))),
@@ -187,7 +193,7 @@ impl Stage {
     }
 
     /// The library without some parts.
-    fn without(&self, name: &str, off: &[Part]) -> Result<Party, Failure> {
+    fn without(&self, name: &str, off: &[Part]) -> Result<RunningSubject, Failure> {
         let place = if off.contains(&Part::Disk) { PathBuf::from("/dev/shm") } else { disk() };
         let data = directory(&place)?;
         let role = Role::Library {
@@ -196,7 +202,7 @@ impl Stage {
             off: off.to_vec(),
             book: false,
         };
-        Party::alone(name, &role, vec![data])
+        RunningSubject::alone(name, &role, vec![data])
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Bodies {
 impl Bodies {
     /// Sorts the bodies of a recorded flow.
     pub fn of(recorded: &[String]) -> Result<Self, Failure> {
-        let said = |what: &str| -> Result<Vec<Value>, Failure> {
+        let containing = |what: &str| -> Result<Vec<Value>, Failure> {
             let which = recorded.iter().filter(|body| body.contains(what));
             Ok(which.map(|body| serde_json::from_str(body)).collect::<Result<_, _>>()?)
         };
@@ -40,11 +40,15 @@ impl Bodies {
             (Some(body), 0) => Ok(body),
             _ => Err(fail("a recorded flow has not one plan and one check")),
         };
-        let scenes = vec![said("You are the scene Weather")?, said("You are the scene Leave")?];
+        let scenes = vec![containing("You are the scene Weather")?, containing("You are the scene Leave")?];
         if recorded.len() as u64 != CALLS || scenes.iter().any(|scene| scene.len() != 2) {
             return Err(fail(format!("a recorded flow has {} calls, not {CALLS}", recorded.len())));
         }
-        Ok(Self { plan: one(said("You plan how")?)?, scenes, check: one(said("You judge whether")?)? })
+        Ok(Self {
+            plan: one(containing("You plan how")?)?,
+            scenes,
+            check: one(containing("You judge whether")?)?,
+        })
     }
 }
 

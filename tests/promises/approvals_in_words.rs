@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::plans_api::{at, rested};
 use crate::server_api::ask;
-use crate::support::{Office, Reply, Served, Sse};
+use crate::support::{Office, Reply, ServedEngine, Sse};
 
 fn names(events: &[Sse]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
 /// A message to the model `proscenium` in a conversation.
-async fn say(served: &Served, session: &str, words: &str, stream: bool) -> Reply {
+async fn say(served: &ServedEngine, session: &str, words: &str, stream: bool) -> Reply {
     let mut body = ask(words);
     body["model"] = json!("proscenium");
     body["stream"] = json!(stream);
@@ -43,7 +43,7 @@ fn words(reply: &Reply) -> (String, String) {
 #[tokio::test]
 async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     body["stream"] = json!(true);
     body["require_approval"] = json!(true);
@@ -77,8 +77,8 @@ async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
     assert_eq!(office.reached(), ["POST /Book"]);
     // A late subscriber may get the text in other pieces.
     let bare = |events: Vec<Sse>| -> Vec<(String, String)> {
-        let told = events.into_iter().filter(|event| !event.name.starts_with("answer_"));
-        told.map(|event| (event.id.split('.').next().unwrap().to_owned(), event.name)).collect()
+        let events = events.into_iter().filter(|event| !event.name.starts_with("answer_"));
+        events.map(|event| (event.id.split('.').next().unwrap().to_owned(), event.name)).collect()
     };
     let whole = served.get(&format!("/api/runs/{run}/events")).await.events();
     assert_eq!(bare(before.into_iter().chain(rest).collect()), bare(whole));
@@ -87,14 +87,14 @@ async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
 #[tokio::test]
 async fn yes_in_words_decides_only_in_its_own_conversation() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.plans", "writes")).await;
+    let served = ServedEngine::start(office.setup().set("approval.plans", "writes")).await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
         let first = say(&served, &session, "book", stream).await;
         let (asked, finish) = words(&first);
         assert_eq!(finish, "stop");
-        for told in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
-            assert!(asked.contains(told), "{told} in {asked}");
+        for expected in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
+            assert!(asked.contains(expected), "{expected} in {asked}");
         }
         // A yes in another conversation is an ordinary message.
         let (other, _) = words(&say(&served, "another", "yes", stream).await);
@@ -102,13 +102,13 @@ async fn yes_in_words_decides_only_in_its_own_conversation() {
         assert!(office.reached().is_empty());
 
         let second = say(&served, &session, "Yes, please!", stream).await;
-        let (told, finish) = words(&second);
+        let (reply_text, finish) = words(&second);
         assert_eq!(second.header("x-run-id"), first.header("x-run-id"));
         assert_eq!(finish, "stop");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
         assert_eq!(run["status"], "completed", "{run:#}");
         // Text from before the yes is not repeated.
-        assert_eq!(told, run["answer"].as_str().unwrap());
+        assert_eq!(reply_text, run["answer"].as_str().unwrap());
         assert_eq!(office.reached(), ["POST /Book"]);
     }
 }
@@ -116,11 +116,11 @@ async fn yes_in_words_decides_only_in_its_own_conversation() {
 #[tokio::test]
 async fn no_in_words_ends_the_run_and_reports_it() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.plans", "writes")).await;
+    let served = ServedEngine::start(office.setup().set("approval.plans", "writes")).await;
     for (session, stream) in [("s-1", false), ("s-2", true)] {
         let first = say(&served, session, "book", stream).await;
-        let (told, finish) = words(&say(&served, session, "no", stream).await);
-        assert!(!told.trim().is_empty() && finish == "stop", "{told:?} {finish:?}");
+        let (reply_text, finish) = words(&say(&served, session, "no", stream).await);
+        assert!(!reply_text.trim().is_empty() && finish == "stop", "{reply_text:?} {finish:?}");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
         assert_eq!(run["status"], "cancelled", "{run:#}");
     }
@@ -130,7 +130,7 @@ async fn no_in_words_ends_the_run_and_reports_it() {
 #[tokio::test]
 async fn stream_opened_by_a_yes_publishes_only_later_events() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -147,20 +147,20 @@ async fn stream_opened_by_a_yes_publishes_only_later_events() {
 #[tokio::test]
 async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("pay");
     body["session_id"] = json!("s-1");
     let first = served.post("/api/chat", &body).await.json();
     let second = served.post("/api/chat", &body).await.json();
     let mut yes = ask("yes");
     yes["session_id"] = json!("s-1");
-    let problem = served.post("/api/chat", &yes).await.is_problem(409, "approval.ambiguous");
+    let problem = served.post("/api/chat", &yes).await.assert_problem(409, "approval.ambiguous");
     for answer in [&first, &second] {
         let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
         assert!(problem["detail"].as_str().unwrap().contains(id), "{problem:#}");
     }
     let error = say(&served, "s-1", "yes", true).await;
-    error.is_error(409, "approval.ambiguous");
+    error.assert_error(409, "approval.ambiguous");
     assert_eq!(error.header("x-should-retry"), "false");
     assert!(office.reached().is_empty());
 }
@@ -168,14 +168,14 @@ async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
 #[tokio::test]
 async fn pending_approval_is_described_in_the_users_language() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("prenota la sala per favore");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let answer = served.post("/api/chat", &body).await.json();
-    let told = answer["answer"].as_str().unwrap();
-    assert!(told.starts_with("Questo piano attende la tua approvazione"), "{told}");
-    assert!(told.contains("1. Desk: Desk per l'utente [Book]"), "{told}");
-    assert!(told.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{told}");
+    let reply_text = answer["answer"].as_str().unwrap();
+    assert!(reply_text.starts_with("Questo piano attende la tua approvazione"), "{reply_text}");
+    assert!(reply_text.contains("1. Desk: Desk per l'utente [Book]"), "{reply_text}");
+    assert!(reply_text.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{reply_text}");
     let plan = json!({"task_id": answer["task_id"], "run_id": answer["run_id"]});
     served.post(&at(&plan, "/approve"), &json!({"execute": false})).await;
     rested(&served, &plan).await;
@@ -188,7 +188,7 @@ async fn pending_approval_is_described_in_the_users_language() {
 #[tokio::test]
 async fn yes_with_an_idempotency_key_decides_once() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book and then pay");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -216,7 +216,7 @@ async fn yes_with_an_idempotency_key_decides_once() {
 
     // Other words under the same key are a different request.
     let other = say("no", "k-1", false).await;
-    other.is_problem(422, "request.idempotency_conflict");
+    other.assert_problem(422, "request.idempotency_conflict");
     // Text from before the yes is not repeated, as for the first one.
     let events = say("yes", "k-1", true).await.events();
     assert_eq!(names(&events).first(), Some(&"plan_approved"), "{:?}", names(&events));
@@ -235,7 +235,7 @@ async fn yes_with_an_idempotency_key_decides_once() {
 #[tokio::test]
 async fn yes_decides_with_require_approval_but_not_with_dry_run() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let say = async |words: &str, how: &str| {
         let mut body = ask(words);
         (body["session_id"], body[how]) = (json!("s-1"), json!(true));
@@ -262,13 +262,13 @@ async fn yes_decides_with_require_approval_but_not_with_dry_run() {
 #[tokio::test]
 async fn yes_retried_by_the_client_decides_once() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
         let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!(session), json!(true));
         let first = served.post("/api/chat", &body).await.json();
-        let (told, _) = words(&say(&served, &session, "yes", stream).await);
+        let (reply_text, _) = words(&say(&served, &session, "yes", stream).await);
         assert_eq!(office.reached(), ["POST /Book"]);
         // The client did not get the answer.
         let mut body = ask("yes");
@@ -277,7 +277,7 @@ async fn yes_retried_by_the_client_decides_once() {
         let request = request.header("x-stainless-retry-count", "1").json(&body);
         let again = Reply::of(request.send().await.unwrap()).await;
         assert_eq!(again.header("x-run-id"), first["run_id"].as_str().unwrap());
-        assert_eq!(words(&again).0, told);
+        assert_eq!(words(&again).0, reply_text);
         assert!(office.reached().is_empty());
     }
 }
@@ -286,7 +286,7 @@ async fn yes_retried_by_the_client_decides_once() {
 async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let office = Office::open();
     let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let say = async |words: &str| {
         let mut body = ask(words);
         body["session_id"] = json!("s-1");
@@ -346,7 +346,7 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
 #[tokio::test]
 async fn refused_yes_does_not_answer_the_replacement_question() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -374,13 +374,13 @@ async fn refused_yes_does_not_answer_the_replacement_question() {
 #[tokio::test]
 async fn yes_after_a_refused_decision_answers_the_pending_question() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
     let plan = json!({"task_id": first["task_id"], "run_id": first["run_id"]});
     let refused = served.post(&at(&plan, "/approve"), &json!({"version": 9})).await;
-    refused.is_problem(409, "approval.changed");
+    refused.assert_problem(409, "approval.changed");
     let mut yes = ask("yes");
     yes["session_id"] = body["session_id"].clone();
     let done = served.post("/api/chat", &yes).await.json();

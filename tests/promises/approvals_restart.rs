@@ -3,30 +3,30 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::process::{Desk, Held};
+use crate::process::{RunningProcess, Workspace};
 use crate::server_api::ask;
 use crate::support::{Office, Reply};
 
 const V1: &str = "/v1/chat/completions";
 
 /// Starts servers on one data directory, one after the other.
-struct Hall {
-    desk: Desk,
+struct RestartHarness {
+    workspace: Workspace,
     office: Office,
     client: reqwest::Client,
 }
 
 struct Server<'h> {
-    held: Held,
+    process: RunningProcess,
     address: String,
     client: &'h reqwest::Client,
 }
 
-impl Hall {
+impl RestartHarness {
     fn open() -> Self {
-        let (desk, office) = (Desk::bare(), Office::open());
-        office.furnish(&desk.path().join("scenes"), "Books a room.");
-        desk.write(
+        let (workspace, office) = (Workspace::bare(), Office::open());
+        office.furnish(&workspace.path().join("scenes"), "Books a room.");
+        workspace.write(
             "house.toml",
             &format!(
                 "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n[execution]\nconfirm = \"never\"\n\
@@ -35,16 +35,16 @@ impl Hall {
             ),
         );
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, office, client }
+        Self { workspace, office, client }
     }
 
     fn start(&self, env: &[(&str, String)]) -> Server<'_> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-        let mut held = self.desk.hold_with(&line, env);
-        held.read_to("serves at ");
-        let line = held.said().lines().last().unwrap().to_owned();
+        let mut process = self.workspace.spawn_with(&line, env);
+        process.read_until("serves at ");
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Server { held, address, client: &self.client }
+        Server { process, address, client: &self.client }
     }
 }
 
@@ -98,54 +98,54 @@ impl Server<'_> {
 
 #[tokio::test]
 async fn waiting_plan_survives_a_kill_and_executes_once() {
-    let hall = Hall::open();
-    let server = hall.start(&[]);
+    let harness = RestartHarness::open();
+    let server = harness.start(&[]);
     let reply = server.post("/api/plans", &json!({"message": "book", "session_id": "s-1"})).await;
     assert_eq!(reply.status, 201, "{reply:#?}");
     let plan = reply.json();
-    server.held.kill();
+    server.process.kill();
 
-    let server = hall.start(&[]);
+    let server = harness.start(&[]);
     let open = server.get("/api/approvals").await;
     assert_eq!(open["approvals"][0]["approval_id"], plan["approvals"][0], "{open:#}");
     assert_eq!(open["approvals"][0]["hash"], plan["hash"]);
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
     let task = plan["task_id"].as_str().unwrap();
     let seen = json!({"version": 1, "hash": plan["hash"], "execute": false});
-    let held = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
-    assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
+    let process = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
+    assert_eq!((process.status, &process.json()["status"]), (200, &json!("approved")), "{process:#?}");
     // It waits again. If the server was killed before, the next server resumes the run first.
     let waits = server.at_rest(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(waits["status"], "waiting", "{waits:#}");
-    server.held.kill();
+    server.process.kill();
 
     // The decision survives too: it is neither asked for again nor started by itself.
-    let server = hall.start(&[]);
+    let server = harness.start(&[]);
     assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
     let plan_now = server.get(&format!("/api/plans/{task}")).await;
     assert_eq!((&plan_now["status"], &plan_now["run_status"]), (&json!("approved"), &json!("waiting")));
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
     assert_eq!(server.post(&format!("/api/plans/{task}/approve"), &json!({})).await.status, 200);
     let done = server.at_rest(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(done["status"], "completed", "{done:#}");
-    assert_eq!(hall.office.reached(), ["POST /Book"]);
+    assert_eq!(harness.office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
 async fn yes_in_words_answers_a_question_of_a_killed_server() {
-    let hall = Hall::open();
+    let harness = RestartHarness::open();
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
-    let server = hall.start(&[]);
+    let server = harness.start(&[]);
     let first = server.post("/api/chat", &body).await.json();
     assert_eq!(first["status"], "waiting", "{first:#}");
-    server.held.kill();
-    let server = hall.start(&[]);
+    server.process.kill();
+    let server = harness.start(&[]);
     body = ask("yes");
     body["session_id"] = json!("s-1");
     let done = server.post("/api/chat", &body).await.json();
     assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
-    assert_eq!(hall.office.reached(), ["POST /Book"]);
+    assert_eq!(harness.office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
@@ -158,8 +158,8 @@ async fn write_runs_once_wherever_the_server_is_killed_around_its_approval() {
         "before:decided",
         "after:decided",
     ] {
-        let hall = Hall::open();
-        let server = hall.start(&[("CRASH_POINT_AT", place.to_owned())]);
+        let harness = RestartHarness::open();
+        let server = harness.start(&[("CRASH_POINT_AT", place.to_owned())]);
         let mut body = ask("pay");
         body["session_id"] = json!("s-1");
         let asked = server.send(Method::POST, "/api/chat", Some(&body)).await;
@@ -167,22 +167,22 @@ async fn write_runs_once_wherever_the_server_is_killed_around_its_approval() {
             let decided = server.decide().await;
             assert!(decided.is_none() && place.ends_with("decided"), "{place}: {decided:#?}");
         }
-        assert!(hall.office.reached().is_empty(), "{place}");
-        server.held.kill();
+        assert!(harness.office.reached().is_empty(), "{place}");
+        server.process.kill();
 
-        let server = hall.start(&[]);
+        let server = harness.start(&[]);
         let runs = server.get("/api/runs").await;
         let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{place}: {runs:#}") };
         let run = run["run_id"].as_str().unwrap();
         let mut now = server.at_rest(run).await;
         if place != "after:decided" {
             assert_eq!(now["status"], "waiting", "{place}: {now:#}");
-            assert!(hall.office.reached().is_empty(), "{place}");
+            assert!(harness.office.reached().is_empty(), "{place}");
             assert_eq!(server.decide().await.unwrap().status, 200, "{place}");
             now = server.at_rest(run).await;
         }
         assert_eq!(now["status"], "completed", "{place}: {now:#}");
-        assert_eq!(hall.office.reached(), ["POST /Pay"], "{place}");
+        assert_eq!(harness.office.reached(), ["POST /Pay"], "{place}");
     }
 }
 
@@ -190,20 +190,20 @@ async fn write_runs_once_wherever_the_server_is_killed_around_its_approval() {
 async fn yes_retried_after_a_kill_decides_once() {
     let (first, further) = (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"));
     let key = ("idempotency-key", "k-1");
-    for (path, said, again) in [("/api/chat", [key], [key]), (V1, [key], [key]), (V1, [first], [further])] {
-        let at = format!("{path} {said:?}");
-        let hall = Hall::open();
-        let server = hall.start(&[("CRASH_POINT_AT", "after:decided".to_owned())]);
+    for (path, keys, again) in [("/api/chat", [key], [key]), (V1, [key], [key]), (V1, [first], [further])] {
+        let at = format!("{path} {keys:?}");
+        let harness = RestartHarness::open();
+        let server = harness.start(&[("CRASH_POINT_AT", "after:decided".to_owned())]);
         let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
         let asked = server.post("/api/chat", &body).await.json();
         assert_eq!(asked["status"], "waiting", "{at}: {asked:#}");
-        assert!(server.yes(path, &said).await.is_none(), "{at}");
-        assert!(hall.office.reached().is_empty(), "{at}");
-        server.held.kill();
+        assert!(server.yes(path, &keys).await.is_none(), "{at}");
+        assert!(harness.office.reached().is_empty(), "{at}");
+        server.process.kill();
 
         // The approved run continues and asks something else, which has not been answered yet.
-        let server = hall.start(&[]);
+        let server = harness.start(&[]);
         for _ in 0..2 {
             let reply = server.yes(path, &again).await.unwrap();
             assert_eq!(reply.status, 200, "{at}: {reply:#?}");
@@ -218,35 +218,35 @@ async fn yes_retried_after_a_kill_decides_once() {
         }
         let runs = server.get("/api/runs").await;
         assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{at}: {runs:#}");
-        assert_eq!(hall.office.reached(), ["POST /Book"], "{at}");
+        assert_eq!(harness.office.reached(), ["POST /Book"], "{at}");
 
         // The next yes is a different one.
         let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
-        assert_eq!(hall.office.reached(), ["POST /Pay"], "{at}");
+        assert_eq!(harness.office.reached(), ["POST /Pay"], "{at}");
         let events = server.get(&format!("/api/runs/{}", asked["run_id"].as_str().unwrap())).await;
         assert_eq!(events["status"], "completed", "{at}: {events:#}");
-        server.held.kill();
-        let server = hall.start(&[]);
+        server.process.kill();
+        let server = harness.start(&[]);
         let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
-        assert!(hall.office.reached().is_empty(), "{at}");
+        assert!(harness.office.reached().is_empty(), "{at}");
     }
 }
 
 #[tokio::test]
 async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
-    let hall = Hall::open();
-    let server = hall.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
+    let harness = RestartHarness::open();
+    let server = harness.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
     let mut body = ask("book");
     body["session_id"] = json!("s-1");
     assert!(server.send(Method::POST, "/api/chat", Some(&body)).await.is_none());
-    server.held.kill();
+    server.process.kill();
 
     // Every server that resumes it panics.
     let panics =
         [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
-    let server = hall.start(&panics);
+    let server = harness.start(&panics);
     let runs = server.get("/api/runs").await;
     let run = runs["runs"][0]["run_id"].as_str().unwrap();
     let now = server.at_rest(run).await;
@@ -258,28 +258,28 @@ async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
     let open = server.get("/api/approvals").await;
     assert_eq!(open["approvals"][0]["about"], "outcome", "{open:#}");
     let path = format!("/api/approvals/{}", open["approvals"][0]["approval_id"].as_str().unwrap());
-    let said = server.post(&path, &json!({"decision": "done"})).await;
-    assert_eq!(said.status, 200, "{said:#?}");
+    let keys = server.post(&path, &json!({"decision": "done"})).await;
+    assert_eq!(keys.status, 200, "{keys:#?}");
     assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
 }
 
 #[tokio::test]
 async fn run_with_too_many_events_ends_with_writes_in_flight() {
-    let hall = Hall::open();
-    let server = hall.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
+    let harness = RestartHarness::open();
+    let server = harness.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
     let reply = server.post("/api/chat", &ask("pay and see")).await;
     let problem = reply.json();
     assert_eq!(problem["code"], "run.too_many_events", "{reply:#?}");
     let runs = server.get("/api/runs").await;
     assert_eq!(runs["runs"][0]["status"], "failed", "{runs:#}");
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
 }
 
 #[tokio::test]
 async fn yes_after_a_restart_answers_the_latest_question() {
-    let hall = Hall::open();
-    let server = hall.start(&[]);
+    let harness = RestartHarness::open();
+    let server = harness.start(&[]);
     let waits = async |words: &str| {
         let mut body = ask(words);
         (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
@@ -292,12 +292,12 @@ async fn yes_after_a_restart_answers_the_latest_question() {
     let path = format!("/api/plans/{}/approve", second["task_id"].as_str().unwrap());
     assert_eq!(server.post(&path, &json!({"execute": false})).await.status, 200);
     server.at_rest(second["run_id"].as_str().unwrap()).await;
-    server.held.kill();
-    let server = hall.start(&[]);
+    server.process.kill();
+    let server = harness.start(&[]);
     let mut yes = ask("yes");
     yes["session_id"] = json!("s-1");
     let answer = server.post("/api/chat", &yes).await.json();
     assert_ne!(answer["run_id"], first["run_id"], "{answer:#}");
     assert_eq!(answer["answer"], "Yes to what?", "{answer:#}");
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::server_api::ask;
 use crate::support::served_engine::Events;
-use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
+use crate::support::{Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// Every route that changes something, with its method.
 fn changing() -> Vec<(String, String)> {
@@ -24,7 +24,7 @@ fn changing() -> Vec<(String, String)> {
     changing
 }
 
-async fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+async fn send(served: &ServedEngine, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
     let mut request = served.request(method, path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -41,7 +41,7 @@ fn code(reply: &Reply) -> String {
 
 #[tokio::test]
 async fn cross_site_page_cannot_change_anything_without_keys() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let own = format!("http://{}", served.addr());
     let elsewhere = format!("http://localhost:{}", served.addr().port());
     for (method, path) in changing() {
@@ -79,7 +79,7 @@ async fn cross_site_page_cannot_change_anything_without_keys() {
 
 #[tokio::test]
 async fn key_is_accepted_from_any_origin() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let (_, key) = key(&served).await;
     let request =
         served.request("POST", "/api/chat").bearer_auth(key).header("origin", "https://chat.example");
@@ -92,7 +92,8 @@ async fn server_without_keys_accepts_only_configured_hosts() {
     for anonymous in [false, true] {
         let setup = Setup::offline().set("auth.allow_anonymous", anonymous);
         let served =
-            Served::start(setup.set("server.allowed_hosts", r#"["chat.example", "b.example:81"]"#)).await;
+            ServedEngine::start(setup.set("server.allowed_hosts", r#"["chat.example", "b.example:81"]"#))
+                .await;
         for (host, status) in [
             ("chat.example", 200),
             ("CHAT.example:8443", 200),
@@ -106,7 +107,7 @@ async fn server_without_keys_accepts_only_configured_hosts() {
             let reply = send(&served, "GET", "/api/scenes", &[("host", host)]).await;
             assert_eq!(reply.status, status, "{host} {anonymous}");
             if status == 403 {
-                reply.is_problem(403, "auth.host");
+                reply.assert_problem(403, "auth.host");
             }
         }
         // Behind a proxy that changes the host, pages of the configured host may write.
@@ -117,7 +118,7 @@ async fn server_without_keys_accepts_only_configured_hosts() {
 
 #[tokio::test]
 async fn replies_forbid_caching_and_content_sniffing() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let mut replies = Vec::new();
     for path in ["/api/scenes", "/api/nowhere", "/metrics", "/healthz", "/api/openapi.json", "/v1/models"] {
         replies.push(served.get(path).await);
@@ -134,7 +135,7 @@ async fn replies_forbid_caching_and_content_sniffing() {
 
 #[tokio::test]
 async fn request_with_two_credentials_is_refused() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let (_, key) = key(&served).await;
     let bearer = format!("Bearer {key}");
     let bearer = bearer.as_str();
@@ -144,8 +145,8 @@ async fn request_with_two_credentials_is_refused() {
         [("authorization", "Bearer made-up"), ("authorization", bearer)],
         [("x-api-key", &key), ("x-api-key", &key)],
     ] {
-        send(&served, "GET", "/api/runs", &headers).await.is_problem(400, "auth.two_credentials");
-        send(&served, "GET", "/v1/models", &headers).await.is_error(400, "auth.two_credentials");
+        send(&served, "GET", "/api/runs", &headers).await.assert_problem(400, "auth.two_credentials");
+        send(&served, "GET", "/v1/models", &headers).await.assert_error(400, "auth.two_credentials");
     }
     for headers in [("authorization", bearer), ("x-api-key", &key)] {
         assert_eq!(send(&served, "GET", "/api/runs", &[headers]).await.status, 200);
@@ -154,28 +155,28 @@ async fn request_with_two_credentials_is_refused() {
 
 #[tokio::test]
 async fn dot_segments_as_conversation_names_are_refused() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     for name in [".", ".."] {
         let mut body = ask("Che tempo fa a Milano?");
         body["session_id"] = json!(name);
-        served.post("/api/chat", &body).await.is_problem(422, "request.session");
+        served.post("/api/chat", &body).await.assert_problem(422, "request.session");
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "Ciao"}]});
         let request = served.request("POST", "/v1/chat/completions").header("x-session-id", name).json(&body);
-        Reply::of(request.send().await.unwrap()).await.is_error(422, "request.session");
+        Reply::of(request.send().await.unwrap()).await.assert_error(422, "request.session");
     }
     let mut body = ask("Che tempo fa a Milano?");
     body["session_id"] = json!("...");
     assert_eq!(served.post("/api/chat", &body).await.status, 200);
 }
 
-async fn key(served: &Served) -> (String, String) {
+async fn key(served: &ServedEngine) -> (String, String) {
     let tenant = TenantId::new("acme").unwrap();
     let (key, secret) = served.engine.store().create_key(&tenant, "ada", "").await.unwrap();
     (key.id, secret.expose().to_owned())
 }
 
 /// The three kinds of streams, each of a run that waits for its model.
-async fn streams(served: &Served, key: &str) -> [Events; 3] {
+async fn streams(served: &ServedEngine, key: &str) -> [Events; 3] {
     let open = async |method: &str, path: &str, body: Option<&Value>| {
         let request = served.request(method, path).bearer_auth(key);
         let request = body.map_or(request.try_clone().unwrap(), |body| request.json(body));
@@ -203,7 +204,7 @@ async fn only_streams_of_a_revoked_key_end() {
         let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
         Scripted::forced(request, plan).held(&held)
     });
-    let served = Served::start(Setup::scripted(&llm)).await;
+    let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     let (stays, other) = key(&served).await;
     let [mut kept, ..] = streams(&served, &other).await;
@@ -220,14 +221,14 @@ async fn only_streams_of_a_revoked_key_end() {
             assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
         }
         let mut openai = openai;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         while let Some(event) = openai.next().await {
-            said.push(event.data);
+            events.push(event.data);
         }
-        let [.., error, done] = &said[..] else { panic!("{said:?}") };
+        let [.., error, done] = &events[..] else { panic!("{events:?}") };
         assert_eq!((&error["error"]["code"], done), (&json!("auth.key"), &json!("[DONE]")));
         let request = served.request("GET", "/api/runs").bearer_auth(&secret);
-        Reply::of(request.send().await.unwrap()).await.is_problem(401, "auth.key");
+        Reply::of(request.send().await.unwrap()).await.assert_problem(401, "auth.key");
     }
     // The stream of another key continues to the end of its run.
     gate.open();
@@ -247,7 +248,7 @@ async fn streams_end_when_their_key_changes_role() {
         let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
         Scripted::forced(request, plan).held(&held)
     });
-    let served = Served::start(Setup::scripted(&llm)).await;
+    let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     for through in [served.engine.store(), &beside] {
         let (id, secret) = key(&served).await;

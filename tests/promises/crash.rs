@@ -18,9 +18,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::process::{Desk, Held};
+use super::process::{RunningProcess, Workspace};
 use super::support::{
-    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names, tool_results,
+    Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names,
+    tool_results,
 };
 
 /// Kills at each boundary, unless `SOAK` is set.
@@ -53,7 +54,7 @@ const EVENTS: [&str; 15] = [
 const ASKED: [&str; 3] = ["approval_required", "run_waiting", "decided"];
 
 /// The external backend: what reached it, and an optional request to kill a server while it works.
-struct Ledger {
+struct CrashBackend {
     backend: Backend,
     killer: Arc<Killer>,
 }
@@ -65,11 +66,11 @@ struct Killer {
     left: AtomicI64,
 }
 
-impl Ledger {
+impl CrashBackend {
     fn open() -> Self {
         let killer = Arc::new(Killer::default());
         let hand = killer.clone();
-        let backend = Backend::start(move |reached: &Reached| {
+        let backend = Backend::start(move |reached: &ReceivedRequest| {
             if hand.left.fetch_sub(1, Ordering::SeqCst) == 0
                 && let Some(pid) = hand.pid.lock().unwrap().take()
             {
@@ -138,9 +139,9 @@ pub(super) fn say(request: &Value) -> Scripted {
 }
 
 /// A workspace on which servers are killed, with the backend and the models of all of them.
-struct Hall {
-    desk: Desk,
-    ledger: Ledger,
+struct CrashHarness {
+    workspace: Workspace,
+    ledger: CrashBackend,
     _llm: ScriptedLlm,
     client: reqwest::Client,
     /// Every request with its key.
@@ -149,20 +150,20 @@ struct Hall {
     approved: bool,
 }
 
-impl Hall {
+impl CrashHarness {
     fn open() -> Self {
         Self::open_with(false)
     }
 
     fn open_with(approved: bool) -> Self {
-        let ledger = Ledger::open();
+        let ledger = CrashBackend::open();
         let llm = ScriptedLlm::start(|request, _| say(request));
-        let desk = Desk::bare();
+        let workspace = Workspace::bare();
         let address = ledger.backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        desk.write("scenes/shelf/scene.toml", &shelf);
-        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
-        desk.write(
+        workspace.write("scenes/shelf/scene.toml", &shelf);
+        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        workspace.write(
             "house.toml",
             &format!(
                 "{}[scenes]\nbuiltin = false\nallow_private_addresses = true\n[budget]\nday_usd = 1000.0\n\
@@ -173,7 +174,7 @@ impl Hall {
             ),
         );
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, ledger, _llm: llm, client, asked: Vec::new(), approved }
+        Self { workspace, ledger, _llm: llm, client, asked: Vec::new(), approved }
     }
 
     fn start(&self, env: &[(&str, String)]) -> Server {
@@ -183,15 +184,15 @@ impl Hall {
     /// `None` if it ended during recovery, before it was ready.
     fn try_start(&self, env: &[(&str, String)]) -> Option<Server> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-        let mut held = self.desk.hold_with(&line, env);
-        if !held.comes_to("serves at ") {
-            let ran = held.end();
+        let mut process = self.workspace.spawn_with(&line, env);
+        if !process.try_read_until("serves at ") {
+            let ran = process.end();
             assert_eq!((ran.status, ran.err.contains("error[")), (-1, false), "{ran:?}");
             return None;
         }
-        let line = held.said().lines().last().unwrap().to_owned();
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Some(Server { held: Some(held), address })
+        Some(Server { process: Some(process), address })
     }
 
     /// The life of one server: requests arrive, and it is killed, at the boundary if it reaches it. Returns
@@ -200,7 +201,7 @@ impl Hall {
         let Some(server) = self.try_start(env) else { return true };
         if let Some(left) = calls_before {
             self.ledger.killer.left.store(left, Ordering::SeqCst);
-            *self.ledger.killer.pid.lock().unwrap() = server.held.as_ref().map(Held::id);
+            *self.ledger.killer.pid.lock().unwrap() = server.process.as_ref().map(RunningProcess::id);
         }
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
@@ -218,7 +219,7 @@ impl Hall {
     /// A server that is not killed: every run ends, every retrying client gets an answer, and the journal and
     /// the backend agree.
     async fn settle(self) {
-        let mut reached: Vec<Reached> = Vec::new();
+        let mut reached: Vec<ReceivedRequest> = Vec::new();
         let server = self.start(&[]);
         server.until_idle(&self.client).await;
         for (words, key) in &self.asked {
@@ -232,12 +233,12 @@ impl Hall {
         let usage = server.get(&self.client, "/api/usage").await;
         let metrics = server.get(&self.client, "/metrics").await.body;
         server.end();
-        reached.extend(self.ledger.backend.taken());
+        reached.extend(self.ledger.backend.take_requests());
         let policy = NetworkPolicy { allow_private: true, allow_hosts: Vec::new() };
-        let scenes = load_dir(&self.desk.path().join("scenes"), &NativeTools::new(), &policy);
+        let scenes = load_dir(&self.workspace.path().join("scenes"), &NativeTools::new(), &policy);
         let catalogue = Catalogue::new(scenes.scenes);
         let tenant = TenantId::new("local").unwrap();
-        let store = Store::open_read_only(&self.desk.data()).await.unwrap();
+        let store = Store::open_read_only(&self.workspace.data()).await.unwrap();
         let mut spent = 0;
         let mut runs = 0;
         let mut after = None;
@@ -252,14 +253,14 @@ impl Hall {
                 if self.approved {
                     judge_approvals(&events);
                 }
-                journal::is_replayed(row.run, &events, &catalogue);
+                journal::assert_replayed(row.run, &events, &catalogue);
                 runs += 1;
             }
         }
         // Each request was accepted once, however often it was sent.
         assert_eq!(runs, self.asked.len());
-        let told = usage.json()["cost_usd"].as_f64().unwrap();
-        assert!((told - spent as f64 / 1e9).abs() < 1e-9, "{told} of {spent}");
+        let stored = usage.json()["cost_usd"].as_f64().unwrap();
+        assert!((stored - spent as f64 / 1e9).abs() < 1e-9, "{stored} of {spent}");
         let line =
             metrics.lines().find(|line| line.starts_with("proscenium_budget_spent_usd{scope=\"day\"}"));
         let budget: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
@@ -268,7 +269,7 @@ impl Hall {
 }
 
 /// Compares one run with the backend's requests; returns its cost.
-pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
+pub(super) fn judge(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> u64 {
     let run = events[0].run.unwrap();
     let terminal = events.iter().filter(|event| event.body.is_terminal()).count();
     assert_eq!(terminal, 1, "{run}");
@@ -347,7 +348,7 @@ fn judge_approvals(events: &[Envelope<Event>]) {
 }
 
 struct Server {
-    held: Option<Held>,
+    process: Option<RunningProcess>,
     address: String,
 }
 
@@ -383,7 +384,7 @@ impl Server {
     ) -> impl Future<Output = Result<Reply, reqwest::Error>> + use<> {
         let (client, address) = (client.clone(), self.address.clone());
         let asked = self.ask(&client, &words, &key);
-        let again = Self { held: None, address: address.clone() };
+        let again = Self { process: None, address: address.clone() };
         async move {
             let began = Instant::now();
             let mut reply = asked.await?;
@@ -404,9 +405,9 @@ impl Server {
                     let yes = client
                         .post(format!("{address}/api/approvals/{id}"))
                         .json(&json!({"decision": "yes"}));
-                    let said = Reply::of(yes.send().await?).await;
+                    let decided = Reply::of(yes.send().await?).await;
                     // A previous server may have accepted it.
-                    assert!([200, 409].contains(&said.status), "{said:#?}");
+                    assert!([200, 409].contains(&decided.status), "{decided:#?}");
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 reply = again.ask(&client, &words, &key).await?;
@@ -438,16 +439,16 @@ impl Server {
 
     /// Kills it and returns whether it had ended before.
     fn kill(mut self) -> bool {
-        let Some(mut held) = self.held.take() else { return true };
-        let ended = held.has_ended();
-        held.kill();
+        let Some(mut process) = self.process.take() else { return true };
+        let ended = process.has_ended();
+        process.kill();
         ended
     }
 
     fn end(mut self) {
-        if let Some(held) = self.held.take() {
-            held.signal("TERM");
-            let ran = held.end();
+        if let Some(process) = self.process.take() {
+            process.signal("TERM");
+            let ran = process.end();
             assert_eq!(ran.status, 0, "{ran:?}");
         }
     }
@@ -459,10 +460,10 @@ fn kills() -> u64 {
 
 /// Kills servers at a boundary, each on the data of the previous one.
 async fn killed_at(place: &str) {
-    killed_in(Hall::open(), place).await;
+    killed_in(CrashHarness::open(), place).await;
 }
 
-async fn killed_in(mut hall: Hall, place: &str) {
+async fn killed_in(mut harness: CrashHarness, place: &str) {
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
@@ -474,15 +475,15 @@ async fn killed_in(mut hall: Hall, place: &str) {
         if place.ends_with("run_resumed") {
             // There has to be an unfinished run.
             let env = [("CRASH_POINT_AT", "after:step_started".to_owned())];
-            hall.life(&env, None).await;
+            harness.life(&env, None).await;
             skip = 0;
         }
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
-        hit += u64::from(hall.life(&env, None).await);
+        hit += u64::from(harness.life(&env, None).await);
     }
     // A boundary that is never reached proves nothing.
     assert!(hit * 3 >= kills(), "{place} was reached {hit} times");
-    hall.settle().await;
+    harness.settle().await;
 }
 
 async fn killed_around(events: &[&str]) {
@@ -512,21 +513,21 @@ async fn kills_around_check_and_end_lose_or_repeat_nothing() {
 async fn kills_around_decisions_lose_or_repeat_nothing() {
     for event in ASKED {
         for when in ["before", "after"] {
-            killed_in(Hall::open_with(true), &format!("{when}:{event}")).await;
+            killed_in(CrashHarness::open_with(true), &format!("{when}:{event}")).await;
         }
     }
 }
 
 #[tokio::test]
 async fn kills_during_backend_calls_lose_or_repeat_nothing() {
-    let mut hall = Hall::open();
+    let mut harness = CrashHarness::open();
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
-        hit += u64::from(hall.life(&[], Some(dice.random_range(0..6))).await);
+        hit += u64::from(harness.life(&[], Some(dice.random_range(0..6))).await);
     }
     assert!(hit * 3 >= kills(), "{hit}");
-    hall.settle().await;
+    harness.settle().await;
 }
 
 /// The names above are event names: any other name would never be reached.
@@ -551,86 +552,86 @@ fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
 
 #[tokio::test]
 async fn request_that_repeatedly_crashes_its_server_is_quarantined() {
-    let hall = Hall::open();
-    let server = hall.start(&poisoned(false));
-    server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap_err();
+    let harness = CrashHarness::open();
+    let server = harness.start(&poisoned(false));
+    server.ask(&harness.client, "Get the poison p1", "k1").await.unwrap_err();
     server.kill();
     for _ in 0..2 {
         // It resumes the unfinished run first; it may die before it prints its address.
-        if let Some(mut server) = hall.try_start(&poisoned(false)) {
-            let ran = server.held.take().unwrap().end();
+        if let Some(mut server) = harness.try_start(&poisoned(false)) {
+            let ran = server.process.take().unwrap().end();
             assert_eq!(ran.status, -1, "{ran:?}");
         }
     }
-    let server = hall.start(&poisoned(false));
-    let reply = server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap();
+    let server = harness.start(&poisoned(false));
+    let reply = server.ask(&harness.client, "Get the poison p1", "k1").await.unwrap();
     let document = reply.json();
     assert_eq!(
         (&document["status"], &document["error"]["code"]),
         (&json!("waiting"), &json!("run.put_aside"))
     );
     assert!(document["error"]["message"].as_str().unwrap().contains("3 times"), "{document:#}");
-    let reply = server.ask(&hall.client, "Get the book b1", "k2").await.unwrap();
+    let reply = server.ask(&harness.client, "Get the book b1", "k2").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
-    assert!(hall.ledger.backend.taken().iter().all(|call| call.query["book"] != "p1"));
+    assert!(harness.ledger.backend.take_requests().iter().all(|call| call.query["book"] != "p1"));
 
     // It waits over a restart, too, until a person resumes it: then nothing is lost.
-    let server = hall.start(&[]);
+    let server = harness.start(&[]);
     let run = document["run_id"].as_str().unwrap();
     let path = format!("{}/api/runs/{run}/resume", server.address);
-    let resumed = Reply::of(hall.client.post(&path).send().await.unwrap()).await;
+    let resumed = Reply::of(harness.client.post(&path).send().await.unwrap()).await;
     assert_eq!(resumed.status, 202, "{resumed:#?}");
-    server.until_idle(&hall.client).await;
-    let document = server.get(&hall.client, &format!("/api/runs/{run}")).await.json();
+    server.until_idle(&harness.client).await;
+    let document = server.get(&harness.client, &format!("/api/runs/{run}")).await.json();
     assert_eq!(document["status"], "completed", "{document:#}");
-    let again = Reply::of(hall.client.post(&path).send().await.unwrap()).await;
+    let again = Reply::of(harness.client.post(&path).send().await.unwrap()).await;
     assert_eq!(again.status, 409, "{again:#?}");
     server.end();
 }
 
 #[tokio::test]
 async fn run_with_a_journal_gap_ends_and_its_conversation_continues() {
-    let hall = Hall::open();
+    let harness = CrashHarness::open();
     // Up to the intent of the first write, which is on disk.
     let env = [("CRASH_POINT_AT", "after:tool_started".to_owned()), ("CRASH_POINT_SKIP", "1".to_owned())];
-    let server = hall.start(&env);
-    server.ask(&hall.client, "Get the book b1", "k1").await.unwrap_err();
+    let server = harness.start(&env);
+    server.ask(&harness.client, "Get the book b1", "k1").await.unwrap_err();
     server.kill();
-    let file = format!("sqlite://{}", hall.desk.data().join("proscenium.db").display());
+    let file = format!("sqlite://{}", harness.workspace.data().join("proscenium.db").display());
     let pool = sqlx::SqlitePool::connect(&file).await.unwrap();
     let sql = "DELETE FROM journal WHERE stream LIKE 'run:%' AND seq = 3";
     assert_eq!(sqlx::query(sql).execute(&pool).await.unwrap().rows_affected(), 1);
     pool.close().await;
 
-    let server = hall.start(&[]);
-    server.until_idle(&hall.client).await;
-    let listed = server.get(&hall.client, "/api/runs").await.json();
+    let server = harness.start(&[]);
+    server.until_idle(&harness.client).await;
+    let listed = server.get(&harness.client, "/api/runs").await.json();
     assert_eq!(listed["runs"][0]["status"], "failed", "{listed:#}");
     // An approval that cannot be decided any more is not pending.
-    let waits = server.get(&hall.client, "/api/approvals").await.json();
+    let waits = server.get(&harness.client, "/api/approvals").await.json();
     assert_eq!(waits["approvals"], json!([]), "{waits:#}");
-    let reply = server.ask_in("k1", &hall.client, "Get the book b2", "k2").await.unwrap();
+    let reply = server.ask_in("k1", &harness.client, "Get the book b2", "k2").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
     let pool = sqlx::SqlitePool::connect(&file).await.unwrap();
     let sql = "SELECT count(*) FROM journal WHERE body LIKE '%run.unrecoverable%store.gap%' \
                OR body LIKE '%run.unrecoverable%is missing%'";
-    let told: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
-    assert_eq!(told, 1, "the reason is its last event");
+    let stored: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+    assert_eq!(stored, 1, "the reason is its last event");
     let sql = "SELECT count(*) FROM journal WHERE body LIKE '%run_failed%nobody knows whether Reserve of %'";
-    let told: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
-    assert_eq!(told, 1, "so is the write of which nobody knows");
+    let stored: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+    assert_eq!(stored, 1, "so is the write of which nobody knows");
 }
 
 #[tokio::test]
 async fn run_with_a_panicking_actor_is_quarantined_alone() {
-    let hall = Hall::open();
-    let server = hall.start(&poisoned(true));
+    let harness = CrashHarness::open();
+    let server = harness.start(&poisoned(true));
     let neighbours =
-        (0..8).map(|n| server.ask(&hall.client, &format!("Get the book b{n}"), &format!("n{n}")));
+        (0..8).map(|n| server.ask(&harness.client, &format!("Get the book b{n}"), &format!("n{n}")));
     let neighbours = futures::future::join_all(neighbours);
-    let poison = server.ask(&hall.client, "Get the poison p1", "k1");
+    let poison = server.ask(&harness.client, "Get the poison p1", "k1");
     let (poison, neighbours) = tokio::join!(poison, neighbours);
     let problem = poison.unwrap().json();
     assert_eq!(problem["code"], "run.poisonous", "{problem:#}");
@@ -638,7 +639,7 @@ async fn run_with_a_panicking_actor_is_quarantined_alone() {
         assert_eq!(reply.unwrap().json()["status"], "completed");
     }
     // In its own conversation, too.
-    let reply = server.ask_in("k1", &hall.client, "Get the book b9", "k9").await.unwrap();
+    let reply = server.ask_in("k1", &harness.client, "Get the book b9", "k9").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
 }

@@ -1,6 +1,6 @@
 //! The shipped program cannot be killed through an environment variable; only the test program can.
 
-use super::process::{CRASHING, Desk, SHIPPED};
+use super::process::{CRASHING, SHIPPED, Workspace};
 
 const ASK: [&str; 2] = ["chat", "Che tempo fa a Milano?"];
 
@@ -26,10 +26,10 @@ fn shipped_program_survives_where_the_test_program_is_killed() {
     let places = ["before:run_queued", "after:run_queued", "before:answered", "after:run_completed"];
     for place in places {
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_MOST_EVENTS", "3".to_owned())];
-        let ran = Desk::new().hold_program(SHIPPED, &ASK, &env).end();
+        let ran = Workspace::new().spawn_program(SHIPPED, &ASK, &env).end();
         assert_eq!(ran.status, 0, "{place}: {ran:#?}");
     }
-    let killed = Desk::new().hold_with(&ASK, &[("CRASH_POINT_AT", places[1].to_owned())]).end();
+    let killed = Workspace::new().spawn_with(&ASK, &[("CRASH_POINT_AT", places[1].to_owned())]).end();
     assert_eq!(killed.status, -1, "{killed:#?}");
 }
 

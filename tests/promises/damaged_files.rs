@@ -10,8 +10,8 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
-use super::disk_harness::{Depot, Server};
-use super::process::Ran;
+use super::disk_harness::{DiskHarness, Server};
+use super::process::ProcessOutput;
 
 const FILE: &str = "proscenium.db";
 const LOG: &str = "proscenium.db-wal";
@@ -22,31 +22,31 @@ const FRAME: usize = 24;
 
 /// The files of a server that was killed after a few conversations: the database as it was at its start, and
 /// everything else in the log.
-struct Left {
-    depot: Depot,
+struct LeftFiles {
+    harness: DiskHarness,
     file: Vec<u8>,
     log: Vec<u8>,
 }
 
-impl Left {
+impl LeftFiles {
     async fn of_a_killed_server() -> Self {
-        let depot = Depot::open();
+        let harness = DiskHarness::open();
         // The tables are in the file.
-        assert_eq!(depot.start().end().status, 0);
-        let server = depot.start();
+        assert_eq!(harness.start().end().status, 0);
+        let server = harness.start();
         for book in ["b0", "b1", "b2"] {
             assert_eq!(server.ask(book, "s").await.unwrap().status, 200);
         }
         server.kill();
-        let read = |name: &str| std::fs::read(depot.desk.data().join(name)).unwrap();
+        let read = |name: &str| std::fs::read(harness.workspace.data().join(name)).unwrap();
         let (file, log) = (read(FILE), read(LOG));
         assert!(log.len() > 20 * 4096, "{}", log.len());
-        Self { depot, file, log }
+        Self { harness, file, log }
     }
 
     /// The data directory with this log.
     fn put(&self, log: &[u8]) {
-        put(&self.depot.desk.data(), &self.file, log);
+        put(&self.harness.workspace.data(), &self.file, log);
     }
 
     /// Where each complete transaction of the log ends. A transaction's last frame contains the file's size
@@ -91,7 +91,7 @@ async fn events(data: &Path) -> BTreeMap<String, i64> {
 }
 
 /// Asserts that everything can be read and resumed, and that new requests work.
-async fn goes_on(server: Server) -> Ran {
+async fn continues(server: Server) -> ProcessOutput {
     for row in server.settled().await {
         let run = row["run_id"].as_str().unwrap();
         let document = server.get(&format!("/api/runs/{run}")).await;
@@ -108,7 +108,7 @@ async fn goes_on(server: Server) -> Ran {
 
 #[tokio::test]
 async fn torn_wal_is_recovered_to_the_last_whole_record() {
-    let left = Left::of_a_killed_server().await;
+    let left = LeftFiles::of_a_killed_server().await;
     let commits = left.commits();
     // Their number depends on how many events were written together.
     assert!(commits.len() > 8, "{commits:?}");
@@ -122,19 +122,19 @@ async fn torn_wal_is_recovered_to_the_last_whole_record() {
     {
         left.put(&left.log[..torn]);
         let expected = left.whole(if whole == 0 { HEADER } else { whole }).await;
-        goes_on(left.depot.start()).await;
-        held_to(&left.depot, &expected).await;
+        continues(left.harness.start()).await;
+        held_to(&left.harness, &expected).await;
     }
     // The last record without its last byte.
     left.put(&left.log[..last - 1]);
     let expected = left.whole(commits[commits.len() - 2]).await;
-    goes_on(left.depot.start()).await;
-    held_to(&left.depot, &expected).await;
+    continues(left.harness.start()).await;
+    held_to(&left.harness, &expected).await;
 }
 
 /// Asserts that exactly these runs and events are there, besides new ones.
-async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
-    let found = events(&depot.desk.data()).await;
+async fn held_to(harness: &DiskHarness, expected: &BTreeMap<String, i64>) {
+    let found = events(&harness.workspace.data()).await;
     for (run, count) in expected {
         let now = found.get(run).copied().unwrap_or_default();
         assert!(now >= *count, "{run} has {now} events of {count}");
@@ -144,7 +144,7 @@ async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
 
 #[tokio::test]
 async fn corrupt_wal_is_recovered_to_the_record_before_the_wrong_byte() {
-    let left = Left::of_a_killed_server().await;
+    let left = LeftFiles::of_a_killed_server().await;
     let commits = left.commits();
     for part in [1, 2, 3] {
         let whole = commits[commits.len() * part / 4];
@@ -154,16 +154,16 @@ async fn corrupt_wal_is_recovered_to_the_record_before_the_wrong_byte() {
             log[at] ^= 0x40;
             left.put(&log);
             let expected = left.whole(whole).await;
-            goes_on(left.depot.start()).await;
-            held_to(&left.depot, &expected).await;
+            continues(left.harness.start()).await;
+            held_to(&left.harness, &expected).await;
         }
     }
 }
 
 /// Starts a server on a damaged file: it reports the damage and ends, or it serves what it can read and
 /// reports everything else. It never panics, and damaged data never looks empty.
-async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
-    let server = match depot.try_start(&[]) {
+async fn damage_is_reported(harness: &DiskHarness, runs: &[String], what: &str) -> bool {
+    let server = match harness.try_start(&[]) {
         Ok(server) => server,
         Err(ran) => {
             assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{what}: {ran:?}");
@@ -173,7 +173,7 @@ async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
             return true;
         }
     };
-    let mut told = false;
+    let mut reported = false;
     let mut paths = vec!["/api/runs".to_owned(), "/api/sessions".to_owned(), "/api/usage".to_owned()];
     paths.extend(runs.iter().map(|run| format!("/api/runs/{run}")));
     paths.extend(runs.iter().map(|run| format!("/api/runs/{run}/events")));
@@ -181,7 +181,7 @@ async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
         let reply = server.get(&path).await;
         if reply.status == 200 {
             let body = if path == "/api/runs" { reply.json()["runs"].clone() } else { json!(["-"]) };
-            told |= body.as_array().unwrap().len() < runs.len() && path == "/api/runs";
+            reported |= body.as_array().unwrap().len() < runs.len() && path == "/api/runs";
             continue;
         }
         let problem = reply.json();
@@ -190,69 +190,70 @@ async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
             ["store.corrupt", "store.unreadable", "store.gap"].contains(&code),
             "{what}: {path}: {problem:#}"
         );
-        told = true;
+        reported = true;
     }
     let asked = server.ask("b9", "s").await.unwrap();
     if asked.status != 200 {
         assert!(asked.json()["code"].as_str().unwrap().starts_with("store."), "{what}: {asked:#?}");
-        told = true;
+        reported = true;
     }
     assert_eq!(server.get("/healthz").await.status, 200, "{what}");
     let ran = server.end();
     assert!(!ran.err.contains("panicked"), "{what}: {}", ran.err);
-    told
+    reported
 }
 
 /// A whole file, and the runs in it.
-async fn whole_file() -> (Depot, Vec<u8>, Vec<String>) {
-    let depot = Depot::open();
-    let server = depot.start();
+async fn whole_file() -> (DiskHarness, Vec<u8>, Vec<String>) {
+    let harness = DiskHarness::open();
+    let server = harness.start();
     let mut runs = Vec::new();
     for book in ["b0", "b1", "b2"] {
         let reply = server.ask(book, book).await.unwrap();
         runs.push(reply.json()["run_id"].as_str().unwrap().to_owned());
     }
     assert_eq!(server.end().status, 0);
-    let data = depot.desk.data();
+    let data = harness.workspace.data();
     assert!(!data.join(LOG).exists(), "everything is in the file");
     let file = std::fs::read(data.join(FILE)).unwrap();
-    (depot, file, runs)
+    (harness, file, runs)
 }
 
 #[tokio::test]
 async fn damaged_page_is_reported_without_a_panic() {
-    let (depot, file, runs) = whole_file().await;
+    let (harness, file, runs) = whole_file().await;
     let pages = file.len() / 4096;
-    let mut told = 0;
+    let mut reported = 0;
     for page in 0..pages {
         let mut damaged = file.clone();
         damaged[page * 4096..(page + 1) * 4096].fill(0xa5);
-        put(&depot.desk.data(), &damaged, b"");
-        told += usize::from(is_told(&depot, &runs, &format!("page {page} of {pages}")).await);
+        put(&harness.workspace.data(), &damaged, b"");
+        reported +=
+            usize::from(damage_is_reported(&harness, &runs, &format!("page {page} of {pages}")).await);
     }
     // Damage in unused indexes and free pages may go unnoticed.
-    assert!(told * 2 > pages, "only {told} of {pages} damaged pages were told");
+    assert!(reported * 2 > pages, "only {reported} of {pages} damaged pages were told");
 }
 
 #[tokio::test]
 async fn damaged_header_is_reported_and_the_file_left_unchanged() {
-    let (depot, file, runs) = whole_file().await;
+    let (harness, file, runs) = whole_file().await;
     // The format's magic number, the page size, and the whole header.
     for range in [0..16, 16..18, 0..100] {
         let mut damaged = file.clone();
         damaged[range.clone()].fill(0);
-        put(&depot.desk.data(), &damaged, b"");
-        assert!(is_told(&depot, &runs, &format!("bytes {range:?}")).await);
-        assert_eq!(std::fs::read(depot.desk.data().join(FILE)).unwrap(), damaged);
+        put(&harness.workspace.data(), &damaged, b"");
+        assert!(damage_is_reported(&harness, &runs, &format!("bytes {range:?}")).await);
+        assert_eq!(std::fs::read(harness.workspace.data().join(FILE)).unwrap(), damaged);
     }
 }
 
 #[tokio::test]
 async fn truncated_file_is_reported() {
-    let (depot, file, runs) = whole_file().await;
+    let (harness, file, runs) = whole_file().await;
     for part in [1, 2, 3] {
-        put(&depot.desk.data(), &file[..file.len() * part / 4], b"");
-        assert!(is_told(&depot, &runs, &format!("{part} quarters")).await);
+        put(&harness.workspace.data(), &file[..file.len() * part / 4], b"");
+        assert!(damage_is_reported(&harness, &runs, &format!("{part} quarters")).await);
     }
 }
 
@@ -291,22 +292,22 @@ async fn older(data: &Path, version: usize) {
 #[tokio::test]
 async fn older_file_is_migrated_and_served() {
     for version in [1, 2] {
-        let (depot, _, runs) = whole_file().await;
-        older(&depot.desk.data(), version).await;
+        let (harness, _, runs) = whole_file().await;
+        older(&harness.workspace.data(), version).await;
         // Read-only commands work only after a writer has migrated the file.
-        let looked = depot.desk.run(&["runs", "list"]);
+        let looked = harness.workspace.run(&["runs", "list"]);
         assert_eq!(
             (looked.status, looked.err.contains("error[store.older_schema]")),
             (1, true),
             "{looked:?}"
         );
-        let server = depot.start();
+        let server = harness.start();
         let listed = server.settled().await;
         let mut found: Vec<&Value> = listed.iter().map(|row| &row["run_id"]).collect();
         found.reverse();
         assert_eq!(json!(found), json!(runs), "version {version}");
-        goes_on(server).await;
-        let pool = pool(&depot.desk.data()).await;
+        continues(server).await;
+        let pool = pool(&harness.workspace.data()).await;
         let now: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&pool).await.unwrap();
         assert!(now >= 3, "{now}");
         pool.close().await;
@@ -315,12 +316,12 @@ async fn older_file_is_migrated_and_served() {
 
 #[tokio::test]
 async fn file_of_a_newer_version_is_refused_unchanged() {
-    let (depot, mut file, _) = whole_file().await;
+    let (harness, mut file, _) = whole_file().await;
     // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
     file[60..64].copy_from_slice(&999u32.to_be_bytes());
-    put(&depot.desk.data(), &file, b"");
-    let ran = depot.try_start(&[]).err().unwrap();
+    put(&harness.workspace.data(), &file, b"");
+    let ran = harness.try_start(&[]).err().unwrap();
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
     assert!(ran.err.contains("error[store.newer_schema]") && ran.err.contains("999"), "{}", ran.err);
-    assert_eq!(std::fs::read(depot.desk.data().join(FILE)).unwrap(), file);
+    assert_eq!(std::fs::read(harness.workspace.data().join(FILE)).unwrap(), file);
 }

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::server_api::ask;
 use crate::support::dashboard::{Dashboard, shipped};
 use crate::support::exposition::{read, sum};
-use crate::support::planner_engine::{Asked, asked, enough, has_results, more, plan, step};
+use crate::support::planner_engine::{QuestionKind, enough, has_results, more, plan, question_kind, step};
 use crate::support::prometheus::{Prometheus, is_installed, promtool};
 use crate::support::promql::{Emitted, family, names};
 use crate::support::served_engine::Events;
-use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, section};
+use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Setup, section};
 
 /// `$__rate_interval` for two scrapes per second: it covers the whole load.
 const INTERVAL: &str = "40s";
@@ -163,7 +163,7 @@ fn shop() -> Scene {
 /// | `lose`, with approval | a plan that is changed and approved, and one that keeps waiting |
 /// | `wait 0`, `wait 1` | the model is `asked` for the answer, which comes when `go` opens |
 struct Load {
-    served: Served,
+    served: ServedEngine,
     llm: [ScriptedLlm; 3],
     gates: [[Gate; 2]; 2],
 }
@@ -175,7 +175,7 @@ impl Load {
         let main = ScriptedLlm::start(move |request, _| {
             let words = section(request, "request").unwrap_or_default();
             match words.strip_prefix("wait ").map(|nth| &waits[nth.parse::<usize>().unwrap()]) {
-                Some([asked_for, go]) if asked(request) == Asked::Answer => {
+                Some([asked_for, go]) if question_kind(request) == QuestionKind::Answer => {
                     asked_for.open();
                     reply(request, &words).held(go)
                 }
@@ -212,7 +212,7 @@ impl Load {
             .set("budget.tenant_usd", 1000)
             .set("budget.day_usd", 100)
             .set("execution.max_queued_requests", 1);
-        Self { served: Served::start(setup).await, llm: [main, spare, dead], gates }
+        Self { served: ServedEngine::start(setup).await, llm: [main, spare, dead], gates }
     }
 
     /// Executes a request; returns the code of its error, if it has one.
@@ -242,7 +242,7 @@ impl Load {
             self.served.request("POST", "/api/chat").json(&body).send()
         };
         let held = send(format!("wait {nth}")).await.unwrap();
-        asked_for.passed().await;
+        asked_for.wait_open().await;
         let queued = send("hello".to_owned()).await.unwrap();
         let refused = send("hello".to_owned()).await.unwrap();
         assert_eq!(refused.status(), 429);
@@ -307,34 +307,38 @@ fn reply(request: &Value, words: &str) -> Scripted {
         };
         Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
     };
-    match (asked(request), words) {
-        (Asked::Plan, "fail") => Scripted::status(400),
-        (Asked::Plan, "buy") if executed.is_empty() => {
+    match (question_kind(request), words) {
+        (QuestionKind::Plan, "fail") => Scripted::status(400),
+        (QuestionKind::Plan, "buy") if executed.is_empty() => {
             Scripted::forced(request, plan(json!([step(1, "Shop", &["Look"], json!(null))])))
         }
-        (Asked::Plan, "buy") => Scripted::forced(request, plan(json!([step(2, "Shop", &["Buy"], json!(1))])))
-            .metered(900, 300, 40),
-        (Asked::Plan, "lose") => {
+        (QuestionKind::Plan, "buy") => {
+            Scripted::forced(request, plan(json!([step(2, "Shop", &["Buy"], json!(1))])))
+                .metered(900, 300, 40)
+        }
+        (QuestionKind::Plan, "lose") => {
             Scripted::forced(request, plan(json!([step(1, "Shop", &["Buy"], json!(null))])))
         }
         // Cached tokens are cheaper; together 0.485 USD.
-        (Asked::Plan, words) if words.starts_with("spend") => {
+        (QuestionKind::Plan, words) if words.starts_with("spend") => {
             Scripted::forced(request, plan(json!([]))).metered(500_000, 30_000, 0)
         }
-        (Asked::Plan, _) => Scripted::forced(request, plan(json!([]))),
-        (Asked::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
+        (QuestionKind::Plan, _) => Scripted::forced(request, plan(json!([]))),
+        (QuestionKind::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
         // The expected tools decide, not the words: a changed plan is a different plan.
-        (Asked::Scene, words) if section(request, "expected_tools").unwrap_or_default().contains("Buy") => {
+        (QuestionKind::Scene, words)
+            if section(request, "expected_tools").unwrap_or_default().contains("Buy") =>
+        {
             calls(&[("Buy", if words == "lose" { "lost" } else { "lamp" })])
         }
-        (Asked::Scene, _) => {
+        (QuestionKind::Scene, _) => {
             calls(&[("Look", "lamp"), ("Look", "lamp"), ("Look", "broken"), ("Steal", "lamp")])
         }
-        (Asked::Check, "buy") if executed.lines().count() < 2 => {
+        (QuestionKind::Check, "buy") if executed.lines().count() < 2 => {
             Scripted::forced(request, more("the lamp itself"))
         }
-        (Asked::Check, _) => Scripted::forced(request, enough()),
-        (Asked::Answer, _) => Scripted::Text("Good day.".to_owned()),
+        (QuestionKind::Check, _) => Scripted::forced(request, enough()),
+        (QuestionKind::Answer, _) => Scripted::Text("Good day.".to_owned()),
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::crash::{say, scene};
-use super::process::{Desk, Held, Ran};
+use super::process::{ProcessOutput, RunningProcess, Workspace};
 use super::support::disk::Disk;
 use super::support::served_engine::Events;
-use super::support::{Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
+use super::support::{Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
 
 /// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,9 +36,9 @@ type Deed = Box<dyn FnOnce() + Send>;
 
 /// An action to run once at a moment.
 #[derive(Clone, Default)]
-struct Plot(Arc<Mutex<Option<(Moment, Deed)>>>);
+struct PlannedDeed(Arc<Mutex<Option<(Moment, Deed)>>>);
 
-impl Plot {
+impl PlannedDeed {
     fn reached(&self, moment: Moment) {
         let plot = self.0.lock().unwrap().take_if(|(at, _)| *at == moment);
         if let Some((_, deed)) = plot {
@@ -48,25 +48,25 @@ impl Plot {
 }
 
 /// Every request is `Get the book X`: a read, a reservation, and in another scene a renewal.
-pub(super) struct Depot {
-    pub(super) desk: Desk,
+pub(super) struct DiskHarness {
+    pub(super) workspace: Workspace,
     pub(super) disk: Disk,
     pub(super) backend: Backend,
     pub(super) client: reqwest::Client,
-    plot: Plot,
+    plot: PlannedDeed,
     _llm: ScriptedLlm,
 }
 
-impl Depot {
+impl DiskHarness {
     pub(super) fn open() -> Self {
         Self::played(|request, _| say(request))
     }
 
     /// The same with models that give these replies to their nth request.
     pub(super) fn played(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
-        let plot = Plot::default();
+        let plot = PlannedDeed::default();
         let hand = plot.clone();
-        let backend = Backend::start(move |reached: &Reached| {
+        let backend = Backend::start(move |reached: &ReceivedRequest| {
             match reached.place.as_str() {
                 "GET /Look" => hand.reached(Moment::Look),
                 "POST /Reserve" => hand.reached(Moment::Reserve),
@@ -85,12 +85,12 @@ impl Depot {
             }
             play(request, nth)
         });
-        let desk = Desk::bare();
+        let workspace = Workspace::bare();
         let address = backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        desk.write("scenes/shelf/scene.toml", &shelf);
-        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
-        desk.write(
+        workspace.write("scenes/shelf/scene.toml", &shelf);
+        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        workspace.write(
             "house.toml",
             &format!(
                 "[server]\ndrain_timeout_ms = 1000\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
@@ -98,9 +98,9 @@ impl Depot {
                 llm.base_url()
             ),
         );
-        let disk = Disk::of(&desk.data());
+        let disk = Disk::of(&workspace.data());
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, disk, backend, client, plot, _llm: llm }
+        Self { workspace, disk, backend, client, plot, _llm: llm }
     }
 
     /// Runs `deed` once, when a run reaches this moment; the model or backend call waits for it.
@@ -109,10 +109,10 @@ impl Depot {
     }
 
     /// `serve` with these variables.
-    pub(super) fn serve(&self, env: &[(&str, String)]) -> Held {
+    pub(super) fn serve(&self, env: &[(&str, String)]) -> RunningProcess {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let env: Vec<(&str, String)> = self.disk.env().into_iter().chain(env.iter().cloned()).collect();
-        self.desk.hold_with(&line, &env)
+        self.workspace.spawn_with(&line, &env)
     }
 
     /// A server that is ready.
@@ -124,25 +124,25 @@ impl Depot {
     }
 
     /// A server that is ready, or its output if it ended before.
-    pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, Ran> {
-        let mut held = self.serve(env);
-        if !held.comes_to("serves at ") {
-            return Err(held.end());
+    pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, ProcessOutput> {
+        let mut process = self.serve(env);
+        if !process.try_read_until("serves at ") {
+            return Err(process.end());
         }
-        let line = held.said().lines().last().unwrap().to_owned();
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Ok(Server { held, address, client: self.client.clone() })
+        Ok(Server { process, address, client: self.client.clone() })
     }
 
     /// Requests that reached the backend since the last call.
-    pub(super) fn reached(&self) -> Vec<Reached> {
-        self.backend.taken()
+    pub(super) fn reached(&self) -> Vec<ReceivedRequest> {
+        self.backend.take_requests()
     }
 }
 
 /// A server that accepts requests.
 pub(super) struct Server {
-    held: Held,
+    process: RunningProcess,
     address: String,
     client: reqwest::Client,
 }
@@ -235,14 +235,14 @@ impl Server {
 
     /// Kills it as a power failure would, and returns whether it had ended before.
     pub(super) fn kill(mut self) -> bool {
-        let had_ended = self.held.has_ended();
-        self.held.kill();
+        let had_ended = self.process.has_ended();
+        self.process.kill();
         had_ended
     }
 
     /// Stops it and waits for its end.
-    pub(super) fn end(self) -> Ran {
-        self.held.signal("TERM");
-        self.held.end()
+    pub(super) fn end(self) -> ProcessOutput {
+        self.process.signal("TERM");
+        self.process.end()
     }
 }

@@ -12,8 +12,8 @@ async fn rust_scene_with_two_tools_answers_a_request_for_both() {
     let answer =
         two_tools::ask("Where is order 41, and then cancel order 2", dir.path().to_owned()).await.unwrap();
     assert_eq!(answer.status, RunStatus::Completed);
-    for told in ["Order 41 is in Bologna.", "Order 2 is cancelled, 30 euros come back."] {
-        assert!(answer.answer.contains(told), "{}", answer.answer);
+    for expected in ["Order 41 is in Bologna.", "Order 2 is cancelled, 30 euros come back."] {
+        assert!(answer.answer.contains(expected), "{}", answer.answer);
     }
     let source = include_str!("../../examples/two_tools.rs");
     assert!(source.lines().count() < 40, "short enough to be read in one go");

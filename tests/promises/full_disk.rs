@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::disk_harness::{Depot, Moment, Server};
+use super::disk_harness::{DiskHarness, Moment, Server};
 use super::support::Reply;
 
 /// Asserts a refusal that names the full disk and the remedy.
 fn is_refused(reply: &Reply) {
-    let problem = reply.is_problem(503, "store.full");
+    let problem = reply.assert_problem(503, "store.full");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("proscenium.db") && detail.contains("free some space"), "{detail}");
     assert_eq!(reply.header("retry-after"), "1", "{reply:#?}");
@@ -42,8 +42,8 @@ async fn completes(asked: impl Future<Output = Result<Reply, reqwest::Error>>) -
 }
 
 /// Asserts that each tool reached the backend once for each of these books.
-fn each_once(depot: &Depot, books: &[&str]) {
-    let reached = depot.reached();
+fn each_once(harness: &DiskHarness, books: &[&str]) {
+    let reached = harness.reached();
     for place in ["POST /Reserve", "POST /Renew"] {
         let of = reached.iter().filter(|call| call.place == place);
         let mut found: Vec<&str> = of.map(|call| call.query["book"].as_str()).collect();
@@ -54,58 +54,58 @@ fn each_once(depot: &Depot, books: &[&str]) {
 
 /// A server whose disk ran full when a run came to `moment`; the request, and what it waits for.
 async fn filled(
-    depot: &Depot,
+    harness: &DiskHarness,
     moment: Moment,
 ) -> (Server, tokio::task::JoinHandle<Result<Reply, reqwest::Error>>) {
-    let server = depot.start();
-    let (tell, told) = oneshot::channel();
-    let full = depot.disk.full();
-    depot.when(moment, move || {
+    let server = harness.start();
+    let (sender, receiver) = oneshot::channel();
+    let full = harness.disk.full();
+    harness.when(moment, move || {
         full.set();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
     let asked = tokio::spawn(server.ask("b1", "s1"));
-    told.await.unwrap();
+    receiver.await.unwrap();
     (server, asked)
 }
 
 async fn waits_for_room(moment: Moment) {
-    let depot = Depot::open();
-    let server = depot.start();
+    let harness = DiskHarness::open();
+    let server = harness.start();
     let before = completes(server.ask("b0", "s0")).await;
     let before = before["run_id"].as_str().unwrap().to_owned();
     assert_eq!(server.end().status, 0);
-    let (server, asked) = filled(&depot, moment).await;
+    let (server, asked) = filled(&harness, moment).await;
 
     for _ in 0..3 {
         is_refused(&server.ask("b2", "s2").await.unwrap());
     }
     // The wait is reported, and load balancers stop sending requests.
     let unready = server.until("/readyz", |reply| (reply.status != 200).then(|| reply.clone())).await;
-    unready.is_problem(503, "store.full");
+    unready.assert_problem(503, "store.full");
     is_refused(&server.ask("b2", "s2").await.unwrap());
     let v1 = server.complete("Get the book b2").await;
-    let error = v1.is_error(503, "store.full");
+    let error = v1.assert_error(503, "store.full");
     assert!(error["message"].as_str().unwrap().contains("free some space"), "{error:#}");
     reads_go_on(&server, &before, "s0").await;
     assert!(!asked.is_finished(), "{moment:?}: it has to wait");
 
-    depot.disk.full().clear();
-    let told = completes(async { asked.await.unwrap() }).await;
-    let calls: Vec<&Value> = told["steps"]
+    harness.disk.full().clear();
+    let completed = completes(async { asked.await.unwrap() }).await;
+    let calls: Vec<&Value> = completed["steps"]
         .as_array()
         .unwrap()
         .iter()
         .flat_map(|step| step["tool_calls"].as_array().unwrap())
         .collect();
-    assert!(calls.len() == 3 && calls.iter().all(|call| call["outcome"] == "ok"), "{told:#}");
+    assert!(calls.len() == 3 && calls.iter().all(|call| call["outcome"] == "ok"), "{completed:#}");
     server.until("/readyz", |reply| (reply.status == 200).then_some(())).await;
     completes(server.ask("b2", "s2")).await;
     // The conversation that had to wait continues.
     completes(server.ask("b3", "s1")).await;
     assert_eq!(server.settled().await.len(), 4, "what was refused was not accepted");
-    reads_go_on(&server, told["run_id"].as_str().unwrap(), "s1").await;
-    each_once(&depot, &["b0", "b1", "b2", "b3"]);
+    reads_go_on(&server, completed["run_id"].as_str().unwrap(), "s1").await;
+    each_once(&harness, &["b0", "b1", "b2", "b3"]);
     assert_eq!(server.end().status, 0);
 }
 
@@ -133,20 +133,20 @@ async fn run_at_its_end_waits_for_space_and_ends() {
 
 #[tokio::test]
 async fn idle_server_refuses_without_space_and_accepts_once_there_is() {
-    let depot = Depot::open();
-    let server = depot.start();
+    let harness = DiskHarness::open();
+    let server = harness.start();
     let before = completes(server.ask("b0", "s0")).await;
     for book in ["b1", "b2"] {
-        depot.disk.full().set();
+        harness.disk.full().set();
         for session in ["s0", "s1", "s2"] {
             is_refused(&server.ask(book, session).await.unwrap());
         }
         reads_go_on(&server, before["run_id"].as_str().unwrap(), "s0").await;
-        depot.disk.full().clear();
+        harness.disk.full().clear();
         completes(server.ask(book, "s1")).await;
     }
     assert_eq!(server.settled().await.len(), 3);
-    each_once(&depot, &["b0", "b1", "b2"]);
+    each_once(&harness, &["b0", "b1", "b2"]);
     assert_eq!(server.end().status, 0);
 }
 
@@ -168,8 +168,8 @@ async fn insist(server: &Server, book: &str, session: &str) {
 
 #[tokio::test]
 async fn repeatedly_full_disk_loses_none_of_many_requests() {
-    let depot = Depot::open();
-    let server = Arc::new(depot.start());
+    let harness = DiskHarness::open();
+    let server = Arc::new(harness.start());
     let mut books: Vec<String> = Vec::new();
     let mut clients = Vec::new();
     for client in 0..6 {
@@ -183,9 +183,9 @@ async fn repeatedly_full_disk_loses_none_of_many_requests() {
     }
     for round in 0..8 {
         let book = format!("p{round}");
-        depot.disk.full().set();
+        harness.disk.full().set();
         is_refused(&server.ask(&book, "p").await.unwrap());
-        depot.disk.full().clear();
+        harness.disk.full().clear();
         insist(&server, &book, "p").await;
         books.push(book);
     }
@@ -195,31 +195,31 @@ async fn repeatedly_full_disk_loses_none_of_many_requests() {
     books.sort();
     let server = Arc::into_inner(server).unwrap();
     assert_eq!(server.settled().await.len(), books.len());
-    each_once(&depot, &books.iter().map(String::as_str).collect::<Vec<_>>());
+    each_once(&harness, &books.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(server.end().status, 0);
 }
 
 /// After a server ended on a full disk, the next one starts, serves reads, refuses new requests, and resumes
 /// the run once there is space.
 async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
-    let depot = Depot::open();
-    let (server, asked) = filled(&depot, moment).await;
+    let harness = DiskHarness::open();
+    let (server, asked) = filled(&harness, moment).await;
     server.until("/readyz", |reply| (reply.status != 200).then_some(())).await;
     end(server);
     let _ = asked.await.unwrap();
 
-    let server = depot.start();
+    let server = harness.start();
     let listed = server.get("/api/runs").await.json();
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1), "{listed:#}");
     is_refused(&server.ask("b7", "later").await.unwrap());
     let again = server.get("/api/runs").await.json();
     assert_eq!(again["runs"][0]["status"], listed["runs"][0]["status"], "it waits for room");
 
-    depot.disk.full().clear();
+    harness.disk.full().clear();
     let runs = server.settled().await;
     assert_eq!(runs.len(), 1);
     let document = server.get(&format!("/api/runs/{}", runs[0]["run_id"].as_str().unwrap())).await.json();
-    let reached = depot.reached();
+    let reached = harness.reached();
     let reserved = reached.iter().filter(|call| call.place == "POST /Reserve").count();
     if moment == Moment::Reserve {
         // It was sent, and there was no space to store its outcome.

@@ -74,18 +74,18 @@ async fn budget_is_not_overshot_by_a_thousand_concurrent_requests() {
         async move { gateway.complete(&caller("s", n), &question("hello"), false, &never).await }
     });
     let mut codes = std::collections::BTreeMap::new();
-    let mut told = 0;
+    let mut cost = 0;
     for result in join_all(asked).await {
         let (code, usage) = match &result {
             Ok(done) => ("ok", done.usage),
             Err(error) => (error.code(), error.usage()),
         };
         *codes.entry(code).or_insert(0) += 1;
-        told += usage.cost_nano_usd;
+        cost += usage.cost_nano_usd;
     }
     assert_eq!((codes["ok"], codes["budget.exceeded"], llm.count()), (25, 975, 25), "{codes:?}");
     let day = guards.budget.day(&caller("s", 0).tenant);
-    assert_eq!((day.spent, day.reserved, told), (room, 0, room));
+    assert_eq!((day.spent, day.reserved, cost), (room, 0, room));
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn refused_attempts_are_free_and_a_cut_stream_costs_its_reservation() {
     }
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![crate::support::chunk(serde_json::json!({"delta": {"content": "Hel"}}))],
-        crate::support::End::Cut,
+        crate::support::StreamEnd::Cut,
     )]);
     let mut options = priced(&llm);
     (options.models[0].stream, options.max_attempts) = (StreamMode::All, 2);
@@ -378,7 +378,7 @@ async fn run_cancelled_during_a_model_call_records_its_cost() {
     // Whatever the answer is, the run has ended.
     let _ = ticket.answer().await;
     let spent = engine.gateway().guards().budget.day(&tenant).spent;
-    let told = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
-    assert!(spent > 0 && told == spent, "{told} told, {spent} spent");
+    let cost = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
+    assert!(spent > 0 && cost == spent, "{cost} told, {spent} spent");
     engine.stop().await.unwrap();
 }

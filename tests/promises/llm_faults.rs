@@ -11,7 +11,7 @@ use proscenium::run::{Fault, ReaderMode, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{End, NoModel, Scripted, ScriptedCall, ScriptedLlm, chunk, forced_tool};
+use crate::support::{NoModel, Scripted, ScriptedCall, ScriptedLlm, StreamEnd, chunk, forced_tool};
 
 const TOOL: &str = "CreateExecutionPlan";
 
@@ -158,7 +158,8 @@ async fn stream_chunks_may_repeat_the_name_with_or_without_index() {
                 "function": {"name": TOOL, "arguments": arguments}}]}}))
         };
         let end = chunk(json!({"delta": {}, "finish_reason": "tool_calls"}));
-        let llm = ScriptedLlm::sequence([Scripted::Stream(vec![part(""), part(a), part(b), end], End::Done)]);
+        let llm =
+            ScriptedLlm::sequence([Scripted::Stream(vec![part(""), part(a), part(b), end], StreamEnd::Done)]);
         let completion = ask(streamed(&llm)).await.unwrap();
         assert_eq!(completion.reply.calls.len(), 1);
         assert_eq!(completion.reply.calls[0].name, TOOL);
@@ -168,7 +169,7 @@ async fn stream_chunks_may_repeat_the_name_with_or_without_index() {
 
 #[tokio::test]
 async fn empty_stream_with_status_200_is_retried() {
-    for end in [End::Done, End::Unsaid] {
+    for end in [StreamEnd::Done, StreamEnd::Unsaid] {
         let llm = ScriptedLlm::sequence([Scripted::Stream(vec![], end), Scripted::call(TOOL, plan())]);
         assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
         assert_eq!(llm.count(), 2);
@@ -181,7 +182,7 @@ async fn empty_stream_with_status_200_is_retried() {
 #[tokio::test]
 async fn broken_stream_is_retried_and_its_tokens_are_counted() {
     let half = chunk(json!({"delta": {"content": "{\"needs_execution\": "}}));
-    for end in [End::Cut, End::Unsaid] {
+    for end in [StreamEnd::Cut, StreamEnd::Unsaid] {
         let llm =
             ScriptedLlm::sequence([Scripted::Stream(vec![half.clone()], end), Scripted::call(TOOL, plan())]);
         let completion = ask(streamed(&llm)).await.unwrap();
@@ -197,7 +198,7 @@ async fn broken_stream_is_retried_and_its_tokens_are_counted() {
 async fn stream_broken_after_its_finish_reason_is_complete() {
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"content": plan().to_string()}, "finish_reason": "stop"}))],
-        End::Cut,
+        StreamEnd::Cut,
     )]);
     assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
     assert_eq!(llm.count(), 1);
@@ -209,7 +210,7 @@ async fn error_inside_a_stream_is_reported_with_its_status() {
         chunk(json!({"delta": {"content": "half"}})),
         format!("data: {}", json!({"error": {"message": "overloaded", "code": 429}})),
     ];
-    let llm = ScriptedLlm::sequence([Scripted::Stream(lines, End::Done)]);
+    let llm = ScriptedLlm::sequence([Scripted::Stream(lines, StreamEnd::Done)]);
     assert_eq!(code_of(once(streamed(&llm))).await, "llm.rate_limited");
 }
 
@@ -307,7 +308,7 @@ async fn silence_before_the_first_token_times_out_and_counts_the_prompt() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let begun = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"role": "assistant"}}))],
-        End::Never,
+        StreamEnd::Never,
     )]);
     for options in [llm.options(), streamed(&begun)] {
         let error = ask(once(Options { first_token_timeout_ms: 50, ..options })).await.unwrap_err();
@@ -321,7 +322,7 @@ async fn silence_before_the_first_token_times_out_and_counts_the_prompt() {
 async fn silence_between_tokens_times_out() {
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"content": "half"}}))],
-        End::Never,
+        StreamEnd::Never,
     )]);
     let error = ask(once(Options { between_tokens_timeout_ms: 50, ..streamed(&llm) })).await.unwrap_err();
     assert_eq!(error.code(), "llm.silence");
@@ -351,7 +352,7 @@ async fn non_completion_reply_is_malformed() {
     }
     let page = ScriptedLlm::sequence([Scripted::WrongContentType]);
     assert_eq!(code_of(once(streamed(&page))).await, "llm.malformed");
-    let llm = ScriptedLlm::sequence([Scripted::Stream(vec!["data: {half".into()], End::Done)]);
+    let llm = ScriptedLlm::sequence([Scripted::Stream(vec!["data: {half".into()], StreamEnd::Done)]);
     assert_eq!(code_of(once(streamed(&llm))).await, "llm.malformed");
 }
 
@@ -360,7 +361,7 @@ async fn endless_reply_is_cut_off() {
     let llm = ScriptedLlm::sequence([Scripted::Oversize(5_000_000)]);
     assert_eq!(code_of(llm.options()).await, "llm.too_large");
     let line = chunk(json!({"delta": {"content": "x".repeat(100_000)}}));
-    let endless = ScriptedLlm::sequence([Scripted::Stream(vec![line; 60], End::Done)]);
+    let endless = ScriptedLlm::sequence([Scripted::Stream(vec![line; 60], StreamEnd::Done)]);
     assert_eq!(code_of(streamed(&endless)).await, "llm.too_large");
     assert_eq!((llm.count(), endless.count()), (1, 1));
 }

@@ -13,7 +13,9 @@ use proscenium::{ChatRequest, Engine};
 use serde_json::{Value, json};
 
 use crate::support::exposition::{Series, read, sum};
-use crate::support::planner_engine::{Play, Town, asked, enough, has_results, more, plan, step};
+use crate::support::planner_engine::{
+    ModelRules, Town, enough, has_results, more, plan, question_kind, step,
+};
 use crate::support::{Scripted, ScriptedLlm, section};
 
 async fn figures(engine: &Engine) -> Series {
@@ -65,13 +67,13 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
 }
 
 /// Two scenes in order, the first asked twice, the second failing; then the check asks for more.
-fn eventful() -> Play {
+fn eventful() -> ModelRules {
     let first = plan(json!([
         step(1, "Library", &["FindBook"], json!(null)),
         step(2, "Parking", &["FreeSpaces"], json!(1)),
     ]));
     let further = plan(json!([step(3, "Canteen", &["Menu"], json!(1))]));
-    let play = Play::of(first.clone());
+    let play = ModelRules::of(first.clone());
     play.plan(move |request, nth| match section(request, "request").unwrap_or_default().as_str() {
         "Hello" => Scripted::forced(request, plan(json!([]))),
         _ if nth % 5 == 1 => Scripted::Text("no plan at all".to_owned()),
@@ -147,9 +149,9 @@ async fn metrics_equal_a_fold_over_the_journal() {
     assert!(summaries.count() > 0);
     for status in ["completed", "partial", "failed"] {
         let label = format!("outcome=\"{status}\"");
-        let told = answers.iter().filter(|a| json!(a.status) == json!(status)).count();
+        let expected = answers.iter().filter(|a| json!(a.status) == json!(status)).count();
         let counted = sum(&live, "proscenium_requests_total", &[&label]);
-        assert_eq!(counted, told as f64, "{status}");
+        assert_eq!(counted, expected as f64, "{status}");
     }
     let count = |name: &str, labels: &[&str]| sum(&live, &format!("proscenium_{name}"), labels);
     assert_eq!(count("orchestration_overhead_seconds_count", &[]), 13.0);
@@ -221,28 +223,28 @@ async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cached_reply_and_retry_are_recorded_in_the_journal() {
-    let llm = Play::of(plan(json!([])))
+    let llm = ModelRules::of(plan(json!([])))
         .answer(|_, nth| if nth == 0 { Scripted::status(503) } else { Scripted::Text("Hi!".into()) })
         .start();
     let town = town(&llm, |config| config.llm.backoff_ms = 0).await;
     let (first, second) = (town.ask("Hello").await, town.ask("Hello").await);
     let attempts = |events: &[Event]| -> Vec<Attempt> {
-        let told = events.iter().filter_map(|event| match event {
+        let described = events.iter().filter_map(|event| match event {
             Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } => {
                 assert_eq!(*usage, Attempt::sum(attempts));
                 Some(attempts.clone())
             }
             _ => None,
         });
-        told.flatten().collect()
+        described.flatten().collect()
     };
-    let told = |attempts: &[Attempt]| -> Vec<String> {
+    let in_words = |attempts: &[Attempt]| -> Vec<String> {
         attempts.iter().map(|a| format!("{} {} {}", a.model, a.purpose, a.outcome)).collect()
     };
     let first = attempts(&first.events);
-    assert_eq!(told(&first), ["scripted plan ok", "scripted answer status", "scripted answer ok"]);
+    assert_eq!(in_words(&first), ["scripted plan ok", "scripted answer status", "scripted answer ok"]);
     let second = attempts(&second.events);
-    assert_eq!(told(&second), ["scripted plan cached", "scripted answer ok"]);
+    assert_eq!(in_words(&second), ["scripted plan cached", "scripted answer ok"]);
     assert_eq!(second[0].saved_nano_usd, first[0].usage.cost_nano_usd);
     assert!(second[0].saved_nano_usd > 0);
     town.engine.stop().await.unwrap();
@@ -253,8 +255,8 @@ async fn invented_models_tools_and_sessions_create_no_series() {
     let first = plan(json!([step(1, "Library", &["FindBook"], json!(null))]));
     // Every reply names a different model, and every scene ten tools that do not exist.
     let llm = ScriptedLlm::start(move |request, nth| {
-        let made = match asked(request) {
-            crate::support::planner_engine::Asked::Scene if !has_results(request) => {
+        let made = match question_kind(request) {
+            crate::support::planner_engine::QuestionKind::Scene if !has_results(request) => {
                 let calls: Vec<Value> = (0..10)
                     .map(|n| {
                         json!({"id": format!("call_{n}"), "type": "function",
@@ -263,7 +265,7 @@ async fn invented_models_tools_and_sessions_create_no_series() {
                     .collect();
                 json!({"role": "assistant", "content": null, "tool_calls": calls})
             }
-            crate::support::planner_engine::Asked::Plan => {
+            crate::support::planner_engine::QuestionKind::Plan => {
                 json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_0", "type": "function",
                     "function": {"name": "CreateExecutionPlan", "arguments": first.to_string()}}]})
             }
@@ -307,7 +309,7 @@ async fn events_outside_runs_are_counted() {
     let gate = crate::support::Gate::closed();
     let held = gate.clone();
     let spare = ScriptedLlm::sequence([Scripted::Text("Hi from the spare.".into())]);
-    let llm = Play::of(plan(json!([])))
+    let llm = ModelRules::of(plan(json!([])))
         .answer(move |_, nth| match nth {
             0 => Scripted::Text("Hi!".into()).held(&held),
             _ => Scripted::status(400),
@@ -359,7 +361,7 @@ async fn events_outside_runs_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn approval_metrics_equal_the_journal() {
-    let llm = Play::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
+    let llm = ModelRules::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
     let town = town(&llm, |_| {}).await;
     let mut request = town.engine.request("Find Dune", None);
     request.require_approval = true;
@@ -403,7 +405,7 @@ async fn approval_metrics_equal_the_journal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disabled_metrics_change_nothing_else() {
-    let llm = Play::of(plan(json!([]))).start();
+    let llm = ModelRules::of(plan(json!([]))).start();
     let town = town(&llm, |config| config.telemetry.metrics = false).await;
     assert_eq!(town.ask("Hello").await.answer.status, RunStatus::Completed);
     assert_eq!(town.engine.metrics().await, None);

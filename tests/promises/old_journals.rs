@@ -7,14 +7,14 @@ use proscenium::replay::{read, replay};
 use proscenium::store::{DataDir, Store};
 use serde_json::{Value, json};
 
-use super::old_journals_written::{cut_off, world};
-use super::support::old_release::{PORT, Server, World, kept};
+use super::old_journals_written::{cut_off, fixture};
+use super::support::old_release::{PORT, ReleaseFixture, Server, fixture_path};
 use super::support::recordings::{KINDS, catalogues};
 use super::support::stored;
 
 /// Every journal, with a fixture to read it.
-fn all() -> Vec<(&'static str, World)> {
-    let look = |port: Option<u16>| port.map_or_else(World::of_the_rules, World::to_look_at);
+fn all() -> Vec<(&'static str, ReleaseFixture)> {
+    let look = |port: Option<u16>| port.map_or_else(ReleaseFixture::with_rules, ReleaseFixture::read_only);
     let ended = [("model", Some(PORT)), ("rules", None)];
     ended.into_iter().chain(cut_off()).map(|(name, port)| (name, look(port))).collect()
 }
@@ -28,7 +28,7 @@ async fn bring_up_to_date(data: &Path) {
 /// differs.
 fn holds(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(kept("told"));
+    settings.set_snapshot_path(fixture_path("told"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(name, text));
@@ -36,22 +36,22 @@ fn holds(name: &str, text: &str) {
 
 #[tokio::test]
 async fn old_journals_are_read_unchanged() {
-    for (name, world) in all() {
-        world.load(name).await;
-        bring_up_to_date(&world.desk.data()).await;
-        let runs = stored::runs(&world.desk.data()).await;
+    for (name, fixture) in all() {
+        fixture.load(name).await;
+        bring_up_to_date(&fixture.workspace.data()).await;
+        let runs = stored::runs(&fixture.workspace.data()).await;
         let mut text = String::new();
-        let mut told = |arguments: &[&str]| {
-            let ran = world.desk.run(arguments);
+        let mut record = |arguments: &[&str]| {
+            let ran = fixture.workspace.run(arguments);
             assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name} {arguments:?}");
             text += &format!("$ {}\n{}\n", arguments.join(" "), ran.out);
         };
         for arguments in [["runs", "list", "--limit", "100"], ["plans", "list", "--limit", "100"]] {
-            told(&arguments);
+            record(&arguments);
         }
-        told(&["approvals", "list", "--all"]);
+        record(&["approvals", "list", "--all"]);
         for (_, run) in &runs {
-            told(&["runs", "show", run]);
+            record(&["runs", "show", run]);
         }
         holds(&format!("{name}.read"), &text);
     }
@@ -60,10 +60,10 @@ async fn old_journals_are_read_unchanged() {
 #[tokio::test]
 async fn old_journals_are_replayed_without_differences() {
     let mut different = String::new();
-    for (name, world) in all() {
-        world.load(name).await;
-        bring_up_to_date(&world.desk.data()).await;
-        different += &differences(&world, name).await;
+    for (name, fixture) in all() {
+        fixture.load(name).await;
+        bring_up_to_date(&fixture.workspace.data()).await;
+        different += &differences(&fixture, name).await;
     }
     assert_eq!(different, "");
 }
@@ -73,7 +73,7 @@ async fn old_journals_are_replayed_without_differences() {
 async fn old_exports_are_replayed_without_differences() {
     let catalogues = catalogues().await;
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(kept("exported")).unwrap() {
+    for entry in std::fs::read_dir(fixture_path("exported")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
@@ -88,10 +88,10 @@ async fn old_exports_are_replayed_without_differences() {
 }
 
 /// The replay differences of the runs in a data directory.
-async fn differences(world: &World, name: &str) -> String {
+async fn differences(fixture: &ReleaseFixture, name: &str) -> String {
     let mut text = String::new();
-    for (session, run) in stored::runs(&world.desk.data()).await {
-        let ran = world.desk.run(&["replay", &run, "--diff"]);
+    for (session, run) in stored::runs(&fixture.workspace.data()).await {
+        let ran = fixture.workspace.run(&["replay", &run, "--diff"]);
         if (ran.status, ran.err.as_str()) != (0, "") {
             text += &format!("{name}, {session}: {}{}\n", ran.out, ran.err);
         }
@@ -100,7 +100,7 @@ async fn differences(world: &World, name: &str) -> String {
 }
 
 /// The state of the last run of a conversation, once it has ended or waits.
-async fn told(server: &Server<'_>, session: &str) -> String {
+async fn last_run(server: &Server<'_>, session: &str) -> String {
     let listed = server.get(&format!("/api/runs?session_id={session}")).await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap_or_else(|| panic!("{session}: {listed:#}"));
     let ended = server.at_rest(run).await;
@@ -129,8 +129,8 @@ fn document(name: &str, document: &Value) -> String {
 /// The text of a scripted model's answer. The texts of the embedded rules may change.
 fn answer(document: &Value) -> String {
     let shipped = ["Weather", "VacationManagement"];
-    let of_the_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());
-    match document["steps"].as_array().is_some_and(|steps| steps.iter().any(of_the_rules)) {
+    let with_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());
+    match document["steps"].as_array().is_some_and(|steps| steps.iter().any(with_rules)) {
         true => String::new(),
         false => format!("{}\n", document["answer"].as_str().unwrap_or_default()),
     }
@@ -140,9 +140,9 @@ fn answer(document: &Value) -> String {
 async fn interrupted_runs_resume_under_their_own_rules() {
     let (mut text, mut different) = (String::new(), String::new());
     for (name, port) in cut_off() {
-        let world = world(port);
-        world.load(name).await;
-        let server = world.serve(&[]);
+        let fixture = fixture(port);
+        fixture.load(name).await;
+        let server = fixture.serve(&[]);
         let runs = server.get("/api/runs").await;
         let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{name}: {runs:#}") };
         let ended = server.at_rest(run["run_id"].as_str().unwrap()).await;
@@ -152,18 +152,18 @@ async fn interrupted_runs_resume_under_their_own_rules() {
             text += &format!("waits for a person: {} {}\n", approval["about"], approval["arguments"]);
         }
         server.stop();
-        text += &format!("{}{}\n", world.reached(), vacations(&world).await);
-        different += &differences(&world, name).await;
+        text += &format!("{}{}\n", fixture.reached(), vacations(&fixture).await);
+        different += &differences(&fixture, name).await;
     }
     holds("carried-on", &text);
     assert_eq!(different, "");
 }
 
 /// The stored vacations of the shipped scene.
-async fn vacations(world: &World) -> String {
+async fn vacations(fixture: &ReleaseFixture) -> String {
     let sql = "SELECT first_day || ' to ' || last_day || iif(cancelled_at IS NULL, '', ', cancelled') \
                FROM vacation_requests ORDER BY id";
-    let days = stored::column(&world.desk.data(), sql).await;
+    let days = stored::column(&fixture.workspace.data(), sql).await;
     days.iter().map(|days| format!("vacation {days}\n")).collect()
 }
 
@@ -180,7 +180,7 @@ async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
     let decision = json!({"decision": decision, "hash": approval["hash"]});
     let reply = server.post(&path, &decision).await;
     assert!(reply["approval_id"].is_string(), "{session}: {reply:#}");
-    told(server, session).await
+    last_run(server, session).await
 }
 
 /// Sends a command to the plan of a conversation's run, and returns the result.
@@ -191,7 +191,7 @@ async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
     let path = format!("/api/plans/{}/{order}", plan["task_id"].as_str().unwrap());
     let reply = server.post(&path, &json!({})).await;
     assert!(reply["task_id"].is_string(), "{session}: {reply:#}");
-    told(server, session).await
+    last_run(server, session).await
 }
 
 /// The pending approvals after a server's start, by conversation.
@@ -206,17 +206,17 @@ async fn waiting(server: &Server<'_>) -> String {
 }
 
 /// The lapsed approvals: of changed or stopped runs, and of none that only waits.
-async fn lapsed(world: &World) -> String {
+async fn lapsed(fixture: &ReleaseFixture) -> String {
     let sql = "SELECT session FROM approvals WHERE state = 'lapsed' ORDER BY created";
-    let lapsed = stored::column(&world.desk.data(), sql).await;
+    let lapsed = stored::column(&fixture.workspace.data(), sql).await;
     format!("lapsed: {}\n", lapsed.join(", "))
 }
 
 #[tokio::test]
 async fn waiting_runs_of_old_journals_are_decided_and_continue() {
-    let world = World::of_the_model(PORT);
-    world.load("model").await;
-    let server = world.serve(&[]);
+    let fixture = ReleaseFixture::with_model(PORT);
+    fixture.load("model").await;
+    let server = fixture.serve(&[]);
     let mut text = waiting(&server).await;
     for (session, decision) in [
         ("waits-for-a-plan", "yes"),
@@ -230,36 +230,41 @@ async fn waiting_runs_of_old_journals_are_decided_and_continue() {
         ("waits-in-the-second-step", "yes"),
     ] {
         text += &decided(&server, session, decision).await;
-        text += &format!("{}\n", world.reached());
+        text += &format!("{}\n", fixture.reached());
     }
     for (session, order) in
         [("held", "approve"), ("to-be-reopened", "resume"), ("unknown-not-done", "resume")]
     {
         text += &ordered(&server, session, order).await;
-        text += &format!("{}\n", world.reached());
+        text += &format!("{}\n", fixture.reached());
     }
     let (path, approval) = open(&server, "waits-for-other-arguments").await;
     let edited = json!({"decision": "yes", "hash": approval["hash"], "arguments": {"amount": 4}});
     assert!(server.post(&path, &edited).await["approval_id"].is_string());
-    text += &format!("{}{}\n", told(&server, "waits-for-other-arguments").await, world.reached());
+    text += &format!("{}{}\n", last_run(&server, "waits-for-other-arguments").await, fixture.reached());
     for (session, words) in
         [("waits-for-a-yes-in-words", "yes"), ("waits-for-a-plan-in-words", "yes"), ("asks", "on 15 June")]
     {
-        let said = server.say(session, words).await.unwrap();
-        text += &format!("{}{}{}\n", document(session, &said), answer(&said), world.reached());
+        let document_of_answer = server.say(session, words).await.unwrap();
+        text += &format!(
+            "{}{}{}\n",
+            document(session, &document_of_answer),
+            answer(&document_of_answer),
+            fixture.reached()
+        );
     }
     text += &waiting(&server).await;
     server.stop();
-    text += &lapsed(&world).await;
+    text += &lapsed(&fixture).await;
     holds("model.decided", &text);
-    assert_eq!(differences(&world, "model").await, "");
+    assert_eq!(differences(&fixture, "model").await, "");
 }
 
 #[tokio::test]
 async fn waiting_runs_of_old_rules_journals_are_decided_and_continue() {
-    let world = World::of_the_rules();
-    world.load("rules").await;
-    let server = world.serve(&[]);
+    let fixture = ReleaseFixture::with_rules();
+    fixture.load("rules").await;
+    let server = fixture.serve(&[]);
     let mut text = waiting(&server).await;
     for session in ["waits-for-a-plan", "changed", "waits-for-a-call"] {
         text += &decided(&server, session, "yes").await;
@@ -270,18 +275,18 @@ async fn waiting_runs_of_old_rules_journals_are_decided_and_continue() {
     }
     text += &waiting(&server).await;
     server.stop();
-    text += &lapsed(&world).await;
-    text += &vacations(&world).await;
+    text += &lapsed(&fixture).await;
+    text += &vacations(&fixture).await;
     holds("rules.decided", &text);
-    assert_eq!(differences(&world, "rules").await, "");
+    assert_eq!(differences(&fixture, "rules").await, "");
 }
 
 #[tokio::test]
 async fn conversations_of_old_journals_are_remembered() {
     let mut text = String::new();
-    for (name, world) in all().into_iter().take(2) {
-        world.load(name).await;
-        let server = world.serve(&[]);
+    for (name, fixture) in all().into_iter().take(2) {
+        fixture.load(name).await;
+        let server = fixture.serve(&[]);
         for session in ["asks", "completed", "undone", "reopened", "remembers"] {
             let path = format!("/api/sessions/{session}");
             let reply = server.send(reqwest::Method::GET, &path, None).await.unwrap();

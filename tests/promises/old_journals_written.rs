@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use crate::process::MAIN;
-use crate::support::old_release::{self, CUT_PORT, PORT, Server, World, kept};
+use crate::support::old_release::{self, CUT_PORT, PORT, ReleaseFixture, Server, fixture_path};
 use crate::support::stored;
 
 /// An interrupted journal: its name, the words, the place where the server is killed, and how often the place
@@ -67,8 +67,8 @@ pub fn cut_off() -> Vec<(&'static str, Option<u16>)> {
 }
 
 /// The working fixture that a journal was written in.
-pub fn world(port: Option<u16>) -> World {
-    port.map_or_else(World::of_the_rules, World::of_the_model)
+pub fn fixture(port: Option<u16>) -> ReleaseFixture {
+    port.map_or_else(ReleaseFixture::with_rules, ReleaseFixture::with_model)
 }
 
 const COMPENSATE: (&str, &str) = ("PROSCENIUM__EXECUTION__COMPENSATE", "true");
@@ -83,27 +83,27 @@ async fn missing_journals_are_written() {
     for (name, words, place, skip) in MODEL.iter().chain(&RULES) {
         let port = (!name.starts_with("rules-")).then_some(CUT_PORT);
         if wanted(name) {
-            keep(name, &cut(world(port), name, (words, place, *skip)).await).await;
+            keep(name, &cut(fixture(port), name, (words, place, *skip)).await).await;
         }
     }
     for name in LATER.iter().filter(|name| wanted(name)) {
         keep(name, &cut_later(name).await).await;
     }
     if wanted("model") {
-        keep("model", &of_the_model().await).await;
+        keep("model", &with_model().await).await;
     }
     if wanted("rules") {
-        keep("rules", &of_the_rules().await).await;
+        keep("rules", &with_rules().await).await;
     }
 }
 
 fn wanted(name: &str) -> bool {
-    !kept(&format!("{name}.sql")).exists()
+    !fixture_path(&format!("{name}.sql")).exists()
 }
 
-async fn keep(name: &str, world: &World) {
-    let (schema, rows) = stored::dump(&world.desk.data()).await;
-    let write = |name: &str, text: &str| std::fs::write(kept(&format!("{name}.sql")), text).unwrap();
+async fn keep(name: &str, fixture: &ReleaseFixture) {
+    let (schema, rows) = stored::dump(&fixture.workspace.data()).await;
+    let write = |name: &str, text: &str| std::fs::write(fixture_path(&format!("{name}.sql")), text).unwrap();
     write(old_release::schema(name), &schema);
     write(name, &rows);
 }
@@ -113,14 +113,14 @@ async fn keep(name: &str, world: &World) {
 const DURABLE: [&str; 2] = ["after:tool_started", "after:tool_completed"];
 
 /// A request whose server is killed.
-async fn cut(world: World, name: &str, (words, place, skip): (&str, &str, u32)) -> World {
+async fn cut(fixture: ReleaseFixture, name: &str, (words, place, skip): (&str, &str, u32)) -> ReleaseFixture {
     let at = match name {
         _ if DURABLE.contains(&place) => (place, skip),
         "max-steps" => ("after:run_failed", 0),
         _ => ("after:run_completed", 0),
     };
     let skipped = at.1.to_string();
-    let server = world.serve(&[("CRASH_POINT_AT", at.0), ("CRASH_POINT_SKIP", &skipped)]);
+    let server = fixture.serve(&[("CRASH_POINT_AT", at.0), ("CRASH_POINT_SKIP", &skipped)]);
     let died = match name {
         TOLD_BY_ITS_CLIENT => server.say_v1(words).await.is_none(),
         _ => server.say("s-1", words).await.is_none(),
@@ -128,13 +128,13 @@ async fn cut(world: World, name: &str, (words, place, skip): (&str, &str, u32)) 
     assert!(died, "{name}");
     server.kill();
     if at.0 != place {
-        stored::shorten(&world.desk.data(), place, skip).await;
+        stored::shorten(&fixture.workspace.data(), place, skip).await;
     }
-    world
+    fixture
 }
 
-async fn cut_later(name: &str) -> World {
-    let world = World::of_the_model(CUT_PORT);
+async fn cut_later(name: &str) -> ReleaseFixture {
+    let fixture = ReleaseFixture::with_model(CUT_PORT);
     let words = "deposit 6 and enter it tomorrow";
     let place = match name {
         "undoing" => "after:run_completed",
@@ -142,15 +142,15 @@ async fn cut_later(name: &str) -> World {
         _ => "after:decided",
     };
     if name == "reopened" {
-        let server = world.serve(&[]);
-        partial(&world, &server, "s-1").await;
+        let server = fixture.serve(&[]);
+        partial(&fixture, &server, "s-1").await;
         server.stop();
     }
-    let server = world.serve(&[("CRASH_POINT_AT", place), COMPENSATE]);
+    let server = fixture.serve(&[("CRASH_POINT_AT", place), COMPENSATE]);
     let yes = json!({"decision": "yes"});
     let died = match name {
         "undoing" => {
-            world.broken.store(true, Ordering::SeqCst);
+            fixture.broken.store(true, Ordering::SeqCst);
             server.say("s-1", words).await.is_none()
         }
         "reopened" => {
@@ -171,16 +171,16 @@ async fn cut_later(name: &str) -> World {
     assert!(died, "{name}");
     server.kill();
     if name == "undoing" {
-        stored::shorten(&world.desk.data(), "after:compensating", 0).await;
+        stored::shorten(&fixture.workspace.data(), "after:compensating", 0).await;
     }
-    world
+    fixture
 }
 
 /// A run whose second step fails.
-async fn partial(world: &World, server: &Server<'_>, session: &str) -> String {
-    world.broken.store(true, Ordering::SeqCst);
+async fn partial(fixture: &ReleaseFixture, server: &Server<'_>, session: &str) -> String {
+    fixture.broken.store(true, Ordering::SeqCst);
     let document = server.say(session, "deposit 6 and enter it tomorrow").await.unwrap();
-    world.broken.store(false, Ordering::SeqCst);
+    fixture.broken.store(false, Ordering::SeqCst);
     assert_eq!(document["status"], "partial", "{document:#}");
     document["run_id"].as_str().unwrap().to_owned()
 }
@@ -190,9 +190,9 @@ fn is(document: &Option<Value>, status: &str) {
 }
 
 /// Runs in every state that a server leaves behind without a kill, with the scripted model.
-async fn of_the_model() -> World {
-    let world = World::of_the_model(PORT);
-    let server = world.serve(&[]);
+async fn with_model() -> ReleaseFixture {
+    let fixture = ReleaseFixture::with_model(PORT);
+    let server = fixture.serve(&[]);
     for (session, words, status) in [
         ("completed", "deposit 5 and enter it tomorrow", "completed"),
         ("duplicates", "deposit 5 three times, and then 6", "completed"),
@@ -239,27 +239,27 @@ async fn of_the_model() -> World {
         }
         server.at_rest(plan["run_id"].as_str().unwrap()).await;
     }
-    partial(&world, &server, "to-be-reopened").await;
-    let run = partial(&world, &server, "reopened").await;
+    partial(&fixture, &server, "to-be-reopened").await;
+    let run = partial(&fixture, &server, "reopened").await;
     server.post(&format!("/api/runs/{run}/resume"), &json!({})).await;
     assert_eq!(server.at_rest(&run).await["status"], "completed");
     server.stop();
 
-    let server = world.serve(&[COMPENSATE]);
-    let run = partial(&world, &server, "undone").await;
+    let server = fixture.serve(&[COMPENSATE]);
+    let run = partial(&fixture, &server, "undone").await;
     server.at_rest(&run).await;
     server.stop();
-    let server = world.serve(&[FALLBACK]);
+    let server = fixture.serve(&[FALLBACK]);
     is(&server.say("fallback", "Tell the balance of account a1").await, "completed");
     is(&server.say("waits-for-the-fallback", "Deposit 5 into account a1").await, "waiting");
     server.stop();
-    world
+    fixture
 }
 
 /// The same with the embedded rules and the shipped scenes.
-async fn of_the_rules() -> World {
-    let world = World::of_the_rules();
-    let server = world.serve(&[]);
+async fn with_rules() -> ReleaseFixture {
+    let fixture = ReleaseFixture::with_rules();
+    let server = fixture.serve(&[]);
     let three = "Vorrei chiedere 3 giorni di ferie";
     for (session, words, status) in [
         ("completed", MAIN, "completed"),
@@ -302,19 +302,19 @@ async fn of_the_rules() -> World {
     }
     server.stop();
 
-    let server = world.serve(&[CALLS]);
+    let server = fixture.serve(&[CALLS]);
     is(&server.say("waits-for-a-call", "Vorrei ferie dal 5 al 6 ottobre").await, "waiting");
     server.stop();
-    let server = world.serve(&[COMPENSATE]);
+    let server = fixture.serve(&[COMPENSATE]);
     let both = "Vorrei chiedere ferie dal 12 al 14 ottobre e poi richiedere ferie dal 13 al 15 ottobre";
     is(&server.say("undone", both).await, "partial");
     server.stop();
-    let server = world.serve(&[("CRASH_POINT_AT", "after:tool_started")]);
+    let server = fixture.serve(&[("CRASH_POINT_AT", "after:tool_started")]);
     assert!(server.say("unknown", "Vorrei ferie dal 19 al 20 ottobre").await.is_none());
     server.kill();
-    let server = world.serve(&[]);
+    let server = fixture.serve(&[]);
     let runs = server.get("/api/runs?session_id=unknown").await;
     server.at_rest(runs["runs"][0]["run_id"].as_str().unwrap()).await;
     server.stop();
-    world
+    fixture
 }

@@ -6,8 +6,10 @@ use proscenium::llm::Forcing;
 use proscenium::run::RunStatus;
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{Asked, Play, Told, Town, arguments_of, plan, requests, step};
-use crate::support::{End, Scripted, ScriptedCall, ScriptedLlm, chunk, forced_tool, last_message};
+use crate::support::planner_engine::{
+    AnsweredRun, ModelRules, QuestionKind, Town, arguments_of, plan, requests, step,
+};
+use crate::support::{Scripted, ScriptedCall, ScriptedLlm, StreamEnd, chunk, forced_tool, last_message};
 
 const TOOL: &str = "CreateExecutionPlan";
 const REQUEST: &str = "Find the book Dune and then book a parking space for tomorrow.";
@@ -27,28 +29,28 @@ fn but(pointer: &str, value: Value) -> Value {
     plan
 }
 
-async fn run(reply: Scripted, configure: impl FnOnce(&mut Config)) -> (ScriptedLlm, Town, Told) {
-    let play = Play::of(right()).plan(move |request, nth| match nth {
+async fn run(reply: Scripted, configure: impl FnOnce(&mut Config)) -> (ScriptedLlm, Town, AnsweredRun) {
+    let play = ModelRules::of(right()).plan(move |request, nth| match nth {
         0 => reply.clone(),
         _ => Scripted::forced(request, right()),
     });
     let llm = play.start();
     let town = Town::open(&llm, configure).await;
-    let told = town.ask(REQUEST).await;
-    (llm, town, told)
+    let finished = town.ask(REQUEST).await;
+    (llm, town, finished)
 }
 
-fn assert_done(town: &Town, told: &Told) {
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+fn assert_done(town: &Town, finished: &AnsweredRun) {
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
     let expected = ["FindBook", "BookSpace"].map(|tool| (tool.to_owned(), arguments_of(tool)));
-    assert_eq!(town.log.calls(), expected, "{told:#?}");
+    assert_eq!(town.log.calls(), expected, "{finished:#?}");
 }
 
 /// Asserts that the reply is executed as the right plan, without a retry.
 async fn understood(reply: Scripted) {
-    let (llm, town, told) = run(reply, |_| {}).await;
-    assert_done(&town, &told);
-    assert_eq!(requests(&llm, Asked::Plan).len(), 1);
+    let (llm, town, finished) = run(reply, |_| {}).await;
+    assert_done(&town, &finished);
+    assert_eq!(requests(&llm, QuestionKind::Plan).len(), 1);
 }
 
 /// Asserts that the reply is rejected with exactly these errors, and that the corrected one is executed.
@@ -57,14 +59,14 @@ async fn mended(reply: Scripted, codes: &[&str]) {
 }
 
 async fn mended_with(reply: Scripted, codes: &[&str], configure: impl FnOnce(&mut Config)) {
-    let (llm, town, told) = run(reply, configure).await;
-    assert_eq!(told.rejected(), [codes], "{told:#?}");
-    assert_done(&town, &told);
-    let asked = requests(&llm, Asked::Plan);
+    let (llm, town, finished) = run(reply, configure).await;
+    assert_eq!(finished.rejected(), [codes], "{finished:#?}");
+    assert_done(&town, &finished);
+    let asked = requests(&llm, QuestionKind::Plan);
     assert_eq!(asked.len(), 2);
     let sent_back = last_message(&asked[1]).unwrap();
-    assert!(!told.problems().is_empty());
-    for problem in told.problems() {
+    assert!(!finished.problems().is_empty());
+    for problem in finished.problems() {
         assert!(sent_back.contains(problem), "{problem:?} is not in {sent_back:?}");
     }
     assert_eq!(forced_tool(&asked[1]), Some(TOOL), "the repair is forced as well");
@@ -107,9 +109,9 @@ async fn needs_execution_without_steps_is_rejected() {
 
 #[tokio::test]
 async fn unknown_scene_is_rejected_with_the_available_scenes() {
-    let (_, _, told) = run(call(but("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
+    let (_, _, finished) = run(call(but("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
     assert_eq!(
-        told.problems(),
+        finished.problems(),
         ["step 2: there is no scene \"Garage\"; the scenes are Canteen, Library, Parking"]
     );
     mended(call(but("/steps/1/scene_name", json!("Garage"))), &["plan.unknown_scene"]).await;
@@ -174,10 +176,10 @@ async fn dependencies_are_parsed_as_null_number_or_list() {
         step(2, "Canteen", &["Menu"], Value::Null),
         step(3, "Parking", &["BookSpace"], json!([1, 2])),
     ]));
-    let llm = Play::of(three).start();
+    let llm = ModelRules::of(three).start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask(REQUEST).await;
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    let finished = town.ask(REQUEST).await;
+    assert_eq!(finished.answer.status, RunStatus::Completed);
     let names = town.log.names();
     assert_eq!((names.len(), names[2].as_str()), (3, "BookSpace"), "{names:?}");
 }
@@ -269,24 +271,24 @@ async fn irregular_streams_result_in_the_right_plan() {
     };
     let repeated = vec![piece(head), piece(tail), chunk(json!({"delta": {}, "finish_reason": "tool_calls"}))];
     for (events, asked) in [(repeated, 1), (vec![], 2)] {
-        let (llm, town, told) = run(Scripted::Stream(events, End::Done), |config| {
+        let (llm, town, finished) = run(Scripted::Stream(events, StreamEnd::Done), |config| {
             config.llm.models[0].stream = proscenium::llm::StreamMode::All;
         })
         .await;
-        assert_done(&town, &told);
-        assert_eq!(told.rejected(), Vec::<Vec<&str>>::new());
-        assert_eq!(requests(&llm, Asked::Plan).len(), asked);
+        assert_done(&town, &finished);
+        assert_eq!(finished.rejected(), Vec::<Vec<&str>>::new());
+        assert_eq!(requests(&llm, QuestionKind::Plan).len(), asked);
     }
 }
 
 #[tokio::test]
 async fn retries_are_counted_in_addition_to_the_first_attempt() {
     for (retries, asked) in [(0, 1), (1, 2), (3, 4)] {
-        let llm = Play::of(right()).plan(|_, _| Scripted::Text("I would rather not.".into())).start();
+        let llm = ModelRules::of(right()).plan(|_, _| Scripted::Text("I would rather not.".into())).start();
         let town = Town::open(&llm, |config| config.planning.max_retries = retries).await;
-        let told = town.ask(REQUEST).await;
-        assert_eq!(told.answer.status, RunStatus::Failed);
-        assert_eq!(told.answer.error.as_ref().unwrap().code, "llm.unusable");
+        let finished = town.ask(REQUEST).await;
+        assert_eq!(finished.answer.status, RunStatus::Failed);
+        assert_eq!(finished.answer.error.as_ref().unwrap().code, "llm.unusable");
         assert_eq!(llm.count(), asked, "max_retries = {retries}");
         assert!(town.log.calls().is_empty());
     }
@@ -294,25 +296,25 @@ async fn retries_are_counted_in_addition_to_the_first_attempt() {
 
 #[tokio::test]
 async fn last_retry_is_accepted() {
-    let play = Play::of(right()).plan(|request, nth| match nth {
+    let play = ModelRules::of(right()).plan(|request, nth| match nth {
         3 => Scripted::forced(request, right()),
         nth => call(but("/steps/0/scene_name", json!(format!("Scene{nth}")))),
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask(REQUEST).await;
-    assert_done(&town, &told);
-    let asked = requests(&llm, Asked::Plan);
+    let finished = town.ask(REQUEST).await;
+    assert_done(&town, &finished);
+    let asked = requests(&llm, QuestionKind::Plan);
     assert_eq!(asked.len(), 4);
-    for (nth, problem) in told.problems().into_iter().enumerate() {
+    for (nth, problem) in finished.problems().into_iter().enumerate() {
         assert!(last_message(&asked[nth + 1]).unwrap().contains(problem), "{problem:?}");
     }
 }
 
 #[tokio::test]
 async fn tool_choice_is_released_after_the_forced_call() {
-    let (llm, town, told) = run(call(but("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
-    assert_done(&town, &told);
+    let (llm, town, finished) = run(call(but("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
+    assert_done(&town, &finished);
     let forced: Vec<String> = llm
         .requests()
         .iter()
@@ -327,7 +329,7 @@ async fn tool_choice_is_released_after_the_forced_call() {
 #[tokio::test]
 async fn forced_calls_use_temperature_0_3() {
     let (llm, _, _) = run(call(right()), |_| {}).await;
-    for what in [Asked::Plan, Asked::Check] {
+    for what in [QuestionKind::Plan, QuestionKind::Check] {
         for request in requests(&llm, what) {
             assert_eq!(request["temperature"], json!(0.3));
         }
@@ -337,11 +339,11 @@ async fn forced_calls_use_temperature_0_3() {
 #[tokio::test]
 async fn every_forcing_mode_completes_a_request() {
     for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
-        let llm = Play::of(right()).start();
+        let llm = ModelRules::of(right()).start();
         let town = Town::open(&llm, |config| config.llm.models[0].forcing = forcing).await;
-        let told = town.ask(REQUEST).await;
-        assert_done(&town, &told);
-        for what in [Asked::Plan, Asked::Check] {
+        let finished = town.ask(REQUEST).await;
+        assert_done(&town, &finished);
+        for what in [QuestionKind::Plan, QuestionKind::Check] {
             let asked = requests(&llm, what);
             assert_eq!(asked.len(), 1, "{forcing}");
             let schema = match forcing {
@@ -366,7 +368,7 @@ async fn every_forcing_mode_completes_a_request() {
 #[tokio::test]
 async fn plan_schema_lists_the_available_scenes_and_tools() {
     let (llm, _, _) = run(call(right()), |_| {}).await;
-    let schema = &requests(&llm, Asked::Plan)[0]["tools"][0]["function"]["parameters"];
+    let schema = &requests(&llm, QuestionKind::Plan)[0]["tools"][0]["function"]["parameters"];
     let steps = schema["properties"]["steps"]["items"]["anyOf"].as_array().unwrap();
     let each = steps.iter().map(|step| {
         let properties = &step["properties"];

@@ -24,7 +24,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::support::corruption::{FORMS, deformed, dice, strikes};
-use crate::support::planner_engine::{Asked, Log, Town, asked, has_results, plan, step};
+use crate::support::planner_engine::{CallLog, QuestionKind, Town, has_results, plan, question_kind, step};
 use crate::support::{Scripted, ScriptedLlm, section};
 
 const PLAN: &str = "CreateExecutionPlan";
@@ -36,7 +36,7 @@ const SEED: u64 = 0x5eed_0001_0000_0000;
 /// Concurrent requests, each in its own conversation.
 const TOGETHER: usize = 32;
 
-fn scenes(log: &Log) -> Vec<Scene> {
+fn scenes(log: &CallLog) -> Vec<Scene> {
     let scene = |name: &'static str| {
         let log = log.clone();
         let work = native(move |arguments: Value, _: ToolContext| {
@@ -146,9 +146,9 @@ fn verdict(number: usize) -> Value {
 
 /// How often each question about a request was asked.
 #[derive(Clone, Default)]
-struct Tries(Arc<Mutex<BTreeMap<usize, usize>>>);
+struct Attempts(Arc<Mutex<BTreeMap<usize, usize>>>);
 
-impl Tries {
+impl Attempts {
     fn next(&self, request: usize) -> usize {
         let mut tries = self.0.lock().unwrap();
         let count = tries.entry(request).or_default();
@@ -173,14 +173,14 @@ async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, S
     };
     let mut all: Vec<_> = stream::iter(0..count).map(one).buffer_unordered(TOGETHER).collect().await;
     all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, told)| told).collect()
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Town {
     let mut config = Config { llm: llm.options(), ..Config::default() };
     config.planning.fallback_enabled = false;
     configure(&mut config);
-    let log = Log::default();
+    let log = CallLog::default();
     Town::with(config, scenes(&log), log).await
 }
 
@@ -199,27 +199,27 @@ struct Row {
 }
 
 async fn measure(reader: ReaderMode, retries: u32) -> Row {
-    let tries = Tries::default();
+    let tries = Attempts::default();
     let counted = tries.clone();
-    let llm = ScriptedLlm::start(move |request, _| match asked(request) {
-        Asked::Plan => planner(request, number(request), counted.next(number(request))),
-        Asked::Scene => look(request),
-        Asked::Check => Scripted::forced(request, verdict(number(request))),
-        Asked::Answer => Scripted::Text(answer_to(number(request))),
+    let llm = ScriptedLlm::start(move |request, _| match question_kind(request) {
+        QuestionKind::Plan => planner(request, number(request), counted.next(number(request))),
+        QuestionKind::Scene => look(request),
+        QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
+        QuestionKind::Answer => Scripted::Text(answer_to(number(request))),
     });
     let town = open(&llm, |config| {
         config.planning.reader = reader;
         config.planning.max_retries = retries;
     })
     .await;
-    let told = send(&town, &llm, REQUESTS).await;
+    let results = send(&town, &llm, REQUESTS).await;
 
     let mut executed: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (scene, arguments) in town.log.calls() {
         executed.entry(arguments["number"].as_u64().unwrap() as usize).or_default().push(scene);
     }
     let mut row = Row { reader, retries, right: 0, wrong: 0, refused: 0, plan_calls: tries.all() };
-    for (number, (status, _, _)) in told.into_iter().enumerate() {
+    for (number, (status, _, _)) in results.into_iter().enumerate() {
         let seen = executed.remove(&number).unwrap_or_default();
         if status == RunStatus::Failed && seen.is_empty() {
             row.refused += 1;
@@ -315,24 +315,24 @@ fn answer(number: usize, attempt: usize) -> Scripted {
 /// Right final answers and model calls of `count` requests, with corrupted replies of the check, and of the
 /// answer call if `both`.
 async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
-    let (checks, words) = (Tries::default(), Tries::default());
+    let (checks, words) = (Attempts::default(), Attempts::default());
     let llm = ScriptedLlm::start(move |request, _| {
         let number = number(request);
-        match asked(request) {
-            Asked::Plan => Scripted::forced(request, right(number)),
-            Asked::Scene => look(request),
-            Asked::Check => check(request, number, checks.next(number)),
-            Asked::Answer if both => answer(number, words.next(number)),
-            Asked::Answer => Scripted::Text(answer_to(number)),
+        match question_kind(request) {
+            QuestionKind::Plan => Scripted::forced(request, right(number)),
+            QuestionKind::Scene => look(request),
+            QuestionKind::Check => check(request, number, checks.next(number)),
+            QuestionKind::Answer if both => answer(number, words.next(number)),
+            QuestionKind::Answer => Scripted::Text(answer_to(number)),
         }
     });
     let town = open(&llm, |config| config.planning.answer_with_check = with_check).await;
-    let told = send(&town, &llm, count).await;
-    let calls = told.iter().map(|(_, _, calls)| calls).sum();
+    let results = send(&town, &llm, count).await;
+    let calls = results.iter().map(|(_, _, calls)| calls).sum();
     let is_right = |(number, (status, text, _)): &(usize, &(RunStatus, String, u32))| {
         *status == RunStatus::Completed && *text == answer_to(*number)
     };
-    (told.iter().enumerate().filter(is_right).count(), calls)
+    (results.iter().enumerate().filter(is_right).count(), calls)
 }
 
 #[tokio::test]

@@ -6,10 +6,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Office, Reply, Served, Shelf};
+use crate::support::{Office, Reply, ServedEngine, Shelf};
 
 /// A waiting plan for these words.
-pub async fn planned(served: &Served, words: &str) -> Value {
+pub async fn planned(served: &ServedEngine, words: &str) -> Value {
     let reply = served.post("/api/plans", &json!({"message": words})).await;
     assert_eq!(reply.status, 201, "{reply:#?}");
     let plan = reply.json();
@@ -24,24 +24,24 @@ pub fn at(plan: &Value, more: &str) -> String {
 }
 
 /// Follows a plan's run until it ends or waits, and returns the plan.
-pub async fn rested(served: &Served, plan: &Value) -> Value {
+pub async fn rested(served: &ServedEngine, plan: &Value) -> Value {
     let run = plan["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
     served.get(&at(plan, "")).await.json()
 }
 
-async fn approve(served: &Served, plan: &Value, body: Value) -> Reply {
+async fn approve(served: &ServedEngine, plan: &Value, body: Value) -> Reply {
     served.post(&at(plan, "/approve"), &body).await
 }
 
-async fn delete(served: &Served, path: &str) -> Reply {
+async fn delete(served: &ServedEngine, path: &str) -> Reply {
     Reply::of(served.request("DELETE", path).send().await.unwrap()).await
 }
 
 #[tokio::test]
 async fn plan_waits_for_approval_and_executes_once() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     assert_eq!(plan["version"], 1);
     assert_eq!(plan["objective"], "book");
@@ -63,14 +63,14 @@ async fn plan_waits_for_approval_and_executes_once() {
     assert!(!done["answer"].as_str().unwrap().is_empty());
     assert_eq!(office.reached(), ["POST /Book"]);
     // An executed plan cannot be approved again.
-    approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
+    approve(&served, &plan, json!({})).await.assert_problem(409, "plan.illegal_transition");
     assert!(office.reached().is_empty());
 }
 
 #[tokio::test]
 async fn one_of_fifty_simultaneous_approvals_counts() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     let once = || approve(&served, &plan, json!({"version": 1}));
     let mut all = join_all((0..50).map(|_| once())).await;
@@ -94,16 +94,16 @@ async fn one_of_fifty_simultaneous_approvals_counts() {
 #[tokio::test]
 async fn approval_of_an_unseen_version_is_refused() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
-    approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.is_problem(409, "approval.changed");
-    approve(&served, &plan, json!({"version": 7})).await.is_problem(409, "approval.changed");
-    approve(&served, &plan, json!([null, null])).await.is_problem(422, "request.body");
+    approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.assert_problem(409, "approval.changed");
+    approve(&served, &plan, json!({"version": 7})).await.assert_problem(409, "approval.changed");
+    approve(&served, &plan, json!([null, null])).await.assert_problem(422, "request.body");
 
     let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
     assert_eq!(changed.status, 200, "{changed:#?}");
     let problem = approve(&served, &plan, json!({"version": 1, "hash": plan["hash"]})).await;
-    let problem = problem.is_problem(409, "approval.changed");
+    let problem = problem.assert_problem(409, "approval.changed");
     let difference = problem["difference"].to_string();
     assert!(difference.contains("+See") && difference.contains("purpose"), "{problem:#}");
     assert!(office.reached().is_empty());
@@ -120,13 +120,14 @@ async fn approval_of_an_unseen_version_is_refused() {
 async fn multi_version_plan_needs_the_seen_version_or_hash() {
     for seen in ["version", "hash"] {
         let office = Office::open();
-        let served = Served::start(office.setup()).await;
+        let served = ServedEngine::start(office.setup()).await;
         let plan = planned(&served, "book").await;
         // Another user replaces the plan after the approver has read it.
         let body = json!({"feedback": "look first", "version": 1});
         let changed = served.post(&at(&plan, "/modify"), &body).await.json();
-        for unsaid in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
-            let problem = approve(&served, &plan, unsaid).await.is_problem(409, "plan.version_required");
+        for unmentioned in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
+            let problem =
+                approve(&served, &plan, unmentioned).await.assert_problem(409, "plan.version_required");
             let detail = problem["detail"].as_str().unwrap();
             let hash = changed["hash"].as_str().unwrap();
             assert!(detail.contains("version 2") && detail.contains(hash), "{detail}");
@@ -142,12 +143,12 @@ async fn multi_version_plan_needs_the_seen_version_or_hash() {
 #[tokio::test]
 async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     let modify = async |body: Value| served.post(&at(&plan, "/modify"), &body).await;
 
     // Feedback that the planner cannot use changes nothing.
-    let problem = modify(json!({"feedback": "make it nicer"})).await.is_problem(422, "plan.not_modified");
+    let problem = modify(json!({"feedback": "make it nicer"})).await.assert_problem(422, "plan.not_modified");
     assert_eq!(problem["run_id"], plan["run_id"]);
     let same = served.get(&at(&plan, "")).await.json();
     assert_eq!((&same["version"], &same["plan"]), (&plan["version"], &plan["plan"]));
@@ -175,34 +176,34 @@ async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     assert_eq!(third["versions"][0]["plan"], plan["plan"]);
     assert_eq!(third["versions"][0]["diff"], json!([]));
 
-    modify(json!({"plan": by_hand, "version": 3})).await.is_problem(422, "plan.unchanged");
-    modify(json!({"plan": by_hand, "version": 1})).await.is_problem(409, "approval.changed");
+    modify(json!({"plan": by_hand, "version": 3})).await.assert_problem(422, "plan.unchanged");
+    modify(json!({"plan": by_hand, "version": 1})).await.assert_problem(409, "approval.changed");
     let mut nowhere = by_hand.clone();
     nowhere["steps"][0]["scene_name"] = json!("Attic");
-    modify(json!({"plan": nowhere})).await.is_problem(422, "plan.invalid");
-    modify(json!({"feedback": "  "})).await.is_problem(422, "plan.no_feedback");
-    modify(json!({"feedback": "x".repeat(8001)})).await.is_problem(422, "plan.no_feedback");
+    modify(json!({"plan": nowhere})).await.assert_problem(422, "plan.invalid");
+    modify(json!({"feedback": "  "})).await.assert_problem(422, "plan.no_feedback");
+    modify(json!({"feedback": "x".repeat(8001)})).await.assert_problem(422, "plan.no_feedback");
     for neither in [json!({}), json!({"feedback": "look first", "plan": by_hand})] {
-        modify(neither).await.is_problem(422, "request.body");
+        modify(neither).await.assert_problem(422, "request.body");
     }
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 3})).await.status, 200);
     let done = rested(&served, &plan).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert_eq!(office.reached(), ["POST /Book"]);
-    modify(json!({"feedback": "look first"})).await.is_problem(409, "plan.illegal_transition");
+    modify(json!({"feedback": "look first"})).await.assert_problem(409, "plan.illegal_transition");
 }
 
 #[tokio::test]
 async fn held_plan_starts_with_a_second_approval() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     let held = approve(&served, &plan, json!({"execute": false})).await;
     assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
     let rests = rested(&served, &plan).await;
     assert_eq!((&rests["status"], &rests["run_status"]), (&json!("approved"), &json!("waiting")));
-    approve(&served, &plan, json!({"execute": false})).await.is_problem(409, "approval.decided");
+    approve(&served, &plan, json!({"execute": false})).await.assert_problem(409, "approval.decided");
 
     // A change revokes the approval.
     let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
@@ -224,14 +225,14 @@ async fn held_plan_starts_with_a_second_approval() {
 #[tokio::test]
 async fn cancelled_waiting_plan_executes_nothing() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     let reply = served.post(&at(&plan, "/cancel"), &json!({"why": "not today"})).await;
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("cancelled")), "{reply:#?}");
     let approvals = served.get("/api/approvals").await.json();
     assert_eq!(approvals["approvals"], json!([]));
-    served.post(&at(&plan, "/cancel"), &json!({})).await.is_problem(409, "run.ended");
-    approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
+    served.post(&at(&plan, "/cancel"), &json!({})).await.assert_problem(409, "run.ended");
+    approve(&served, &plan, json!({})).await.assert_problem(409, "plan.illegal_transition");
 
     // The same through the run's own route, and without a body.
     let plan = planned(&served, "book").await;
@@ -248,10 +249,10 @@ async fn cancelled_waiting_plan_executes_nothing() {
 #[tokio::test]
 async fn plan_cancelled_midway_reports_completed_work() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let plan = planned(&served, "put").await;
     assert_eq!(approve(&served, &plan, json!({})).await.status, 200);
-    shelf.begun.passed().await;
+    shelf.begun.wait_open().await;
     let (address, body) = (at(&plan, "/cancel"), json!({}));
     let cancel = served.post(&address, &body);
     let follow = async {
@@ -263,17 +264,17 @@ async fn plan_cancelled_midway_reports_completed_work() {
         shelf.done.open();
     };
     let (reply, ()) = tokio::join!(cancel, follow);
-    let told = reply.json();
-    assert_eq!((reply.status, &told["status"]), (200, &json!("cancelled")), "{told:#}");
-    let call = &told["steps"][0]["tool_calls"][0];
-    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Put"), &json!("ok")), "{told:#}");
+    let document = reply.json();
+    assert_eq!((reply.status, &document["status"]), (200, &json!("cancelled")), "{document:#}");
+    let call = &document["steps"][0]["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Put"), &json!("ok")), "{document:#}");
     assert_eq!(shelf.puts(), 1);
 }
 
 #[tokio::test]
 async fn cancelled_plan_undoes_its_writes_when_configured() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("execution.compensate", true)).await;
+    let served = ServedEngine::start(office.setup().set("execution.compensate", true)).await;
     let plan = planned(&served, "book and pay").await;
     // The plan's approval does not cover hidden values.
     let mut by_hand = plan["plan"].clone();
@@ -288,11 +289,11 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
         "{waits:#}"
     );
     assert_eq!(office.reached(), ["POST /Book"]);
-    let told = served.post(&at(&plan, "/cancel"), &json!({})).await.json();
-    assert_eq!(told["status"], "cancelled", "{told:#}");
-    let calls = told["steps"][0]["tool_calls"].as_array().unwrap();
+    let document = served.post(&at(&plan, "/cancel"), &json!({})).await.json();
+    assert_eq!(document["status"], "cancelled", "{document:#}");
+    let calls = document["steps"][0]["tool_calls"].as_array().unwrap();
     let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
-    assert_eq!(tools, ["Book", "Unbook"], "{told:#}");
+    assert_eq!(tools, ["Book", "Unbook"], "{document:#}");
     assert_eq!(office.reached(), ["POST /Unbook"]);
     // The run's stream names the write that each call undoes.
     let events = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
@@ -309,7 +310,7 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
 #[tokio::test]
 async fn plan_is_rendered_as_text_and_as_a_flowchart() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "see and book").await;
     let text = served.get(&at(&plan, "?format=text")).await;
     assert_eq!((text.status, text.header("content-type")), (200, "text/plain; charset=utf-8"));
@@ -330,7 +331,7 @@ async fn plan_is_rendered_as_text_and_as_a_flowchart() {
     assert_eq!(Reply::of(asked.send().await.unwrap()).await.body, text.body);
     let chart = served.get(&at(&plan, "?format=mermaid")).await;
     assert!(chart.body.starts_with("flowchart TD\n") && chart.body.contains("s1 --> s2"), "{}", chart.body);
-    served.get(&at(&plan, "?format=pdf")).await.is_problem(422, "request.query");
+    served.get(&at(&plan, "?format=pdf")).await.assert_problem(422, "request.query");
 
     approve(&served, &plan, json!({})).await;
     rested(&served, &plan).await;
@@ -343,7 +344,7 @@ async fn plan_is_rendered_as_text_and_as_a_flowchart() {
 #[tokio::test]
 async fn plans_are_listed_with_pages_and_filters_and_erased() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut plans = Vec::new();
     for number in 0..5 {
         let body = json!({"message": "book", "session_id": format!("s-{}", number % 2)});
@@ -366,23 +367,23 @@ async fn plans_are_listed_with_pages_and_filters_and_erased() {
     assert_eq!(ids(&list(&format!("?since={middle}")).await), all[..3]);
     assert_eq!(ids(&list(&format!("?until={middle}")).await), all[3..]);
     for query in ["?limit=0", "?limit=501", "?status=lost", "?since=soon", "?what=else"] {
-        served.get(&format!("/api/plans{query}")).await.is_problem(422, "request.query");
+        served.get(&format!("/api/plans{query}")).await.assert_problem(422, "request.query");
     }
 
-    delete(&served, &at(&plans[1], "")).await.is_problem(409, "plan.active");
+    delete(&served, &at(&plans[1], "")).await.assert_problem(409, "plan.active");
     let gone = delete(&served, &at(&plans[0], "")).await;
     assert_eq!((gone.status, gone.body.as_str()), (204, ""));
-    served.get(&at(&plans[0], "")).await.is_problem(404, "plan.unknown");
+    served.get(&at(&plans[0], "")).await.assert_problem(404, "plan.unknown");
     let run = plans[0]["run_id"].as_str().unwrap();
-    served.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
-    delete(&served, &at(&plans[0], "")).await.is_problem(404, "plan.unknown");
+    served.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
+    delete(&served, &at(&plans[0], "")).await.assert_problem(404, "plan.unknown");
     assert_eq!(ids(&list("").await), all[..4]);
 }
 
 #[tokio::test]
 async fn client_supplied_plan_is_executed_as_sent() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let step = json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"],
         "prepared_calls": [{"tool": "Book", "arguments": {"room": "r1"}}]});
     let sent = json!({"needs_execution": true, "reasoning": "by hand", "steps": [step]});
@@ -408,23 +409,23 @@ async fn client_supplied_plan_is_executed_as_sent() {
     let mut wrong = sent.clone();
     wrong["steps"][0]["expected_tools"] = json!(["Burn"]);
     let problem = served.post("/api/plans", &json!({"message": "book", "plan": wrong})).await;
-    let problem = problem.is_problem(422, "plan.invalid");
+    let problem = problem.assert_problem(422, "plan.invalid");
     assert!(problem["detail"].as_str().unwrap().contains("Burn"), "{problem:#}");
 }
 
 #[tokio::test]
 async fn dry_run_reads_and_reports_planned_writes() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("see and book");
     body["dry_run"] = json!(true);
-    let told = served.post("/api/chat", &body).await.json();
-    assert_eq!(told["status"], "completed", "{told:#}");
+    let document = served.post("/api/chat", &body).await.json();
+    assert_eq!(document["status"], "completed", "{document:#}");
     assert_eq!(office.reached(), ["GET /See"], "reads happen, writes do not");
-    let call = &told["steps"][1]["tool_calls"][0];
-    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{told:#}");
+    let call = &document["steps"][1]["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{document:#}");
     assert_eq!(call["arguments"], json!({"room": "r1"}));
-    assert_eq!(told["steps"][0]["tool_calls"][0]["outcome"], "ok");
+    assert_eq!(document["steps"][0]["tool_calls"][0]["outcome"], "ok");
     // The stream and the list of plans agree.
     body["stream"] = json!(true);
     let events = served.post("/api/chat", &body).await.events();
@@ -446,7 +447,7 @@ async fn dry_run_reads_and_reports_planned_writes() {
 #[tokio::test]
 async fn resumed_run_does_not_repeat_completed_work() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.calls", "never")).await;
+    let served = ServedEngine::start(office.setup().set("approval.calls", "never")).await;
     office.broken.store(true, Ordering::SeqCst);
     let partial = served.post("/api/chat", &ask("book and pay")).await.json();
     assert_eq!(partial["status"], "partial", "{partial:#}");
@@ -477,14 +478,17 @@ async fn resumed_run_does_not_repeat_completed_work() {
     );
     assert_eq!(office.reached(), ["POST /Pay"], "the room is not booked twice");
     let task = done["task_id"].as_str().unwrap();
-    served.post(&format!("/api/plans/{task}/resume"), &json!({})).await.is_problem(409, "run.not_resumable");
-    served.post("/api/runs/x/resume", &json!({})).await.is_problem(404, "run.unknown");
+    served
+        .post(&format!("/api/plans/{task}/resume"), &json!({}))
+        .await
+        .assert_problem(409, "run.not_resumable");
+    served.post("/api/runs/x/resume", &json!({})).await.assert_problem(404, "run.unknown");
 }
 
 #[tokio::test]
 async fn plan_approval_covers_shown_writes_only() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "see and book").await;
     let shown = &plan["plan"]["steps"][1]["prepared_calls"];
     assert_eq!(*shown, json!([{"tool": "Book", "arguments": {"room": "r1"}}]), "{plan:#}");
@@ -496,7 +500,7 @@ async fn plan_approval_covers_shown_writes_only() {
     let known = |arguments: Value| json!([{"tool": "Book", "arguments": arguments}]);
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": 7}));
     let problem = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await;
-    let problem = problem.is_problem(422, "plan.invalid");
+    let problem = problem.assert_problem(422, "plan.invalid");
     assert!(problem["detail"].as_str().unwrap().contains("/room must be a string"), "{problem:#}");
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": "r2"}));
     let changed = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.json();
@@ -525,7 +529,7 @@ async fn plan_approval_covers_shown_writes_only() {
 #[tokio::test]
 async fn approved_shown_write_runs_even_if_its_scene_model_fails() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("planning.fallback_enabled", true)).await;
+    let served = ServedEngine::start(office.setup().set("planning.fallback_enabled", true)).await;
     let plan = planned(&served, "pay").await;
     assert_eq!(plan["plan"]["steps"][0]["prepared_calls"][0]["arguments"], json!({"amount": 5}), "{plan:#}");
     office.broken.store(true, Ordering::SeqCst);

@@ -11,46 +11,46 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::crash::judge;
-use super::disk_harness::{Depot, Moment};
+use super::disk_harness::{DiskHarness, Moment};
 use super::support::disk::Loss;
-use super::support::{Reached, Scripted, forced_tool, section, tool_results};
+use super::support::{ReceivedRequest, Scripted, forced_tool, section, tool_results};
 
 /// What was acknowledged before the power failed.
-struct Told {
+struct Acknowledged {
     /// To the client: the id of its run.
     run: String,
     /// To the client: the answer, if the run had ended.
     answer: Option<Value>,
     /// To the backend.
-    reached: Vec<Reached>,
+    reached: Vec<ReceivedRequest>,
 }
 
 /// A server that works up to `moment`, or to the end, and whose power then fails. With `lies` its disk only
 /// pretends to sync.
 async fn fails_at(
-    depot: &Depot,
+    harness: &DiskHarness,
     moment: Option<Moment>,
     lies: bool,
     loss: Loss,
     dice: &mut ChaCha8Rng,
-) -> Told {
-    let server = depot.start();
+) -> Acknowledged {
+    let server = harness.start();
     if lies {
-        depot.disk.lies().set();
+        harness.disk.lies().set();
     }
     // The model or backend called at that moment does not reply before the power has failed.
     let (pull, pulled) = mpsc::sync_channel::<()>(1);
-    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     if let Some(moment) = moment {
-        depot.when(moment, move || {
-            tell.try_send(()).unwrap();
+        harness.when(moment, move || {
+            sender.try_send(()).unwrap();
             let _ = pulled.recv();
         });
     }
     let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
     let mut answer = None;
     if moment.is_some() {
-        told.recv().await.unwrap();
+        receiver.recv().await.unwrap();
     } else {
         while let Some(event) = events.next().await {
             if event.name == "answered" {
@@ -60,31 +60,35 @@ async fn fails_at(
     }
     server.kill();
     drop(pull);
-    depot.disk.fail(loss, dice);
+    harness.disk.fail(loss, dice);
     if lies {
-        depot.disk.lies().clear();
+        harness.disk.lies().clear();
     }
-    Told { run, answer, reached: depot.reached() }
+    Acknowledged { run, answer, reached: harness.reached() }
 }
 
 /// What the next server makes of it; or what was lost.
-async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), String> {
-    let server = depot.start();
+async fn look(
+    harness: &DiskHarness,
+    acknowledged: &Acknowledged,
+    moment: Option<Moment>,
+) -> Result<(), String> {
+    let server = harness.start();
     server.settled().await;
-    let found = server.get(&format!("/api/runs/{}", told.run)).await;
+    let found = server.get(&format!("/api/runs/{}", acknowledged.run)).await;
     let turns = server.get("/api/sessions/s1").await;
     assert_eq!(server.end().status, 0);
     if found.status != 200 {
         return Err(format!("the request that was accepted is gone: {}", found.body));
     }
     let document = found.json();
-    let again = depot.reached();
-    let calls = |reached: &[Reached], place: &str| -> Vec<Option<String>> {
+    let again = harness.reached();
+    let calls = |reached: &[ReceivedRequest], place: &str| -> Vec<Option<String>> {
         let calls = reached.iter().filter(|call| call.place == place);
         calls.map(|call| call.idempotency_key.clone()).collect()
     };
     let outcome = |step: usize, call: usize| &document["steps"][step]["tool_calls"][call]["outcome"];
-    let both = |place: &str| [calls(&told.reached, place), calls(&again, place)];
+    let both = |place: &str| [calls(&acknowledged.reached, place), calls(&again, place)];
     if both("POST /Reserve").concat().len() != 1 {
         return Err(format!("the write was repeated: {:?}", both("POST /Reserve")));
     }
@@ -106,7 +110,7 @@ async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), 
     if renewed.len() != times {
         return Err(format!("by its key it is sent {times} times, not {renewed:?}"));
     }
-    match &told.answer {
+    match &acknowledged.answer {
         Some(answer) if *answer != document["answer"] || !again.is_empty() => {
             Err(format!("the run had ended: {document:#}\n{again:#?}"))
         }
@@ -118,10 +122,10 @@ async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), 
 /// Asserts that everything acknowledged by then survives a power failure.
 async fn survives(moment: Option<Moment>) {
     for (seed, loss) in [Loss::Everything, Loss::Some, Loss::Some].into_iter().enumerate() {
-        let depot = Depot::open();
+        let harness = DiskHarness::open();
         let mut dice = ChaCha8Rng::seed_from_u64(seed as u64);
-        let told = fails_at(&depot, moment, false, loss, &mut dice).await;
-        let found = look(&depot, &told, moment).await;
+        let acknowledged = fails_at(&harness, moment, false, loss, &mut dice).await;
+        let found = look(&harness, &acknowledged, moment).await;
         assert_eq!(found, Ok(()), "{moment:?}, {loss:?}");
     }
 }
@@ -157,10 +161,10 @@ async fn published_end_is_synced_with_the_conversation_memory() {
 #[tokio::test]
 async fn loss_on_a_disk_without_syncs_is_detected() {
     for moment in [Some(Moment::Plan), Some(Moment::Reserve), Some(Moment::Renew), None] {
-        let depot = Depot::open();
+        let harness = DiskHarness::open();
         let mut dice = ChaCha8Rng::seed_from_u64(1);
-        let told = fails_at(&depot, moment, true, Loss::Everything, &mut dice).await;
-        let lost = look(&depot, &told, moment).await.unwrap_err();
+        let acknowledged = fails_at(&harness, moment, true, Loss::Everything, &mut dice).await;
+        let lost = look(&harness, &acknowledged, moment).await.unwrap_err();
         assert!(lost.contains("accepted is gone"), "{moment:?}: {lost}");
     }
 }
@@ -179,7 +183,7 @@ const PLACES: [(&str, u32); 8] = [
 
 #[tokio::test]
 async fn repeated_power_loss_loses_and_repeats_nothing() {
-    let depot = Depot::open();
+    let harness = DiskHarness::open();
     let mut dice = ChaCha8Rng::seed_from_u64(7);
     let mut accepted: BTreeSet<String> = BTreeSet::new();
     let mut books: Vec<String> = Vec::new();
@@ -189,7 +193,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
         let skip: u32 = dice.random_range(0..=passed);
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
         // It may reach the boundary during recovery, before it is ready.
-        let started = depot.try_start(&env);
+        let started = harness.try_start(&env);
         failures += usize::from(started.as_ref().is_err_and(|ran| ran.status == -1));
         if let Ok(server) = started {
             let (one, two) = (format!("b{}", books.len()), format!("b{}", books.len() + 1));
@@ -206,11 +210,11 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
             failures += usize::from(server.kill());
         }
         let loss = if dice.random() { Loss::Everything } else { Loss::Some };
-        depot.disk.fail(loss, &mut dice);
+        harness.disk.fail(loss, &mut dice);
     }
     assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers came to their place");
 
-    let server = depot.start();
+    let server = harness.start();
     server.settled().await;
     for book in &books {
         // A client without a reply asks again.
@@ -223,8 +227,8 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     let listed = server.settled().await;
     assert_eq!(server.end().status, 0);
     assert_eq!(listed.len(), books.len());
-    let reached = depot.reached();
-    let store = Store::open_read_only(&depot.desk.data()).await.unwrap();
+    let reached = harness.reached();
+    let store = Store::open_read_only(&harness.workspace.data()).await.unwrap();
     let tenant = TenantId::new("local").unwrap();
     let page = Page { limit: 500, after: None };
     for row in store.runs(&tenant, &RunFilter::default(), &page).await.unwrap() {
@@ -265,28 +269,28 @@ fn reserve(request: &Value) -> Scripted {
 
 #[tokio::test]
 async fn lone_request_syncs_at_start_end_and_twice_per_write() {
-    let depot = Depot::played(|request, _| reserve(request));
-    let server = depot.start();
+    let harness = DiskHarness::played(|request, _| reserve(request));
+    let server = harness.start();
     // The first request creates the files.
     server.ask("ubik", "first").await.unwrap();
-    depot.reached();
+    harness.reached();
     for (writes, books) in [(0, "shelf"), (1, "dune"), (3, "dune, emma, ubik")] {
-        let before = depot.disk.syncs();
+        let before = harness.disk.syncs();
         let reply = server.ask(books, &format!("s{writes}")).await.unwrap();
         assert_eq!(reply.json()["status"], "completed", "{reply:#?}");
-        let reserved = depot.reached().iter().filter(|call| call.place == "POST /Reserve").count();
+        let reserved = harness.reached().iter().filter(|call| call.place == "POST /Reserve").count();
         assert_eq!(reserved, writes);
-        let syncs = depot.disk.syncs() - before;
+        let syncs = harness.disk.syncs() - before;
         assert!(syncs <= 2 + 2 * writes as u64, "{syncs} syncs for {writes} writes");
     }
     // Published events are on disk.
-    let before = depot.disk.syncs();
+    let before = harness.disk.syncs();
     let (_, mut events) = server.ask_streamed("emma", "shown").await.unwrap();
-    let mut told = 0;
+    let mut published = 0;
     while let Some(event) = events.next().await {
-        told += u64::from(event.name != "answer_delta");
+        published += u64::from(event.name != "answer_delta");
     }
-    let syncs = depot.disk.syncs() - before;
-    assert!(syncs <= 2 + 2 + told, "{syncs} syncs for {told} events");
+    let syncs = harness.disk.syncs() - before;
+    assert!(syncs <= 2 + 2 + published, "{syncs} syncs for {published} events");
     assert_eq!(server.end().status, 0);
 }

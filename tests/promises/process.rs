@@ -17,20 +17,20 @@ pub const SHIPPED: &str = env!("CARGO_BIN_EXE_proscenium");
 pub const CRASHING: &str = env!("CARGO_BIN_EXE_proscenium-crashing");
 
 /// A working directory and the environment of every process in it.
-pub struct Desk {
+pub struct Workspace {
     dir: TempDir,
     env: Vec<(String, String)>,
 }
 
 /// The output and exit status of a process.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProcessOutput {
     pub status: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Desk {
+impl Workspace {
     /// An empty environment.
     pub fn bare() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
@@ -77,15 +77,15 @@ impl Desk {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).stdin(Stdio::null()).output().unwrap())
+    pub fn run(&self, arguments: &[&str]) -> ProcessOutput {
+        ProcessOutput::of(self.command(arguments).stdin(Stdio::null()).output().unwrap())
     }
 
     /// Runs with this text on standard input.
-    pub fn pipe(&self, arguments: &[&str], input: &str) -> Ran {
-        let mut held = self.hold(arguments);
-        held.say(input);
-        held.end()
+    pub fn pipe(&self, arguments: &[&str], input: &str) -> ProcessOutput {
+        let mut process = self.spawn(arguments);
+        process.write(input);
+        process.end()
     }
 
     /// Runs `chat --json` and returns the document.
@@ -97,26 +97,26 @@ impl Desk {
     }
 
     /// Starts a process and leaves it running.
-    pub fn hold(&self, arguments: &[&str]) -> Held {
-        self.hold_with(arguments, &[])
+    pub fn spawn(&self, arguments: &[&str]) -> RunningProcess {
+        self.spawn_with(arguments, &[])
     }
 
     /// Starts a process with these additional variables, and leaves it running. A crash point variable
     /// selects the program that has crash points.
-    pub fn hold_with(&self, arguments: &[&str], env: &[(&str, String)]) -> Held {
+    pub fn spawn_with(&self, arguments: &[&str], env: &[(&str, String)]) -> RunningProcess {
         let crashes = env.iter().any(|(name, _)| name.starts_with("CRASH_"));
-        self.hold_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
+        self.spawn_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
     }
 
     /// The same with a given program.
-    pub fn hold_program(&self, program: &str, arguments: &[&str], env: &[(&str, String)]) -> Held {
+    pub fn spawn_program(&self, program: &str, arguments: &[&str], env: &[(&str, String)]) -> RunningProcess {
         let mut command = self.command_of(program, arguments);
         command.envs(env.iter().map(|(name, value)| (name, value)));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
-        Held { child, out, said: String::new(), err, complained: String::new() }
+        RunningProcess { child, out, output: String::new(), err, errors: String::new() }
     }
 
     /// The contents of every file below the data directory.
@@ -137,7 +137,7 @@ impl Desk {
     }
 }
 
-impl Ran {
+impl ProcessOutput {
     fn of(output: Output) -> Self {
         Self {
             // A signal counts as -1.
@@ -149,54 +149,54 @@ impl Ran {
 }
 
 /// A running process. It is killed if it is dropped before its end.
-pub struct Held {
+pub struct RunningProcess {
     child: Child,
     out: BufReader<ChildStdout>,
-    said: String,
+    output: String,
     err: BufReader<ChildStderr>,
-    complained: String,
+    errors: String,
 }
 
-impl Held {
+impl RunningProcess {
     /// Writes to its standard input.
-    pub fn say(&mut self, text: &str) {
+    pub fn write(&mut self, text: &str) {
         self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Reads its standard output up to a line that contains `what`.
-    pub fn read_to(&mut self, what: &str) {
+    pub fn read_until(&mut self, what: &str) {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
             if self.out.read_line(&mut line).unwrap() == 0 {
-                let mut complained = String::new();
-                std::io::Read::read_to_string(&mut self.err, &mut complained).unwrap();
-                panic!("no {what:?} in {}\n{complained}", self.said);
+                let mut errors = String::new();
+                std::io::Read::read_to_string(&mut self.err, &mut errors).unwrap();
+                panic!("no {what:?} in {}\n{errors}", self.output);
             }
-            self.said.push_str(&line);
+            self.output.push_str(&line);
         }
     }
 
     /// The same; false if the process ends first.
-    pub fn comes_to(&mut self, what: &str) -> bool {
+    pub fn try_read_until(&mut self, what: &str) -> bool {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
             if self.out.read_line(&mut line).unwrap() == 0 {
                 return false;
             }
-            self.said.push_str(&line);
+            self.output.push_str(&line);
         }
         true
     }
 
     /// Reads its standard error up to a line that contains `what`.
-    pub fn complains(&mut self, what: &str) {
+    pub fn read_stderr_until(&mut self, what: &str) {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
-            assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.complained);
-            self.complained.push_str(&line);
+            assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.errors);
+            self.errors.push_str(&line);
         }
     }
 
@@ -211,8 +211,8 @@ impl Held {
     }
 
     /// Standard output read so far.
-    pub fn said(&self) -> &str {
-        &self.said
+    pub fn output(&self) -> &str {
+        &self.output
     }
 
     /// Sends a signal by its name, such as `INT`.
@@ -229,18 +229,18 @@ impl Held {
     }
 
     /// Closes its standard input and waits for its end.
-    pub fn end(mut self) -> Ran {
+    pub fn end(mut self) -> ProcessOutput {
         drop(self.child.stdin.take());
-        let mut said = std::mem::take(&mut self.said);
-        std::io::Read::read_to_string(&mut self.out, &mut said).unwrap();
-        let mut err = std::mem::take(&mut self.complained);
+        let mut output = std::mem::take(&mut self.output);
+        std::io::Read::read_to_string(&mut self.out, &mut output).unwrap();
+        let mut err = std::mem::take(&mut self.errors);
         std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
         let status = self.child.wait().unwrap().code().unwrap_or(-1);
-        Ran { status, out: said, err }
+        ProcessOutput { status, out: output, err }
     }
 }
 
-impl Drop for Held {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.child.kill();

@@ -21,11 +21,11 @@ fn official_client_and_fuzzer_pass() {
         .env("PROSCENIUM", env!("CARGO_BIN_EXE_proscenium"))
         .output()
         .unwrap();
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // In CI it runs or fails; elsewhere the network may be missing.
     if ran.status.code() == Some(NO_ENVIRONMENT) && std::env::var_os("CI").is_none() {
-        eprintln!("skipped: {}", said(&ran.stderr));
+        eprintln!("skipped: {}", text(&ran.stderr));
         return;
     }
-    assert!(ran.status.success(), "{}\n{}", said(&ran.stdout), said(&ran.stderr));
+    assert!(ran.status.success(), "{}\n{}", text(&ran.stdout), text(&ran.stderr));
 }

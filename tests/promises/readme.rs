@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::process::{Desk, MAIN};
+use super::process::{MAIN, Workspace};
 use super::support::Backend;
 
 const README: &str = include_str!("../../README.md");
@@ -15,15 +15,16 @@ fn ten_line_scene_works_as_printed() {
     assert_eq!(scene.lines().count(), 10);
     let backend = Backend::start(|_| json!({"number": 12, "place": "Bologna"}));
     let host = backend.address().strip_prefix("http://").unwrap();
-    let desk = Desk::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", &format!("[\"{host}\"]"));
+    let workspace = Workspace::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", &format!("[\"{host}\"]"));
     assert!(scene.contains("127.0.0.1:8000"));
-    desk.write("my-scenes/orders/scene.toml", &scene.replace("127.0.0.1:8000", host));
-    let checked = desk.run(&["--scenes", "my-scenes", "check"]);
+    workspace.write("my-scenes/orders/scene.toml", &scene.replace("127.0.0.1:8000", host));
+    let checked = workspace.run(&["--scenes", "my-scenes", "check"]);
     assert!(checked.status == 0 && checked.out.contains("Orders: GetOrder"), "{checked:?}");
-    let answer = desk.ask("Where is order 12, and what is the weather in Milan?", &["--scenes", "my-scenes"]);
+    let answer =
+        workspace.ask("Where is order 12, and what is the weather in Milan?", &["--scenes", "my-scenes"]);
     assert_eq!(answer["metadata"]["planned_execution_path"], json!(["Orders", "Weather"]), "{answer:#}");
     assert!(answer["answer"].as_str().unwrap().contains("Bologna"), "{answer:#}");
-    assert_eq!(backend.taken()[0].place, "GET /12.json");
+    assert_eq!(backend.take_requests()[0].place, "GET /12.json");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::exposition::{read, sum};
-use crate::support::planner_engine::{Play, has_results, plan, step};
-use crate::support::{Backend, Scripted, ScriptedLlm, Served, Setup, section};
+use crate::support::planner_engine::{ModelRules, has_results, plan, step};
+use crate::support::{Backend, Scripted, ScriptedLlm, ServedEngine, Setup, section};
 
 fn names(scenes: &Value) -> Vec<String> {
     let list = scenes["scenes"].as_array().unwrap();
@@ -16,27 +16,27 @@ fn names(scenes: &Value) -> Vec<String> {
 #[cfg(unix)]
 #[tokio::test]
 async fn sighup_loads_new_scenes_and_ignores_invalid_ones() {
-    use crate::process::Desk;
+    use crate::process::Workspace;
 
-    let desk = Desk::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", "[\"127.0.0.1:9\"]");
-    desk.write("prod.toml", "[planning]\nmax_steps = 5\n");
-    fs::create_dir(desk.path().join("more")).unwrap();
-    let mut held =
-        desk.hold(&["serve", "--addr", "127.0.0.1:0", "--config", "prod.toml", "--scenes", "more"]);
-    held.read_to("http://");
-    let base = format!("http://{}", held.said().rsplit("http://").next().unwrap().trim());
+    let workspace = Workspace::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", "[\"127.0.0.1:9\"]");
+    workspace.write("prod.toml", "[planning]\nmax_steps = 5\n");
+    fs::create_dir(workspace.path().join("more")).unwrap();
+    let mut process =
+        workspace.spawn(&["serve", "--addr", "127.0.0.1:0", "--config", "prod.toml", "--scenes", "more"]);
+    process.read_until("http://");
+    let base = format!("http://{}", process.output().rsplit("http://").next().unwrap().trim());
     let scenes = async || -> Vec<String> {
         names(&reqwest::get(format!("{base}/api/scenes")).await.unwrap().json().await.unwrap())
     };
     let shipped = scenes().await;
 
-    desk.write("more/notes/scene.toml", "name = \"Notes\"\n");
-    held.signal("HUP");
-    held.complains("notes");
-    held.complains("stays in force");
+    workspace.write("more/notes/scene.toml", "name = \"Notes\"\n");
+    process.signal("HUP");
+    process.read_stderr_until("notes");
+    process.read_stderr_until("stays in force");
     assert_eq!(scenes().await, shipped);
 
-    desk.write(
+    workspace.write(
         "more/notes/scene.toml",
         "name = \"Notes\"\ndescription = \"Notes of the office.\"\ninstructions = \"Look notes up.\"\n\
          examples = [{ say = \"Show note 7\", tool = \"GetNote\" }]\n[[tools]]\nname = \"GetNote\"\n\
@@ -44,26 +44,26 @@ async fn sighup_loads_new_scenes_and_ignores_invalid_ones() {
          parameters = { type = \"object\", required = [\"number\"], properties = { number = { type = \"integer\", \
          description = \"The note's number\" } } }\nhttp = { method = \"GET\", url = \"http://127.0.0.1:9/{number}\" }\n",
     );
-    desk.write("prod.toml", "[planning]\nmax_steps = 0\n");
-    held.signal("HUP");
-    held.complains("planning.max_steps");
-    held.complains("stays in force");
+    workspace.write("prod.toml", "[planning]\nmax_steps = 0\n");
+    process.signal("HUP");
+    process.read_stderr_until("planning.max_steps");
+    process.read_stderr_until("stays in force");
     assert_eq!(scenes().await, shipped);
 
-    desk.write("prod.toml", "[planning]\nmax_steps = 7\n[server]\nmax_messages = 9\n");
-    held.signal("HUP");
-    held.complains("were read again");
-    held.complains("server has changed");
+    workspace.write("prod.toml", "[planning]\nmax_steps = 7\n[server]\nmax_messages = 9\n");
+    process.signal("HUP");
+    process.read_stderr_until("were read again");
+    process.read_stderr_until("server has changed");
     assert!(scenes().await.contains(&"Notes".to_owned()));
 
-    held.signal("TERM");
-    assert_eq!(held.end().status, 0);
+    process.signal("TERM");
+    assert_eq!(process.end().status, 0);
 }
 
 #[tokio::test]
 async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     let llm = ScriptedLlm::start(|_, _| Scripted::Text("It is 4.".to_owned()));
-    let served = Served::start(
+    let served = ServedEngine::start(
         Setup::scripted(&llm)
             .model("input_usd_per_million", "1000")
             .model("output_usd_per_million", "1000")
@@ -81,7 +81,7 @@ async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     config.budget.tenant_usd = Some(spent as f64 / 1e9);
     assert!(served.engine.reload(config.clone()).await.unwrap().is_empty());
     let asked = llm.count();
-    let refused = served.post("/api/chat", &body).await.is_problem(429, "budget.exceeded");
+    let refused = served.post("/api/chat", &body).await.assert_problem(429, "budget.exceeded");
     assert!(refused["detail"].as_str().unwrap().contains("tenant"), "{refused:#}");
     assert_eq!(llm.count(), asked);
 
@@ -105,7 +105,7 @@ fn notes(name: &str, backend: &str) -> String {
 /// A model whose scene, named by the request's last word, looks a note up.
 fn looks_up() -> ScriptedLlm {
     let scene = |request: &Value| section(request, "request").unwrap().rsplit(' ').next().unwrap().to_owned();
-    Play::of(Value::Null)
+    ModelRules::of(Value::Null)
         .plan(move |request, _| {
             Scripted::forced(request, plan(json!([step(1, &scene(request), &["GetNote"], Value::Null)])))
         })
@@ -130,7 +130,7 @@ async fn metrics_label_scenes_tools_and_models_added_by_reload() {
     };
     write("Notes");
     let setup = Setup::scripted(&llm).scenes(dir.path()).set("scenes.allow_private_addresses", true);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let look = async |scene: &str| {
         let words = format!("What does note 7 say in {scene}");
         let body = json!({"messages": [{"role": "user", "content": words}]});

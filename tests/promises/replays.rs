@@ -27,7 +27,7 @@ fn replayed(events: &[Envelope<Event>], catalogue: &Catalogue) -> ReplayReport {
 }
 
 /// A summary of the differences.
-fn told(replayed: &ReplayReport) -> String {
+fn summary(replayed: &ReplayReport) -> String {
     let places = replayed.differences.iter().map(|difference| {
         format!("event {} {} [{:?}]: {}\n", difference.seq, difference.event, difference.kind, difference.why)
     });
@@ -45,7 +45,7 @@ async fn today(scenes: Scenes) -> Arc<Catalogue> {
 /// The reasons why a run is not what its kind requires, or is decided differently today.
 fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogue) -> String {
     let replayed = replayed(events, catalogue);
-    let mut faults = told(&replayed);
+    let mut faults = summary(&replayed);
     if replayed.status != kind.status {
         faults += &format!("it ends {:?}: {:?}\n", replayed.status, events.last().unwrap().body);
     }
@@ -100,7 +100,7 @@ async fn unfinished_run_is_replayed_to_its_last_event() {
         let catalogue = if kind.scenes == Scenes::Shipped { &shipped } else { &workshop };
         for end in 1..events.len() {
             let replayed = replayed(&events[..end], catalogue);
-            assert!(replayed.same && replayed.wordings.is_empty(), "{}: {}", kind.name, told(&replayed));
+            assert!(replayed.same && replayed.wordings.is_empty(), "{}: {}", kind.name, summary(&replayed));
             assert!(!replayed.status.is_terminal());
             // The due action was recorded next, or an external event arrived.
             let next = serde_json::to_value(&events[end].body).unwrap();
@@ -143,7 +143,7 @@ fn numbered(mut events: Events) -> Events {
 /// The only difference.
 fn only(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
     assert!(!replayed.same);
-    let [one] = replayed.differences.as_slice() else { panic!("{}", told(replayed)) };
+    let [one] = replayed.differences.as_slice() else { panic!("{}", summary(replayed)) };
     (one.seq, one.event.as_str(), one.kind)
 }
 
@@ -152,7 +152,8 @@ async fn differently_parsed_reply_is_reported_with_both_readings() {
     let (mut events, catalogue) = side_by_side().await;
     let at = place(&events, "plan_created", 0);
     let Event::PlanCreated(made) = &mut events[at].body else { panic!() };
-    let said = std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
+    let was_expected =
+        std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
     assert_eq!(
@@ -160,7 +161,7 @@ async fn differently_parsed_reply_is_reported_with_both_readings() {
         (at as u64 + 1, "plan_created", DifferenceKind::Meaning)
     );
     assert_eq!(one.recorded["plan"]["steps"][0]["expected_tools"], serde_json::json!(["CityExists"]));
-    assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(said));
+    assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(was_expected));
     // What follows is compared with the recording: another plan, other wording, the same decisions.
     assert!(!replayed.wordings.is_empty());
 }
@@ -216,7 +217,7 @@ async fn action_recorded_after_a_later_wait_is_out_of_order() {
     assert!(
         replayed.differences[1..].iter().all(|other| other.kind == DifferenceKind::Order),
         "{}",
-        told(&replayed)
+        summary(&replayed)
     );
 }
 
@@ -228,7 +229,7 @@ async fn different_wording_alone_is_not_a_different_decision() {
     let was = std::mem::replace(prompt_hash, "0".repeat(64));
     let replayed = replayed(&events, &catalogue);
     assert!(replayed.same);
-    let [wording] = replayed.wordings.as_slice() else { panic!("{}", told(&replayed)) };
+    let [wording] = replayed.wordings.as_slice() else { panic!("{}", summary(&replayed)) };
     assert_eq!((wording.seq, wording.call), (at as u64 + 1, 1));
     assert_eq!((wording.today.as_str(), wording.recorded.as_str()), (was.as_str(), "0".repeat(64).as_str()));
     assert_eq!(wording.request.as_ref().unwrap().messages.len(), 2);
@@ -293,7 +294,7 @@ async fn recorded_outcomes_are_taken_as_given() {
     let error = proscenium::run::Fault::new("tool.timeout", "no reply within 5000 ms");
     *outcome = Outcome::Failed { error };
     let replayed = replayed(&events, &catalogue);
-    assert!(replayed.differences.iter().all(|one| one.seq > at as u64 + 1), "{}", told(&replayed));
+    assert!(replayed.differences.iter().all(|one| one.seq > at as u64 + 1), "{}", summary(&replayed));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use proscenium::{Answer, CallOutcome};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    Asked, MEETING, Play, Told, Town, arguments_of, has_results, plan, requests, step,
+    AnsweredRun, MEETING, ModelRules, QuestionKind, Town, arguments_of, has_results, plan, requests, step,
 };
 use crate::support::{Scripted, ScriptedCall, ScriptedLlm, forced_tool, section, tool_names, tool_results};
 
@@ -30,12 +30,13 @@ fn calls(calls: &[(&str, Value)]) -> Scripted {
 }
 
 /// The town after one step in the library, whose model gives these replies in turn.
-async fn say(tools: &[&str], replies: Vec<Scripted>) -> (ScriptedLlm, Town, Told) {
-    let play = Play::of(library(tools)).scene(move |_, nth| replies[nth.min(replies.len() - 1)].clone());
+async fn say(tools: &[&str], replies: Vec<Scripted>) -> (ScriptedLlm, Town, AnsweredRun) {
+    let play =
+        ModelRules::of(library(tools)).scene(move |_, nth| replies[nth.min(replies.len() - 1)].clone());
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Where is Dune?").await;
-    (llm, town, told)
+    let finished = town.ask("Where is Dune?").await;
+    (llm, town, finished)
 }
 
 fn find(title: &str) -> (&'static str, Value) {
@@ -52,18 +53,19 @@ fn outcomes(answer: &Answer) -> Vec<CallOutcome> {
 
 #[tokio::test]
 async fn tool_text_replaces_an_empty_last_message() {
-    let (_, _, told) = say(&["FindBook"], vec![calls(&[find("Dune")]), Scripted::Text(String::new())]).await;
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
-    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+    let (_, _, finished) =
+        say(&["FindBook"], vec![calls(&[find("Dune")]), Scripted::Text(String::new())]).await;
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
+    assert_eq!(finished.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
 }
 
 #[tokio::test]
 async fn silent_scene_fails_its_step_after_one_retry() {
-    let (llm, town, told) = say(&["FindBook"], vec![Scripted::Text(String::new())]).await;
-    assert_eq!(requests(&llm, Asked::Scene).len(), 2);
-    assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
-    assert_eq!(told.answer.steps[0].status, StepStatus::Failed);
-    assert_eq!(told.answer.status, RunStatus::Failed);
+    let (llm, town, finished) = say(&["FindBook"], vec![Scripted::Text(String::new())]).await;
+    assert_eq!(requests(&llm, QuestionKind::Scene).len(), 2);
+    assert_eq!(finished.rejected(), [["reply.empty"], ["reply.empty"]]);
+    assert_eq!(finished.answer.steps[0].status, StepStatus::Failed);
+    assert_eq!(finished.answer.status, RunStatus::Failed);
     assert!(town.log.calls().is_empty());
 }
 
@@ -71,25 +73,25 @@ async fn silent_scene_fails_its_step_after_one_retry() {
 async fn calls_written_as_plain_text_are_executed() {
     let written =
         format!("<tool_call>\n{}\n</tool_call>", json!({"name": "FindBook", "arguments": {"title": "Dune"}}));
-    let (_, town, told) = say(&["FindBook"], vec![Scripted::Text(written), done()]).await;
+    let (_, town, finished) = say(&["FindBook"], vec![Scripted::Text(written), done()]).await;
     assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
 async fn unknown_tool_error_lists_the_tools_and_the_model_recovers() {
-    let (llm, town, told) = say(
+    let (llm, town, finished) = say(
         &["FindBook"],
         vec![calls(&[("SearchBook", json!({"title": "Dune"}))]), calls(&[find("Dune")]), done()],
     )
     .await;
-    let results = tool_results(&requests(&llm, Asked::Scene)[1]);
+    let results = tool_results(&requests(&llm, QuestionKind::Scene)[1]);
     assert_eq!(results.len(), 1);
     assert_eq!(results[0]["error"]["code"], "tool.unknown");
     let message = results[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("\"SearchBook\"") && message.contains("FindBook"), "{message}");
     assert_eq!(town.log.names(), ["FindBook"]);
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
@@ -100,20 +102,20 @@ async fn wrong_arguments_never_reach_the_tool_and_errors_are_exact() {
         calls(&[find("Dune")]),
         done(),
     ];
-    let (llm, town, told) = say(&["FindBook"], wrong).await;
-    let results = tool_results(&requests(&llm, Asked::Scene)[2]);
+    let (llm, town, finished) = say(&["FindBook"], wrong).await;
+    let results = tool_results(&requests(&llm, QuestionKind::Scene)[2]);
     let messages: Vec<&str> = results.iter().map(|r| r["error"]["message"].as_str().unwrap()).collect();
     assert!(messages[0].contains("/title must be a string; got 5"), "{messages:?}");
     assert!(messages[1].contains("/title is missing"), "{messages:?}");
     assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
-    assert_eq!(outcomes(&told.answer), [CallOutcome::Refused, CallOutcome::Refused, CallOutcome::Ok]);
+    assert_eq!(outcomes(&finished.answer), [CallOutcome::Refused, CallOutcome::Refused, CallOutcome::Ok]);
 }
 
 #[tokio::test]
 async fn malformed_arguments_get_an_error_and_history_stays_valid_json() {
     let broken = Scripted::RawCall { name: "FindBook".into(), arguments: "{\"title\": \"Du".into() };
     let (llm, town, _) = say(&["FindBook"], vec![broken, calls(&[find("Dune")]), done()]).await;
-    let second = &requests(&llm, Asked::Scene)[1];
+    let second = &requests(&llm, QuestionKind::Scene)[1];
     assert_eq!(tool_results(second)[0]["error"]["code"], "tool.arguments_not_json");
     for message in second["messages"].as_array().unwrap() {
         for call in message["tool_calls"].as_array().into_iter().flatten() {
@@ -129,10 +131,10 @@ async fn reads_in_one_reply_run_concurrently() {
     // Each waits inside the tool until the other has started too; sequential calls would time out.
     let titles = [format!("{MEETING} one"), format!("{MEETING} two")];
     let both = calls(&[find(&titles[0]), find(&titles[1])]);
-    let (llm, town, told) = say(&["FindBook"], vec![both, done()]).await;
-    assert_eq!(outcomes(&told.answer), [CallOutcome::Ok, CallOutcome::Ok], "{told:#?}");
+    let (llm, town, finished) = say(&["FindBook"], vec![both, done()]).await;
+    assert_eq!(outcomes(&finished.answer), [CallOutcome::Ok, CallOutcome::Ok], "{finished:#?}");
     assert_eq!(town.log.marks()[..2], ["begin FindBook", "begin FindBook"]);
-    assert_eq!(requests(&llm, Asked::Scene).len(), 2);
+    assert_eq!(requests(&llm, QuestionKind::Scene).len(), 2);
 }
 
 #[tokio::test]
@@ -156,8 +158,8 @@ async fn read_and_write_in_one_reply_run_in_order() {
 #[tokio::test]
 async fn repeated_ids_do_not_mix_up_results() {
     let menu = calls(&[find("Dune"), ("FindBook", json!({"title": 7})), find("Solaris")]);
-    let (llm, _, told) = say(&["FindBook"], vec![menu, done()]).await;
-    let second = &requests(&llm, Asked::Scene)[1];
+    let (llm, _, finished) = say(&["FindBook"], vec![menu, done()]).await;
+    let second = &requests(&llm, QuestionKind::Scene)[1];
     let messages = second["messages"].as_array().unwrap();
     let made: Vec<&str> = messages
         .iter()
@@ -170,28 +172,28 @@ async fn repeated_ids_do_not_mix_up_results() {
     assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), 3, "{made:?}");
     let outcomes: Vec<Value> = tool_results(second).iter().map(|result| result["outcome"].clone()).collect();
     assert_eq!(outcomes, ["ok", "refused", "ok"]);
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
 async fn equal_call_runs_once_and_gets_the_first_result() {
     let replies = vec![calls(&[find("Dune"), find("Dune")]), calls(&[find("Dune")]), done()];
-    let (llm, town, told) = say(&["FindBook"], replies).await;
+    let (llm, town, finished) = say(&["FindBook"], replies).await;
     assert_eq!(town.log.names(), ["FindBook"]);
-    assert_eq!(outcomes(&told.answer), [CallOutcome::Ok, CallOutcome::Skipped, CallOutcome::Skipped]);
-    let results = tool_results(&requests(&llm, Asked::Scene)[2]);
+    assert_eq!(outcomes(&finished.answer), [CallOutcome::Ok, CallOutcome::Skipped, CallOutcome::Skipped]);
+    let results = tool_results(&requests(&llm, QuestionKind::Scene)[2]);
     assert_eq!(results[2]["outcome"], "skipped");
     assert_eq!(results[2]["result"], json!({"shelf": "B4"}));
 }
 
 #[tokio::test]
 async fn endless_scene_is_ended_and_its_results_are_kept() {
-    let play = Play::of(library(&["FindBook"]))
+    let play = ModelRules::of(library(&["FindBook"]))
         .scene(|_, nth| calls(&[("FindBook", json!({"title": format!("Volume {nth}")}))]));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.execution.max_rounds = 4).await;
-    let told = town.ask("Where are all the volumes?").await;
-    let asked = requests(&llm, Asked::Scene);
+    let finished = town.ask("Where are all the volumes?").await;
+    let asked = requests(&llm, QuestionKind::Scene);
     assert_eq!(asked.len(), 4);
     assert!(tool_names(&asked[2]).contains(&"FindBook"));
     assert!(tool_names(&asked[3]).contains(&"FindBook"), "tools do not vanish");
@@ -204,9 +206,13 @@ async fn endless_scene_is_ended_and_its_results_are_kept() {
     );
     assert!(note(&asked[3]).contains("last reply in this step, and calls in it are not made"));
     assert_eq!(town.log.calls().len(), 3);
-    assert_eq!(told.answer.status, RunStatus::Partial);
-    assert!(told.answer.answer.contains("Volume 3"), "what was left out is named: {}", told.answer.answer);
-    let result = told.answer.steps[0].result.as_deref().unwrap();
+    assert_eq!(finished.answer.status, RunStatus::Partial);
+    assert!(
+        finished.answer.answer.contains("Volume 3"),
+        "what was left out is named: {}",
+        finished.answer.answer
+    );
+    let result = finished.answer.steps[0].result.as_deref().unwrap();
     assert!(result.contains("Volume 0") && result.contains("Volume 2"), "{result}");
 }
 
@@ -215,37 +221,37 @@ async fn calls_beyond_the_bound_are_refused_and_reported() {
     let titles: Vec<String> = (0..5).map(|n| format!("Volume {n}")).collect();
     let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
     let reply = calls(&many);
-    let play = Play::of(library(&["FindBook"]))
+    let play = ModelRules::of(library(&["FindBook"]))
         .scene(move |request, _| if has_results(request) { done() } else { reply.clone() });
     let llm = play.start();
     let town = Town::open(&llm, |config| config.execution.max_calls = 3).await;
-    let told = town.ask("Where are all the volumes?").await;
+    let finished = town.ask("Where are all the volumes?").await;
     assert_eq!(town.log.calls().len(), 3);
-    let results = tool_results(&requests(&llm, Asked::Scene)[1]);
+    let results = tool_results(&requests(&llm, QuestionKind::Scene)[1]);
     let refused: Vec<&Value> = results.iter().filter(|r| r["error"]["code"] == "bound.calls").collect();
-    assert_eq!((results.len(), refused.len()), (5, 2), "{told:#?}");
-    assert_eq!(told.answer.status, RunStatus::Partial);
-    assert!(told.answer.answer.contains("Volume 3") && told.answer.answer.contains("Volume 4"));
+    assert_eq!((results.len(), refused.len()), (5, 2), "{finished:#?}");
+    assert_eq!(finished.answer.status, RunStatus::Partial);
+    assert!(finished.answer.answer.contains("Volume 3") && finished.answer.answer.contains("Volume 4"));
 }
 
 #[tokio::test]
 async fn reply_with_hundreds_of_calls_is_rejected() {
     let titles: Vec<String> = (0..300).map(|n| format!("Volume {n}")).collect();
     let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
-    let (_, town, told) = say(&["FindBook"], vec![calls(&many), calls(&[find("Dune")]), done()]).await;
-    assert_eq!(told.rejected(), [["reply.too_many_calls"]]);
+    let (_, town, finished) = say(&["FindBook"], vec![calls(&many), calls(&[find("Dune")]), done()]).await;
+    assert_eq!(finished.rejected(), [["reply.too_many_calls"]]);
     assert_eq!(town.log.names(), ["FindBook"]);
 }
 
 #[tokio::test]
 async fn unplanned_write_is_neither_offered_nor_executed() {
     let reserve = ("ReserveBook", arguments_of("ReserveBook"));
-    let (llm, town, told) = say(&["FindBook"], vec![calls(&[reserve, find("Dune")]), done()]).await;
-    let asked = requests(&llm, Asked::Scene);
+    let (llm, town, finished) = say(&["FindBook"], vec![calls(&[reserve, find("Dune")]), done()]).await;
+    let asked = requests(&llm, QuestionKind::Scene);
     assert_eq!(tool_names(&asked[0]), ["FindBook", "AskUser"]);
     assert_eq!(tool_results(&asked[1])[0]["error"]["code"], "tool.not_offered");
     assert_eq!(town.log.names(), ["FindBook"]);
-    assert_eq!(outcomes(&told.answer), [CallOutcome::Refused, CallOutcome::Ok]);
+    assert_eq!(outcomes(&finished.answer), [CallOutcome::Refused, CallOutcome::Ok]);
 }
 
 #[tokio::test]
@@ -255,10 +261,10 @@ async fn scene_prompt_contains_only_results_of_its_dependencies() {
         step(2, "Canteen", &["Menu"], Value::Null),
         step(3, "Parking", &["BookSpace"], json!(1)),
     ]));
-    let llm = Play::of(three).start();
+    let llm = ModelRules::of(three).start();
     let town = Town::open(&llm, |_| {}).await;
     town.ask("Find Dune and book a space; what is there to eat?").await;
-    let asked = requests(&llm, Asked::Scene);
+    let asked = requests(&llm, QuestionKind::Scene);
     let third = asked.iter().find(|request| section(request, "scene").as_deref() == Some("Parking")).unwrap();
     let earlier = section(third, "earlier").unwrap();
     let lines: Vec<Value> = earlier.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -269,16 +275,20 @@ async fn scene_prompt_contains_only_results_of_its_dependencies() {
 
 /// The functions forced by the scene questions, in order; `None` if the choice was free.
 fn forced(llm: &ScriptedLlm) -> Vec<Option<String>> {
-    requests(llm, Asked::Scene).iter().map(|request| forced_tool(request).map(str::to_owned)).collect()
+    requests(llm, QuestionKind::Scene).iter().map(|request| forced_tool(request).map(str::to_owned)).collect()
 }
 
 /// The town after one step that should reserve a book. The model replies `free` without a forced call, and
 /// one of these if it is forced to call that function.
-async fn reserve(tools: &[&str], free: &str, by_force: Vec<(&str, Value)>) -> (ScriptedLlm, Town, Told) {
+async fn reserve(
+    tools: &[&str],
+    free: &str,
+    by_force: Vec<(&str, Value)>,
+) -> (ScriptedLlm, Town, AnsweredRun) {
     let free = free.to_owned();
     let by_force: Vec<(String, Value)> =
         by_force.into_iter().map(|(name, arguments)| (name.to_owned(), arguments)).collect();
-    let play = Play::of(library(tools)).scene(move |request, _| match forced_tool(request) {
+    let play = ModelRules::of(library(tools)).scene(move |request, _| match forced_tool(request) {
         _ if has_results(request) && forced_tool(request).is_none() => Scripted::Text(String::new()),
         None => Scripted::Text(free.clone()),
         Some(name) => match by_force.iter().find(|(function, _)| function == name) {
@@ -288,8 +298,8 @@ async fn reserve(tools: &[&str], free: &str, by_force: Vec<(&str, Value)>) -> (S
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Reserve Dune.").await;
-    (llm, town, told)
+    let finished = town.ask("Reserve Dune.").await;
+    (llm, town, finished)
 }
 
 fn names(all: &[Option<&str>]) -> Vec<Option<String>> {
@@ -303,11 +313,11 @@ fn next(tool: &str) -> (&'static str, Value) {
 #[tokio::test]
 async fn silent_scene_that_chooses_the_write_executes_it_once() {
     let by_force = vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
-    let (llm, town, told) = reserve(&["ReserveBook"], "", by_force).await;
+    let (llm, town, finished) = reserve(&["ReserveBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
     assert_eq!(town.log.calls(), [("ReserveBook".to_owned(), arguments_of("ReserveBook"))]);
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
-    let asked = requests(&llm, Asked::Scene);
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
+    let asked = requests(&llm, QuestionKind::Scene);
     let function = |request: &Value, name: &str| {
         let tools = request["tools"].as_array().unwrap();
         tools.iter().find(|tool| tool["function"]["name"] == name).unwrap()["function"].clone()
@@ -321,16 +331,17 @@ async fn silent_scene_that_chooses_the_write_executes_it_once() {
 
 /// The town after one step that should reserve a book, whose model repeats the read until it is asked what
 /// comes next, and then chooses `decision`.
-async fn circle(decision: &'static str) -> (ScriptedLlm, Town, Told) {
-    let play = Play::of(library(&["ReserveBook"])).scene(move |request, _| match forced_tool(request) {
-        Some("NextCall") => Scripted::forced(request, json!({ "next": decision })),
-        Some(tool) => Scripted::forced(request, arguments_of(tool)),
-        None => Scripted::call("FindBook", arguments_of("FindBook")),
-    });
+async fn circle(decision: &'static str) -> (ScriptedLlm, Town, AnsweredRun) {
+    let play =
+        ModelRules::of(library(&["ReserveBook"])).scene(move |request, _| match forced_tool(request) {
+            Some("NextCall") => Scripted::forced(request, json!({ "next": decision })),
+            Some(tool) => Scripted::forced(request, arguments_of(tool)),
+            None => Scripted::call("FindBook", arguments_of("FindBook")),
+        });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Reserve Dune.").await;
-    (llm, town, told)
+    let finished = town.ask("Reserve Dune.").await;
+    (llm, town, finished)
 }
 
 #[tokio::test]
@@ -347,14 +358,14 @@ async fn scene_repeating_a_read_is_asked_once_for_the_planned_write() {
     assert_eq!(forced(&llm), names(&[None, None, Some("NextCall")]));
     assert_eq!(town.log.names(), ["FindBook"]);
     // The check judges whether that was right, and is informed.
-    let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
+    let executed = section(&requests(&llm, QuestionKind::Check)[0], "executed").unwrap();
     assert!(executed.contains("ReserveBook"), "{executed}");
 }
 
 #[tokio::test]
 async fn unplanned_read_does_not_replace_the_planned_write() {
     // It looks the book up, which is not planned, and then has nothing to add.
-    let play = Play::of(library(&["ReserveBook"])).scene(|request, _| match forced_tool(request) {
+    let play = ModelRules::of(library(&["ReserveBook"])).scene(|request, _| match forced_tool(request) {
         Some("NextCall") => Scripted::forced(request, json!({"next": "ReserveBook"})),
         Some(tool) => Scripted::forced(request, arguments_of(tool)),
         None if has_results(request) => Scripted::Text("It is on shelf B4.".into()),
@@ -362,19 +373,19 @@ async fn unplanned_read_does_not_replace_the_planned_write() {
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Reserve Dune.").await;
+    let finished = town.ask("Reserve Dune.").await;
     assert_eq!(town.log.names(), ["FindBook", "ReserveBook"]);
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
 }
 
 #[tokio::test]
 async fn missing_argument_of_a_forced_write_is_asked_for() {
-    for unsaid in [json!({"title": "Dune", "days": null}), json!({"title": "Dune"})] {
-        let (_, town, told) =
-            reserve(&["ReserveBook"], "", vec![next("ReserveBook"), ("ReserveBook", unsaid)]).await;
-        assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
+    for unmentioned in [json!({"title": "Dune", "days": null}), json!({"title": "Dune"})] {
+        let (_, town, finished) =
+            reserve(&["ReserveBook"], "", vec![next("ReserveBook"), ("ReserveBook", unmentioned)]).await;
+        assert_eq!(finished.answer.status, RunStatus::NeedsInput, "{finished:#?}");
         assert!(town.log.calls().is_empty());
-        let question = told.events.iter().find_map(|event| match event {
+        let question = finished.events.iter().find_map(|event| match event {
             Event::SceneReplied { question, .. } => question.clone(),
             _ => None,
         });
@@ -390,12 +401,12 @@ async fn missing_argument_of_a_forced_write_is_asked_for() {
 
 #[tokio::test]
 async fn silent_scene_that_chooses_nothing_reports_nothing_done() {
-    let (llm, town, told) = reserve(&["ReserveBook"], "", vec![next("nothing")]).await;
+    let (llm, town, finished) = reserve(&["ReserveBook"], "", vec![next("nothing")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert!(town.log.calls().is_empty());
-    assert_eq!(told.answer.steps[0].status, StepStatus::Failed);
-    assert_eq!(told.answer.status, RunStatus::Failed);
-    let error = told.answer.steps[0].error.as_ref().unwrap();
+    assert_eq!(finished.answer.steps[0].status, StepStatus::Failed);
+    assert_eq!(finished.answer.status, RunStatus::Failed);
+    let error = finished.answer.steps[0].error.as_ref().unwrap();
     assert_eq!(error.code, "step.empty");
 }
 
@@ -403,44 +414,44 @@ async fn silent_scene_that_chooses_nothing_reports_nothing_done() {
 async fn scene_that_chooses_a_question_asks_it() {
     let question =
         ("AskUser", json!({"question": "For how many days?", "missing": ["days"], "tool": "ReserveBook"}));
-    let (llm, town, told) = reserve(&["ReserveBook"], "", vec![next("AskUser"), question]).await;
+    let (llm, town, finished) = reserve(&["ReserveBook"], "", vec![next("AskUser"), question]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("AskUser")]));
-    assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
+    assert_eq!(finished.answer.status, RunStatus::NeedsInput, "{finished:#?}");
     assert!(town.log.calls().is_empty());
 }
 
 #[tokio::test]
 async fn scene_silent_before_its_write_fails_and_reports_it() {
-    let (llm, town, told) = reserve(&["ReserveBook"], "", vec![]).await;
+    let (llm, town, finished) = reserve(&["ReserveBook"], "", vec![]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
-    assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
-    assert_eq!(told.answer.status, RunStatus::Failed);
+    assert_eq!(finished.rejected(), [["reply.empty"], ["reply.empty"]]);
+    assert_eq!(finished.answer.status, RunStatus::Failed);
     // It chooses, and then cannot give the arguments.
-    let (llm, town_too, told) = reserve(&["ReserveBook"], "", vec![next("ReserveBook")]).await;
+    let (llm, town_too, finished) = reserve(&["ReserveBook"], "", vec![next("ReserveBook")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), Some("ReserveBook")]));
-    assert_eq!(told.rejected(), [["reply.empty"], ["reply.no_call"], ["reply.no_call"]]);
-    assert_eq!(told.answer.status, RunStatus::Failed);
+    assert_eq!(finished.rejected(), [["reply.empty"], ["reply.no_call"], ["reply.no_call"]]);
+    assert_eq!(finished.answer.status, RunStatus::Failed);
     assert!(town.log.calls().is_empty() && town_too.log.calls().is_empty());
 }
 
 #[tokio::test]
 async fn text_does_not_replace_a_missing_write() {
     let by_force = || vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
-    let (llm, town, told) = reserve(&["ReserveBook"], "I have reserved Dune.", by_force()).await;
+    let (llm, town, finished) = reserve(&["ReserveBook"], "I have reserved Dune.", by_force()).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
-    assert_eq!(told.rejected(), [["reply.undone"]]);
+    assert_eq!(finished.rejected(), [["reply.undone"]]);
     assert_eq!(town.log.names(), ["ReserveBook"]);
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
 async fn text_is_kept_when_the_scene_chooses_not_to_write() {
     let words = "Dune is on the shelf: there is no need to reserve it.";
-    let (llm, town, told) = reserve(&["ReserveBook"], words, vec![next("nothing")]).await;
+    let (llm, town, finished) = reserve(&["ReserveBook"], words, vec![next("nothing")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert!(town.log.calls().is_empty());
-    assert_eq!(told.answer.steps[0].result.as_deref(), Some(words));
-    let check = requests(&llm, Asked::Check).pop().unwrap();
+    assert_eq!(finished.answer.steps[0].result.as_deref(), Some(words));
+    let check = requests(&llm, QuestionKind::Check).pop().unwrap();
     let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
     assert_eq!(line["not_called"], json!(["ReserveBook"]), "who judges is told that nothing was written");
 }
@@ -448,43 +459,43 @@ async fn text_is_kept_when_the_scene_chooses_not_to_write() {
 #[tokio::test]
 async fn text_is_kept_when_the_server_cannot_force() {
     let words = "Which day?";
-    let play = Play::of(library(&["ReserveBook"])).scene(move |_, _| Scripted::Text(words.to_owned()));
+    let play = ModelRules::of(library(&["ReserveBook"])).scene(move |_, _| Scripted::Text(words.to_owned()));
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Reserve Dune.").await;
-    assert_eq!(requests(&llm, Asked::Scene).len(), 2);
-    assert_eq!(told.answer.steps[0].result.as_deref(), Some(words));
+    let finished = town.ask("Reserve Dune.").await;
+    assert_eq!(requests(&llm, QuestionKind::Scene).len(), 2);
+    assert_eq!(finished.answer.steps[0].result.as_deref(), Some(words));
 }
 
 #[tokio::test]
 async fn scene_chooses_once_per_step() {
     let by_force = vec![next("FindBook"), find("Dune")];
-    let (llm, town, told) = reserve(&["ReserveBook", "FindBook"], "", by_force).await;
+    let (llm, town, finished) = reserve(&["ReserveBook", "FindBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("FindBook"), None]));
     assert_eq!(town.log.names(), ["FindBook"]);
-    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
-    let check = requests(&llm, Asked::Check).pop().unwrap();
+    assert_eq!(finished.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+    let check = requests(&llm, QuestionKind::Check).pop().unwrap();
     let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
     assert_eq!(line["not_called"], json!(["ReserveBook"]));
-    assert_eq!(told.answer.status, RunStatus::Partial, "what the plan was for was not done");
+    assert_eq!(finished.answer.status, RunStatus::Partial, "what the plan was for was not done");
 }
 
 #[tokio::test]
 async fn repeating_scene_is_ended_with_its_results() {
-    let (llm, town, told) = say(&["FindBook"], vec![calls(&[find("Dune")])]).await;
-    assert_eq!(requests(&llm, Asked::Scene).len(), 3, "a call, and twice the same again");
+    let (llm, town, finished) = say(&["FindBook"], vec![calls(&[find("Dune")])]).await;
+    assert_eq!(requests(&llm, QuestionKind::Scene).len(), 3, "a call, and twice the same again");
     assert_eq!(town.log.names(), ["FindBook"]);
-    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+    assert_eq!(finished.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
 }
 
 #[tokio::test]
 async fn scene_with_results_may_end_without_the_planned_write() {
     for last in ["", "Dune is on shelf B4."] {
-        let said = vec![calls(&[find("Dune")]), Scripted::Text(last.to_owned())];
-        let (llm, town, told) = say(&["FindBook", "ReserveBook"], said).await;
-        assert_eq!(forced(&llm), names(&[None, None]), "{told:#?}");
+        let replies = vec![calls(&[find("Dune")]), Scripted::Text(last.to_owned())];
+        let (llm, town, finished) = say(&["FindBook", "ReserveBook"], replies).await;
+        assert_eq!(forced(&llm), names(&[None, None]), "{finished:#?}");
         assert_eq!(town.log.names(), ["FindBook"]);
-        assert_eq!(told.answer.status, RunStatus::Completed);
+        assert_eq!(finished.answer.status, RunStatus::Completed);
     }
 }
 
@@ -502,32 +513,37 @@ async fn read_planned_first_runs_before_a_choice_is_requested() {
 async fn scene_choice_is_parsed_in_every_forcing_mode() {
     for forcing in [Forcing::Required, Forcing::JsonSchema] {
         let replies = [next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
-        let play = Play::of(library(&["ReserveBook"])).scene(move |request, _| {
-            let said = forced_tool(request).and_then(|name| replies.iter().find(|(of, _)| *of == name));
-            said.map_or(Scripted::Text(String::new()), |(_, reply)| Scripted::forced(request, reply.clone()))
+        let play = ModelRules::of(library(&["ReserveBook"])).scene(move |request, _| {
+            let scripted = forced_tool(request).and_then(|name| replies.iter().find(|(of, _)| *of == name));
+            scripted
+                .map_or(Scripted::Text(String::new()), |(_, reply)| Scripted::forced(request, reply.clone()))
         });
         let llm = play.start();
         let town = Town::open(&llm, |config| config.llm.models[0].forcing = forcing).await;
-        let told = town.ask("Reserve Dune.").await;
-        assert_eq!(town.log.calls(), [("ReserveBook".to_owned(), arguments_of("ReserveBook"))], "{told:#?}");
+        let finished = town.ask("Reserve Dune.").await;
+        assert_eq!(
+            town.log.calls(),
+            [("ReserveBook".to_owned(), arguments_of("ReserveBook"))],
+            "{finished:#?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn rules_choosing_for_a_silent_model_write_nothing() {
-    let play = Play::of(library(&["ReserveBook"])).scene(|_, _| Scripted::Text(String::new()));
+    let play = ModelRules::of(library(&["ReserveBook"])).scene(|_, _| Scripted::Text(String::new()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
-    let told = town.ask("Reserve the book Solaris for 7 days").await;
-    assert!(town.log.calls().is_empty(), "{told:#?}");
-    assert_ne!(told.answer.status, RunStatus::Completed);
+    let finished = town.ask("Reserve the book Solaris for 7 days").await;
+    assert!(town.log.calls().is_empty(), "{finished:#?}");
+    assert_ne!(finished.answer.status, RunStatus::Completed);
 }
 
 /// The town after one step that should book a parking space, silent without a forced call, and forced to book
 /// for each of these days in turn.
-async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, Told) {
+async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, AnsweredRun) {
     let booked = Mutex::new(days.iter());
-    let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
+    let play = ModelRules::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
     let play = play.scene(move |request, _| match forced_tool(request) {
         None => Scripted::Text(String::new()),
         Some("NextCall") => Scripted::forced(request, json!({"next": "BookSpace"})),
@@ -538,24 +554,24 @@ async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Tow
     });
     let llm = play.start();
     let town = Town::open(&llm, |config| config.execution.confirm = ConfirmPolicy::Unclear).await;
-    let told = town.ask(request).await;
-    (llm, town, told)
+    let finished = town.ask(request).await;
+    (llm, town, finished)
 }
 
 #[tokio::test]
 async fn forced_write_for_an_unmentioned_day_is_confirmed() {
     let words = "Book a parking space for 15 June for the plate AB123CD";
-    let (_, town, told) = book(words, &["2026-06-15"]).await;
+    let (_, town, finished) = book(words, &["2026-06-15"]).await;
     assert_eq!(town.log.calls()[0].1["day"], "2026-06-15");
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
     for (words, day) in [(words, "2026-05-15"), ("Book a parking space for the plate AB123CD", "2026-05-05")]
     {
         let days: &'static [&'static str] =
             if day == "2026-05-15" { &["2026-05-15"] } else { &["2026-05-05"] };
-        let (_, town, told) = book(words, days).await;
+        let (_, town, finished) = book(words, days).await;
         assert!(town.log.calls().is_empty());
-        assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
-        assert!(told.answer.answer.contains(day), "{}", told.answer.answer);
+        assert_eq!(finished.answer.status, RunStatus::NeedsInput, "{finished:#?}");
+        assert!(finished.answer.answer.contains(day), "{}", finished.answer.answer);
     }
 }
 
@@ -563,13 +579,16 @@ async fn forced_write_for_an_unmentioned_day_is_confirmed() {
 async fn write_with_unmentioned_values_is_confirmed_first() {
     for (day, plate) in [("2026-07-15", "AB123CD"), ("2026-06-15", "AB321CD")] {
         let reply = calls(&[("BookSpace", json!({"day": day, "plate": plate}))]);
-        let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
+        let play = ModelRules::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
         let llm = play.scene(move |_, _| reply.clone()).start();
         let town = Town::open(&llm, |config| config.execution.confirm = ConfirmPolicy::Unclear).await;
-        let told = town.ask("Book a parking space for 15 June for the plate AB123CD").await;
+        let finished = town.ask("Book a parking space for 15 June for the plate AB123CD").await;
         assert!(town.log.calls().is_empty());
-        assert_eq!(requests(&llm, Asked::Scene).len(), 1, "the scene is not asked again");
-        assert_eq!(told.answer.status, RunStatus::NeedsInput);
-        assert!(told.answer.answer.contains(day) && told.answer.answer.contains(plate), "{told:#?}");
+        assert_eq!(requests(&llm, QuestionKind::Scene).len(), 1, "the scene is not asked again");
+        assert_eq!(finished.answer.status, RunStatus::NeedsInput);
+        assert!(
+            finished.answer.answer.contains(day) && finished.answer.answer.contains(plate),
+            "{finished:#?}"
+        );
     }
 }

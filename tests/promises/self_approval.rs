@@ -6,14 +6,14 @@ use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
 use super::plans_api::at;
-use super::process::Desk;
+use super::process::Workspace;
 use super::server_api::ask;
-use super::support::{Office, Reply, Served};
+use super::support::{Office, Reply, ServedEngine};
 
 /// A served office, and its callers with their keys.
-struct Counter {
+struct KeyedOffice {
     office: Office,
-    served: Served,
+    served: ServedEngine,
     /// May not approve her own requests with this key.
     ada_barred: String,
     /// May approve them with this one.
@@ -22,10 +22,10 @@ struct Counter {
     bob_barred: String,
 }
 
-impl Counter {
+impl KeyedOffice {
     async fn open() -> Self {
         let office = Office::open();
-        let served = Served::start(office.setup()).await;
+        let served = ServedEngine::start(office.setup()).await;
         let key = async |user: &str, no_own_approval: bool| {
             let tenant = TenantId::new("acme").unwrap();
             let rules = KeyRules { no_own_approval, role: Role::Approver, ..KeyRules::default() };
@@ -64,71 +64,74 @@ fn approval(plan: &Value) -> String {
 
 #[tokio::test]
 async fn barred_key_cannot_approve_its_users_own_requests() {
-    let counter = Counter::open().await;
+    let keyed = KeyedOffice::open().await;
     // Whichever of her keys she used for the request.
-    for (asked_with, session) in [(&counter.ada_barred, "s-1"), (&counter.ada, "s-2")] {
-        let plan = counter.waits(asked_with, session).await;
-        let barred = &counter.ada_barred;
+    for (asked_with, session) in [(&keyed.ada_barred, "s-1"), (&keyed.ada, "s-2")] {
+        let plan = keyed.waits(asked_with, session).await;
+        let barred = &keyed.ada_barred;
         let yes = json!({"decision": "yes"});
-        counter.post(barred, &at(&plan, "/approve"), json!({})).await.is_problem(403, "approval.own_request");
-        counter.post(barred, &approval(&plan), yes).await.is_problem(403, "approval.own_request");
+        keyed
+            .post(barred, &at(&plan, "/approve"), json!({}))
+            .await
+            .assert_problem(403, "approval.own_request");
+        keyed.post(barred, &approval(&plan), yes).await.assert_problem(403, "approval.own_request");
         // A decision in words counts once the conversation knows again that its run waits.
-        assert_eq!(counter.ends(&plan).await, "waiting");
+        assert_eq!(keyed.ends(&plan).await, "waiting");
         let mut words = ask("yes");
         words["session_id"] = json!(session);
-        counter.post(barred, "/api/chat", words).await.is_problem(403, "approval.own_request");
-        assert_eq!(counter.ends(&plan).await, "waiting");
+        keyed.post(barred, "/api/chat", words).await.assert_problem(403, "approval.own_request");
+        assert_eq!(keyed.ends(&plan).await, "waiting");
         let mut words = ask("yes");
         words["model"] = json!("proscenium");
-        let request = counter.served.request("POST", "/v1/chat/completions").header("x-session-id", session);
+        let request = keyed.served.request("POST", "/v1/chat/completions").header("x-session-id", session);
         let reply = Reply::of(request.bearer_auth(barred).json(&words).send().await.unwrap()).await;
-        reply.is_error(403, "approval.own_request");
-        assert!(counter.office.reached().is_empty());
+        reply.assert_error(403, "approval.own_request");
+        assert!(keyed.office.reached().is_empty());
 
-        let approved = counter.post(&counter.ada, &at(&plan, "/approve"), json!({})).await;
+        let approved = keyed.post(&keyed.ada, &at(&plan, "/approve"), json!({})).await;
         assert_eq!(approved.status, 200, "her other key may: {approved:#?}");
-        assert_eq!(counter.ends(&plan).await, "completed");
-        assert_eq!(counter.office.reached(), ["POST /Book"]);
+        assert_eq!(keyed.ends(&plan).await, "completed");
+        assert_eq!(keyed.office.reached(), ["POST /Book"]);
     }
 }
 
 #[tokio::test]
 async fn barred_key_approves_others_requests_and_refuses_its_own() {
-    let counter = Counter::open().await;
-    let plan = counter.waits(&counter.ada_barred, "s-1").await;
-    let approved = counter.post(&counter.bob_barred, &at(&plan, "/approve"), json!({})).await;
+    let keyed = KeyedOffice::open().await;
+    let plan = keyed.waits(&keyed.ada_barred, "s-1").await;
+    let approved = keyed.post(&keyed.bob_barred, &at(&plan, "/approve"), json!({})).await;
     assert_eq!(approved.status, 200, "{approved:#?}");
-    assert_eq!(counter.ends(&plan).await, "completed");
-    assert_eq!(counter.office.reached(), ["POST /Book"]);
+    assert_eq!(keyed.ends(&plan).await, "completed");
+    assert_eq!(keyed.office.reached(), ["POST /Book"]);
 
-    let refused = counter.waits(&counter.ada_barred, "s-2").await;
-    let no = counter.post(&counter.ada_barred, &approval(&refused), json!({"decision": "no"})).await;
+    let refused = keyed.waits(&keyed.ada_barred, "s-2").await;
+    let no = keyed.post(&keyed.ada_barred, &approval(&refused), json!({"decision": "no"})).await;
     assert_eq!((no.status, &no.json()["decided_by"]), (200, &json!("ada")));
-    let stopped = counter.waits(&counter.ada_barred, "s-3").await;
-    let stop = counter.post(&counter.ada_barred, &at(&stopped, "/cancel"), json!({})).await;
+    let stopped = keyed.waits(&keyed.ada_barred, "s-3").await;
+    let stop = keyed.post(&keyed.ada_barred, &at(&stopped, "/cancel"), json!({})).await;
     assert_eq!((stop.status, &stop.json()["status"]), (200, &json!("cancelled")));
-    let in_words = counter.waits(&counter.ada_barred, "s-4").await;
+    let in_words = keyed.waits(&keyed.ada_barred, "s-4").await;
     let mut words = ask("no");
     words["session_id"] = json!("s-4");
-    assert_eq!(counter.post(&counter.ada_barred, "/api/chat", words).await.status, 200);
+    assert_eq!(keyed.post(&keyed.ada_barred, "/api/chat", words).await.status, 200);
     for plan in [refused, stopped, in_words] {
-        assert_eq!(counter.ends(&plan).await, "cancelled");
+        assert_eq!(keyed.ends(&plan).await, "cancelled");
     }
-    assert!(counter.office.reached().is_empty());
+    assert!(keyed.office.reached().is_empty());
 }
 
 #[test]
 fn barred_key_is_created_and_listed_on_the_command_line() {
-    let desk = Desk::new();
-    let made = desk.run(&["keys", "create", "--tenant", "acme", "--user", "ada", "--no-own-approval"]);
+    let workspace = Workspace::new();
+    let made = workspace.run(&["keys", "create", "--tenant", "acme", "--user", "ada", "--no-own-approval"]);
     assert!(made.status == 0 && made.out.contains("It may not approve what ada has asked for."), "{made:?}");
-    assert_eq!(desk.run(&["keys", "create", "--tenant", "acme"]).status, 0);
-    let listed = desk.run(&["keys", "list"]);
+    assert_eq!(workspace.run(&["keys", "create", "--tenant", "acme"]).status, 0);
+    let listed = workspace.run(&["keys", "list"]);
     let rows: Vec<&str> = listed.out.lines().map(str::trim_end).collect();
     assert!(
         rows[0].contains("OWN APPROVAL") && rows[1].ends_with(" no") && rows[2].ends_with(" yes"),
         "{rows:#?}"
     );
-    let listed: Value = serde_json::from_str(&desk.run(&["keys", "list", "--json"]).out).unwrap();
+    let listed: Value = serde_json::from_str(&workspace.run(&["keys", "list", "--json"]).out).unwrap();
     assert_eq!((&listed[0]["no_own_approval"], &listed[1]["no_own_approval"]), (&json!(true), &json!(false)));
 }

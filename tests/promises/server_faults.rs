@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::server_api::ask;
 use crate::support::{
-    End, Reply, Scripted, ScriptedLlm, Served, Setup, Told, arguments, finish, forced_tool, journal, words,
+    FinishedRun, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, StreamEnd, arguments, finish,
+    forced_tool, journal, words,
 };
 
 const PLAN: &str = "CreateExecutionPlan";
@@ -18,14 +19,14 @@ const PLAN: &str = "CreateExecutionPlan";
 const NEVER: u64 = 600_000;
 
 /// The expected end of a request: answered, or a status and a code.
-type Outcome = Result<(), (u16, &'static str)>;
+type ExpectedEnd = Result<(), (u16, &'static str)>;
 
 /// A fault and its expected result.
-struct Case {
+struct FaultCase {
     /// The model's replies to the planning question, the last one repeated.
-    says: Vec<Scripted>,
+    replies: Vec<Scripted>,
     set: Vec<(&'static str, u64)>,
-    ends: Outcome,
+    ends: ExpectedEnd,
     /// The recorded outcome of each attempt at the plan.
     attempts: &'static [&'static str],
 }
@@ -39,10 +40,10 @@ fn planned() -> Scripted {
 }
 
 /// A model with these replies to the planning question, and answers in words.
-fn model(says: Vec<Scripted>) -> ScriptedLlm {
+fn model(replies: Vec<Scripted>) -> ScriptedLlm {
     let asked = AtomicUsize::new(0);
     ScriptedLlm::start(move |request, _| match forced_tool(request) {
-        Some(_) => says[asked.fetch_add(1, Ordering::Relaxed).min(says.len() - 1)].clone(),
+        Some(_) => replies[asked.fetch_add(1, Ordering::Relaxed).min(replies.len() - 1)].clone(),
         None => Scripted::Text("Good morning!".into()),
     })
 }
@@ -61,52 +62,52 @@ fn is_free(outcome: &str) -> bool {
     ["connect", "rate_limited", "status", "unauthorized", "quota"].contains(&outcome)
 }
 
-fn attempts(told: &Told) -> Vec<Attempt> {
+fn attempts(finished: &FinishedRun) -> Vec<Attempt> {
     let of = |event: &Event| match event {
         Event::ModelReplied { attempts, .. } | Event::ModelFailed { attempts, .. } => attempts.clone(),
         _ => Vec::new(),
     };
-    told.events.iter().flat_map(|event| of(&event.body)).collect()
+    finished.events.iter().flat_map(|event| of(&event.body)).collect()
 }
 
 /// Asserts that the only run of a server ended once, that its cost is settled, and that each attempt costs
 /// what it should.
-async fn settled(served: &Served, run: RunId) -> Told {
+async fn settled(served: &ServedEngine, run: RunId) -> FinishedRun {
     let answer = served.engine.wait(&served.tenant, run).await.unwrap();
     let (events, state) = (served.events(run).await, served.engine.run(&served.tenant, run).await.unwrap());
-    let told = Told { answer, state, events };
-    journal::is_kept(&told);
-    let ends = told.events.iter().filter(|event| event.body.is_terminal()).count();
-    assert!(ends == 1 && told.events.last().unwrap().body.is_terminal(), "{:#?}", told.events);
-    for attempt in attempts(&told) {
+    let finished = FinishedRun { answer, state, events };
+    journal::assert_invariants(&finished);
+    let ends = finished.events.iter().filter(|event| event.body.is_terminal()).count();
+    assert!(ends == 1 && finished.events.last().unwrap().body.is_terminal(), "{:#?}", finished.events);
+    for attempt in attempts(&finished) {
         let cost = attempt.usage.cost_nano_usd;
         assert_eq!(cost == 0, is_free(&attempt.outcome), "{attempt:?}");
     }
-    let spent = told.state.usage.cost_nano_usd;
+    let spent = finished.state.usage.cost_nano_usd;
     let gateway = served.engine.gateway();
     let budget = &gateway.guards().budget;
     let figures = AccountBalance { spent, reserved: 0 };
     assert_eq!((budget.tenant(&served.tenant), budget.day(&served.tenant)), (figures, figures));
     let sums = served.engine.store().usage(None, None).await.unwrap();
     assert_eq!(sums.get(&served.tenant).map_or(0, |sum| sum.cost_nano_usd), spent);
-    told
+    finished
 }
 
-async fn only_run(served: &Served) -> RunId {
+async fn only_run(served: &ServedEngine) -> RunId {
     let runs = served.get("/api/runs").await.json()["runs"].clone();
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs:#}");
     runs[0]["run_id"].as_str().unwrap().parse().unwrap()
 }
 
-fn ended(reply: &Reply, path: &str, ends: Outcome) {
+fn ended(reply: &Reply, path: &str, ends: ExpectedEnd) {
     match (path, ends) {
         (_, Ok(())) => assert_eq!(reply.status, 200, "{reply:#?}"),
         ("/api/chat", Err((status, code))) => {
-            let problem = reply.is_problem(status, code);
+            let problem = reply.assert_problem(status, code);
             assert_eq!(problem["run_id"], problem["document"]["run_id"], "{problem:#}");
         }
         (_, Err((status, code))) => {
-            reply.is_error(status, code);
+            reply.assert_error(status, code);
         }
     }
     if ends.is_err() {
@@ -114,12 +115,12 @@ fn ended(reply: &Reply, path: &str, ends: Outcome) {
     }
 }
 
-impl Case {
+impl FaultCase {
     /// Over both protocols, with a model that streams everything and with one that does not stream.
     async fn holds(self) {
         for streamed in [false, true] {
             for path in ["/api/chat", "/v1/chat/completions"] {
-                let llm = model(self.says.clone());
+                let llm = model(self.replies.clone());
                 self.holds_at(priced(&llm, streamed), path).await;
             }
         }
@@ -127,7 +128,7 @@ impl Case {
 
     async fn holds_at(&self, setup: Setup, path: &str) -> Reply {
         let setup = self.set.iter().fold(setup, |setup, (key, value)| setup.set(key, value));
-        let served = Served::start(setup).await;
+        let served = ServedEngine::start(setup).await;
         let mut body = ask("Good morning");
         body["model"] = "proscenium".into();
         if path == "/api/chat" {
@@ -135,8 +136,8 @@ impl Case {
         }
         let reply = served.post(path, &body).await;
         ended(&reply, path, self.ends);
-        let told = settled(&served, only_run(&served).await).await;
-        let all = attempts(&told);
+        let finished = settled(&served, only_run(&served).await).await;
+        let all = attempts(&finished);
         let outcomes: Vec<&str> =
             all.iter().filter(|a| a.purpose == "plan").map(|a| a.outcome.as_str()).collect();
         assert_eq!(outcomes, self.attempts, "{path}: {reply:#?}");
@@ -153,7 +154,9 @@ async fn temporary_rate_limit_is_waited_for() {
             Scripted::Status { code: 503, .. } => &["status", "ok"],
             _ => &["rate_limited", "ok"],
         };
-        Case { says: vec![limit, planned()], set: vec![], ends: Ok(()), attempts: outcome }.holds().await;
+        FaultCase { replies: vec![limit, planned()], set: vec![], ends: Ok(()), attempts: outcome }
+            .holds()
+            .await;
     }
 }
 
@@ -161,15 +164,15 @@ async fn temporary_rate_limit_is_waited_for() {
 async fn permanent_rate_limit_is_reported_with_retry_after() {
     let (limited, asked) = (Scripted::status(429), Scripted::status(429).header("retry-after", "5"));
     let thrice: &[&str] = &["rate_limited", "rate_limited", "rate_limited"];
-    for (says, set, attempts, after) in [
+    for (replies, set, attempts, after) in [
         (limited, vec![], thrice, "1"),
         (asked.clone(), vec![("llm.max_retry_after_ms", 4_000)], &thrice[..1], "5"),
         // The wait is allowed, but the whole call would exceed its deadline.
         (asked, vec![("llm.max_retry_after_ms", 6_000), ("llm.deadline_ms", 4_000)], &thrice[..1], "5"),
     ] {
-        let case = Case { says: vec![says], set, ends: Err((429, "llm.rate_limited")), attempts };
+        let case = FaultCase { replies: vec![replies], set, ends: Err((429, "llm.rate_limited")), attempts };
         for path in ["/api/chat", "/v1/chat/completions"] {
-            let llm = model(case.says.clone());
+            let llm = model(case.replies.clone());
             let reply = case.holds_at(priced(&llm, false), path).await;
             assert_eq!(reply.header("retry-after"), after, "{reply:#?}");
             assert_eq!(llm.count(), attempts.len());
@@ -180,18 +183,29 @@ async fn permanent_rate_limit_is_reported_with_retry_after() {
 #[tokio::test]
 async fn temporary_server_error_is_retried_and_permanent_one_reported() {
     let error = Scripted::status(500);
-    let passes =
-        Case { says: vec![error.clone(), planned()], set: vec![], ends: Ok(()), attempts: &["status", "ok"] };
+    let passes = FaultCase {
+        replies: vec![error.clone(), planned()],
+        set: vec![],
+        ends: Ok(()),
+        attempts: &["status", "ok"],
+    };
     passes.holds().await;
     let ends = Err((502, "llm.status"));
-    Case { says: vec![error], set: vec![], ends, attempts: &["status"; 3] }.holds().await;
+    FaultCase { replies: vec![error], set: vec![], ends, attempts: &["status"; 3] }.holds().await;
     let ends = Err((502, "llm.unauthorized"));
-    Case { says: vec![Scripted::status(401)], set: vec![], ends, attempts: &["unauthorized"] }.holds().await;
+    FaultCase { replies: vec![Scripted::status(401)], set: vec![], ends, attempts: &["unauthorized"] }
+        .holds()
+        .await;
 }
 
 #[tokio::test]
 async fn refused_connection_is_reported_and_free() {
-    let case = Case { says: vec![], set: vec![], ends: Err((502, "llm.connect")), attempts: &["connect"; 3] };
+    let case = FaultCase {
+        replies: vec![],
+        set: vec![],
+        ends: Err((502, "llm.connect")),
+        attempts: &["connect"; 3],
+    };
     for path in ["/api/chat", "/v1/chat/completions"] {
         let gone = model(vec![planned()]);
         let setup = priced(&gone, false);
@@ -204,22 +218,22 @@ async fn refused_connection_is_reported_and_free() {
 async fn silence_ends_at_the_first_token_timeout() {
     let set =
         || vec![("llm.first_token_timeout_ms", 100), ("llm.deadline_ms", NEVER), ("llm.max_attempts", 2)];
-    let passes = Case {
-        says: vec![Scripted::Silence, planned()],
+    let passes = FaultCase {
+        replies: vec![Scripted::Silence, planned()],
         set: vec![("llm.first_token_timeout_ms", 2_000), ("llm.deadline_ms", NEVER)],
         ends: Ok(()),
         attempts: &["silence", "ok"],
     };
     passes.holds().await;
     let ends = Err((504, "llm.silence"));
-    Case { says: vec![Scripted::Silence], set: set(), ends, attempts: &["silence"; 2] }.holds().await;
+    FaultCase { replies: vec![Scripted::Silence], set: set(), ends, attempts: &["silence"; 2] }.holds().await;
 }
 
 #[tokio::test]
 async fn silence_ends_at_the_call_deadline_at_the_latest() {
     let set = vec![("llm.first_token_timeout_ms", NEVER), ("llm.deadline_ms", 200)];
     let ends = Err((504, "llm.timeout"));
-    Case { says: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.holds().await;
+    FaultCase { replies: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.holds().await;
 }
 
 #[tokio::test]
@@ -231,7 +245,9 @@ async fn dripping_reply_ends_at_the_call_deadline() {
         ("llm.deadline_ms", 400),
     ];
     let drip = Scripted::Drip(arguments(PLAN, " "));
-    Case { says: vec![drip], set, ends: Err((504, "llm.timeout")), attempts: &["timeout"] }.holds().await;
+    FaultCase { replies: vec![drip], set, ends: Err((504, "llm.timeout")), attempts: &["timeout"] }
+        .holds()
+        .await;
 }
 
 #[tokio::test]
@@ -251,10 +267,10 @@ async fn non_completion_reply_is_retried_and_charged() {
             let stays: &'static [&'static str] =
                 if outcome == "malformed" { &["malformed"; 3] } else { &["empty_stream"; 3] };
             let code = if outcome == "malformed" { "llm.malformed" } else { "llm.empty_stream" };
-            let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: passes };
+            let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: passes };
             case.holds_at(priced(&llm, streamed), "/api/chat").await;
             let llm = model(vec![fault.clone()]);
-            let case = Case { says: vec![], set: vec![], ends: Err((502, code)), attempts: stays };
+            let case = FaultCase { replies: vec![], set: vec![], ends: Err((502, code)), attempts: stays };
             case.holds_at(priced(&llm, streamed), "/v1/chat/completions").await;
         }
     }
@@ -262,14 +278,15 @@ async fn non_completion_reply_is_retried_and_charged() {
 
 #[tokio::test]
 async fn oversized_reply_is_cut_reported_and_charged() {
-    let says = vec![Scripted::Oversize(5_000_000)];
-    let case = Case { says, set: vec![], ends: Err((502, "llm.too_large")), attempts: &["too_large"] };
+    let replies = vec![Scripted::Oversize(5_000_000)];
+    let case =
+        FaultCase { replies, set: vec![], ends: Err((502, "llm.too_large")), attempts: &["too_large"] };
     for path in ["/api/chat", "/v1/chat/completions"] {
-        let llm = model(case.says.clone());
+        let llm = model(case.replies.clone());
         case.holds_at(priced(&llm, false), path).await;
     }
     let large = arguments(PLAN, &" ".repeat(100_000));
-    let llm = model(vec![Scripted::Stream(vec![large; 60], End::Done)]);
+    let llm = model(vec![Scripted::Stream(vec![large; 60], StreamEnd::Done)]);
     case.holds_at(priced(&llm, true), "/api/chat").await;
 }
 
@@ -285,9 +302,9 @@ async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
     let chunks = plan_in_pieces();
     let mut costs = Vec::new();
     for kept in 0..=chunks.len() {
-        let cut = Scripted::Stream(chunks[..kept].to_vec(), End::Cut);
+        let cut = Scripted::Stream(chunks[..kept].to_vec(), StreamEnd::Cut);
         let llm = model(vec![cut, planned()]);
-        let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: &["cut_stream", "ok"] };
+        let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: &["cut_stream", "ok"] };
         let path = if kept % 2 == 0 { "/api/chat" } else { "/v1/chat/completions" };
         case.holds_at(priced(&llm, true), path).await;
         costs.push(llm.count());
@@ -295,8 +312,8 @@ async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
     assert!(costs.iter().all(|count| *count == 3), "two for the plan and one for the answer: {costs:?}");
     // After the finish reason, nothing is missing.
     let whole = [chunks, vec![finish("tool_calls")]].concat();
-    let llm = model(vec![Scripted::Stream(whole, End::Cut)]);
-    let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: &["ok"] };
+    let llm = model(vec![Scripted::Stream(whole, StreamEnd::Cut)]);
+    let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: &["ok"] };
     case.holds_at(priced(&llm, true), "/api/chat").await;
 }
 
@@ -304,9 +321,10 @@ async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
 async fn cut_stream_without_retries_fails_and_is_charged() {
     let chunks = plan_in_pieces();
     for kept in [0, 1, chunks.len()] {
-        let llm = model(vec![Scripted::Stream(chunks[..kept].to_vec(), End::Cut)]);
+        let llm = model(vec![Scripted::Stream(chunks[..kept].to_vec(), StreamEnd::Cut)]);
         let set = vec![("llm.max_attempts", 1)];
-        let case = Case { says: vec![], set, ends: Err((502, "llm.cut_stream")), attempts: &["cut_stream"] };
+        let case =
+            FaultCase { replies: vec![], set, ends: Err((502, "llm.cut_stream")), attempts: &["cut_stream"] };
         case.holds_at(priced(&llm, true), "/v1/chat/completions").await;
     }
 }
@@ -314,16 +332,18 @@ async fn cut_stream_without_retries_fails_and_is_charged() {
 /// A stream whose answer breaks off after each of its words: the client is told to drop them.
 #[tokio::test]
 async fn answer_cut_at_any_chunk_is_reset_and_both_attempts_charged() {
-    let said = ["Good ", "morning", " to ", "you!"];
-    for kept in 0..=said.len() {
-        let cut: Vec<String> = said[..kept].iter().map(|word| words(word)).collect();
+    let parts = ["Good ", "morning", " to ", "you!"];
+    for kept in 0..=parts.len() {
+        let cut: Vec<String> = parts[..kept].iter().map(|word| words(word)).collect();
         let asked = AtomicUsize::new(0);
         let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
             Some(_) => planned(),
-            None if asked.fetch_add(1, Ordering::Relaxed) == 0 => Scripted::Stream(cut.clone(), End::Cut),
+            None if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
+                Scripted::Stream(cut.clone(), StreamEnd::Cut)
+            }
             None => Scripted::Text("Good evening!".into()),
         });
-        let served = Served::start(priced(&llm, true)).await;
+        let served = ServedEngine::start(priced(&llm, true)).await;
         let mut body = ask("Good morning");
         body["stream"] = true.into();
         let events = served.post("/api/chat", &body).await.events();
@@ -339,8 +359,8 @@ async fn answer_cut_at_any_chunk_is_reset_and_both_attempts_charged() {
             }
         }
         assert_eq!(text, "Good evening!", "cut after {kept}: {events:#?}");
-        let told = settled(&served, only_run(&served).await).await;
-        let outcomes: Vec<String> = attempts(&told).into_iter().map(|attempt| attempt.outcome).collect();
+        let finished = settled(&served, only_run(&served).await).await;
+        let outcomes: Vec<String> = attempts(&finished).into_iter().map(|attempt| attempt.outcome).collect();
         assert_eq!(outcomes, ["ok", "cut_stream", "ok"], "cut after {kept}");
     }
 }

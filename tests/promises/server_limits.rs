@@ -5,7 +5,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::server_api::ask;
 use crate::support::served_engine::{read_to_end, wire};
-use crate::support::{Gate, Reply, Served, Setup, Shelf};
+use crate::support::{Gate, Reply, ServedEngine, Setup, Shelf};
 
 /// The chat routes of both protocols with matching bodies.
 fn chats(body: &Value) -> [(&'static str, Value); 2] {
@@ -17,8 +17,8 @@ fn chats(body: &Value) -> [(&'static str, Value); 2] {
 fn is_refused(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.status, status, "{reply:#?}");
     let body = reply.json();
-    let told = if body.get("error").is_some() { &body["error"]["code"] } else { &body["code"] };
-    assert_eq!(told, code, "{body:#}");
+    let error_code = if body.get("error").is_some() { &body["error"]["code"] } else { &body["code"] };
+    assert_eq!(error_code, code, "{body:#}");
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn oversized_requests_are_refused_before_any_model_call() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.max_body_bytes", 4096).set("server.max_messages", 3);
     let served =
-        Served::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
+        ServedEngine::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
     let message = |words: &str| json!({"role": "user", "content": words});
     let long = ask(&"x".repeat(4096));
     let many = json!({"messages": vec![message("look"); 4]});
@@ -57,8 +57,8 @@ async fn oversized_requests_are_refused_before_any_model_call() {
         let mut stream = served.raw(b"").await;
         // The server may close the connection during the write.
         let _ = stream.write_all(head.as_bytes()).await;
-        let said = read_to_end(&mut stream).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 431"), "{response}");
     }
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/api/runs").await.json()["runs"], json!([]));
@@ -72,15 +72,15 @@ async fn oversized_requests_are_refused_before_any_model_call() {
 async fn client_that_drips_its_request_is_disconnected() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.header_timeout_ms", 1500).set("server.body_timeout_ms", 200);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let whole = wire("/api/chat", "", &ask("look"));
     let body = whole.find("\r\n\r\n").unwrap() + 4;
     for (from, to) in [(0, 1), (0, 20), (0, body - 2), (0, body), (0, body + 1), (0, whole.len() - 1)] {
         let mut stream = served.raw(&whole.as_bytes()[from..to]).await;
-        let said = read_to_end(&mut stream).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{to}: {said}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{to}: {response}");
         if to >= body {
-            assert!(said.contains("request.slow"), "{to}: {said}");
+            assert!(response.contains("request.slow"), "{to}: {response}");
         }
     }
     // Dripping bytes do not extend the timeout.
@@ -93,10 +93,10 @@ async fn client_that_drips_its_request_is_disconnected() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     });
-    let mut said = Vec::new();
-    let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut said).await;
-    let said = String::from_utf8_lossy(&said);
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+    let mut response = Vec::new();
+    let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut response).await;
+    let response = String::from_utf8_lossy(&response);
+    assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{response}");
     drip.abort();
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/healthz").await.status, 200);
@@ -105,27 +105,27 @@ async fn client_that_drips_its_request_is_disconnected() {
 #[tokio::test]
 async fn client_that_drips_its_second_request_is_disconnected() {
     let setup = Setup::offline().set("server.header_timeout_ms", 2000).set("server.keep_alive_ms", 2000);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     for second in ["", "G", "GET /healthz HTTP/1.1\r\n"] {
         let whole = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{second}");
         let mut stream = served.raw(whole.as_bytes()).await;
-        let said = read_to_end(&mut stream).await;
-        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     }
     // A running request is not idle, however long it takes.
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.header_timeout_ms", 2000).set("server.keep_alive_ms", 2000);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let mut held = served.raw(wire("/api/chat", "Connection: close\r\n", &ask("wait")).as_bytes()).await;
-    shelf.asked.passed().await;
+    shelf.asked.wait_open().await;
     // Another connection is closed meanwhile, later than this one would be.
     assert_eq!(
         read_to_end(&mut served.raw(b"G").await).await.lines().next(),
         Some("HTTP/1.1 408 Request Timeout")
     );
     shelf.go.open();
-    let said = read_to_end(&mut held).await;
-    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    let response = read_to_end(&mut held).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
 #[tokio::test]
@@ -134,13 +134,13 @@ async fn disconnected_client_does_not_stop_its_run() {
         for (path, body) in chats(&ask(words)) {
             for stream in [false, true] {
                 let shelf = Shelf::new();
-                let served = Served::start(shelf.setup()).await;
+                let served = ServedEngine::start(shelf.setup()).await;
                 let mut body = body.clone();
                 body["stream"] = json!(stream);
                 let connection = served.raw(wire(path, "", &body).as_bytes()).await;
                 let (here, on): (&Gate, &Gate) =
                     if reached { (&shelf.asked, &shelf.go) } else { (&shelf.begun, &shelf.done) };
-                here.passed().await;
+                here.wait_open().await;
                 drop(connection);
                 // All work for a disconnected client is done before it answers.
                 for _ in 0..3 {
@@ -159,7 +159,7 @@ async fn disconnected_client_does_not_stop_its_run() {
 
 #[tokio::test]
 async fn web_page_cannot_reach_a_server_without_keys() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let port = served.addr().port();
     for host in
         ["localhost".to_owned(), format!("localhost:{port}"), "127.0.0.1".to_owned(), "[::1]:80".to_owned()]
@@ -174,6 +174,6 @@ async fn web_page_cannot_reach_a_server_without_keys() {
         if !more.is_empty() {
             request = request.header("x-forwarded-host", more).header("forwarded", format!("host={more}"));
         }
-        Reply::of(request.send().await.unwrap()).await.is_problem(403, "auth.host");
+        Reply::of(request.send().await.unwrap()).await.assert_problem(403, "auth.host");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::served_engine::wire;
-use crate::support::{Reply, Served, Setup, Shelf};
+use crate::support::{Reply, ServedEngine, Setup, Shelf};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -23,7 +23,7 @@ fn with(mut body: Value, key: &str, value: impl Into<Value>) -> Value {
 }
 
 /// Sends with headers.
-async fn send(served: &Served, body: &Value, headers: &[(&str, &str)]) -> Reply {
+async fn send(served: &ServedEngine, body: &Value, headers: &[(&str, &str)]) -> Reply {
     let request = headers
         .iter()
         .fold(served.request("POST", CHAT), |request, (name, value)| request.header(*name, *value));
@@ -42,14 +42,14 @@ fn chunks(reply: &Reply) -> Vec<Value> {
 }
 
 /// The concatenated values of a key in the deltas.
-fn said(chunks: &[Value], key: &str) -> String {
+fn delta_text(chunks: &[Value], key: &str) -> String {
     chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][key].as_str()).collect()
 }
 
 #[tokio::test]
 async fn completion_contains_the_answer_and_usage() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let reply = send(&served, &ask("look"), &[]).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     let body = reply.json();
@@ -71,12 +71,12 @@ async fn completion_contains_the_answer_and_usage() {
 #[tokio::test]
 async fn streamed_chunks_equal_the_completion() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let whole = send(&served, &ask("look"), &[]).await.json();
     let chunks = chunks(&send(&served, &streamed("look"), &[]).await);
     assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
-    assert_eq!(said(&chunks, "content"), whole["choices"][0]["message"]["content"].as_str().unwrap());
-    assert_eq!(said(&chunks, "reasoning_content"), "");
+    assert_eq!(delta_text(&chunks, "content"), whole["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(delta_text(&chunks, "reasoning_content"), "");
     let (last, before) = chunks.split_last().unwrap();
     assert_eq!(last["choices"][0]["finish_reason"], "stop");
     assert!(before.iter().all(|chunk| chunk["choices"][0]["finish_reason"].is_null()));
@@ -86,14 +86,14 @@ async fn streamed_chunks_equal_the_completion() {
 #[tokio::test]
 async fn stream_ends_with_usage_when_requested() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let body = with(streamed("look"), "stream_options", json!({"include_usage": true}));
     let reply = send(&served, &body, &[]).await;
     let chunks = chunks(&reply);
     let (last, before) = chunks.split_last().unwrap();
     let run = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
-    let told = (&last["choices"], &last["usage"]["prompt_tokens"], &last["usage"]["completion_tokens"]);
-    assert_eq!(told, (&json!([]), &run["usage"]["input_tokens"], &run["usage"]["output_tokens"]));
+    let actual = (&last["choices"], &last["usage"]["prompt_tokens"], &last["usage"]["completion_tokens"]);
+    assert_eq!(actual, (&json!([]), &run["usage"]["input_tokens"], &run["usage"]["output_tokens"]));
     assert!(last["usage"]["total_tokens"].as_u64().unwrap() > 0);
     assert!(before.iter().all(|chunk| chunk["usage"].is_null() && chunk.get("usage").is_some()));
 }
@@ -101,28 +101,28 @@ async fn stream_ends_with_usage_when_requested() {
 #[tokio::test]
 async fn progress_is_streamed_when_enabled() {
     for (progress, key) in [("off", ""), ("reasoning", "reasoning_content"), ("text", "content")] {
-        let served = Served::start(Setup::offline().set("server.progress", progress)).await;
+        let served = ServedEngine::start(Setup::offline().set("server.progress", progress)).await;
         let whole = send(&served, &ask("Che tempo fa a Milano?"), &[]).await.json();
         let answer = whole["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
         let chunks = chunks(&send(&served, &streamed("Che tempo fa a Milano?"), &[]).await);
         let progress = "1. Weather: ";
         for place in ["content", "reasoning_content"] {
-            assert_eq!(said(&chunks, place).contains(progress), key == place, "{place}: {chunks:#?}");
+            assert_eq!(delta_text(&chunks, place).contains(progress), key == place, "{place}: {chunks:#?}");
         }
-        let content = said(&chunks, "content");
+        let content = delta_text(&chunks, "content");
         assert!(content.ends_with(&answer), "{content}");
         if key != "content" {
             assert_eq!(content, answer);
         }
-        let told = said(&chunks, key);
-        assert!(key.is_empty() || told.contains("Step 1, Weather: done\n"), "{told}");
+        let shown = delta_text(&chunks, key);
+        assert!(key.is_empty() || shown.contains("Step 1, Weather: done\n"), "{shown}");
     }
 }
 
 #[tokio::test]
 async fn unsupported_parameters_are_refused_by_name() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
     let image = json!([{"role": "user", "content": [{"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": "data:,"}}]}]);
@@ -145,29 +145,29 @@ async fn unsupported_parameters_are_refused_by_name() {
         ("messages", json!([{"role": "user"}]), "messages[0].content"),
     ] {
         let reply = send(&served, &with(ask("look"), key, value), &[]).await;
-        let error = reply.is_error(400, "request.unsupported");
+        let error = reply.assert_error(400, "request.unsupported");
         assert_eq!((&error["param"], &error["type"]), (&json!(param), &json!("invalid_request_error")));
         assert_eq!(reply.header("x-should-retry"), "false");
     }
     let other = send(&served, &with(ask("look"), "model", "gpt-4o"), &[]).await;
-    let error = other.is_error(404, "model_not_found");
+    let error = other.assert_error(404, "model_not_found");
     assert_eq!((&error["param"], &error["type"]), (&json!("model"), &json!("invalid_request_error")));
     let empty = send(&served, &with(ask("look"), "messages", json!([])), &[]).await;
-    assert_eq!(empty.is_error(422, "request.messages")["param"], "messages");
+    assert_eq!(empty.assert_error(422, "request.messages")["param"], "messages");
     let broken = served.request("POST", CHAT).header("content-type", "application/json").body("{");
-    Reply::of(broken.send().await.unwrap()).await.is_error(400, "request.json");
+    Reply::of(broken.send().await.unwrap()).await.assert_error(400, "request.json");
     let wrong = send(&served, &with(ask("look"), "messages", json!([{"role": 1}])), &[]).await;
-    let error = wrong.is_error(422, "request.body");
+    let error = wrong.assert_error(422, "request.body");
     assert!(error["message"].as_str().unwrap().contains("messages[0].role"), "{error:#}");
     let session = send(&served, &ask("look"), &[("x-session-id", "a b")]).await;
-    session.is_error(422, "request.session");
+    session.assert_error(422, "request.session");
     assert_eq!(shelf.llm.count(), 0);
 }
 
 #[tokio::test]
 async fn common_client_defaults_are_accepted() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let habits = json!({"temperature": 0.2, "top_p": 1, "max_tokens": 100, "max_completion_tokens": 100, "seed": 1,
         "user": "u", "tools": [], "tool_choice": "auto", "response_format": {"type": "text"}, "n": 1, "stop": null,
         "logprobs": false, "modalities": ["text"], "presence_penalty": 0, "metadata": {}, "store": false});
@@ -181,26 +181,26 @@ async fn common_client_defaults_are_accepted() {
     assert_eq!(reply.status, 200, "{reply:#?}");
     assert_eq!(served.get("/v1/models").await.json()["data"][0]["id"], "proscenium");
     assert_eq!(served.get("/v1/models/proscenium").await.json()["object"], "model");
-    served.get("/v1/models/gpt-4o").await.is_error(404, "model_not_found");
+    served.get("/v1/models/gpt-4o").await.assert_error(404, "model_not_found");
 }
 
 #[tokio::test]
 async fn named_conversation_is_kept() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let named = [("x-session-id", "s-1")];
     for _ in 0..2 {
         assert_eq!(send(&served, &ask("look"), &named).await.header("x-session-id"), "s-1");
     }
     let reply = send(&served, &ask("what did I say?"), &named).await.json();
-    let told = reply["choices"][0]["message"]["content"].as_str().unwrap();
-    assert_eq!(told.matches("look").count(), 2, "{told}");
+    let content = reply["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(content.matches("look").count(), 2, "{content}");
 }
 
 #[tokio::test]
 async fn unnamed_conversations_never_mix() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let look = ask("look");
     let (first, second) = tokio::join!(send(&served, &look, &[]), send(&served, &look, &[]));
     assert_ne!(first.header("x-run-id"), second.header("x-run-id"));
@@ -210,9 +210,9 @@ async fn unnamed_conversations_never_mix() {
         let answer = reply.json()["choices"][0]["message"]["content"].clone();
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "look"},
             {"role": "assistant", "content": answer}, {"role": "user", "content": "what did I say?"}]});
-        let told = send(&served, &body, &[]).await.json();
-        let told = told["choices"][0]["message"]["content"].as_str().unwrap();
-        assert_eq!(told.matches("look").count(), 1, "{told}");
+        let content = send(&served, &body, &[]).await.json();
+        let content = content["choices"][0]["message"]["content"].as_str().unwrap();
+        assert_eq!(content.matches("look").count(), 1, "{content}");
     }
     let alone = send(&served, &ask("what did I say?"), &[]).await.json();
     assert_eq!(alone["choices"][0]["message"]["content"].as_str().unwrap().matches("look").count(), 0);
@@ -221,11 +221,11 @@ async fn unnamed_conversations_never_mix() {
 #[tokio::test]
 async fn failure_after_acceptance_forbids_retries() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let reply = send(&served, &ask("fail"), &[]).await;
     assert!(reply.status >= 500, "{reply:#?}");
     let error = reply.json()["error"].clone();
-    reply.is_error(reply.status, error["code"].as_str().unwrap());
+    reply.assert_error(reply.status, error["code"].as_str().unwrap());
     assert_eq!((reply.header("x-should-retry"), &error["type"]), ("false", &json!("server_error")));
     let run = reply.header("x-run-id").parse().unwrap();
     let state = served.engine.run(&served.tenant, run).await.unwrap();
@@ -239,7 +239,7 @@ async fn failure_after_acceptance_forbids_retries() {
 #[tokio::test]
 async fn request_with_idempotency_key_executes_once() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let named = [("idempotency-key", "k-1")];
     let first = send(&served, &ask("put at once"), &named).await;
     let again = send(&served, &ask("put at once"), &named).await;
@@ -249,10 +249,13 @@ async fn request_with_idempotency_key_executes_once() {
     );
     assert_eq!(first.json()["choices"], again.json()["choices"]);
     let streams = chunks(&send(&served, &streamed("put at once"), &named).await);
-    assert_eq!(said(&streams, "content"), first.json()["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(
+        delta_text(&streams, "content"),
+        first.json()["choices"][0]["message"]["content"].as_str().unwrap()
+    );
     assert_eq!(shelf.puts(), 1);
     let conflict = send(&served, &ask("look"), &named).await;
-    conflict.is_error(422, "request.idempotency_conflict");
+    conflict.assert_error(422, "request.idempotency_conflict");
     assert_eq!(conflict.header("x-should-retry"), "false");
 }
 
@@ -271,15 +274,15 @@ enum Break {
 
 async fn broken_and_sent_again(how: Break, stream: bool) {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let body = if stream { streamed("put") } else { ask("put") };
     let first = wire(CHAT, "x-stainless-retry-count: 0\r\n", &body);
     let mut connection = served.raw(first.as_bytes()).await;
     match how {
         Break::Sent => {}
-        Break::Working => shelf.begun.passed().await,
+        Break::Working => shelf.begun.wait_open().await,
         Break::Streaming => {
-            shelf.begun.passed().await;
+            shelf.begun.wait_open().await;
             let mut some = [0; 200];
             connection.read_exact(&mut some).await.unwrap();
         }
@@ -296,7 +299,7 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
         // has read what was sent before.
         tokio::time::sleep(std::time::Duration::from_millis(375)).await;
     } else {
-        shelf.begun.passed().await;
+        shelf.begun.wait_open().await;
     }
     let again = async {
         let headers = [("x-stainless-retry-count", "1")];
@@ -308,7 +311,7 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
     let (reply, ()) = tokio::join!(again, open);
     assert_eq!(reply.status, 200, "{how:?}: {reply:#?}");
     let words = if stream {
-        said(&chunks(&reply), "content")
+        delta_text(&chunks(&reply), "content")
     } else {
         reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
     };
@@ -339,9 +342,9 @@ async fn retry_after_a_broken_connection_executes_once() {
 #[tokio::test]
 async fn server_notices_a_disconnected_client() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.passed().await;
+    shelf.begun.wait_open().await;
     // It half-closes; the server closes the connection without an answer.
     first.shutdown().await.unwrap();
     let mut rest = Vec::new();
@@ -355,9 +358,9 @@ async fn server_notices_a_disconnected_client() {
 #[tokio::test]
 async fn first_attempt_never_matches_another_run() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let lost = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.passed().await;
+    shelf.begun.wait_open().await;
     drop(lost);
     shelf.done.open();
     let mut runs = Vec::new();
@@ -382,11 +385,11 @@ async fn first_attempt_never_matches_another_run() {
 #[tokio::test]
 async fn refused_client_is_served_when_it_retries() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup().set("server.max_in_flight", 1)).await;
+    let served = ServedEngine::start(shelf.setup().set("server.max_in_flight", 1)).await;
     let first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.passed().await;
+    shelf.begun.wait_open().await;
     let refused = send(&served, &ask("put"), &[]).await;
-    refused.is_error(503, "server.overloaded");
+    refused.assert_error(503, "server.overloaded");
     shelf.done.open();
     let again = [("x-stainless-retry-count", "1")];
     let mut reply = send(&served, &ask("put"), &again).await;

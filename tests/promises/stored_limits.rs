@@ -9,11 +9,11 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, SqlitePool};
 use tempfile::TempDir;
 
-use super::disk_harness::Depot;
+use super::disk_harness::DiskHarness;
 use crate::plans_api::{at, planned};
 use crate::server_api::ask;
-use crate::support::planner_engine::{Play, has_results, plan, step};
-use crate::support::{Backend, Office, Reply, Scripted, ScriptedLlm, Served, Setup};
+use crate::support::planner_engine::{ModelRules, has_results, plan, step};
+use crate::support::{Backend, Office, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// Nested lists of this depth.
 fn lists(depth: usize) -> Value {
@@ -21,12 +21,12 @@ fn lists(depth: usize) -> Value {
 }
 
 /// A backend whose answers are nested to the requested depth, and a model that calls it with these arguments.
-struct Bureau {
+struct NestingBackend {
     backend: Backend,
     scenes: TempDir,
 }
 
-impl Bureau {
+impl NestingBackend {
     fn open(depth: Arc<AtomicUsize>) -> Self {
         let backend = Backend::start(move |_| match depth.load(Ordering::SeqCst) {
             0 => json!({"done": true}),
@@ -64,17 +64,17 @@ impl Bureau {
 }
 
 /// A model that calls this tool once.
-fn caller(tool: &'static str, arguments: Value) -> Play {
-    Play::of(plan(json!([step(1, "Desk", &[tool], Value::Null)]))).scene(move |request, _| match has_results(
-        request,
-    ) {
-        false => Scripted::call(tool, arguments.clone()),
-        true => Scripted::Text("It is done.".to_owned()),
+fn caller(tool: &'static str, arguments: Value) -> ModelRules {
+    ModelRules::of(plan(json!([step(1, "Desk", &[tool], Value::Null)]))).scene(move |request, _| {
+        match has_results(request) {
+            false => Scripted::call(tool, arguments.clone()),
+            true => Scripted::Text("It is done.".to_owned()),
+        }
     })
 }
 
 /// Asserts that the run can be read in every form, and the lists that contain it as well.
-async fn is_readable(served: &Served, answer: &Value) -> Value {
+async fn is_readable(served: &ServedEngine, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
     for path in ["/api/runs", "/api/usage", "/api/approvals", "/api/plans"] {
         assert_eq!(served.get(path).await.status, 200, "{path}");
@@ -88,10 +88,10 @@ async fn is_readable(served: &Served, answer: &Value) -> Value {
 #[tokio::test]
 async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
     let depth = Arc::new(AtomicUsize::new(0));
-    let bureau = Bureau::open(depth.clone());
+    let bureau = NestingBackend::open(depth.clone());
     for tool in ["Look", "File"] {
         let llm = caller(tool, json!({"to": "r1"})).start();
-        let served = Served::start(bureau.setup(&llm)).await;
+        let served = ServedEngine::start(bureau.setup(&llm)).await;
         for deep in [64, 65, 100, 124, 125, 126, 127, 200] {
             depth.store(deep, Ordering::SeqCst);
             let words = format!("look {deep}");
@@ -109,19 +109,19 @@ async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
 
 #[tokio::test]
 async fn deeply_nested_model_arguments_are_rejected_and_stay_readable() {
-    let bureau = Bureau::open(Arc::default());
+    let bureau = NestingBackend::open(Arc::default());
     for deep in [63, 64, 100, 124, 125, 126, 127, 300] {
         let llm = caller("Look", json!({"to": lists(deep)})).start();
-        let served = Served::start(bureau.setup(&llm)).await;
+        let served = ServedEngine::start(bureau.setup(&llm)).await;
         let answer = served.post("/api/chat", &ask("look")).await.json();
         let read = is_readable(&served, &answer).await;
-        let reached = bureau.backend.taken().len();
+        let reached = bureau.backend.take_requests().len();
         assert_eq!(reached > 0, deep == 63, "{deep}: {read:#}");
         // In its plan, too.
         let mut planned = plan(json!([step(1, "Desk", &["Send"], Value::Null)]));
         planned["steps"][0]["prepared_calls"] = json!([{"tool": "Send", "arguments": {"to": lists(deep)}}]);
-        let llm = Play::of(planned).start();
-        let served = Served::start(bureau.setup(&llm)).await;
+        let llm = ModelRules::of(planned).start();
+        let served = ServedEngine::start(bureau.setup(&llm)).await;
         let answer = served.post("/api/chat", &ask("look")).await.json();
         is_readable(&served, &answer).await;
     }
@@ -129,32 +129,32 @@ async fn deeply_nested_model_arguments_are_rejected_and_stay_readable() {
 
 #[tokio::test]
 async fn deeply_nested_client_json_is_refused_and_stays_readable() {
-    let bureau = Bureau::open(Arc::default());
+    let bureau = NestingBackend::open(Arc::default());
     let llm = caller("Send", json!({"to": "r1"})).start();
-    let served = Served::start(bureau.setup(&llm).set("server.max_json_depth", 100)).await;
+    let served = ServedEngine::start(bureau.setup(&llm).set("server.max_json_depth", 100)).await;
     let answer = served.post("/api/chat", &ask("send")).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
     for deep in [64, 80, 97] {
         let body = json!({"decision": "yes", "arguments": {"to": lists(deep)}});
         let problem = served.post(&format!("/api/approvals/{id}"), &body).await;
-        let problem = problem.is_problem(422, "approval.arguments");
+        let problem = problem.assert_problem(422, "approval.arguments");
         assert!(problem["detail"].as_str().unwrap().contains("64 levels"), "{problem:#}");
         let mut sent = plan(json!([step(1, "Desk", &["Send"], Value::Null)]));
         sent["steps"][0]["prepared_calls"] = json!([{"tool": "Send", "arguments": {"to": lists(deep - 6)}}]);
         if deep > 70 {
             let body = json!({"message": "send", "plan": sent});
-            served.post("/api/plans", &body).await.is_problem(422, "request.too_deep");
+            served.post("/api/plans", &body).await.assert_problem(422, "request.too_deep");
         }
     }
     assert_eq!(is_readable(&served, &answer).await["status"], "waiting");
-    assert!(bureau.backend.taken().is_empty());
+    assert!(bureau.backend.take_requests().is_empty());
 }
 
 /// A run as an earlier release left it that wrote more than it could read: with this status and plan, and
 /// this event.
-async fn damage(depot: &Depot, run: &str, [status, plan]: [&str; 2], kind: &str, body: &str) {
-    let file = depot.desk.data().join("proscenium.db");
+async fn damage(harness: &DiskHarness, run: &str, [status, plan]: [&str; 2], kind: &str, body: &str) {
+    let file = harness.workspace.data().join("proscenium.db");
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(file)).await.unwrap();
     for sql in [
         format!(
@@ -178,8 +178,8 @@ async fn damage(depot: &Depot, run: &str, [status, plan]: [&str; 2], kind: &str,
 
 #[tokio::test]
 async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
-    let depot = Depot::open();
-    let server = depot.start();
+    let harness = DiskHarness::open();
+    let server = harness.start();
     let mut runs = Vec::new();
     for book in ["b0", "b1"] {
         let reply = server.ask(book, "s").await.unwrap();
@@ -188,9 +188,9 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
     assert_eq!(server.end().status, 0);
     let deep = json!({"type": "tool_completed", "call": 1, "millis": 1,
         "outcome": {"ok": {"result": lists(125), "say": null}}});
-    damage(&depot, &runs[0], ["running", "executing"], "tool_completed", &deep.to_string()).await;
+    damage(&harness, &runs[0], ["running", "executing"], "tool_completed", &deep.to_string()).await;
     damage(
-        &depot,
+        &harness,
         &runs[1],
         ["waiting", "pending_approval"],
         "model_replied",
@@ -198,7 +198,7 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
     )
     .await;
 
-    let server = depot.start();
+    let server = harness.start();
     // Its conversation continues, and so does everything else.
     let reply = server.ask("b2", "s").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
@@ -209,7 +209,7 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
         assert_eq!(reply.status, 200, "{path}: {reply:#?}");
     }
     for (run, status) in runs.iter().zip(["running", "waiting"]) {
-        server.get(&format!("/api/runs/{run}")).await.is_problem(500, "store.unreadable");
+        server.get(&format!("/api/runs/{run}")).await.assert_problem(500, "store.unreadable");
         let listed = row(&server.get("/api/runs").await, run).unwrap();
         assert_eq!(listed["status"], status, "{listed:#}");
         assert!(listed["unreadable"].as_str().unwrap().contains("cannot be read"), "{listed:#}");
@@ -223,7 +223,7 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
         let erased = server.send("DELETE", &at(plan, "")).await;
         assert_eq!(erased.status, 204, "{erased:#?}");
         assert_eq!(row(&server.get("/api/runs").await, run), None);
-        server.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
+        server.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
     }
     assert_eq!(server.get("/api/usage").await.status, 200);
     assert_eq!(server.end().status, 0);
@@ -235,7 +235,7 @@ fn row(list: &Reply, run: &str) -> Option<Value> {
 }
 
 /// Replaces the plan by one whose purpose is this text.
-async fn edit(served: &Served, plan: &Value, purpose: &str) -> Reply {
+async fn edit(served: &ServedEngine, plan: &Value, purpose: &str) -> Reply {
     let mut steps = plan["plan"].clone();
     steps["steps"][0]["purpose"] = json!(purpose);
     steps["steps"][0]["step_number"] = json!(1);
@@ -245,18 +245,19 @@ async fn edit(served: &Served, plan: &Value, purpose: &str) -> Reply {
 #[tokio::test]
 async fn plan_versions_are_bounded_and_listed_in_pages() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     for version in 2..=32 {
         let reply = edit(&served, &plan, &format!("Book it, version {version}")).await;
         assert_eq!(reply.status, 200, "{version}: {reply:#?}");
     }
-    let problem = edit(&served, &plan, "Book it once more").await.is_problem(409, "plan.too_many_versions");
+    let problem =
+        edit(&served, &plan, "Book it once more").await.assert_problem(409, "plan.too_many_versions");
     assert!(problem["detail"].as_str().unwrap().contains("cancel"), "{problem:#}");
     served
         .post(&at(&plan, "/modify"), &json!({"feedback": "look first"}))
         .await
-        .is_problem(409, "plan.too_many_versions");
+        .assert_problem(409, "plan.too_many_versions");
     let numbers = |document: &Value| -> Vec<u64> {
         document["versions"].as_array().unwrap().iter().map(|v| v["version"].as_u64().unwrap()).collect()
     };
@@ -282,7 +283,7 @@ async fn plan_versions_are_bounded_and_listed_in_pages() {
     }
     assert_eq!(seen, (1..=32).collect::<Vec<_>>());
     for wrong in ["?limit=0", "?limit=33"] {
-        served.get(&at(&plan, wrong)).await.is_problem(422, "request.query");
+        served.get(&at(&plan, wrong)).await.assert_problem(422, "request.query");
     }
     // The current version can still be approved.
     let approved = served.post(&at(&plan, "/approve"), &json!({"version": 32})).await;
@@ -292,14 +293,14 @@ async fn plan_versions_are_bounded_and_listed_in_pages() {
 #[tokio::test]
 async fn plan_and_total_version_size_are_bounded() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let plan = planned(&served, "book").await;
     let long = |kilobytes: usize, letter: &str| letter.repeat(kilobytes * 1024);
-    edit(&served, &plan, &long(257, "x")).await.is_problem(413, "plan.too_large");
+    edit(&served, &plan, &long(257, "x")).await.assert_problem(413, "plan.too_large");
     let mut sent = plan["plan"].clone();
     sent["steps"][0]["purpose"] = json!(long(257, "x"));
     let new = json!({"message": "book", "plan": sent});
-    served.post("/api/plans", &new).await.is_problem(413, "plan.too_large");
+    served.post("/api/plans", &new).await.assert_problem(413, "plan.too_large");
     let mut taken = 0;
     let refused = loop {
         let reply = edit(&served, &plan, &long(250, ["x", "y"][taken % 2])).await;
@@ -308,7 +309,7 @@ async fn plan_and_total_version_size_are_bounded() {
         }
         taken += 1;
     };
-    refused.is_problem(409, "plan.history_full");
+    refused.assert_problem(409, "plan.history_full");
     assert_eq!(taken, 8);
     let document = served.get(&at(&plan, "")).await;
     assert!(document.body.len() < 3 * 1024 * 1024, "{}", document.body.len());
@@ -318,20 +319,20 @@ async fn plan_and_total_version_size_are_bounded() {
 async fn invisible_characters_are_escaped_beside_the_exact_arguments() {
     let hidden = "pay\u{200b}pal\u{202e}x\u{e0041}\u{feff}\u{fe01} 👩\u{200d}🚀";
     let seen = "pay\\u200bpal\\u202ex\\udb40\\udc41\\ufeff\\ufe01 👩\u{200d}🚀";
-    let bureau = Bureau::open(Arc::default());
+    let bureau = NestingBackend::open(Arc::default());
     let llm = caller("Send", json!({"to": hidden})).start();
-    let served = Served::start(bureau.setup(&llm)).await;
+    let served = ServedEngine::start(bureau.setup(&llm)).await;
     let answer = served.post("/api/chat", &ask("send")).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let words = answer["answer"].as_str().unwrap();
     assert!(words.contains(seen), "{words}");
     let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
     let document = served.get(&format!("/api/approvals/{id}")).await.json();
-    for told in [&answer["approvals"][0], &document] {
-        assert_eq!(told["arguments"], json!({"to": hidden}));
-        let shown = told["shown"].as_str().unwrap();
+    for shown_document in [&answer["approvals"][0], &document] {
+        assert_eq!(shown_document["arguments"], json!({"to": hidden}));
+        let shown = shown_document["shown"].as_str().unwrap();
         assert!(shown.contains(seen), "{shown}");
-        assert_eq!(serde_json::from_str::<Value>(shown).unwrap(), told["arguments"]);
+        assert_eq!(serde_json::from_str::<Value>(shown).unwrap(), shown_document["arguments"]);
     }
     let task = answer["task_id"].as_str().unwrap();
     let text = served.get(&format!("/api/plans/{task}?format=text")).await.body;
@@ -340,6 +341,6 @@ async fn invisible_characters_are_escaped_beside_the_exact_arguments() {
     assert_eq!(yes.status, 200, "{yes:#?}");
     let run = answer["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
-    let sent = bureau.backend.taken();
+    let sent = bureau.backend.take_requests();
     assert_eq!(sent[0].body, json!({"to": hidden}), "what is sent is exact");
 }

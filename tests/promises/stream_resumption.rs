@@ -5,10 +5,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::disk_harness::{Depot, Server};
+use super::disk_harness::{DiskHarness, Server};
 use super::support::disk::Loss;
 use super::support::served_engine::{Events, Sse};
-use super::support::{End, Gate, Scripted, finish, forced_tool, words};
+use super::support::{Gate, Scripted, StreamEnd, finish, forced_tool, words};
 
 /// The public events of a run of the harness.
 const NAMES: [&str; 9] = [
@@ -62,10 +62,10 @@ async fn until(events: &mut Events, name: &str) -> Vec<Sse> {
 }
 
 /// Asserts that the published events equal the run's final history.
-async fn is_whole(server: &Server, run: &str, told: &[Sse]) {
+async fn is_whole(server: &Server, run: &str, published: &[Sse]) {
     let whole = rest(server.events(run, "0").await).await;
-    assert_eq!(others(told), others(&whole));
-    assert_eq!(text(told), text(&whole));
+    assert_eq!(others(published), others(&whole));
+    assert_eq!(text(published), text(&whole));
     let last = whole.last().unwrap();
     assert!(["run_completed", "run_failed", "run_waiting"].contains(&last.name.as_str()), "{last:?}");
 }
@@ -73,16 +73,16 @@ async fn is_whole(server: &Server, run: &str, told: &[Sse]) {
 #[tokio::test]
 async fn published_events_are_neither_lost_nor_repeated_after_power_loss() {
     for name in NAMES {
-        let depot = Depot::open();
-        let server = depot.start();
+        let harness = DiskHarness::open();
+        let server = harness.start();
         let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
-        let mut told = until(&mut events, name).await;
+        let mut published = until(&mut events, name).await;
         server.kill();
-        depot.disk.fail(Loss::Everything, &mut ChaCha8Rng::seed_from_u64(1));
-        let server = depot.start();
+        harness.disk.fail(Loss::Everything, &mut ChaCha8Rng::seed_from_u64(1));
+        let server = harness.start();
         server.settled().await;
-        told.extend(rest(server.events(&run, &told.last().unwrap().id).await).await);
-        is_whole(&server, &run, &told).await;
+        published.extend(rest(server.events(&run, &published.last().unwrap().id).await).await);
+        is_whole(&server, &run, &published).await;
         server.kill();
     }
 }
@@ -93,7 +93,7 @@ fn answers(request: &Value, first: &str, second: &str, gate: &Gate) -> Scripted 
         let plan = json!({"needs_execution": false, "reasoning": "Talk.", "steps": []});
         return Scripted::forced(request, plan);
     }
-    let rest = Scripted::Stream(vec![words(second), finish("stop")], End::Done);
+    let rest = Scripted::Stream(vec![words(second), finish("stop")], StreamEnd::Done);
     Scripted::Paused(vec![words(first)], gate.clone(), Box::new(rest))
 }
 
@@ -102,7 +102,7 @@ async fn answer_is_not_continued_with_another_processs_words() {
     let (never, later) = (Gate::closed(), Gate::closed());
     let gates = (never.clone(), later.clone());
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let depot = Depot::played(move |request, _| {
+    let harness = DiskHarness::played(move |request, _| {
         if forced_tool(request).is_some() {
             return answers(request, "", "", &gates.0);
         }
@@ -111,27 +111,27 @@ async fn answer_is_not_continued_with_another_processs_words() {
             _ => answers(request, "Quite another thing is", " the case.", &gates.1),
         }
     });
-    let server = depot.start();
+    let server = harness.start();
     let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
-    let mut told = until(&mut events, "answer_delta").await;
-    assert_eq!(text(&told), "One thing");
+    let mut published = until(&mut events, "answer_delta").await;
+    assert_eq!(text(&published), "One thing");
     server.kill();
-    let server = depot.start();
+    let server = harness.start();
     // More was written by then than was published before.
     let mut beside = server.events(&run, "0").await;
     until(&mut beside, "answer_delta").await;
-    let mut back = server.events(&run, &told.last().unwrap().id).await;
-    told.extend(until(&mut back, "answer_delta").await);
-    assert_eq!(text(&told), "Quite another thing is");
+    let mut back = server.events(&run, &published.last().unwrap().id).await;
+    published.extend(until(&mut back, "answer_delta").await);
+    assert_eq!(text(&published), "Quite another thing is");
     // Within one process it continues where it was.
-    let mut again = server.events(&run, &told.last().unwrap().id).await;
+    let mut again = server.events(&run, &published.last().unwrap().id).await;
     later.open();
     let further = until(&mut again, "answered").await;
     assert!(further.iter().all(|event| event.name != "answer_reset"), "{further:#?}");
-    told.extend(further);
-    told.extend(rest(again).await);
-    assert_eq!(text(&told), "Quite another thing is the case.");
-    is_whole(&server, &run, &told).await;
+    published.extend(further);
+    published.extend(rest(again).await);
+    assert_eq!(text(&published), "Quite another thing is the case.");
+    is_whole(&server, &run, &published).await;
     server.kill();
     never.open();
 }

@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{FROM_CHECK, Play, Town, has_results, more, plan, step};
-use crate::support::{End, Gate, Scripted, ScriptedLlm, arguments, finish, section, words};
+use crate::support::planner_engine::{FROM_CHECK, ModelRules, Town, has_results, more, plan, step};
+use crate::support::{Gate, Scripted, ScriptedLlm, StreamEnd, arguments, finish, section, words};
 
 const CHECK: &str = "CheckContinuation";
 const ANSWER: &str = "È sullo scaffale \"B4\", 🙂 e\\o B5.\n";
@@ -106,7 +106,7 @@ fn verdict(answer: &str) -> String {
 /// A model that has written the check's arguments up to `cut`, and continues once the gate is open.
 fn held_check(text: &str, cut: &str, gate: &Gate) -> Scripted {
     let (before, after) = text.split_at(text.find(cut).unwrap());
-    let rest = Scripted::Stream(vec![arguments(CHECK, after), finish("tool_calls")], End::Done);
+    let rest = Scripted::Stream(vec![arguments(CHECK, after), finish("tool_calls")], StreamEnd::Done);
     Scripted::Paused(vec![arguments(CHECK, before)], gate.clone(), Box::new(rest))
 }
 
@@ -114,9 +114,9 @@ fn held_check(text: &str, cut: &str, gate: &Gate) -> Scripted {
 async fn first_words_arrive_while_the_model_is_still_writing() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(talk())
+    let llm = ModelRules::of(talk())
         .answer(move |_, _| {
-            let rest = Scripted::Stream(vec![words(" is fine. \n"), finish("stop")], End::Done);
+            let rest = Scripted::Stream(vec![words(" is fine. \n"), finish("stop")], StreamEnd::Done);
             Scripted::Paused(vec![words("\n "), words("All ")], held.clone(), Box::new(rest))
         })
         .start();
@@ -139,12 +139,12 @@ async fn first_words_in_a_forced_call_arrive_while_still_writing() {
     for schema in [false, true] {
         let gate = Gate::closed();
         let held = gate.clone();
-        let llm = Play::of(find())
+        let llm = ModelRules::of(find())
             .check(move |_, _| {
                 let text = verdict(ANSWER);
                 let (before, after) = text.split_at(text.find("B5").unwrap());
                 let event = |text: &str| if schema { words(text) } else { arguments(CHECK, text) };
-                let rest = Scripted::Stream(vec![event(after), finish("stop")], End::Done);
+                let rest = Scripted::Stream(vec![event(after), finish("stop")], StreamEnd::Done);
                 Scripted::Paused(vec![event(before)], held.clone(), Box::new(rest))
             })
             .start();
@@ -176,7 +176,7 @@ async fn first_words_in_a_forced_call_arrive_while_still_writing() {
 
 #[tokio::test]
 async fn answer_beside_a_continuation_request_is_not_shown() {
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .check(|request, nth| {
             let mut verdict = more("A parking space is to be booked.");
             verdict["answer"] = json!("Not yet all of it.");
@@ -201,18 +201,18 @@ async fn answer_beside_a_continuation_request_is_not_shown() {
 fn streamed(function: &str, pieces: &[&str]) -> Scripted {
     let mut events: Vec<String> = pieces.iter().map(|piece| arguments(function, piece)).collect();
     events.push(finish("tool_calls"));
-    Scripted::Stream(events, End::Done)
+    Scripted::Stream(events, StreamEnd::Done)
 }
 
 #[tokio::test]
 async fn words_of_a_broken_stream_are_retracted_and_replaced() {
     // The first attempt breaks off; the second is retried because its reply cannot be used.
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .check(|_, nth| match nth {
             0 => {
                 let text =
                     r#"{"should_continue": false, "can_answer_now": true, "answer": "It is on the wrong"#;
-                Scripted::Stream(vec![arguments(CHECK, text)], End::Cut)
+                Scripted::Stream(vec![arguments(CHECK, text)], StreamEnd::Cut)
             }
             1 => streamed(
                 CHECK,
@@ -232,13 +232,13 @@ async fn words_of_a_broken_stream_are_retracted_and_replaced() {
 async fn subscriber_sees_the_retraction_and_then_the_right_words() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(talk())
+    let llm = ModelRules::of(talk())
         .answer(move |_, nth| match nth {
             0 => {
-                let cut = Scripted::Stream(vec![], End::Cut);
+                let cut = Scripted::Stream(vec![], StreamEnd::Cut);
                 Scripted::Paused(vec![words("The wrong one")], held.clone(), Box::new(cut))
             }
-            _ => Scripted::Stream(vec![words("The right one"), finish("stop")], End::Done),
+            _ => Scripted::Stream(vec![words("The right one"), finish("stop")], StreamEnd::Done),
         })
         .start();
     let town = town(&llm).await;
@@ -259,22 +259,22 @@ async fn subscriber_sees_the_retraction_and_then_the_right_words() {
 
 #[tokio::test]
 async fn answer_echoing_the_request_is_hidden_and_retried() {
-    let llm = Play::of(find()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
+    let llm = ModelRules::of(find()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune!", None)).await.unwrap();
     let seen = all(ticket.stream()).await;
-    let said = crate::support::planner_engine::FROM_ANSWER;
-    assert_eq!((seen.answer.as_str(), seen.resets), (said, 0));
+    let expected = crate::support::planner_engine::FROM_ANSWER;
+    assert_eq!((seen.answer.as_str(), seen.resets), (expected, 0));
 }
 
 #[tokio::test]
 async fn subscribers_that_never_read_do_not_slow_others() {
     let long: String = "word ".repeat(20_000);
-    let said = long.clone();
-    let llm = Play::of(talk())
+    let long_text = long.clone();
+    let llm = ModelRules::of(talk())
         .answer(move |_, _| {
-            let events = said.as_bytes().chunks(50).map(|piece| words(str::from_utf8(piece).unwrap()));
-            Scripted::Stream(events.chain([finish("stop")]).collect(), End::Done)
+            let events = long_text.as_bytes().chunks(50).map(|piece| words(str::from_utf8(piece).unwrap()));
+            Scripted::Stream(events.chain([finish("stop")]).collect(), StreamEnd::Done)
         })
         .start();
     let town = town(&llm).await;
@@ -302,7 +302,7 @@ async fn subscribers_that_never_read_do_not_slow_others() {
 async fn late_or_returning_subscriber_gets_missing_events_once() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let mut stream = ticket.stream();
@@ -330,7 +330,7 @@ async fn late_or_returning_subscriber_gets_missing_events_once() {
 
 #[tokio::test]
 async fn ended_run_is_streamed_from_the_journal_from_any_event() {
-    let llm = Play::of(find()).start();
+    let llm = ModelRules::of(find()).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let live = all(ticket.stream()).await;
@@ -367,7 +367,7 @@ async fn ended_run_is_streamed_from_the_journal_from_any_event() {
 async fn run_of_another_tenant_is_not_found() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let other = TenantId::new("somebody-else").unwrap();
@@ -388,7 +388,7 @@ async fn run_of_another_tenant_is_not_found() {
 
 #[tokio::test]
 async fn cached_reply_is_streamed() {
-    let llm = Play::of(find()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
+    let llm = ModelRules::of(find()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
     let town = town(&llm).await;
     let mut seen = Vec::new();
     for _ in 0..2 {
@@ -405,7 +405,7 @@ async fn cached_reply_is_streamed() {
 async fn shown_part_of_an_abandoned_answer_is_retracted() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let request = town.engine.request("Find Dune.", None);
     let tenant = request.tenant.clone();
@@ -431,7 +431,7 @@ async fn shown_part_of_an_abandoned_answer_is_retracted() {
 async fn lagging_subscriber_reads_missed_events_from_the_journal() {
     let steps: Vec<Value> =
         (1..=8).map(|number| step(number, "Library", &["FindBook"], Value::Null)).collect();
-    let llm = Play::of(plan(json!(steps)))
+    let llm = ModelRules::of(plan(json!(steps)))
         .scene(|request, _| {
             if has_results(request) {
                 return Scripted::Text("Found.".to_owned());
@@ -471,7 +471,7 @@ async fn shown_words_equal_the_answer_however_chunks_are_split() {
         format!("{seed}{text}.")
     };
     // Each reply of the check is split differently; some break off, some cannot be used.
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .check(move |request, nth| {
             let mut dice = ChaCha8Rng::seed_from_u64(1000 + nth as u64);
             let seed = section(request, "request").unwrap().rsplit(' ').next().unwrap().parse().unwrap();
@@ -495,12 +495,12 @@ async fn shown_words_equal_the_answer_however_chunks_are_split() {
                 rest = others;
             }
             match (fate, dice.next_u32() % 2) {
-                (0, 0) => return Scripted::Stream(events, End::Cut),
+                (0, 0) => return Scripted::Stream(events, StreamEnd::Cut),
                 (1, 0) => events.push(arguments(CHECK, " and more")),
                 _ => {}
             }
             events.push(finish("tool_calls"));
-            Scripted::Stream(events, End::Done)
+            Scripted::Stream(events, StreamEnd::Done)
         })
         .start();
     let town = Town::open(&llm, |config| {
@@ -512,9 +512,9 @@ async fn shown_words_equal_the_answer_however_chunks_are_split() {
         let request = town.engine.request(&format!("Find Dune {seed}"), None);
         let mut ticket = town.engine.submit(request).await.unwrap();
         let seen = all(ticket.stream()).await;
-        let told = ticket.answer().await.unwrap();
+        let result = ticket.answer().await.unwrap();
         assert_eq!(
-            (seen.answer.as_str(), told.answer.as_str()),
+            (seen.answer.as_str(), result.answer.as_str()),
             (answers(seed).as_str(), seen.answer.as_str())
         );
     }

@@ -6,9 +6,9 @@ use proscenium::run::{Attempt, Event, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    Asked, FROM_ANSWER, Play, Told, Town, asked, enough, plan, requests, step,
+    AnsweredRun, FROM_ANSWER, ModelRules, QuestionKind, Town, enough, plan, question_kind, requests, step,
 };
-use crate::support::{End, Scripted, ScriptedLlm};
+use crate::support::{Scripted, ScriptedLlm, StreamEnd};
 
 fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
@@ -26,7 +26,7 @@ fn is_streamed(request: &Value) -> bool {
 }
 
 /// Whether each question of this kind requested a stream, and its usage.
-fn forms(llm: &ScriptedLlm, what: Asked) -> Vec<(bool, bool)> {
+fn forms(llm: &ScriptedLlm, what: QuestionKind) -> Vec<(bool, bool)> {
     let form = |request: &Value| (is_streamed(request), request["stream_options"]["include_usage"] == true);
     requests(llm, what).iter().map(form).collect()
 }
@@ -36,12 +36,12 @@ fn status(code: u16, message: &str) -> Scripted {
     Scripted::Status { code, headers: vec![], body }
 }
 
-fn attempts(told: &Told, purpose: &str) -> Vec<Attempt> {
+fn attempts(finished: &AnsweredRun, purpose: &str) -> Vec<Attempt> {
     let of = |event: &Event| match event {
         Event::ModelReplied { attempts, .. } | Event::ModelFailed { attempts, .. } => attempts.clone(),
         _ => Vec::new(),
     };
-    told.events.iter().flat_map(of).filter(|attempt| attempt.purpose == purpose).collect()
+    finished.events.iter().flat_map(of).filter(|attempt| attempt.purpose == purpose).collect()
 }
 
 const STREAMED: (bool, bool) = (true, true);
@@ -54,13 +54,16 @@ async fn only_calls_with_visible_text_are_streamed_by_default() {
         (StreamMode::All, STREAMED, STREAMED),
         (StreamMode::No, WHOLE, WHOLE),
     ] {
-        let llm = Play::of(find()).plan(|request, _| as_asked(request)).start();
+        let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
         town.ask("Find a book.").await;
         town.ask("Hello.").await;
-        for (what, form) in
-            [(Asked::Plan, unseen), (Asked::Scene, unseen), (Asked::Check, shown), (Asked::Answer, shown)]
-        {
+        for (what, form) in [
+            (QuestionKind::Plan, unseen),
+            (QuestionKind::Scene, unseen),
+            (QuestionKind::Check, shown),
+            (QuestionKind::Answer, shown),
+        ] {
             let forms = forms(&llm, what);
             assert!(
                 !forms.is_empty() && forms.iter().all(|asked| *asked == form),
@@ -76,19 +79,20 @@ async fn stream_options_are_dropped_after_a_refusal() {
         Some(_) => status(400, "Unrecognized request argument supplied: stream_options"),
         None => good,
     };
-    let llm =
-        Play::of(find()).check(move |request, _| say(request, Scripted::forced(request, enough()))).start();
+    let llm = ModelRules::of(find())
+        .check(move |request, _| say(request, Scripted::forced(request, enough())))
+        .start();
     let town = Town::open(&llm, |_| {}).await;
     for nth in 0..3 {
-        let told = town.ask(&format!("Find book {nth}.")).await;
-        assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+        let finished = town.ask(&format!("Find book {nth}.")).await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
         // A refused request is free and is not a separate attempt.
-        let attempts = attempts(&told, "continuation");
+        let attempts = attempts(&finished, "continuation");
         assert_eq!(attempts.iter().map(|attempt| attempt.outcome.as_str()).collect::<Vec<_>>(), ["ok"]);
         let usage = attempts[0].usage;
         assert_eq!((usage.calls, usage.input_tokens, usage.output_tokens), (1, 10, 5));
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED, (true, false), (true, false), (true, false)]);
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, (true, false), (true, false), (true, false)]);
 }
 
 #[tokio::test]
@@ -98,7 +102,7 @@ async fn streaming_is_dropped_after_a_refusal() {
         true => status(422, "Cannot use tools with stream"),
         false => good,
     };
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .plan(|request, _| as_asked(request))
         .check(move |request, _| say(request, Scripted::forced(request, enough())))
         .start();
@@ -108,20 +112,20 @@ async fn streaming_is_dropped_after_a_refusal() {
     })
     .await;
     for words in ["Find a book.", "Hello.", "Find another book."] {
-        let told = town.ask(words).await;
-        assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
-        for attempt in attempts(&told, "continuation") {
+        let finished = town.ask(words).await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
+        for attempt in attempts(&finished, "continuation") {
             assert_eq!((attempt.outcome.as_str(), attempt.usage.calls), ("ok", 1));
             assert_eq!(attempt.usage.cost_nano_usd, 10 * 1_000 + 5 * 10_000);
         }
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED, WHOLE, WHOLE]);
-    assert_eq!(forms(&llm, Asked::Answer), [STREAMED]);
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, WHOLE]);
+    assert_eq!(forms(&llm, QuestionKind::Answer), [STREAMED]);
 }
 
 #[tokio::test]
 async fn refusing_options_and_streaming_costs_three_requests_once() {
-    let llm = Play::of(plan(json!([])))
+    let llm = ModelRules::of(plan(json!([])))
         .answer(|request, _| match (request.get("stream_options"), is_streamed(request)) {
             (Some(_), _) => status(400, "extra fields not permitted: stream_options"),
             (None, true) => status(400, "Streaming is not supported."),
@@ -132,7 +136,7 @@ async fn refusing_options_and_streaming_costs_three_requests_once() {
     for words in ["Hello.", "Good day."] {
         assert_eq!(town.ask(words).await.answer.answer, FROM_ANSWER);
     }
-    assert_eq!(forms(&llm, Asked::Answer), [STREAMED, (true, false), WHOLE, WHOLE]);
+    assert_eq!(forms(&llm, QuestionKind::Answer), [STREAMED, (true, false), WHOLE, WHOLE]);
 }
 
 #[tokio::test]
@@ -143,27 +147,27 @@ async fn unrelated_refusal_is_not_retried_and_suggests_a_setting() {
         // If everything must be streamed, the refusal is reported.
         (StreamMode::All, "Streaming is not supported."),
     ] {
-        let llm = Play::of(plan(json!([])))
+        let llm = ModelRules::of(plan(json!([])))
             .plan(|request, _| Scripted::forced(request, plan(json!([]))))
             .answer(move |_, _| status(400, message))
             .start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
-        let told = town.ask("Hello.").await;
-        assert_eq!(requests(&llm, Asked::Answer).len(), 1);
-        let failed = told.events.iter().find_map(|event| match event {
+        let finished = town.ask("Hello.").await;
+        assert_eq!(requests(&llm, QuestionKind::Answer).len(), 1);
+        let failed = finished.events.iter().find_map(|event| match event {
             Event::ModelFailed { error, .. } => Some(error.message.clone()),
             _ => None,
         });
         let failed = failed.unwrap();
         assert!(failed.contains(message) && failed.contains(setting), "{failed}");
-        assert_eq!(attempts(&told, "answer")[0].usage.calls, 0);
+        assert_eq!(attempts(&finished, "answer")[0].usage.calls, 0);
     }
 }
 
 #[tokio::test]
 async fn model_with_only_empty_streams_gets_unstreamed_requests() {
-    let empty = || Scripted::Stream(vec![], End::Done);
-    let llm = Play::of(find())
+    let empty = || Scripted::Stream(vec![], StreamEnd::Done);
+    let llm = ModelRules::of(find())
         .check(
             move |request, _| {
                 if is_streamed(request) { empty() } else { Scripted::forced(request, enough()) }
@@ -174,16 +178,20 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
     for words in ["Find a book.", "Find another book."] {
         assert_eq!(town.ask(words).await.answer.status, RunStatus::Completed);
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED, WHOLE, WHOLE]);
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, WHOLE]);
 
     // A model that has streamed does so again: the fault was transient.
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .check(move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, enough()) })
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for words in ["Find a book.", "Find another book."] {
         assert_eq!(town.ask(words).await.answer.status, RunStatus::Completed);
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED; 3]);
-    assert!(llm.requests().iter().all(|request| asked(request) == Asked::Check || !is_streamed(request)));
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED; 3]);
+    assert!(
+        llm.requests()
+            .iter()
+            .all(|request| question_kind(request) == QuestionKind::Check || !is_streamed(request))
+    );
 }

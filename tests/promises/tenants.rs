@@ -9,7 +9,7 @@ use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Reply, Served, Setup, Shelf};
+use crate::support::{Reply, ServedEngine, Setup, Shelf};
 
 /// Routes that answer without a key.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/api/openapi.json"];
@@ -19,13 +19,13 @@ const SECRET: &str = "look";
 
 struct Tenants {
     shelf: Shelf,
-    served: Served,
+    served: ServedEngine,
     /// The first tenant's key.
     ours: String,
     theirs: String,
 }
 
-async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
+async fn key(served: &ServedEngine, tenant: &str, user: &str) -> (String, String) {
     let tenant = TenantId::new(tenant).unwrap();
     // An admin of one tenant may do nothing in another.
     let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
@@ -35,7 +35,7 @@ async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
 
 async fn tenants() -> Tenants {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let (_, ours) = key(&served, "acme", "ada").await;
     let (_, theirs) = key(&served, "rival", "rob").await;
     // The server caches for a moment that there was no key.
@@ -57,7 +57,7 @@ impl Tenants {
 }
 
 /// Each method and route of the document.
-async fn operations(served: &Served) -> Vec<(String, String)> {
+async fn operations(served: &ServedEngine) -> Vec<(String, String)> {
     let document = served.get("/api/openapi.json").await.json();
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, methods): (&String, &Value)| -> Vec<(String, String)> {
@@ -167,10 +167,10 @@ async fn another_tenants_run_cannot_be_stopped_followed_or_found() {
     let request = request.header("idempotency-key", "k-1").json(&chat);
     let ours = request.send().await.unwrap();
     let run = ours.headers()["x-run-id"].to_str().unwrap().to_owned();
-    tenants.shelf.begun.passed().await;
+    tenants.shelf.begun.wait_open().await;
     for (method, path) in [("POST", "cancel"), ("GET", "events")] {
         let path = format!("/api/runs/{run}/{path}");
-        tenants.send(&tenants.theirs, method, &path, None).await.is_problem(404, "run.unknown");
+        tenants.send(&tenants.theirs, method, &path, None).await.assert_problem(404, "run.unknown");
     }
     tenants.shelf.done.open();
     // Idempotency keys are scoped to their tenant.
@@ -227,22 +227,22 @@ async fn every_route_requires_a_valid_key() {
             assert!(reply.header("www-authenticate").starts_with("Bearer"), "{reply:#?}");
             if path.starts_with("/v1/") {
                 let code = reply.json()["error"]["code"].as_str().unwrap().to_owned();
-                assert_eq!(reply.is_error(401, &code)["type"], "authentication_error");
+                assert_eq!(reply.assert_error(401, &code)["type"], "authentication_error");
                 assert_eq!(reply.header("x-should-retry"), "false");
             } else {
                 let code = reply.json()["code"].as_str().unwrap().to_owned();
-                reply.is_problem(401, &code);
+                reply.assert_problem(401, &code);
             }
             assert!(!reply.body.contains(other), "the reply shows a secret");
         }
     }
     assert_eq!(tenants.shelf.llm.count(), count);
     // A wrong secret and an unknown key are refused with the same message.
-    let told = async |header: &str| {
+    let refusal = async |header: &str| {
         let request = served.request("GET", "/api/runs").header("authorization", header.to_owned());
         Reply::of(request.send().await.unwrap()).await.body
     };
-    assert_eq!(told(&mixed).await, told(&wrong).await);
+    assert_eq!(refusal(&mixed).await, refusal(&wrong).await);
     // The alternative header for a key.
     let request = served.request("GET", "/api/runs").header("x-api-key", &tenants.ours);
     assert_eq!(request.send().await.unwrap().status(), 200);
@@ -260,7 +260,7 @@ async fn revoked_key_loses_access_within_a_second() {
         let late = revoked.elapsed() > Duration::from_millis(1100);
         let reply = tenants.send(&secret, "GET", "/api/runs", None).await;
         if reply.status == 401 {
-            reply.is_problem(401, "auth.key");
+            reply.assert_problem(401, "auth.key");
             break;
         }
         assert!(!late, "{reply:#?}");
@@ -271,7 +271,7 @@ async fn revoked_key_loses_access_within_a_second() {
 
 #[tokio::test]
 async fn key_and_not_the_request_identifies_the_caller() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let (_, secret) = key(&served, "acme", "giulia.rossi").await;
     let words = "Il mio username è keysersoze. Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
     let request = served.request("POST", "/api/chat").bearer_auth(&secret).json(&ask(words));
@@ -285,32 +285,32 @@ async fn key_and_not_the_request_identifies_the_caller() {
 #[tokio::test]
 async fn publicly_reachable_server_requires_keys() {
     let setup = || Setup::offline().set("server.addr", "0.0.0.0:0");
-    match Served::try_start(setup()).await {
+    match ServedEngine::try_start(setup()).await {
         Err(error @ ServeError::Open { .. }) => {
             assert_eq!(error.code(), "server.open");
-            let told = error.to_string();
-            assert!(told.contains("keys create") && told.contains("auth.allow_anonymous"), "{told}");
+            let refusal = error.to_string();
+            assert!(refusal.contains("keys create") && refusal.contains("auth.allow_anonymous"), "{refusal}");
         }
         Err(other) => panic!("refused for another reason: {other}"),
         Ok(served) => panic!("open to everybody at {}", served.addr()),
     }
-    let served = Served::start(setup().set("auth.allow_anonymous", true)).await;
+    let served = ServedEngine::start(setup().set("auth.allow_anonymous", true)).await;
     assert_eq!(served.get("/api/runs").await.status, 200);
     let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
-    Reply::of(request.send().await.unwrap()).await.is_problem(403, "auth.host");
+    Reply::of(request.send().await.unwrap()).await.assert_problem(403, "auth.host");
     drop(served);
     let anywhere = setup().set("auth.allow_anonymous", true).set("server.allowed_hosts", "[\"*\"]");
-    let served = Served::start(anywhere).await;
+    let served = ServedEngine::start(anywhere).await;
     let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
     assert_eq!(request.send().await.unwrap().status(), 200);
     drop(served);
     // With a key it starts, and refuses requests without one.
-    let house = Setup::offline().start().await;
+    let test = Setup::offline().start().await;
     let tenant = TenantId::new("acme").unwrap();
-    let (_, secret) = house.engine.store().create_key(&tenant, "ada", "").await.unwrap();
-    let dir = house.stop().await;
-    let served = Served::start(setup().on(&dir)).await;
-    served.get("/api/runs").await.is_problem(401, "auth.missing");
+    let (_, secret) = test.engine.store().create_key(&tenant, "ada", "").await.unwrap();
+    let dir = test.stop().await;
+    let served = ServedEngine::start(setup().on(&dir)).await;
+    served.get("/api/runs").await.assert_problem(401, "auth.missing");
     let request = served.request("GET", "/api/runs").bearer_auth(secret.expose());
     assert_eq!(request.send().await.unwrap().status(), 200);
 }

@@ -10,14 +10,14 @@ use proscenium::run::{Event, RunStatus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Backend, House, Reached, Setup, Told};
+use crate::support::{Backend, FinishedRun, ReceivedRequest, Setup, TestEngine};
 
 const SCENE: &str = include_str!("../scenarios/library/scene.toml");
 
 /// A library scene and an engine that serves it. [`Self::kept`] reports all failures together.
 struct Town {
     library: Backend,
-    house: House,
+    test: TestEngine,
     faults: RefCell<Vec<String>>,
     _scenes: TempDir,
 }
@@ -30,7 +30,7 @@ impl Town {
         let scene = SCENE.replace("http://library.invalid", library.address());
         fs::write(scenes.path().join("library/scene.toml"), scene).unwrap();
         let setup = Setup::offline().scenes(scenes.path()).set("scenes.allow_private_addresses", true);
-        Self { library, house: setup.start().await, faults: RefCell::default(), _scenes: scenes }
+        Self { library, test: setup.start().await, faults: RefCell::default(), _scenes: scenes }
     }
 
     /// Asserts that every request had the expected result.
@@ -54,49 +54,49 @@ impl Town {
     }
 
     /// A request in its own conversation, and the requests that reached the library.
-    async fn asked(&self, words: &str) -> (Told, Vec<Reached>) {
-        let told = self.house.say(&uuid::Uuid::now_v7().to_string(), words).await;
-        self.expect(words, "status", told.answer.status, RunStatus::Completed);
-        (told, self.library.taken())
+    async fn asked(&self, words: &str) -> (FinishedRun, Vec<ReceivedRequest>) {
+        let finished = self.test.chat(&uuid::Uuid::now_v7().to_string(), words).await;
+        self.expect(words, "status", finished.answer.status, RunStatus::Completed);
+        (finished, self.library.take_requests())
     }
 
     /// A search for exactly this.
     async fn searches(&self, words: &str, query: Value) {
-        let (told, reached) = self.asked(words).await;
-        self.expect(words, "scenes", scenes(&told), vec!["Library"]);
-        self.reached(words, &told, &reached, &search(query));
+        let (finished, reached) = self.asked(words).await;
+        self.expect(words, "scenes", scenes(&finished), vec!["Library"]);
+        self.reached(words, &finished, &reached, &search(query));
     }
 
     /// A reservation with exactly this body.
     async fn reserves(&self, words: &str, body: Value) {
-        let (told, reached) = self.asked(words).await;
-        self.expect(words, "scenes", scenes(&told), vec!["Library"]);
-        self.reached(words, &told, &reached, &reservation(body));
+        let (finished, reached) = self.asked(words).await;
+        self.expect(words, "scenes", scenes(&finished), vec!["Library"]);
+        self.reached(words, &finished, &reached, &reservation(body));
     }
 
     /// One of the two together with the weather of a city, in this order; `in_turn` if the second depends on
     /// the first.
     async fn does(&self, words: &str, order: [&str; 2], in_turn: bool, wanted: Value, city: &str) {
-        let (told, reached) = self.asked(words).await;
-        self.expect(words, "scenes", scenes(&told), order.to_vec());
-        self.reached(words, &told, &reached, &wanted);
-        let forecasts = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+        let (finished, reached) = self.asked(words).await;
+        self.expect(words, "scenes", scenes(&finished), order.to_vec());
+        self.reached(words, &finished, &reached, &wanted);
+        let forecasts = finished.answer.steps.iter().flat_map(|step| &step.tool_calls);
         let forecasts = forecasts.filter(|call| call.tool == "WeatherForecast_Get");
         let cities: Vec<Value> =
             forecasts.filter_map(|call| Some(call.result.as_ref()?["city"].clone())).collect();
         self.expect(words, "cities", cities, vec![json!(city)]);
-        self.expect_in(words, &told.answer.answer, "°C");
+        self.expect_in(words, &finished.answer.answer, "°C");
         if in_turn {
-            self.expect(words, "whether step 2 waited for step 1", began_after(&told, 1, 2), true);
+            self.expect(words, "whether step 2 waited for step 1", began_after(&finished, 1, 2), true);
         }
     }
 
     /// Checks that exactly this reached the library, once, and that the answer reports its result.
-    fn reached(&self, words: &str, told: &Told, reached: &[Reached], wanted: &Value) {
+    fn reached(&self, words: &str, finished: &FinishedRun, reached: &[ReceivedRequest], wanted: &Value) {
         let got: Vec<Value> = reached.iter().map(in_brief).collect();
         self.expect(words, "what reached the library", got, vec![wanted.clone()]);
         let result = if wanted["place"] == "GET /books" { "Opera prima" } else { "R-7" };
-        self.expect_in(words, &told.answer.answer, result);
+        self.expect_in(words, &finished.answer.answer, result);
     }
 }
 
@@ -109,12 +109,12 @@ fn reservation(mut body: Value) -> Value {
     json!({"place": "POST /reservations", "query": {}, "body": body, "repeatable": true})
 }
 
-fn in_brief(reached: &Reached) -> Value {
-    let Reached { place, query, body, idempotency_key } = reached;
+fn in_brief(reached: &ReceivedRequest) -> Value {
+    let ReceivedRequest { place, query, body, idempotency_key } = reached;
     json!({"place": place, "query": query, "body": body, "repeatable": idempotency_key.is_some()})
 }
 
-fn serve(reached: &Reached) -> Value {
+fn serve(reached: &ReceivedRequest) -> Value {
     match reached.place.as_str() {
         "GET /books" => {
             let author = reached.query.get("author").map_or("Anonimo", String::as_str);
@@ -130,14 +130,15 @@ fn serve(reached: &Reached) -> Value {
 }
 
 /// The scenes whose steps completed, in the order of the plan.
-fn scenes(told: &Told) -> Vec<&str> {
-    let done = told.answer.steps.iter().filter(|step| step.status == StepStatus::Completed);
+fn scenes(finished: &FinishedRun) -> Vec<&str> {
+    let done = finished.answer.steps.iter().filter(|step| step.status == StepStatus::Completed);
     done.map(|step| step.scene_name.as_str()).collect()
 }
 
-fn began_after(told: &Told, first: u32, second: u32) -> bool {
-    let at =
-        |wanted: &dyn Fn(&Event) -> bool| told.events.iter().find(|event| wanted(&event.body)).map(|e| e.seq);
+fn began_after(finished: &FinishedRun, first: u32, second: u32) -> bool {
+    let at = |wanted: &dyn Fn(&Event) -> bool| {
+        finished.events.iter().find(|event| wanted(&event.body)).map(|e| e.seq)
+    };
     let ended = at(&|event| matches!(event, Event::StepCompleted { step, .. } if *step == first));
     let begun = at(&|event| matches!(event, Event::StepStarted { step } if *step == second));
     ended.is_some() && ended < begun
@@ -338,17 +339,17 @@ async fn missing_value_is_asked_for_and_the_next_message_continues() {
     .enumerate()
     {
         let session = format!("asked-{number}");
-        let told = town.house.say(&session, words).await;
-        town.expect(words, "status", told.answer.status, RunStatus::NeedsInput);
-        town.expect(words, "what reached the library", town.library.taken(), vec![]);
-        let question = told.answer.answer.to_lowercase();
+        let finished = town.test.chat(&session, words).await;
+        town.expect(words, "status", finished.answer.status, RunStatus::NeedsInput);
+        town.expect(words, "what reached the library", town.library.take_requests(), vec![]);
+        let question = finished.answer.answer.to_lowercase();
         let asks = question.contains('?') && named.iter().any(|name| question.contains(name));
         town.expect(words, &format!("whether it asks for {named:?}: {question}"), asks, true);
 
-        let told = town.house.say(&session, next).await;
+        let finished = town.test.chat(&session, next).await;
         let both = format!("{words} / {next}");
-        town.expect(&both, "status", told.answer.status, RunStatus::Completed);
-        town.reached(&both, &told, &town.library.taken(), &reservation(body));
+        town.expect(&both, "status", finished.answer.status, RunStatus::Completed);
+        town.reached(&both, &finished, &town.library.take_requests(), &reservation(body));
     }
     town.kept();
 }
@@ -369,16 +370,17 @@ async fn unserved_request_calls_no_tool_and_lists_abilities() {
         "Scrivi una poesia sul mare",
         "Translate \"good morning\" into Japanese",
     ] {
-        let (told, reached) = town.asked(words).await;
-        town.expect(words, "scenes", scenes(&told), vec![]);
-        town.expect(words, "calls", told.state.calls.len(), 0);
+        let (finished, reached) = town.asked(words).await;
+        town.expect(words, "scenes", scenes(&finished), vec![]);
+        town.expect(words, "calls", finished.state.calls.len(), 0);
         town.expect(words, "what reached the library", reached, vec![]);
-        for scene in town.house.engine.catalogue().iter() {
+        for scene in town.test.engine.catalogue().iter() {
             let begins: String = scene.description.chars().take(20).collect();
-            let told_of = told.answer.answer.contains(&scene.name) || told.answer.answer.contains(&begins);
+            let told_of =
+                finished.answer.answer.contains(&scene.name) || finished.answer.answer.contains(&begins);
             town.expect(
                 words,
-                &format!("whether {} is told of: {}", scene.name, told.answer.answer),
+                &format!("whether {} is told of: {}", scene.name, finished.answer.answer),
                 told_of,
                 true,
             );

@@ -9,16 +9,16 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::plans_api::at;
-use super::process::Desk;
+use super::process::Workspace;
 use super::server_api::ask;
-use super::support::{Office, Reply, Served};
+use super::support::{Office, Reply, ServedEngine};
 
 const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
 
 /// A served office of one tenant, with a key for each person.
 struct Company {
     office: Office,
-    served: Served,
+    served: ServedEngine,
     ada: String,
     bob: String,
     /// Approvers.
@@ -33,7 +33,7 @@ struct Company {
 impl Company {
     async fn open() -> Self {
         let office = Office::open();
-        let served = Served::start(office.setup()).await;
+        let served = ServedEngine::start(office.setup()).await;
         let key = async |user: &str, role: Role| {
             made(&served, user, KeyRules { role, ..KeyRules::default() }).await
         };
@@ -98,7 +98,7 @@ impl Company {
     }
 }
 
-async fn made(served: &Served, user: &str, rules: KeyRules) -> String {
+async fn made(served: &ServedEngine, user: &str, rules: KeyRules) -> String {
     let tenant = TenantId::new("acme").unwrap();
     let made = served.engine.store().create_key_with(&tenant, user, "", rules).await;
     made.unwrap().1.expose().to_owned()
@@ -169,13 +169,13 @@ async fn another_users_ids_are_not_found() {
     for key in [&company.bob, &company.carl] {
         let mut yes = ask("yes");
         yes["session_id"] = json!("adas");
-        company.post(key, "/api/chat", yes).await.is_problem(404, "session.unknown");
+        company.post(key, "/api/chat", yes).await.assert_problem(404, "session.unknown");
         let body = json!({"message": "book", "session_id": "adas"});
-        company.post(key, "/api/plans", body).await.is_problem(404, "session.unknown");
+        company.post(key, "/api/plans", body).await.assert_problem(404, "session.unknown");
         let mut yes = ask("yes");
         yes["model"] = json!("proscenium");
         let request = company.request(key, "POST", "/v1/chat/completions").header("x-session-id", "adas");
-        Reply::of(request.json(&yes).send().await.unwrap()).await.is_error(404, "session.unknown");
+        Reply::of(request.json(&yes).send().await.unwrap()).await.assert_error(404, "session.unknown");
     }
     assert!(company.office.reached().is_empty());
     // A yes of its own user counts.
@@ -190,14 +190,17 @@ async fn approver_sees_and_decides_only_what_needs_approval() {
     let company = Company::open().await;
     let quiet = company.chat(&company.ada, "adas", "hello").await;
     let (plan, carl) = (company.plan(&company.ada, "adas", "book").await, &company.carl);
-    company.get(carl, &format!("/api/runs/{}", text(&quiet, "run_id"))).await.is_problem(404, "run.unknown");
-    company.get(carl, "/api/sessions/adas").await.is_problem(404, "session.unknown");
+    company
+        .get(carl, &format!("/api/runs/{}", text(&quiet, "run_id")))
+        .await
+        .assert_problem(404, "run.unknown");
+    company.get(carl, "/api/sessions/adas").await.assert_problem(404, "session.unknown");
     let runs = company.get(carl, "/api/runs").await.json();
     assert_eq!((runs["runs"].as_array().unwrap().len(), &runs["runs"][0]["run_id"]), (1, &plan["run_id"]));
     assert_eq!(company.open_approvals(carl).await.len(), 1);
     assert_eq!(company.get(carl, &at(&plan, "")).await.json()["task_id"], plan["task_id"]);
-    company.post(carl, &at(&plan, "/cancel"), json!({})).await.is_problem(403, "auth.role");
-    company.send(carl, "DELETE", &at(&plan, ""), None).await.is_problem(403, "auth.role");
+    company.post(carl, &at(&plan, "/cancel"), json!({})).await.assert_problem(403, "auth.role");
+    company.send(carl, "DELETE", &at(&plan, ""), None).await.assert_problem(403, "auth.role");
     assert_eq!(company.post(carl, &at(&plan, "/approve"), json!({})).await.status, 200);
     assert_eq!(company.ends(&plan).await, "completed");
     assert_eq!(company.office.reached(), ["POST /Book"]);
@@ -215,11 +218,11 @@ async fn plan_changed_by_an_approver_needs_another_approver() {
         assert_eq!(put.len(), 1, "{put:#?}");
         let yes = json!({"decision": "yes"});
         let own = company.post(&company.carl, &at(&plan, "/approve"), json!({})).await;
-        own.is_problem(403, "approval.own_request");
+        own.assert_problem(403, "approval.own_request");
         company
             .post(&company.carl, &approval(&put[0]), yes.clone())
             .await
-            .is_problem(403, "approval.own_request");
+            .assert_problem(403, "approval.own_request");
         assert_eq!(company.office.reached().len(), n);
         let other = company.post(decides, &approval(&put[0]), yes).await;
         assert_eq!(other.status, 200, "{other:#?}");
@@ -242,11 +245,14 @@ async fn arguments_changed_by_an_approver_are_sent_for_approval_again() {
     assert_eq!(anew["arguments"], json!({"amount": 500}));
     assert!(anew["why"].to_string().contains("carl changed its arguments"), "{anew:#}");
     let yes = json!({"decision": "yes"});
-    company.post(&company.carl, &approval(&anew), yes.clone()).await.is_problem(403, "approval.own_request");
+    company
+        .post(&company.carl, &approval(&anew), yes.clone())
+        .await
+        .assert_problem(403, "approval.own_request");
     assert!(company.office.reached().is_empty());
     assert_eq!(company.post(&company.ada, &approval(&anew), yes).await.status, 200);
     assert_eq!(company.ends(&waits).await, "completed");
-    let paid = company.office.backend.taken();
+    let paid = company.office.backend.take_requests();
     assert_eq!((paid.len(), paid[0].query["amount"].as_str()), (1, "500"));
     // The audit log names the author of the arguments, too.
     let rows = company.served.engine.store().audit_rows(None, 10).await.unwrap();
@@ -265,7 +271,7 @@ async fn auditor_reads_everything_and_changes_nothing() {
     let put = plan["approvals"][0].as_str().unwrap();
     for (method, path, body) in operations(text(&plan, "run_id"), text(&plan, "task_id"), put, "adas") {
         if method != "GET" {
-            company.send(auditor, method, &path, body).await.is_problem(403, "auth.role");
+            company.send(auditor, method, &path, body).await.assert_problem(403, "auth.role");
         }
     }
     for (path, body) in [
@@ -273,12 +279,12 @@ async fn auditor_reads_everything_and_changes_nothing() {
         ("/api/planning/plan", json!({"message": "hello"})),
         ("/api/plans", json!({"message": "book"})),
     ] {
-        company.post(auditor, path, body).await.is_problem(403, "auth.role");
+        company.post(auditor, path, body).await.assert_problem(403, "auth.role");
     }
     let mut body = ask("hello");
     body["model"] = json!("proscenium");
-    company.post(auditor, "/v1/chat/completions", body).await.is_error(403, "auth.role");
-    company.get(&company.ada, "/api/usage").await.is_problem(403, "auth.role");
+    company.post(auditor, "/v1/chat/completions", body).await.assert_error(403, "auth.role");
+    company.get(&company.ada, "/api/usage").await.assert_problem(403, "auth.role");
     // An admin can also erase ended runs of other users.
     assert_eq!(company.post(&company.admin, &at(&plan, "/cancel"), json!({})).await.status, 200);
     let erased = company.send(&company.admin, "DELETE", "/api/sessions/adas", None).await;
@@ -303,17 +309,17 @@ async fn service_key_acts_for_the_named_end_user() {
     let run = format!("/api/runs/{}", asked.header("x-run-id"));
     assert_eq!(send(Some(b"dora"), service, &run).await.status, 200);
     for other in [Some("ada".as_bytes()), Some("山田".as_bytes()), None] {
-        send(other, service, &run).await.is_problem(404, "run.unknown");
+        send(other, service, &run).await.assert_problem(404, "run.unknown");
     }
-    send(Some(b"dora"), &company.ada, &run).await.is_problem(403, "auth.user_header");
-    send(Some(b"dora"), &company.admin, &run).await.is_problem(403, "auth.user_header");
+    send(Some(b"dora"), &company.ada, &run).await.assert_problem(403, "auth.user_header");
+    send(Some(b"dora"), &company.admin, &run).await.assert_problem(403, "auth.user_header");
     assert_eq!(send(Some(b"ada"), &company.ada, "/api/runs").await.status, 200);
     for bad in [b"".as_slice(), b" ", b"\xff\xfe", "x".repeat(129).as_bytes()] {
-        send(Some(bad), service, "/api/runs").await.is_problem(422, "request.user");
+        send(Some(bad), service, "/api/runs").await.assert_problem(422, "request.user");
     }
     let twice =
         company.request(service, "GET", "/api/runs").header("x-user-id", "dora").header("x-user-id", "ada");
-    Reply::of(twice.send().await.unwrap()).await.is_problem(422, "request.user");
+    Reply::of(twice.send().await.unwrap()).await.assert_problem(422, "request.user");
 }
 
 #[tokio::test]
@@ -341,13 +347,13 @@ async fn expired_key_is_refused_with_the_reason() {
     let company = Company::open().await;
     let expires = Some("2020-01-01T00:00:00Z".parse().unwrap());
     let key = made(&company.served, "ada", KeyRules { expires, ..KeyRules::default() }).await;
-    company.get(&key, "/api/runs").await.is_problem(401, "auth.expired");
+    company.get(&key, "/api/runs").await.assert_problem(401, "auth.expired");
 }
 
 #[test]
 fn roles_and_expiry_are_set_on_the_command_line() {
-    let desk = Desk::new();
-    let made = desk.run(&[
+    let workspace = Workspace::new();
+    let made = workspace.run(&[
         "keys",
         "create",
         "--tenant",
@@ -365,14 +371,14 @@ fn roles_and_expiry_are_set_on_the_command_line() {
     assert_eq!(made["role"], "auditor");
     assert!(made["expires"].is_string(), "{made}");
     let id = made["id"].as_str().unwrap();
-    let set = desk.run(&["keys", "set-role", id, "approver"]);
+    let set = workspace.run(&["keys", "set-role", id, "approver"]);
     assert_eq!((set.status, set.out.trim()), (0, &*format!("Key {id} has the role approver.")));
-    assert!(desk.run(&["keys", "list"]).out.contains(" approver "), "it is listed");
-    assert_ne!(desk.run(&["keys", "set-role", id, "root"]).status, 0);
-    assert_ne!(desk.run(&["keys", "set-role", "0123456789abcdef", "user"]).status, 0);
+    assert!(workspace.run(&["keys", "list"]).out.contains(" approver "), "it is listed");
+    assert_ne!(workspace.run(&["keys", "set-role", id, "root"]).status, 0);
+    assert_ne!(workspace.run(&["keys", "set-role", "0123456789abcdef", "user"]).status, 0);
     for wrong in ["yesterday", "2020-01-01", "-3d", "99999999999d"] {
         let expires = format!("--expires={wrong}");
-        assert_ne!(desk.run(&["keys", "create", "--tenant", "acme", &expires]).status, 0, "{wrong}");
+        assert_ne!(workspace.run(&["keys", "create", "--tenant", "acme", &expires]).status, 0, "{wrong}");
     }
 }
 
@@ -380,7 +386,7 @@ fn roles_and_expiry_are_set_on_the_command_line() {
 async fn metrics_require_a_role_that_reads_usage() {
     let company = Company::open().await;
     for key in [&company.ada, &company.service] {
-        company.get(key, "/metrics").await.is_problem(403, "auth.role");
+        company.get(key, "/metrics").await.assert_problem(403, "auth.role");
     }
     for key in [&company.carl, &company.auditor, &company.admin] {
         assert_eq!(company.get(key, "/metrics").await.status, 200);
@@ -399,6 +405,6 @@ async fn look_alike_user_names_are_refused() {
     for user in ["ada\u{200b}", "\u{200b}", "\u{202e}ada"] {
         let request =
             company.request(&company.service, "GET", "/api/runs").header("x-user-id", user.as_bytes());
-        Reply::of(request.send().await.unwrap()).await.is_problem(422, "request.user");
+        Reply::of(request.send().await.unwrap()).await.assert_problem(422, "request.user");
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// A request received by the backend.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reached {
+pub struct ReceivedRequest {
     /// Method and path, such as `GET /books`.
     pub place: String,
     /// Its query parameters, decoded.
@@ -22,32 +22,32 @@ pub struct Reached {
     pub idempotency_key: Option<String>,
 }
 
-type Handler = dyn Fn(&Reached) -> Value + Send + Sync;
+type Handler = dyn Fn(&ReceivedRequest) -> Value + Send + Sync;
 
 /// The server. It stops when it is dropped.
 pub struct Backend {
     address: String,
-    data: Arc<Kept>,
+    data: Arc<BackendState>,
     handle: ServerHandle,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Kept {
+struct BackendState {
     handler: Box<Handler>,
-    reached: Mutex<Vec<Reached>>,
+    reached: Mutex<Vec<ReceivedRequest>>,
 }
 
 impl Backend {
     /// Starts a server that answers every request with the handler's JSON.
-    pub fn start(handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
+    pub fn start(handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
         Self::start_at(0, handler)
     }
 
     /// The same at a fixed port, for tools whose definition must not change.
-    pub fn start_at(port: u16, handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
-        let kept = Arc::new(Kept { handler: Box::new(handler), reached: Mutex::default() });
+    pub fn start_at(port: u16, handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
+        let kept = Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() });
         let data = Data::from(kept.clone());
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || App::new().app_data(data.clone()).default_service(web::to(answer));
@@ -55,11 +55,11 @@ impl Backend {
                 let server = server.bind(("127.0.0.1", port)).unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
-                tell.send((address, server.handle())).unwrap();
+                sender.send((address, server.handle())).unwrap();
                 server.await.unwrap();
             });
         });
-        let (address, handle) = told.recv().unwrap();
+        let (address, handle) = receiver.recv().unwrap();
         Self { address: format!("http://{address}"), data: kept, handle, thread: Some(thread) }
     }
 
@@ -69,7 +69,7 @@ impl Backend {
     }
 
     /// The requests received since the last call, in order.
-    pub fn taken(&self) -> Vec<Reached> {
+    pub fn take_requests(&self) -> Vec<ReceivedRequest> {
         std::mem::take(&mut self.data.reached.lock().unwrap())
     }
 }
@@ -84,10 +84,10 @@ impl Drop for Backend {
     }
 }
 
-async fn answer(kept: Data<Kept>, request: HttpRequest, body: Bytes) -> HttpResponse {
+async fn answer(kept: Data<BackendState>, request: HttpRequest, body: Bytes) -> HttpResponse {
     let query = Query::<BTreeMap<String, String>>::from_query(request.query_string()).unwrap().into_inner();
     let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
-    let reached = Reached {
+    let reached = ReceivedRequest {
         place: format!("{} {}", request.method(), request.path()),
         query,
         body: serde_json::from_slice(&body).unwrap_or_default(),

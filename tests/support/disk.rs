@@ -59,13 +59,13 @@ impl Disk {
     }
 
     /// While this file exists, there is no space.
-    pub fn full(&self) -> Flag {
-        Flag(self.dir.path().join("full"))
+    pub fn full(&self) -> FlagFile {
+        FlagFile(self.dir.path().join("full"))
     }
 
     /// While this file exists, syncs do nothing.
-    pub fn lies(&self) -> Flag {
-        Flag(self.dir.path().join("lies"))
+    pub fn lies(&self) -> FlagFile {
+        FlagFile(self.dir.path().join("lies"))
     }
 
     /// The number of syncs so far.
@@ -117,9 +117,9 @@ fn mixed(written: &[u8], kept: &[u8], dice: &mut ChaCha8Rng) -> Vec<u8> {
 
 /// A file whose existence is the flag.
 #[derive(Clone)]
-pub struct Flag(PathBuf);
+pub struct FlagFile(PathBuf);
 
-impl Flag {
+impl FlagFile {
     pub fn set(&self) {
         std::fs::write(&self.0, "").unwrap();
     }

@@ -20,7 +20,7 @@ impl Gate {
     }
 
     /// Waits until it is open.
-    pub async fn passed(&self) {
+    pub async fn wait_open(&self) {
         let _ = self.0.subscribe().wait_for(|open| *open).await;
     }
 }

@@ -5,20 +5,20 @@ use proscenium::plan::StepStatus;
 use proscenium::run::{Attempt, CallStatus, Effect, Event, Outcome, RequestedCall, RunState, Subject, Usage};
 use serde_json::{Value, json};
 
-use super::test_engine::Told;
+use super::test_engine::FinishedRun;
 use proscenium::run::{Envelope, RunId};
 use proscenium::scene::Catalogue;
 
 /// Asserts that the fold of the stored events equals the document, and that no forced question was repeated
 /// after its answer.
-pub fn is_kept(told: &Told) {
-    the_fold_is_the_document(told);
-    nothing_answered_is_forced_again(told);
-    attempts_add_up(told);
+pub fn assert_invariants(finished: &FinishedRun) {
+    the_fold_is_the_document(finished);
+    nothing_answered_is_forced_again(finished);
+    attempts_add_up(finished);
 }
 
-fn the_fold_is_the_document(told: &Told) {
-    let Told { answer, state, events } = told;
+fn the_fold_is_the_document(finished: &FinishedRun) {
+    let FinishedRun { answer, state, events } = finished;
     assert_eq!(state.seq, events.len() as u64);
     assert_eq!(state.status, answer.status);
     assert!(state.status.is_terminal());
@@ -37,9 +37,9 @@ fn the_fold_is_the_document(told: &Told) {
             let steps: Vec<_> = state.steps.values().map(|s| s.step.clone()).collect();
             assert_eq!(plan.steps, steps);
         }
-        (told, kept) => panic!("the document's plan is {told:?}, the journal's {kept:?}"),
+        (finished, kept) => panic!("the document's plan is {finished:?}, the journal's {kept:?}"),
     }
-    let usage = usage(told);
+    let usage = usage(finished);
     assert_eq!(usage, state.usage);
     let written = (answer.usage.llm_calls, answer.usage.input_tokens, answer.usage.output_tokens);
     assert_eq!(written, (usage.calls, usage.input_tokens, usage.output_tokens));
@@ -47,7 +47,7 @@ fn the_fold_is_the_document(told: &Told) {
 }
 
 /// Asserts that a replay of the run makes the same decisions in the same words.
-pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue) {
+pub fn assert_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue) {
     let replayed = proscenium::replay::replay(run, events, catalogue);
     assert!(
         replayed.same && replayed.wordings.is_empty(),
@@ -58,9 +58,9 @@ pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue
 }
 
 /// The sum of the cost of all questions of the run, from its events.
-pub fn usage(told: &Told) -> Usage {
+pub fn usage(finished: &FinishedRun) -> Usage {
     let mut sum = Usage::default();
-    for event in &told.events {
+    for event in &finished.events {
         if let Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } = &event.body {
             sum += *usage;
         }
@@ -69,8 +69,8 @@ pub fn usage(told: &Told) -> Usage {
 }
 
 /// The cost of a question is the sum of its attempts.
-fn attempts_add_up(told: &Told) {
-    for event in &told.events {
+fn attempts_add_up(finished: &FinishedRun) {
+    for event in &finished.events {
         if let Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } =
             &event.body
         {
@@ -99,31 +99,31 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
 
 fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     let call = &state.calls[&number];
-    let (outcome, key, told) = match state.outcome(number)? {
+    let (outcome, key, finished) = match state.outcome(number)? {
         Outcome::Ok { result, .. } => (CallOutcome::Ok, "result", json!(result)),
         Outcome::Refused { error } => (CallOutcome::Refused, "error", json!(error)),
         Outcome::Failed { error } => (CallOutcome::Failed, "error", json!(error)),
         Outcome::Unknown { error } => (CallOutcome::Unknown, "error", json!(error)),
     };
     let skipped = matches!(call.status, CallStatus::Skipped { .. });
-    let told_only = state.is_dry_run()
+    let dry_run_only = state.is_dry_run()
         && call.attempts == 0
         && call.requested.effect == Effect::Write
         && outcome == CallOutcome::Ok;
     let outcome = match outcome {
         _ if skipped => CallOutcome::Skipped,
-        _ if told_only => CallOutcome::DryRun,
+        _ if dry_run_only => CallOutcome::DryRun,
         _ if outcome == CallOutcome::Ok && state.is_undone(call) => CallOutcome::Undone,
         outcome => outcome,
     };
     let RequestedCall { tool, arguments, .. } = &call.requested;
-    Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: told}))
+    Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: finished}))
 }
 
 /// A forced question is repeated only after its reply was rejected, failed or was lost.
-fn nothing_answered_is_forced_again(told: &Told) {
+fn nothing_answered_is_forced_again(finished: &FinishedRun) {
     let mut asked: Option<Subject> = None;
-    for event in &told.events {
+    for event in &finished.events {
         match &event.body {
             Event::ModelAsked { subject, .. } => {
                 assert_ne!(Some(*subject), asked, "asked again though it was answered: {subject:?}");

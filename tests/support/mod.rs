@@ -44,15 +44,15 @@ pub mod workshop;
 use async_trait::async_trait;
 use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Request};
 
-pub use backend::{Backend, Reached};
+pub use backend::{Backend, ReceivedRequest};
 pub use gate::Gate;
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
-pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
+pub use scripted::{ReportedUsage, Scripted, ScriptedCall, StreamEnd, arguments, chunk, finish, words};
 pub use scripted_llm::ScriptedLlm;
-pub use served_engine::{Reply, Served, Sse};
+pub use served_engine::{Reply, ServedEngine, Sse};
 pub use shelf::Shelf;
-pub use test_engine::{House, Setup, Told};
+pub use test_engine::{FinishedRun, Setup, TestEngine};
 
 /// Takes the place of the embedded rules and fails every call, for tests of what precedes them.
 pub struct NoModel;

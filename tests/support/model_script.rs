@@ -13,15 +13,15 @@ use super::{Scripted, ScriptedCall, forced_tool, section, tool_names, tool_resul
 /// `{day}` in the arguments for the next such day.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
-pub struct Mind(BTreeMap<String, Thought>);
+pub struct ModelScript(BTreeMap<String, RequestScript>);
 
 /// What it does for one request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Thought {
+struct RequestScript {
     /// The steps of its plan; none if no scene is needed.
     #[serde(default)]
-    steps: Vec<ThoughtStep>,
+    steps: Vec<StepScript>,
     /// Its answer if no scene is needed; by default a summary of the conversation.
     says: Option<String>,
 }
@@ -29,7 +29,7 @@ struct Thought {
 /// A step of its plan and the behaviour of the step's scene.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ThoughtStep {
+struct StepScript {
     scene: String,
     #[serde(default)]
     after: Vec<u32>,
@@ -40,14 +40,14 @@ struct ThoughtStep {
     unprepared: bool,
 }
 
-impl Mind {
+impl ModelScript {
     /// The script of the scenarios.
-    pub fn of_the_scenarios() -> Self {
-        Self::read(include_str!("../scenarios/scripted.yaml"))
+    pub fn for_scenarios() -> Self {
+        Self::parse(include_str!("../scenarios/scripted.yaml"))
     }
 
     /// Parses a script.
-    pub fn read(yaml: &str) -> Self {
+    pub fn parse(yaml: &str) -> Self {
         serde_norway::from_str(yaml).unwrap()
     }
 
@@ -65,24 +65,24 @@ impl Mind {
     }
 
     /// The script for the request's words, with the day of the month in them.
-    fn thought(&self, request: &Value) -> (Thought, Option<i8>) {
+    fn request_script(&self, request: &Value) -> (RequestScript, Option<i8>) {
         let words = section(request, "request").unwrap();
-        if let Some(thought) = self.0.get(&words) {
-            return (thought.clone(), None);
+        if let Some(request_script) = self.0.get(&words) {
+            return (request_script.clone(), None);
         }
-        let of_a_day = self.0.iter().find_map(|(pattern, thought)| {
+        let of_a_day = self.0.iter().find_map(|(pattern, request_script)| {
             let (before, after) = pattern.split_once("{i}")?;
             let day = words.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
-            Some((thought.clone(), Some(day)))
+            Some((request_script.clone(), Some(day)))
         });
         of_a_day.unwrap_or_else(|| panic!("this mind does not know {words:?}"))
     }
 
     /// The arguments of its plan.
     pub fn plan(&self, request: &Value) -> Value {
-        let (thought, day) = self.thought(request);
+        let (request_script, day) = self.request_script(request);
         let shown = prepared_tools(request);
-        let steps = thought.steps.iter().zip(1..).map(|(step, number)| {
+        let steps = request_script.steps.iter().zip(1..).map(|(step, number)| {
             let mut tools: Vec<&str> = Vec::new();
             for (tool, arguments) in step.rounds.iter().flatten().flatten() {
                 let meant = if tool == "AskUser" { arguments["tool"].as_str() } else { Some(tool.as_str()) };
@@ -98,7 +98,7 @@ impl Mind {
             let calls = step.rounds.iter().flatten().flatten().filter(|(tool, _)| !step.unprepared && shown.contains(tool));
             let calls: Vec<Value> = calls
                 .map(|(tool, arguments)| {
-                    let arguments: Value = serde_json::from_str(&on(day, arguments)).unwrap();
+                    let arguments: Value = serde_json::from_str(&on_day(day, arguments)).unwrap();
                     json!({"tool": tool, "arguments": arguments})
                 })
                 .collect();
@@ -113,18 +113,22 @@ impl Mind {
 
     /// The calls of the current round, or the results in words.
     fn scene(&self, request: &Value) -> Scripted {
-        let (thought, day) = self.thought(request);
+        let (request_script, day) = self.request_script(request);
         let place = section(request, "step").unwrap();
         let number: usize = place.split(' ').next().unwrap().parse().unwrap();
         let messages = request["messages"].as_array().unwrap();
         let round = messages.iter().filter(|message| message["role"] == "assistant").count();
         let offered = tool_names(request);
-        let calls = thought.steps[number - 1].rounds.get(round).into_iter().flatten().flatten();
+        let calls = request_script.steps[number - 1].rounds.get(round).into_iter().flatten().flatten();
         let calls: Vec<ScriptedCall> = calls
             .map(|(tool, arguments)| {
                 assert!(offered.contains(&tool.as_str()), "{tool} is not offered: {request:#}");
                 // Ids repeat, as with real servers.
-                ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments: on(day, arguments) }
+                ScriptedCall {
+                    id: "call_0".to_owned(),
+                    name: tool.clone(),
+                    arguments: on_day(day, arguments),
+                }
             })
             .collect();
         if calls.is_empty() {
@@ -138,8 +142,8 @@ impl Mind {
         if section(request, "mode").as_deref() == Some("answer") {
             return executed(request);
         }
-        let (thought, _) = self.thought(request);
-        thought.says.unwrap_or_else(|| {
+        let (request_script, _) = self.request_script(request);
+        request_script.says.unwrap_or_else(|| {
             let memory: Value = serde_json::from_str(&section(request, "conversation").unwrap()).unwrap();
             let turns = memory["turns"].as_array().unwrap().iter().map(turn_in_brief);
             let summary = memory["summary"].as_str().map(str::to_owned);
@@ -152,8 +156,8 @@ impl Mind {
 fn in_words(results: &[Value]) -> String {
     let words = results.iter().filter(|result| result["outcome"] != "skipped");
     let words = words.map(|result| {
-        let said = result["say"].as_str().or(result.pointer("/error/message").and_then(Value::as_str));
-        said.map_or_else(|| result["result"].to_string(), str::to_owned)
+        let texts = result["say"].as_str().or(result.pointer("/error/message").and_then(Value::as_str));
+        texts.map_or_else(|| result["result"].to_string(), str::to_owned)
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -165,11 +169,11 @@ fn lines(request: &Value, name: &str) -> Vec<Value> {
 
 /// Results, completed work and questions, one per line.
 fn executed(request: &Value) -> String {
-    let said = lines(request, "executed").into_iter().filter_map(|line| {
+    let texts = lines(request, "executed").into_iter().filter_map(|line| {
         let words = ["result", "question", "error"].into_iter().find_map(|key| line[key].as_str());
         words.map(str::to_owned)
     });
-    said.collect::<Vec<_>>().join("\n")
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn verdict(request: &Value) -> Value {
@@ -193,7 +197,7 @@ fn turn_in_brief(turn: &Value) -> String {
 }
 
 /// Arguments with the requested day of the month.
-fn on(day: Option<i8>, arguments: &Value) -> String {
+fn on_day(day: Option<i8>, arguments: &Value) -> String {
     let arguments = arguments.to_string();
     day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)))
 }

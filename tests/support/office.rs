@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::model_script::Mind;
+use super::model_script::ModelScript;
 use super::{Backend, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "book": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
 "prenota la sala per favore": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
 "see": {steps: [{scene: Desk, rounds: [[{See: {room: r1}}]]}]}
@@ -70,7 +70,7 @@ impl Till {
     }
 
     /// Waits until it is open, with a timeout so that a failing test ends.
-    fn passed(&self) {
+    fn wait_open(&self) {
         let closed = self.0.0.lock().unwrap();
         drop(self.0.1.wait_timeout_while(closed, Duration::from_secs(30), |closed| *closed).unwrap());
     }
@@ -82,12 +82,12 @@ impl Office {
         let paid = till.clone();
         let backend = Backend::start(move |reached| {
             if reached.place == "POST /Pay" {
-                paid.passed();
+                paid.wait_open();
             }
             json!({"done": reached.place})
         });
         let broken = Arc::new(AtomicBool::new(false));
-        let (mind, out) = (Mind::read(MIND), broken.clone());
+        let (script, out) = (ModelScript::parse(SCRIPT), broken.clone());
         let llm = ScriptedLlm::start(move |request, _| {
             let is_plan = forced_tool(request) == Some("CreateExecutionPlan");
             match section(request, "feedback").as_deref().filter(|_| is_plan) {
@@ -103,7 +103,7 @@ impl Office {
                 {
                     Scripted::status(500)
                 }
-                None => mind.reply(request),
+                None => script.reply(request),
             }
         });
         let office = Self { backend, llm, broken, till, scenes: tempfile::tempdir().unwrap() };
@@ -159,6 +159,6 @@ impl Office {
 
     /// The requests that reached the external server since the last call, such as `POST /Book`.
     pub fn reached(&self) -> Vec<String> {
-        self.backend.taken().into_iter().map(|reached| reached.place).collect()
+        self.backend.take_requests().into_iter().map(|reached| reached.place).collect()
     }
 }

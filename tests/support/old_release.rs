@@ -9,12 +9,13 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::model_script::Mind;
+use super::model_script::ModelScript;
 use super::test_engine::{CLOCK, ZONE};
 use super::{
-    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names, tool_results,
+    Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names,
+    tool_results,
 };
-use crate::process::{Desk, Held};
+use crate::process::{RunningProcess, Workspace};
 
 /// The backend's port in the tools' definitions of `model.sql`.
 pub const PORT: u16 = 28_710;
@@ -22,7 +23,7 @@ pub const PORT: u16 = 28_710;
 pub const CUT_PORT: u16 = 28_711;
 
 /// A file or folder beside the journals.
-pub fn kept(name: &str) -> PathBuf {
+pub fn fixture_path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/replays/release-0.1").join(name)
 }
 
@@ -32,8 +33,8 @@ pub fn schema(journal: &str) -> &'static str {
 }
 
 /// A data directory with the dependencies of its servers.
-pub struct World {
-    pub desk: Desk,
+pub struct ReleaseFixture {
+    pub workspace: Workspace,
     backend: Option<Backend>,
     /// While it is set, the model of the diary fails.
     pub broken: Arc<AtomicBool>,
@@ -41,54 +42,63 @@ pub struct World {
     client: reqwest::Client,
 }
 
-impl World {
+impl ReleaseFixture {
     /// The shipped scenes without a model: the embedded rules serve.
-    pub fn of_the_rules() -> Self {
-        Self { desk: Desk::new(), backend: None, broken: Arc::default(), _llm: None, client: client() }
+    pub fn with_rules() -> Self {
+        Self {
+            workspace: Workspace::new(),
+            backend: None,
+            broken: Arc::default(),
+            _llm: None,
+            client: client(),
+        }
     }
 
     /// A till and a diary at this port, and a scripted model.
-    pub fn of_the_model(port: u16) -> Self {
+    pub fn with_model(port: u16) -> Self {
         let backend = Backend::start_at(port, |reached| {
             if reached.place == "POST /Transfer" {
                 // Longer than the timeout of a transfer.
-                let (_silent, said) = std::sync::mpsc::sync_channel::<()>(1);
-                assert!(said.recv_timeout(Duration::from_millis(800)).is_err());
+                let (_silent, message) = std::sync::mpsc::sync_channel::<()>(1);
+                assert!(message.recv_timeout(Duration::from_millis(800)).is_err());
             }
             json!({"done": reached.place})
         });
         let broken = Arc::new(AtomicBool::new(false));
-        let (out, mind) = (broken.clone(), Mind::read(&std::fs::read_to_string(kept("mind.yaml")).unwrap()));
-        let llm = ScriptedLlm::start(move |request, _| reply(request, &mind, out.load(Ordering::SeqCst)));
-        let desk = desk(port, llm.base_url());
-        Self { desk, backend: Some(backend), broken, _llm: Some(llm), client: client() }
+        let (out, script) = (
+            broken.clone(),
+            ModelScript::parse(&std::fs::read_to_string(fixture_path("mind.yaml")).unwrap()),
+        );
+        let llm = ScriptedLlm::start(move |request, _| reply(request, &script, out.load(Ordering::SeqCst)));
+        let workspace = workspace(port, llm.base_url());
+        Self { workspace, backend: Some(backend), broken, _llm: Some(llm), client: client() }
     }
 
     /// The same without running dependencies, for reading only.
-    pub fn to_look_at(port: u16) -> Self {
-        let desk = desk(port, "http://127.0.0.1:9/v1");
-        Self { desk, backend: None, broken: Arc::default(), _llm: None, client: client() }
+    pub fn read_only(port: u16) -> Self {
+        let workspace = workspace(port, "http://127.0.0.1:9/v1");
+        Self { workspace, backend: None, broken: Arc::default(), _llm: None, client: client() }
     }
 
     /// Loads a journal of that release into the data directory.
     pub async fn load(&self, name: &str) {
-        let text = |name: &str| std::fs::read_to_string(kept(&format!("{name}.sql"))).unwrap();
-        stored::load(&self.desk.data(), &text(schema(name)), &text(name)).await;
+        let text = |name: &str| std::fs::read_to_string(fixture_path(&format!("{name}.sql"))).unwrap();
+        stored::load(&self.workspace.data(), &text(schema(name)), &text(name)).await;
     }
 
     /// A server with these additional settings.
     pub fn serve(&self, env: &[(&str, &str)]) -> Server<'_> {
         let env: Vec<(&str, String)> = env.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let mut held = self.desk.hold_with(&["serve", "--addr", "127.0.0.1:0"], &env);
-        held.read_to("serves at ");
-        let line = held.said().lines().last().unwrap().to_owned();
+        let mut process = self.workspace.spawn_with(&["serve", "--addr", "127.0.0.1:0"], &env);
+        process.read_until("serves at ");
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Server { held, address, client: &self.client }
+        Server { process, address, client: &self.client }
     }
 
     /// The requests that reached the backend since the last call, one per line.
     pub fn reached(&self) -> String {
-        let taken = self.backend.as_ref().map(Backend::taken).unwrap_or_default();
+        let taken = self.backend.as_ref().map(Backend::take_requests).unwrap_or_default();
         taken.iter().map(line).collect()
     }
 }
@@ -98,9 +108,9 @@ fn client() -> reqwest::Client {
 }
 
 /// A directory with the scenes, whose tools use this port, and a model at this address.
-fn desk(port: u16, base_url: &str) -> Desk {
+fn workspace(port: u16, base_url: &str) -> Workspace {
     let model = format!("[{{name=\"scripted\",base_url=\"{base_url}\",forcing=\"named\"}}]");
-    let desk = Desk::bare()
+    let workspace = Workspace::bare()
         .with("PROSCENIUM__EXECUTION__FIXED_NOW", CLOCK)
         .with("PROSCENIUM__EXECUTION__TIME_ZONE", ZONE)
         .with("PROSCENIUM__SCENES__BUILTIN", "false")
@@ -111,20 +121,20 @@ fn desk(port: u16, base_url: &str) -> Desk {
         .with("PROSCENIUM__LLM__MODELS", &model);
     for scene in ["till", "diary"] {
         let name = format!("scenes/{scene}/scene.toml");
-        let text = std::fs::read_to_string(kept(&name)).unwrap();
-        desk.write(&name, &text.replace("@PORT@", &port.to_string()));
+        let text = std::fs::read_to_string(fixture_path(&name)).unwrap();
+        workspace.write(&name, &text.replace("@PORT@", &port.to_string()));
     }
-    desk
+    workspace
 }
 
-fn line(reached: &Reached) -> String {
+fn line(reached: &ReceivedRequest) -> String {
     let query: Vec<String> = reached.query.iter().map(|(name, value)| format!(" {name}={value}")).collect();
     let key = reached.idempotency_key.as_ref().map(|key| format!(" key={key}")).unwrap_or_default();
     format!("{}{}{key}\n", reached.place, query.concat())
 }
 
 /// The model's reply: as in `mind.yaml`, except where it fails, continues with the rest, or looks first.
-fn reply(request: &Value, mind: &Mind, broken: bool) -> Scripted {
+fn reply(request: &Value, script: &ModelScript, broken: bool) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let forced = forced_tool(request);
     let scene = section(request, "scene");
@@ -139,19 +149,19 @@ fn reply(request: &Value, mind: &Mind, broken: bool) -> Scripted {
             plan["steps"][0]["purpose"] = json!("Tell the balance, then deposit");
             Scripted::forced(request, plan)
         }
-        Some(forced) if words.ends_with("and see to the rest") => rest(request, forced, mind),
+        Some(forced) if words.ends_with("and see to the rest") => rest(request, forced, script),
         // The last question to a scene offers no tools.
         None if scene.is_some() && tool_names(request).is_empty() => {
             Scripted::Text(format!("{} calls came back.", tool_results(request).len()))
         }
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
 /// A plan of the first step; a check that asks for the rest, once; a plan of the second step.
-fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
+fn rest(request: &Value, forced: &str, script: &ModelScript) -> Scripted {
     let step = |number: usize| {
-        let reply = mind.plan(request);
+        let reply = script.plan(request);
         let mut step = reply["steps"][number - 1].clone();
         step["step_number"] = json!(number);
         json!({"needs_execution": true, "reasoning": "as the user asked", "steps": [step]})
@@ -165,13 +175,13 @@ fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
             json!({"should_continue": true, "can_answer_now": false, "reasoning": "The rest is left.",
                 "missing_information": "The rest was not seen to.", "answer": null}),
         ),
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
 /// A running server.
 pub struct Server<'w> {
-    held: Held,
+    process: RunningProcess,
     address: String,
     client: &'w reqwest::Client,
 }
@@ -211,12 +221,12 @@ impl Server<'_> {
 
     /// Words of a client that sends the conversation and has its own instructions.
     pub async fn say_v1(&self, words: &str) -> Option<Reply> {
-        let said = |role: &str, words: &str| json!({"role": role, "content": words});
+        let message = |role: &str, words: &str| json!({"role": role, "content": words});
         let messages = [
-            said("system", "You are the assistant of a bank. Be brief."),
-            said("user", "hello"),
-            said("assistant", "Good day."),
-            said("user", words),
+            message("system", "You are the assistant of a bank. Be brief."),
+            message("user", "hello"),
+            message("assistant", "Good day."),
+            message("user", words),
         ];
         let body = json!({"model": "proscenium", "messages": messages});
         self.send(Method::POST, "/v1/chat/completions", Some(&body)).await
@@ -235,13 +245,13 @@ impl Server<'_> {
 
     /// Kills it as a power failure would.
     pub fn kill(self) {
-        self.held.kill();
+        self.process.kill();
     }
 
     /// Stops it gracefully.
     pub fn stop(self) {
-        self.held.signal("TERM");
-        let ran = self.held.end();
+        self.process.signal("TERM");
+        let ran = self.process.end();
         assert_eq!(ran.status, 0, "{ran:?}");
     }
 }

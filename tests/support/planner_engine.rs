@@ -31,7 +31,7 @@ pub const MEETING: &str = "Meeting";
 
 /// The kind of question in a request to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asked {
+pub enum QuestionKind {
     Plan,
     Scene,
     Check,
@@ -39,18 +39,18 @@ pub enum Asked {
 }
 
 /// The kind of question in `request`.
-pub fn asked(request: &Value) -> Asked {
+pub fn question_kind(request: &Value) -> QuestionKind {
     match forced_tool(request) {
-        Some("CreateExecutionPlan") => Asked::Plan,
-        Some("CheckContinuation") => Asked::Check,
-        _ if section(request, "scene").is_some() => Asked::Scene,
-        _ => Asked::Answer,
+        Some("CreateExecutionPlan") => QuestionKind::Plan,
+        Some("CheckContinuation") => QuestionKind::Check,
+        _ if section(request, "scene").is_some() => QuestionKind::Scene,
+        _ => QuestionKind::Answer,
     }
 }
 
 /// The recorded requests of one kind, in order.
-pub fn requests(llm: &ScriptedLlm, what: Asked) -> Vec<Value> {
-    llm.requests().into_iter().filter(|request| asked(request) == what).collect()
+pub fn requests(llm: &ScriptedLlm, what: QuestionKind) -> Vec<Value> {
+    llm.requests().into_iter().filter(|request| question_kind(request) == what).collect()
 }
 
 /// A plan with these steps.
@@ -82,17 +82,17 @@ pub fn has_results(request: &Value) -> bool {
     request["messages"].as_array().is_some_and(|all| all.iter().any(|message| message["role"] == "tool"))
 }
 
-type Part = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
+type Rule = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
 
 /// A rule for each kind of question. Each gets the request and the number of earlier requests of its kind.
-pub struct Play {
-    plan: Part,
-    scene: Part,
-    check: Part,
-    answer: Part,
+pub struct ModelRules {
+    plan: Rule,
+    scene: Rule,
+    check: Rule,
+    answer: Rule,
 }
 
-impl Play {
+impl ModelRules {
     /// Rules with which everything succeeds: this plan, each step's first expected tool called once, and a
     /// satisfied check.
     pub fn of(plan: Value) -> Self {
@@ -139,9 +139,9 @@ impl Play {
 
     /// A server that applies the rules.
     pub fn start(self) -> ScriptedLlm {
-        let counts: Mutex<BTreeMap<Asked, usize>> = Mutex::default();
+        let counts: Mutex<BTreeMap<QuestionKind, usize>> = Mutex::default();
         ScriptedLlm::start(move |request, _| {
-            let what = asked(request);
+            let what = question_kind(request);
             let nth = {
                 let mut counts = counts.lock().unwrap();
                 let count = counts.entry(what).or_default();
@@ -149,10 +149,10 @@ impl Play {
                 *count - 1
             };
             let rule = match what {
-                Asked::Plan => &self.plan,
-                Asked::Scene => &self.scene,
-                Asked::Check => &self.check,
-                Asked::Answer => &self.answer,
+                QuestionKind::Plan => &self.plan,
+                QuestionKind::Scene => &self.scene,
+                QuestionKind::Check => &self.check,
+                QuestionKind::Answer => &self.answer,
             };
             rule(request, nth)
         })
@@ -170,13 +170,13 @@ pub fn arguments_of(tool: &str) -> Value {
 }
 
 /// A call with its arguments, or the end of one.
-type Entry = (String, Option<Value>);
+type LogEntry = (String, Option<Value>);
 
 /// The tool calls in the order in which they started.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Entry>>>);
+pub struct CallLog(Arc<Mutex<Vec<LogEntry>>>);
 
-impl Log {
+impl CallLog {
     pub fn begin(&self, tool: &str, arguments: &Value) {
         self.0.lock().unwrap().push((tool.to_owned(), Some(arguments.clone())));
     }
@@ -209,13 +209,13 @@ impl Log {
 
 /// The result of a request.
 #[derive(Debug)]
-pub struct Told {
+pub struct AnsweredRun {
     pub answer: Answer,
     /// The run's journal.
     pub events: Vec<Event>,
 }
 
-impl Told {
+impl AnsweredRun {
     /// The codes of the problems of each rejected reply.
     pub fn rejected(&self) -> Vec<Vec<&str>> {
         let rejected = self.events.iter().filter_map(|event| match event {
@@ -257,7 +257,7 @@ impl Told {
 /// An engine with the town's scenes.
 pub struct Town {
     pub engine: Engine,
-    pub log: Log,
+    pub log: CallLog,
     _dir: TempDir,
 }
 
@@ -268,13 +268,13 @@ impl Town {
         config.planning.fallback_enabled = false;
         // Scripted writes are not in the request.
         config.execution.confirm = ConfirmPolicy::Never;
-        let log = Log::default();
+        let log = CallLog::default();
         configure(&mut config);
         Self::with(config, scenes(&log), log).await
     }
 
     /// An engine with other scenes, whose tools write to `log`.
-    pub async fn with(mut config: Config, scenes: Vec<Scene>, log: Log) -> Self {
+    pub async fn with(mut config: Config, scenes: Vec<Scene>, log: CallLog) -> Self {
         let dir = tempfile::tempdir().unwrap();
         config.store.data_dir = dir.path().to_owned();
         config.execution.time_zone = "Europe/Rome".to_owned();
@@ -284,23 +284,23 @@ impl Town {
     }
 
     /// A request in a new conversation.
-    pub async fn ask(&self, message: &str) -> Told {
-        self.say(None, message).await
+    pub async fn ask(&self, message: &str) -> AnsweredRun {
+        self.ask_in(None, message).await
     }
 
     /// A request in a conversation.
-    pub async fn say(&self, session: Option<SessionId>, message: &str) -> Told {
+    pub async fn ask_in(&self, session: Option<SessionId>, message: &str) -> AnsweredRun {
         let request = self.engine.request(message, session);
         let tenant = request.tenant.clone();
         let answer = self.engine.chat(request).await.unwrap();
         let stored = self.engine.store().run_events(&tenant, answer.run_id).await.unwrap();
-        journal::is_replayed(answer.run_id, &stored, &self.engine.catalogue());
-        Told { answer, events: stored.into_iter().map(|event| event.body).collect() }
+        journal::assert_replayed(answer.run_id, &stored, &self.engine.catalogue());
+        AnsweredRun { answer, events: stored.into_iter().map(|event| event.body).collect() }
     }
 }
 
 /// The town's scenes.
-pub fn scenes(log: &Log) -> Vec<Scene> {
+pub fn scenes(log: &CallLog) -> Vec<Scene> {
     let text = json!({"type": "string"});
     let day = json!({"type": "string", "format": "date", "description": "The day, YYYY-MM-DD"});
     let tool = |name: &'static str, about: &str, effect: Effect, properties: Value, result: Value| {

@@ -38,16 +38,16 @@ pub fn is_installed() -> bool {
 /// Runs `promtool`, which must succeed, and returns its output.
 pub fn promtool(arguments: &[&str]) -> String {
     let ran = Command::new("promtool").args(arguments).current_dir(config()).output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "promtool {}: {said}", arguments.join(" "));
-    said
+    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "promtool {}: {output}", arguments.join(" "));
+    output
 }
 
 /// A running Prometheus. It is killed when this is dropped.
 pub struct Prometheus {
     child: Child,
     address: String,
-    said: Arc<Mutex<String>>,
+    output: Arc<Mutex<String>>,
     client: reqwest::Client,
     _dir: TempDir,
 }
@@ -78,32 +78,32 @@ impl Prometheus {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (tell, told) = mpsc::sync_channel(1);
-        let said = Arc::new(Mutex::new(String::new()));
-        let (lines, log) = (BufReader::new(child.stderr.take().unwrap()).lines(), said.clone());
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let output = Arc::new(Mutex::new(String::new()));
+        let (lines, log) = (BufReader::new(child.stderr.take().unwrap()).lines(), output.clone());
         // It ends with the process.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if line.contains("\"Listening on\"")
                     && let Some((_, address)) = line.rsplit_once("address=")
                 {
-                    let _ = tell.try_send(address.to_owned());
+                    let _ = sender.try_send(address.to_owned());
                 }
                 log.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
         // Dropping it from here on kills the process.
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut prometheus = Self { child, address: String::new(), said, client, _dir: dir };
-        match told.recv_timeout(PATIENCE) {
+        let mut prometheus = Self { child, address: String::new(), output, client, _dir: dir };
+        match receiver.recv_timeout(PATIENCE) {
             Ok(address) => prometheus.address = address,
-            Err(error) => panic!("Prometheus does not listen ({error}):\n{}", prometheus.said()),
+            Err(error) => panic!("Prometheus does not listen ({error}):\n{}", prometheus.output()),
         }
         prometheus
     }
 
-    fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+    fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
     }
 
     /// `data` of the reply of its API.
@@ -141,7 +141,7 @@ impl Prometheus {
             if values.iter().any(|value| fits(*value)) {
                 return;
             }
-            assert!(Instant::now() < end, "{expr} is still {values:?}:\n{}", self.said());
+            assert!(Instant::now() < end, "{expr} is still {values:?}:\n{}", self.output());
             sleep(Duration::from_millis(50)).await;
         }
     }

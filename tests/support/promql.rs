@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::exposition::Series;
 
 /// Labels that an expression matches, and their possible values.
-pub type Asked = Vec<(String, Vec<String>)>;
+pub type LabelMatchers = Vec<(String, Vec<String>)>;
 
 /// The names in an expression.
 #[derive(Debug, Default, PartialEq)]
 pub struct Names {
     /// Each metric with its matched labels, and their possible values.
-    pub metrics: Vec<(String, Asked)>,
+    pub metrics: Vec<(String, LabelMatchers)>,
     /// Labels that are kept, removed or matched: `by (…)` and the like.
     pub labels: BTreeSet<String>,
 }

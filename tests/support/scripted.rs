@@ -21,7 +21,7 @@ pub enum Scripted {
     /// A status with headers and a body.
     Status { code: u16, headers: Vec<(String, String)>, body: String },
     /// Raw events (see [`chunk`]), and how the stream ends.
-    Stream(Vec<String>, End),
+    Stream(Vec<String>, StreamEnd),
     /// Events of a stream, a pause until the gate is open, then the events of another stream.
     Paused(Vec<String>, Gate, Box<Scripted>),
     /// Status 200 and this line, repeated forever with short pauses.
@@ -35,7 +35,7 @@ pub enum Scripted {
     /// A completion whose text has this many bytes.
     Oversize(usize),
     /// Another reply (a call, calls or text) that reports this usage, or none.
-    Metered(Box<Scripted>, Option<Counted>),
+    Metered(Box<Scripted>, Option<ReportedUsage>),
     /// Another reply (a call, calls or text) with this `finish_reason`.
     Finished(Box<Scripted>, String),
     /// Another reply, once the gate is open.
@@ -53,13 +53,13 @@ pub struct ScriptedCall {
 
 /// The usage that a scripted reply reports.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted {
+pub struct ReportedUsage {
     pub prompt: u64,
     pub cached: u64,
     pub completion: u64,
 }
 
-impl Default for Counted {
+impl Default for ReportedUsage {
     fn default() -> Self {
         Self { prompt: 10, cached: 0, completion: 5 }
     }
@@ -67,7 +67,7 @@ impl Default for Counted {
 
 /// How a stream ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum StreamEnd {
     /// With `[DONE]`.
     Done,
     /// Properly ended HTTP, but without `[DONE]`.
@@ -109,7 +109,7 @@ impl Scripted {
 
     /// Reports this usage.
     pub fn metered(self, prompt: u64, cached: u64, completion: u64) -> Self {
-        Scripted::Metered(Box::new(self), Some(Counted { prompt, cached, completion }))
+        Scripted::Metered(Box::new(self), Some(ReportedUsage { prompt, cached, completion }))
     }
 
     /// Reports no usage.
@@ -128,24 +128,26 @@ impl Scripted {
     }
 
     /// The message of a reply that has one: text, calls, usage and finish reason.
-    pub(super) fn said(&self) -> Option<Said> {
-        let said = |text: &str, calls: Vec<ScriptedCall>| {
+    pub(super) fn message(&self) -> Option<ScriptedReply> {
+        let message = |text: &str, calls: Vec<ScriptedCall>| {
             let reason = if calls.is_empty() { "stop" } else { "tool_calls" };
-            let usage = Some(Counted::default());
-            Some(Said { text: text.to_owned(), calls, reason: reason.to_owned(), usage })
+            let usage = Some(ReportedUsage::default());
+            Some(ScriptedReply { text: text.to_owned(), calls, reason: reason.to_owned(), usage })
         };
         let one = |name: &str, arguments: String| {
             vec![ScriptedCall { id: "call_0".to_owned(), name: name.to_owned(), arguments }]
         };
         match self {
-            Scripted::Call { name, arguments } => said("", one(name, arguments.to_string())),
-            Scripted::RawCall { name, arguments } => said("", one(name, arguments.clone())),
-            Scripted::Calls { text, calls } => said(text, calls.clone()),
-            Scripted::Text(text) => said(text, vec![]),
-            Scripted::Oversize(bytes) => said(&"x".repeat(*bytes), vec![]),
-            Scripted::Metered(inner, usage) => inner.said().map(|said| Said { usage: *usage, ..said }),
+            Scripted::Call { name, arguments } => message("", one(name, arguments.to_string())),
+            Scripted::RawCall { name, arguments } => message("", one(name, arguments.clone())),
+            Scripted::Calls { text, calls } => message(text, calls.clone()),
+            Scripted::Text(text) => message(text, vec![]),
+            Scripted::Oversize(bytes) => message(&"x".repeat(*bytes), vec![]),
+            Scripted::Metered(inner, usage) => {
+                inner.message().map(|message| ScriptedReply { usage: *usage, ..message })
+            }
             Scripted::Finished(inner, reason) => {
-                inner.said().map(|said| Said { reason: reason.clone(), ..said })
+                inner.message().map(|message| ScriptedReply { reason: reason.clone(), ..message })
             }
             _ => None,
         }
@@ -153,14 +155,14 @@ impl Scripted {
 }
 
 /// A message to be sent.
-pub(super) struct Said {
+pub(super) struct ScriptedReply {
     text: String,
     calls: Vec<ScriptedCall>,
     reason: String,
-    usage: Option<Counted>,
+    usage: Option<ReportedUsage>,
 }
 
-impl Said {
+impl ScriptedReply {
     /// As one body.
     pub(super) fn whole(&self) -> Value {
         let calls: Vec<Value> = self
@@ -206,7 +208,7 @@ impl Said {
     }
 }
 
-impl Counted {
+impl ReportedUsage {
     fn json(self) -> Value {
         json!({"prompt_tokens": self.prompt, "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,

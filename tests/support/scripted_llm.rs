@@ -14,7 +14,7 @@ use proscenium::llm::{ModelOptions, Options};
 use serde_json::Value;
 
 use super::gate::Gate;
-use super::scripted::{End, Scripted};
+use super::scripted::{Scripted, StreamEnd};
 
 type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
 
@@ -44,7 +44,7 @@ impl ScriptedLlm {
     pub fn start(handler: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let script = Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() });
         let data = Data::from(script.clone());
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || {
@@ -57,11 +57,11 @@ impl ScriptedLlm {
                 let server = server.bind(("127.0.0.1", 0)).unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
-                tell.send((address, server.handle())).unwrap();
+                sender.send((address, server.handle())).unwrap();
                 server.await.unwrap();
             });
         });
-        let (address, handle) = told.recv().unwrap();
+        let (address, handle) = receiver.recv().unwrap();
         Self { base_url: format!("http://{address}/v1"), script, handle, thread: Some(thread) }
     }
 
@@ -132,12 +132,16 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
     };
     let mut scripted = (script.handler)(&body, nth);
     while let Scripted::Held(inner, gate) = scripted {
-        gate.passed().await;
+        gate.wait_open().await;
         scripted = *inner;
     }
     let wants_stream = body["stream"] == true;
-    if let Some(said) = scripted.said() {
-        return if wants_stream { events(said.events(), End::Done) } else { json(said.whole().to_string()) };
+    if let Some(message) = scripted.message() {
+        return if wants_stream {
+            events(message.events(), StreamEnd::Done)
+        } else {
+            json(message.whole().to_string())
+        };
     }
     match scripted {
         Scripted::Json(value) => json(value.to_string()),
@@ -164,7 +168,7 @@ fn json(body: String) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(body)
 }
 
-fn events(lines: Vec<String>, end: End) -> HttpResponse {
+fn events(lines: Vec<String>, end: StreamEnd) -> HttpResponse {
     HttpResponse::Ok().content_type("text/event-stream").streaming(pieces(lines, end))
 }
 
@@ -181,25 +185,25 @@ fn drip(line: Bytes, stream: bool) -> HttpResponse {
 fn paused(before: Vec<String>, gate: Gate, after: Scripted) -> HttpResponse {
     let Scripted::Stream(lines, end) = after else { panic!("{after:?} cannot follow a pause") };
     let wait = stream::once(async move {
-        gate.passed().await;
+        gate.wait_open().await;
         Ok(Bytes::from(": the gate is open\n\n"))
     });
-    let body = pieces(before, End::Unsaid).chain(wait).chain(pieces(lines, end));
+    let body = pieces(before, StreamEnd::Unsaid).chain(wait).chain(pieces(lines, end));
     HttpResponse::Ok().content_type("text/event-stream").streaming(body)
 }
 
-fn pieces(lines: Vec<String>, end: End) -> LocalBoxStream<'static, Result<Bytes, std::io::Error>> {
+fn pieces(lines: Vec<String>, end: StreamEnd) -> LocalBoxStream<'static, Result<Bytes, std::io::Error>> {
     let mut pieces: Vec<Result<Bytes, std::io::Error>> =
         lines.into_iter().map(|line| Ok(Bytes::from(format!("{line}\n\n")))).collect();
-    if end == End::Done {
+    if end == StreamEnd::Done {
         pieces.push(Ok(Bytes::from("data: [DONE]\n\n")));
     }
     let pieces = stream::iter(pieces);
     match end {
-        End::Done | End::Unsaid => pieces.boxed_local(),
-        End::Never => pieces.chain(stream::pending()).boxed_local(),
+        StreamEnd::Done | StreamEnd::Unsaid => pieces.boxed_local(),
+        StreamEnd::Never => pieces.chain(stream::pending()).boxed_local(),
         // The pause lets earlier bytes be sent before the connection breaks.
-        End::Cut => pieces
+        StreamEnd::Cut => pieces
             .chain(stream::once(async {
                 tokio::task::yield_now().await;
                 Err(std::io::Error::other("scripted"))

@@ -15,21 +15,21 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::test_engine::{House, Setup};
+use super::test_engine::{Setup, TestEngine};
 
 /// A server on loopback. It stops when it is dropped.
-pub struct Served {
-    house: House,
+pub struct ServedEngine {
+    test: TestEngine,
     server: Option<Server>,
     addr: SocketAddr,
     client: reqwest::Client,
 }
 
-impl Deref for Served {
-    type Target = House;
+impl Deref for ServedEngine {
+    type Target = TestEngine;
 
-    fn deref(&self) -> &House {
-        &self.house
+    fn deref(&self) -> &TestEngine {
+        &self.test
     }
 }
 
@@ -63,7 +63,7 @@ impl Reply {
     }
 
     /// Asserts a problem document with this status and code, and returns it.
-    pub fn is_problem(&self, status: u16, code: &str) -> Value {
+    pub fn assert_problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:#?}");
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:#?}");
         let problem = self.json();
@@ -75,7 +75,7 @@ impl Reply {
     }
 
     /// Asserts an OpenAI error object with this status and code, and returns it.
-    pub fn is_error(&self, status: u16, code: &str) -> Value {
+    pub fn assert_error(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:#?}");
         assert_eq!(self.header("content-type"), "application/json", "{self:#?}");
         let error = self.json()["error"].clone();
@@ -143,7 +143,7 @@ impl Events {
     }
 }
 
-impl Served {
+impl ServedEngine {
     /// Starts an engine and its server on any free port of loopback.
     pub async fn start(setup: Setup) -> Self {
         match Self::try_start(setup).await {
@@ -156,11 +156,11 @@ impl Served {
         // Do not wait for what a failing test leaves running.
         let setup =
             setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
-        let house = setup.unless_set("server.workers", 2).start().await;
-        let server = Server::start(house.engine.clone(), &house.config).await?;
+        let test = setup.unless_set("server.workers", 2).start().await;
+        let server = Server::start(test.engine.clone(), &test.config).await?;
         let addr = SocketAddr::from(([127, 0, 0, 1], server.addr().port()));
         let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap();
-        Ok(Self { house, server: Some(server), addr, client })
+        Ok(Self { test, server: Some(server), addr, client })
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -197,7 +197,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedEngine {
     fn drop(&mut self) {
         let Some(server) = self.server.take() else { return };
         let stop = move || {

@@ -10,10 +10,10 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::model_script::Mind;
+use super::model_script::ModelScript;
 use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "look": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
 "wait": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
 "put": {steps: [{scene: Shelf, rounds: [[{Put: {item: lamp}}]]}]}
@@ -51,8 +51,8 @@ impl Shelf {
     pub fn new() -> Self {
         let gates = [Gate::closed(), Gate::closed(), Gate::closed(), Gate::closed()];
         let [begun, done, asked, go] = gates;
-        let mind = Mind::read(MIND);
-        let (tell, wait) = (asked.clone(), go.clone());
+        let script = ModelScript::parse(SCRIPT);
+        let (reached, wait) = (asked.clone(), go.clone());
         let llm = ScriptedLlm::start(move |request, _| match section(request, "request").as_deref() {
             Some("fail") => Scripted::status(500),
             Some("what did I say?")
@@ -61,10 +61,10 @@ impl Shelf {
                 Scripted::Text("Nothing.".to_owned())
             }
             Some("wait") => {
-                tell.open();
-                mind.reply(request).held(&wait)
+                reached.open();
+                script.reply(request).held(&wait)
             }
-            _ => mind.reply(request),
+            _ => script.reply(request),
         });
         Self { llm, begun, done, asked, go, puts: Arc::default() }
     }
@@ -88,7 +88,7 @@ impl Shelf {
                 puts.fetch_add(1, Ordering::SeqCst);
                 if item.item == "lamp" {
                     begun.open();
-                    done.passed().await;
+                    done.wait_open().await;
                 }
                 Ok::<Value, ToolError>(json!({"item": item.item}))
             }

@@ -118,7 +118,7 @@ impl Setup {
     }
 
     /// Starts the engine, or returns why it cannot start.
-    pub async fn try_start(mut self) -> Result<House, StartError> {
+    pub async fn try_start(mut self) -> Result<TestEngine, StartError> {
         if !self.model.is_empty() {
             let keys: Vec<String> = self.model.iter().map(|(key, value)| format!("{key}={value}")).collect();
             self = self.set("llm.models", format!("[{{{}}}]", keys.join(",")));
@@ -136,13 +136,13 @@ impl Setup {
             Some(time) => builder.idle(time),
             None => builder,
         };
-        Ok(House { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })
+        Ok(TestEngine { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })
     }
 
     /// Starts the engine.
-    pub async fn start(self) -> House {
+    pub async fn start(self) -> TestEngine {
         match self.try_start().await {
-            Ok(house) => house,
+            Ok(test) => test,
             Err(StartError::Scenes(faults)) => panic!("{faults:#?}"),
             Err(error) => panic!("the engine does not start: {error}"),
         }
@@ -150,7 +150,7 @@ impl Setup {
 }
 
 /// A running engine.
-pub struct House {
+pub struct TestEngine {
     pub engine: Arc<Engine>,
     pub config: Config,
     pub tenant: TenantId,
@@ -158,33 +158,33 @@ pub struct House {
 }
 
 /// A request that has ended.
-pub struct Told {
+pub struct FinishedRun {
     pub answer: Answer,
     pub state: RunState,
     pub events: Vec<Envelope<Event>>,
 }
 
-impl House {
+impl TestEngine {
     /// Submits a request of the default user.
     pub async fn submit(&self, session: &str, words: &str) -> Result<RunTicket, Fault> {
         self.engine.submit(self.engine.request(words, Some(SessionId::new(session).unwrap()))).await
     }
 
     /// Executes one request to its end, and checks the invariants of its journal.
-    pub async fn say(&self, session: &str, words: &str) -> Told {
+    pub async fn chat(&self, session: &str, words: &str) -> FinishedRun {
         let ticket = self.submit(session, words).await.unwrap();
-        self.end(ticket).await
+        self.finish(ticket).await
     }
 
     /// Waits for the end of an accepted request.
-    pub async fn end(&self, ticket: RunTicket) -> Told {
+    pub async fn finish(&self, ticket: RunTicket) -> FinishedRun {
         let answer = ticket.answer().await.unwrap();
         let events = self.events(answer.run_id).await;
         let state = self.engine.run(&self.tenant, answer.run_id).await.unwrap();
-        let told = Told { answer, state, events };
-        journal::is_kept(&told);
-        journal::is_replayed(told.answer.run_id, &told.events, &self.engine.catalogue());
-        told
+        let finished = FinishedRun { answer, state, events };
+        journal::assert_invariants(&finished);
+        journal::assert_replayed(finished.answer.run_id, &finished.events, &self.engine.catalogue());
+        finished
     }
 
     /// The stored events of a run.

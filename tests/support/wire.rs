@@ -6,7 +6,7 @@ use super::{ScriptedLlm, forced_tool, is_repair};
 
 /// Asserts that every recorded request is well formed: each call in its history has its reply, and none
 /// forces a function that its history has answered.
-pub fn is_kept(llm: &ScriptedLlm) {
+pub fn assert_valid_requests(llm: &ScriptedLlm) {
     for request in llm.requests() {
         every_call_has_its_reply(&request);
         if forced_tool(&request).is_some() {

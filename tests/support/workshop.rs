@@ -20,10 +20,10 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::model_script::Mind;
+use super::model_script::ModelScript;
 use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section, tool_results};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "look": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
 "look again": {steps: [{scene: Workshop, rounds: [[{Look: {item: shy}}], [{Look: {item: shy}}]]}]}
 "look in vain, then put": {steps: [
@@ -60,26 +60,26 @@ pub struct Workshop {
 impl Workshop {
     pub fn new() -> Self {
         let (begun, go) = (Gate::closed(), Gate::closed());
-        let mind = Mind::read(MIND);
-        let (tell, wait) = (begun.clone(), go.clone());
+        let script = ModelScript::parse(SCRIPT);
+        let (reached, wait) = (begun.clone(), go.clone());
         let misspoken = AtomicUsize::new(0);
         let llm = ScriptedLlm::start(move |request, _| {
             let words = section(request, "request").unwrap_or_default();
             match (words.as_str(), forced_tool(request)) {
                 ("Look at the lamp in the workshop", _) => Scripted::status(500),
                 ("think, then look", Some("CreateExecutionPlan")) => {
-                    tell.open();
-                    mind.reply(request).held(&wait)
+                    reached.open();
+                    script.reply(request).held(&wait)
                 }
-                ("look, and see to the rest", Some(forced)) => rest(request, forced, &mind),
+                ("look, and see to the rest", Some(forced)) => rest(request, forced, &script),
                 ("look in vain, then put", None) if !tool_results(request).is_empty() => {
                     Scripted::status(500)
                 }
                 ("look, unjudged", Some("CheckContinuation")) => Scripted::Text("I cannot tell.".into()),
                 ("look, misspoken", forced) => {
-                    slip(request, forced, misspoken.fetch_add(1, Ordering::SeqCst), &mind)
+                    slip(request, forced, misspoken.fetch_add(1, Ordering::SeqCst), &script)
                 }
-                _ => mind.reply(request),
+                _ => script.reply(request),
             }
         });
         Self { llm, begun, go }
@@ -92,7 +92,7 @@ impl Workshop {
 }
 
 /// The check asks for the yard, once; the re-plan sweeps it.
-fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
+fn rest(request: &Value, forced: &str, script: &ModelScript) -> Scripted {
     let swept = section(request, "executed").is_some_and(|executed| executed.contains("Yard"));
     let plan =
         |step: Value| json!({"needs_execution": true, "reasoning": "It was asked for.", "steps": [step]});
@@ -112,12 +112,12 @@ fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
             json!({"should_continue": true, "can_answer_now": false, "reasoning": "The yard is left.",
                 "missing_information": "The yard was not seen to.", "answer": null}),
         ),
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
 /// A truncated plan, a plan with an unknown scene, a plan in a fence; then a scene without text.
-fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scripted {
+fn slip(request: &Value, forced: Option<&str>, nth: usize, script: &ModelScript) -> Scripted {
     let plan = |scene: &str| {
         json!({"needs_execution": true, "reasoning": "Look.", "steps": [{"step_number": 1, "scene_name": scene,
             "purpose": "Look at the lamp", "expected_tools": ["Look(item)"], "depends_on_step": "1, no"}]})
@@ -136,7 +136,7 @@ fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scrip
         (None, 3) => Scripted::Text(String::new()),
         // After that the read is forced by name.
         (Some("Look"), _) => Scripted::forced(request, json!({"item": "lamp"})),
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
@@ -155,7 +155,7 @@ fn scenes(begun: &Gate, go: &Gate) -> Vec<Scene> {
                 "lost" => Err(ToolError::unknown("workshop.lost", "the door fell shut behind it")),
                 "slow" => {
                     begun.open();
-                    go.passed().await;
+                    go.wait_open().await;
                     Ok(json!({"item": item.item}))
                 }
                 _ => Ok::<Value, ToolError>(json!({"item": item.item})),

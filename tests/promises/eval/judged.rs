@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use jiff::civil::{Date, Weekday};
 use serde_json::{Value, json};
 
-use super::{Made, Played};
+use super::{MadeCall, PlayedRequest};
 use crate::support::eval::{Call, Class};
 use crate::support::mentions;
 
 /// A labelled call that has not been executed completely.
-struct Wanted<'a> {
+struct ExpectedCall<'a> {
     call: &'a Call,
     /// The days still to be covered, for a call with a first and a last day.
     days: Option<BTreeSet<Date>>,
@@ -24,18 +24,18 @@ fn range(from: Option<&Value>, to: Option<&Value>) -> Option<BTreeSet<Date>> {
     Some(days.collect()).filter(|days: &BTreeSet<Date>| !days.is_empty())
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ExpectedCall<'a> {
     fn of(call: &'a Call) -> Self {
         let days = range(call.arguments.get("from"), call.arguments.get("to"));
         Self { call, days, done: false }
     }
 
     /// Whether the call's arguments match the label, apart from its days if they are a range.
-    fn is_meant(&self, made: &Made, words: &str) -> bool {
+    fn matches_label(&self, made: &MadeCall, words: &str) -> bool {
         let aside = |name: &str| self.days.is_some() && (name == "from" || name == "to");
         self.call.tool == made.tool
             && self.call.arguments.iter().filter(|(name, _)| !aside(name)).all(|(name, label)| {
-                made.arguments.get(name).is_some_and(|given| mentions::is_meant(label, given, words))
+                made.arguments.get(name).is_some_and(|given| mentions::matches_label(label, given, words))
             })
     }
 
@@ -47,10 +47,11 @@ impl<'a> Wanted<'a> {
 }
 
 /// Removes a call from the expected ones; false if it was not expected, or not again.
-fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
+fn take(expected: &mut [ExpectedCall], made: &MadeCall, words: &str) -> bool {
     let days = range(made.arguments.get("from"), made.arguments.get("to"));
-    let mut meant: Vec<&mut Wanted> = wanted.iter_mut().filter(|w| w.is_meant(made, words)).collect();
-    if let Some(days) = days.filter(|_| meant.iter().any(|wanted| wanted.days.is_some())) {
+    let mut meant: Vec<&mut ExpectedCall> =
+        expected.iter_mut().filter(|w| w.matches_label(made, words)).collect();
+    if let Some(days) = days.filter(|_| meant.iter().any(|expected| expected.days.is_some())) {
         let left: BTreeSet<Date> = meant.iter().filter_map(|w| w.days.clone()).flatten().collect();
         if !days.is_subset(&left) {
             return !made.writes && days.iter().all(|day| left.is_empty() || left.contains(day));
@@ -59,7 +60,7 @@ fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
         return true;
     }
     let Some(place) = meant.iter().position(|w| !w.done && w.days.is_none()) else {
-        return !made.writes && meant.iter().any(|wanted| wanted.days.is_none());
+        return !made.writes && meant.iter().any(|expected| expected.days.is_none());
     };
     meant[place].done = true;
     true
@@ -83,24 +84,24 @@ pub(super) struct Judged {
     pub(super) left: usize,
 }
 
-impl Played {
+impl PlayedRequest {
     pub(super) fn judged(&self, today: Date) -> Judged {
         let words = self.labelled.words();
         let mut judged = Judged::default();
-        let mut wanted: Vec<Wanted> = self.labelled.calls.iter().map(Wanted::of).collect();
+        let mut expected: Vec<ExpectedCall> = self.labelled.calls.iter().map(ExpectedCall::of).collect();
         let mut others = vec![];
         for made in &self.calls {
-            let meant = take(&mut wanted, made, &words) && self.extras_are_said(made, &words, today);
+            let meant = take(&mut expected, made, &words) && self.extras_are_mentioned(made, &words, today);
             if !meant {
                 others.push(made.tool.as_str());
                 judged.other_reads += usize::from(!made.writes && self.is_labelled(&made.tool));
                 judged.wrong_writes.extend(made.writes.then(|| made.to_string()));
             }
-            if let Some(name) = self.unsaid(made, &words, today) {
+            if let Some(name) = self.unmentioned(made, &words, today) {
                 judged.invented.push(format!("{name} of {made}"));
             }
         }
-        let left: Vec<&Call> = wanted.iter().filter(|w| w.is_left()).map(|w| w.call).collect();
+        let left: Vec<&Call> = expected.iter().filter(|w| w.is_left()).map(|w| w.call).collect();
         judged.left = left.len();
         judged.dropped = self.dropped(&left, others);
         let asked = self.status == "needs_input";
@@ -109,7 +110,7 @@ impl Played {
             let before = asked && self.scenes.is_empty() && (self.labelled.asks || self.labelled.may_ask);
             (!before).then(|| scenes.iter().cloned().collect::<BTreeSet<_>>() == self.scenes)
         });
-        let uncalled_for = |made: &Made| !self.labelled.optional.contains(&made.tool);
+        let uncalled_for = |made: &MadeCall| !self.labelled.optional.contains(&made.tool);
         judged.tools_out_of_scope =
             self.labelled.class == Class::OutOfScope && self.calls.iter().any(uncalled_for);
         judged.needless = self.labelled.plain && asked;
@@ -118,27 +119,29 @@ impl Played {
     }
 
     /// Whether the arguments without a label derive from the words.
-    fn extras_are_said(&self, made: &Made, words: &str, today: Date) -> bool {
+    fn extras_are_mentioned(&self, made: &MadeCall, words: &str, today: Date) -> bool {
         let labels = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
         let labels: BTreeSet<&String> = labels.flat_map(|call| call.arguments.keys()).collect();
         let mut extras = made.arguments.iter().filter(|(name, _)| !labels.contains(name));
-        extras.all(|(name, value)| mentions::is_said(value, &made.schema["properties"][name], words, today))
+        extras.all(|(name, value)| {
+            mentions::is_mentioned(value, &made.schema["properties"][name], words, today)
+        })
     }
 
     /// A required argument that is neither labelled nor mentioned.
-    fn unsaid<'a>(&self, made: &'a Made, words: &str, today: Date) -> Option<&'a str> {
+    fn unmentioned<'a>(&self, made: &'a MadeCall, words: &str, today: Date) -> Option<&'a str> {
         let required = made.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let labelled = |name: &str, given: &Value| {
             let calls = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
             let mut labels = calls.filter_map(|call| call.arguments.get(name));
-            labels.any(|label| mentions::is_meant(label, given, words))
+            labels.any(|label| mentions::matches_label(label, given, words))
         };
         let mut given = required.filter_map(|name| made.arguments.get_key_value(name));
-        let unsaid = given.find(|(name, value)| {
+        let unmentioned = given.find(|(name, value)| {
             let schema = &made.schema["properties"][name.as_str()];
-            !labelled(name, value) && !mentions::is_said(value, schema, words, today)
+            !labelled(name, value) && !mentions::is_mentioned(value, schema, words, today)
         });
-        unsaid.map(|(name, _)| name.as_str())
+        unmentioned.map(|(name, _)| name.as_str())
     }
 
     fn is_labelled(&self, tool: &str) -> bool {
@@ -174,10 +177,10 @@ impl Played {
     /// Whether the answer names one of the call's values that no executed call had. A call without such a
     /// value counts as named if the answer quotes some of the request.
     fn names(&self, call: &Call) -> bool {
-        let said = mentions::tokens(&self.answer);
+        let words_of_answer = mentions::tokens(&self.answer);
         let words = self.labelled.words();
         let made: Vec<&Value> = self.calls.iter().flat_map(|made| made.arguments.values()).collect();
-        let own = |label: &&Value| !made.iter().any(|given| mentions::is_meant(label, given, &words));
+        let own = |label: &&Value| !made.iter().any(|given| mentions::matches_label(label, given, &words));
         let mut own = call.arguments.values().filter(own).peekable();
         if own.peek().is_none() {
             let quoted = self.answer.split('«').skip(1).filter_map(|rest| rest.split_once('»'));
@@ -186,12 +189,12 @@ impl Played {
         }
         own.any(|value| match value {
             Value::String(text) => match text.parse::<Date>() {
-                Ok(date) => self.answer.contains(text) || said.contains(&date.day().to_string()),
-                Err(_) => {
-                    text.split('|').any(|text| mentions::tokens(text).iter().all(|word| said.contains(word)))
-                }
+                Ok(date) => self.answer.contains(text) || words_of_answer.contains(&date.day().to_string()),
+                Err(_) => text
+                    .split('|')
+                    .any(|text| mentions::tokens(text).iter().all(|word| words_of_answer.contains(word))),
             },
-            value => said.contains(&value.to_string()),
+            value => words_of_answer.contains(&value.to_string()),
         })
     }
 }

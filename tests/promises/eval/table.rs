@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Judged, Played};
+use super::{Judged, PlayedRequest};
 use crate::support::eval::Class;
 
 /// The counts of the table.
@@ -28,7 +28,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, played: &Played, judged: &Judged) {
+    pub(super) fn add(&mut self, played: &PlayedRequest, judged: &Judged) {
         let labelled = &played.labelled;
         self.requests += 1;
         self.calls += played.calls.len();
@@ -107,7 +107,7 @@ impl Tally {
 }
 
 /// One line per class: where the faults are.
-pub(super) fn by_class(all: &[(Played, Judged)]) -> String {
+pub(super) fn by_class(all: &[(PlayedRequest, Judged)]) -> String {
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     for (played, judged) in all {
         classes.entry(played.labelled.class).or_default().add(played, judged);
@@ -125,8 +125,8 @@ pub(super) fn by_class(all: &[(Played, Judged)]) -> String {
 }
 
 /// The faulty requests, by fault.
-pub(super) fn faults(all: &[(Played, Judged)]) -> String {
-    let mut told = String::new();
+pub(super) fn faults(all: &[(PlayedRequest, Judged)]) -> String {
+    let mut lines = String::new();
     for (played, judged) in all {
         let mut wrong: Vec<String> = vec![];
         wrong.extend(judged.wrong_writes.iter().map(|call| format!("wrong write: {call}")));
@@ -145,8 +145,8 @@ pub(super) fn faults(all: &[(Played, Judged)]) -> String {
             wrong.extend(fault.then(|| what.to_owned()));
         }
         if !wrong.is_empty() {
-            writeln!(told, "- {}\n    FAULT {}", played.brief(), wrong.join("\n    FAULT ")).unwrap();
+            writeln!(lines, "- {}\n    FAULT {}", played.brief(), wrong.join("\n    FAULT ")).unwrap();
         }
     }
-    told
+    lines
 }
