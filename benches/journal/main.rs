@@ -1,13 +1,13 @@
 //! The cost of durability: the journal compared with a plain file, a request with and without the disk, the
 //! time until unfinished runs are resumed, and the memory of unloaded conversations. See `benches/README.md`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 mod appends;
-#[expect(dead_code, reason = "the bare client is the other benchmark's")]
+#[expect(dead_code, reason = "only the other benchmark uses the bare client")]
 #[path = "../requests/child.rs"]
 mod child;
 mod disk;
-#[expect(dead_code, reason = "of what can be switched off, only the disk is here")]
+#[expect(dead_code, reason = "only the disk is disabled here")]
 #[path = "../requests/flow.rs"]
 mod flow;
 #[path = "../requests/load.rs"]
@@ -136,7 +136,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            other => return Err(fail(format!("{other} is not understood\n{HELP}"))),
+            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
         }
     }
     Ok(Some(plan))

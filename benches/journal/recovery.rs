@@ -130,7 +130,7 @@ impl Work {
         let ready_ms = millis(began);
         while count(&engine, "status IN ('queued', 'running')").await? > 0 {
             if began.elapsed() > PATIENCE {
-                return Err(fail("what was left unfinished does not end"));
+                return Err(fail("unfinished runs do not end"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -138,7 +138,7 @@ impl Work {
         let peak_mib = meter.read()?.peak_mib;
         let otherwise = count(&engine, "status <> 'completed'").await?;
         if otherwise > 0 {
-            return Err(fail(format!("{otherwise} runs ended otherwise")));
+            return Err(fail(format!("{otherwise} runs ended unexpectedly")));
         }
         let fresh = match self.fresh_ms {
             Some(millis) => {

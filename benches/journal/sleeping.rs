@@ -67,7 +67,7 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
             measured.again_ms
         );
         if sleep != (measured.awake == 0) {
-            return Err(fail(format!("{} of those that are to be {state} are awake", measured.awake)));
+            return Err(fail(format!("{} of the {state} conversations are loaded", measured.awake)));
         }
     }
     Ok(())
@@ -109,7 +109,7 @@ impl Work {
         let began = Instant::now();
         while self.sleep && engine.awake_sessions().await > 0 {
             if began.elapsed() > PATIENCE {
-                return Err(fail("some conversations do not fall asleep"));
+                return Err(fail("some conversations are not unloaded"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -76,7 +76,7 @@ impl Child {
         let mut child = Self { process, orders, replies, address: String::new(), id };
         match child.say(role)? {
             Reply::Ready { address } => child.address = address.unwrap_or_default(),
-            other => return Err(fail(format!("a child began with {other:?}"))),
+            other => return Err(fail(format!("a child started with {other:?}"))),
         }
         Ok(child)
     }
@@ -85,7 +85,7 @@ impl Child {
     pub fn mark(&mut self) -> Result<(), Failure> {
         match self.say(&Order::Mark)? {
             Reply::Marked => Ok(()),
-            other => Err(fail(format!("a child said {other:?}"))),
+            other => Err(fail(format!("a child replied {other:?}"))),
         }
     }
 
@@ -93,7 +93,7 @@ impl Child {
     pub fn run(&mut self, load: Load) -> Result<Sample, Failure> {
         match self.say(&Order::Run(load))? {
             Reply::Ran(sample) => Ok(sample),
-            other => Err(fail(format!("a child said {other:?}"))),
+            other => Err(fail(format!("a child replied {other:?}"))),
         }
     }
 
@@ -101,7 +101,7 @@ impl Child {
     pub fn usage(&mut self) -> Result<Usage, Failure> {
         match self.say(&Order::Usage)? {
             Reply::Used(usage) => Ok(usage),
-            other => Err(fail(format!("a child said {other:?}"))),
+            other => Err(fail(format!("a child replied {other:?}"))),
         }
     }
 
@@ -177,7 +177,7 @@ fn runtime(role: &Role) -> Result<Runtime, Failure> {
 /// What a child keeps alive.
 enum ChildResources {
     Drives(Subject),
-    Serves(#[expect(dead_code, reason = "held while it serves")] Option<proscenium::http::Server>),
+    Serves(#[expect(dead_code, reason = "kept while it serves")] Option<proscenium::http::Server>),
 }
 
 async fn begin(role: &Role) -> Result<(ChildResources, Option<String>), Failure> {

@@ -1,6 +1,6 @@
 //! The speed of a request over two scenes with a provider that replies at once, compared with a bare client
 //! that makes the same model calls in the same order. See `benches/README.md`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 mod child;
 mod flow;
@@ -66,7 +66,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            other => return Err(fail(format!("{other} is not understood\n{HELP}"))),
+            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
         }
     }
     Ok(Some(plan))

@@ -44,7 +44,7 @@ async fn serve(mut stream: TcpStream, replies: &Replies, record: Option<Record>)
             }
         };
         if length > MOST_BYTES {
-            return Err(fail("a request that is too long"));
+            return Err(fail("the request is too long"));
         }
         while buffer.len() < head + length {
             if stream.read_buf(&mut buffer).await? == 0 {

@@ -38,7 +38,7 @@ impl Bodies {
         };
         let one = |mut all: Vec<Value>| match (all.pop(), all.len()) {
             (Some(body), 0) => Ok(body),
-            _ => Err(fail("a recorded flow has not one plan and one check")),
+            _ => Err(fail("a recorded flow must have one plan and one check")),
         };
         let scenes = vec![containing("You are the scene Weather")?, containing("You are the scene Leave")?];
         if recorded.len() as u64 != CALLS || scenes.iter().any(|scene| scene.len() != 2) {
@@ -110,5 +110,5 @@ fn checked(answer: &Answer) -> Result<(), Failure> {
         && answer.steps.len() == 2
         && answer.steps.iter().all(|step| step.tool_calls.len() == 1)
         && u64::from(answer.usage.llm_calls) == CALLS;
-    if whole { Ok(()) } else { Err(fail(format!("a flow ended otherwise: {answer:?}"))) }
+    if whole { Ok(()) } else { Err(fail(format!("a flow ended unexpectedly: {answer:?}"))) }
 }

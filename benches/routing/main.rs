@@ -1,6 +1,6 @@
 //! How long the embedded rules take to make a plan, compared with writing and reading the same question as
 //! JSON, the least that asking a model costs. See `benches/README.md`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 use std::hint::black_box;
 use std::path::Path;

@@ -152,6 +152,6 @@ async fn audit_names_the_first_changed_removed_or_replaced_decision() {
             let _ = std::fs::remove_file(workspace.data().join(format!("{FILE}{log}")));
         }
         let ran = workspace.run(&["audit", "verify", "--head", &head]);
-        assert_eq!(ran.status, 0, "behind {sql}: {ran:?}");
+        assert_eq!(ran.status, 0, "after {sql}: {ran:?}");
     }
 }

@@ -166,7 +166,7 @@ fn check_reads_the_data_directory_without_changing_it() {
     let ran = workspace.run(&["check"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.out.contains("Data directory: data\n  nothing is stored there yet\n"), "{}", ran.out);
-    assert!(!workspace.data().exists(), "nothing is made");
+    assert!(!workspace.data().exists(), "nothing is created");
 
     assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
     let before = stored(&workspace);

@@ -250,7 +250,7 @@ fn wrong_flags_and_keys_are_reported_together_with_suggestions() {
     ] {
         assert!(ran.err.contains(expected), "no {expected:?} in {}", ran.err);
     }
-    assert!(!workspace.data().exists(), "nothing was begun");
+    assert!(!workspace.data().exists(), "nothing was started");
 }
 
 /// Plans a weather lookup, executes it and answers, as a good model would.
@@ -299,7 +299,7 @@ fn environment_configures_another_model_and_its_key_stays_hidden() {
     assert_eq!(checked.status, 0, "{checked:?}");
     let stored = String::from_utf8_lossy(&workspace.stored()).into_owned();
     for text in [&ran.out, &ran.err, &shown.out, &shown.err, &checked.out, &checked.err, &stored] {
-        assert!(!text.contains(CANARY), "the key came through");
+        assert!(!text.contains(CANARY), "the key was sent");
     }
 }
 
@@ -343,7 +343,7 @@ fn ctrl_c_stops_the_run_at_its_next_safe_point() {
         let ran = chat.end();
         assert_eq!(ran.status, 1, "{ran:?}");
         assert!(ran.out.contains(&format!("run: cancelled by {name}")), "{ran:?}");
-        assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
+        assert!(ran.err.contains("a second signal exits immediately"), "{ran:?}");
         let listed = workspace.run(&["runs", "list"]);
         assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     }

@@ -118,7 +118,7 @@ async fn untraced_write_is_confirmed_and_runs_once_after_a_yes() {
     let done = test.chat("s-1", "Yes, please!").await;
     assert_eq!(done.answer.status, RunStatus::Completed, "{:#?}", done.answer);
     assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
-    assert_eq!(llm.count(), before, "no model is asked: what is done was said");
+    assert_eq!(llm.count(), before, "no model is asked: the call is known");
     assert!(done.answer.answer.contains("the balance is 101"), "{}", done.answer.answer);
     assert!(done.events.iter().any(|event| matches!(event.body, Event::Prepared { .. })));
 
@@ -149,7 +149,7 @@ async fn complete_call_in_a_scene_question_is_confirmed() {
     let test = start_bank(&llm, &log).await;
     let asked = test.chat("s-1", "Can I send 50 euros to Anna?").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput);
-    assert!(asked.answer.answer.contains("Send (Bank)"), "the exact call is named: {}", asked.answer.answer);
+    assert!(asked.answer.answer.contains("Send (Bank)"), "the exact call is shown: {}", asked.answer.answer);
     test.chat("s-1", "sì").await;
     assert_eq!(log.calls(), [("Send".to_owned(), sent(50))]);
 }
@@ -175,7 +175,7 @@ async fn confirmation_does_not_replace_a_required_approval() {
     let test = start_bank(&llm, &log).await;
     let asked = test.chat("s-1", "May I pay 5 euros?").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput);
-    assert!(asked.answer.approvals.is_empty(), "nobody else is asked");
+    assert!(asked.answer.approvals.is_empty(), "only its own user is asked");
     let waits = test.submit("s-1", "yes").await.unwrap().answer().await.unwrap();
     assert_eq!((waits.status, log.calls().len()), (RunStatus::Waiting, 0), "{waits:#?}");
     assert_eq!(waits.approvals[0].tool.as_deref(), Some("Pay"));

@@ -108,7 +108,7 @@ async fn round_without_new_calls_ends_the_run() {
     let town = Town::open(&llm, |config| config.planning.max_replans = 10).await;
     let finished = town.ask("Where is Dune?").await;
     assert_eq!(requests(&llm, QuestionKind::Plan).len(), 2);
-    assert_eq!(town.log.names(), ["FindBook"], "the equal call is not made again");
+    assert_eq!(town.log.names(), ["FindBook"], "the equal call is not repeated");
     assert!(finished.has("tool_skipped"));
     assert_eq!(finished.answer.status, RunStatus::Partial);
 }
@@ -121,7 +121,7 @@ async fn replan_without_steps_ends_the_run() {
     assert_eq!((requests(&llm, QuestionKind::Plan).len(), requests(&llm, QuestionKind::Check).len()), (2, 1));
     let answers = requests(&llm, QuestionKind::Answer);
     assert_eq!(answers.len(), 1);
-    assert_eq!(section(&answers[0], "mode").as_deref(), Some("answer"), "what was done is told");
+    assert_eq!(section(&answers[0], "mode").as_deref(), Some("answer"), "completed work is reported");
     assert_eq!(finished.answer.status, RunStatus::Partial);
 }
 
@@ -189,7 +189,7 @@ async fn unreadable_check_degrades_and_is_recorded() {
     assert_eq!(requests(&llm, QuestionKind::Check).len(), 2);
     assert_eq!(finished.rejected(), [["reply.no_json"], ["reply.no_json"]]);
     assert_eq!(degraded(&finished), [true]);
-    assert_eq!(finished.answer.answer, FROM_ANSWER, "what was done is told all the same");
+    assert_eq!(finished.answer.answer, FROM_ANSWER, "completed work is reported all the same");
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn verdict_asks_the_user_and_the_next_message_continues() {
         let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
         let first = town.ask("Find Dune and book me a parking space.").await;
         assert_eq!((first.answer.status, first.answer.answer.as_str()), (RunStatus::NeedsInput, QUESTION));
-        assert_eq!(requests(&llm, QuestionKind::Plan).len(), 1, "nothing goes on before the user has spoken");
+        assert_eq!(requests(&llm, QuestionKind::Plan).len(), 1, "nothing continues before the user replies");
 
         let second = town.ask_in(Some(first.answer.session_id.clone()), "AB123CD").await;
         assert_eq!(second.answer.status, RunStatus::Completed);

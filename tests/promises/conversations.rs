@@ -165,7 +165,7 @@ async fn conversation_is_served_while_another_waits_for_its_model() {
     assert_eq!(
         waiting.status,
         RunStatus::Queued,
-        "the second request of the held conversation has its turn yet"
+        "the second request of the held conversation must wait"
     );
 
     gate.open();

@@ -282,7 +282,7 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> 
             Event::StepStarted { step } => *begun.entry(*step).or_default() += 1,
             Event::StepCompleted { step, .. } => _ = done.insert(*step),
             Event::ToolStarted { call, .. } => {
-                assert!(!done.contains(&state.calls[call].step), "{run}: a finished step was run again");
+                assert!(!done.contains(&state.calls[call].step), "{run}: a completed step ran again");
             }
             _ => {}
         }
@@ -297,15 +297,15 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> 
         let keys: BTreeSet<_> = here().map(|call| call.idempotency_key.clone()).collect();
         // The backend recognises a repeated call by its key.
         let times = if tool == "Renew" { keys.len() } else { here().count() };
-        assert!(times <= 1, "{run}: {tool} of {book} reached the back end {times} times: {keys:?}");
+        assert!(times <= 1, "{run}: {tool} of {book} reached the backend {times} times: {keys:?}");
         let calls = state.calls.iter().filter(|(_, call)| call.requested.tool == tool);
         let outcomes: Vec<Option<&Outcome>> = calls.map(|(number, _)| state.outcome(*number)).collect();
         let ok = outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Ok { .. })));
         let unknown = outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Unknown { .. })));
-        assert!(!ok || times == 1, "{run}: {tool} is said to be done and never reached the back end");
+        assert!(!ok || times == 1, "{run}: {tool} is reported as completed and never reached the backend");
         assert!(
             times == 0 || ok || unknown,
-            "{run}: {tool} reached the back end and nobody knows: {outcomes:?}"
+            "{run}: {tool} reached the backend without a known outcome: {outcomes:?}"
         );
     }
     let writes = state.calls.values().filter(|call| call.requested.effect == Effect::Write);
@@ -324,7 +324,7 @@ fn judge_approvals(events: &[Envelope<Event>]) {
     for event in events {
         match &event.body {
             Event::ApprovalRequired { matter, .. } => {
-                assert!(asked.insert(*matter), "{run}: {matter:?} twice")
+                assert!(asked.insert(*matter), "{run}: {matter:?} asked twice")
             }
             Event::Decided { matter, .. } => {
                 assert!(decided.insert(*matter), "{run}: {matter:?} decided twice")
@@ -332,13 +332,13 @@ fn judge_approvals(events: &[Envelope<Event>]) {
             Event::StepStarted { .. } => {
                 assert!(
                     decided.contains(&ApprovalSubject::Plan { version: 1 }),
-                    "{run}: a step without a yes"
+                    "{run}: a step without approval"
                 );
             }
             Event::ToolStarted { call, .. } if state.calls[call].requested.effect == Effect::Write => {
                 assert!(
                     decided.contains(&ApprovalSubject::Call { call: *call }),
-                    "{run}: a write without a yes"
+                    "{run}: a write without approval"
                 );
             }
             _ => {}
@@ -621,7 +621,7 @@ async fn run_with_a_journal_gap_ends_and_its_conversation_continues() {
     assert_eq!(stored, 1, "the reason is its last event");
     let sql = "SELECT count(*) FROM journal WHERE body LIKE '%run_failed%nobody knows whether Reserve of %'";
     let stored: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
-    assert_eq!(stored, 1, "so is the write of which nobody knows");
+    assert_eq!(stored, 1, "so is the write of unknown outcome");
 }
 
 #[tokio::test]

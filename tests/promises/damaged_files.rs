@@ -232,7 +232,7 @@ async fn damaged_page_is_reported_without_a_panic() {
             usize::from(damage_is_reported(&harness, &runs, &format!("page {page} of {pages}")).await);
     }
     // Damage in unused indexes and free pages may go unnoticed.
-    assert!(reported * 2 > pages, "only {reported} of {pages} damaged pages were told");
+    assert!(reported * 2 > pages, "only {reported} of {pages} damaged pages were reported");
 }
 
 #[tokio::test]

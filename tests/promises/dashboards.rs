@@ -72,18 +72,18 @@ fn dashboard_layout_units_and_queries_are_valid() {
     let ours = json!({"type": "prometheus", "uid": "${datasource}"});
     let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
     for panel in dashboard.panels() {
-        assert!(ids.insert(panel["id"].as_u64().unwrap()), "an id twice: {panel:#}");
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "duplicate id: {panel:#}");
         let at = |key: &str| panel["gridPos"][key].as_u64().unwrap();
         assert!(at("x") + at("w") <= 24, "{panel:#}");
         for cell in
             (at("x")..at("x") + at("w")).flat_map(|x| (at("y")..at("y") + at("h")).map(move |y| (x, y)))
         {
-            assert!(cells.insert(cell), "it lies on another: {panel:#}");
+            assert!(cells.insert(cell), "it overlaps another panel: {panel:#}");
         }
         if panel["type"] == "row" {
             continue;
         }
-        assert!(panel["description"].as_str().unwrap().ends_with('.'), "a sentence: {panel:#}");
+        assert!(panel["description"].as_str().unwrap().ends_with('.'), "the description is a sentence: {panel:#}");
         assert!(!panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap().is_empty(), "{panel:#}");
         let targets = panel["targets"].as_array().unwrap();
         assert!(panel["datasource"] == ours && targets.iter().all(|target| target["datasource"] == ours));
@@ -97,7 +97,7 @@ fn dashboard_layout_units_and_queries_are_valid() {
             !target.legend.is_empty() && shown.into_iter().all(|label| kept.contains(label)),
             "{target:?}"
         );
-        assert!(target.expr.contains("instance=~\"$instance\""), "not of the chosen server: {target:?}");
+        assert!(target.expr.contains("instance=~\"$instance\""), "not restricted to the selected instance: {target:?}");
         assert!(!target.expr.contains("rate(") || target.expr.contains("[$__rate_interval]"), "{target:?}");
     }
 }
@@ -113,7 +113,7 @@ fn promtool_accepts_the_rules_and_every_alert_test_fires() {
     };
     for rule in alerts() {
         let Rule { alert, lasts, labels, annotations, .. } = &rule;
-        assert!(rings(alert), "{alert} rings in no test");
+        assert!(rings(alert), "{alert} fires in no test");
         assert!(
             !lasts.is_empty() && ["critical", "warning"].contains(&labels["severity"].as_str()),
             "{alert}"

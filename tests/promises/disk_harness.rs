@@ -71,7 +71,7 @@ impl DiskHarness {
                 "GET /Look" => hand.reached(Moment::Look),
                 "POST /Reserve" => hand.reached(Moment::Reserve),
                 "POST /Renew" => hand.reached(Moment::Renew),
-                place => panic!("nobody calls {place}"),
+                place => panic!("unexpected call of {place}"),
             }
             json!({"done": reached.place})
         });

@@ -490,7 +490,7 @@ async fn waiting_approvals_survive_restarts_and_are_decided_once() {
         server = harness.start();
         assert_eq!(harness.api.get("/api/approvals").await, before, "restart {restart}");
     }
-    assert_eq!(harness.backend.take_requests(), [], "nothing is done without a yes");
+    assert_eq!(harness.backend.take_requests(), [], "nothing is executed without approval");
     for approval in before["approvals"].as_array().unwrap() {
         let path = format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap());
         let yes = json!({"decision": "yes", "hash": approval["hash"]});

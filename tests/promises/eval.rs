@@ -267,7 +267,7 @@ async fn labelled_requests_are_executed_as_labelled() {
     all.iter().for_each(|(played, judged)| tally.add(played, judged));
     println!("{}\n{}\n{}({:.1?})", faults(&all), by_class(&all), tally.table(), begun.elapsed());
     let missed: Vec<&str> = tally.bars().iter().filter(|bar| !bar.4).map(|bar| bar.0).collect();
-    assert!(missed.is_empty(), "bars that are not kept: {}", missed.join(", "));
+    assert!(missed.is_empty(), "bars that are not met: {}", missed.join(", "));
 }
 
 #[test]
@@ -284,5 +284,5 @@ fn labelled_set_is_balanced() {
     let blind = count(&|labelled| labelled.blind);
     assert!(blind * 4 >= all.len() * 3, "{blind} of {}", all.len());
     let torn = count(&|labelled| labelled.asks && (labelled.plain || labelled.may_ask));
-    assert_eq!(torn, 0, "what must ask is not plain");
+    assert_eq!(torn, 0, "a request that must ask is not plain");
 }

@@ -2,7 +2,7 @@
 
 use proscenium::run::RunStatus;
 
-#[expect(dead_code, reason = "the example is a program, too")]
+#[expect(dead_code, reason = "the example is also a program")]
 #[path = "../../examples/two_tools.rs"]
 mod two_tools;
 
@@ -16,10 +16,10 @@ async fn rust_scene_with_two_tools_answers_a_request_for_both() {
         assert!(answer.answer.contains(expected), "{}", answer.answer);
     }
     let source = include_str!("../../examples/two_tools.rs");
-    assert!(source.lines().count() < 40, "short enough to be read in one go");
+    assert!(source.lines().count() < 40, "short enough to be read at once");
 }
 
-#[expect(dead_code, reason = "the example is a program, too")]
+#[expect(dead_code, reason = "the example is also a program")]
 #[path = "../../examples/own_parts.rs"]
 mod own_parts;
 

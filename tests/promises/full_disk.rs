@@ -16,7 +16,7 @@ fn is_refused(reply: &Reply) {
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("proscenium.db") && detail.contains("free some space"), "{detail}");
     assert_eq!(reply.header("retry-after"), "1", "{reply:#?}");
-    assert_eq!(reply.header("x-should-retry"), "", "it was not accepted: {reply:#?}");
+    assert_eq!(reply.header("x-should-retry"), "", "the refusal allows retries: {reply:#?}");
 }
 
 /// Asserts that everything that needs no space is answered, including all of the ended run `run`.
@@ -103,7 +103,7 @@ async fn waits_for_room(moment: Moment) {
     completes(server.ask("b2", "s2")).await;
     // The conversation that had to wait continues.
     completes(server.ask("b3", "s1")).await;
-    assert_eq!(server.settled().await.len(), 4, "what was refused was not accepted");
+    assert_eq!(server.settled().await.len(), 4, "refused requests leave no run");
     reads_go_on(&server, completed["run_id"].as_str().unwrap(), "s1").await;
     each_once(&harness, &["b0", "b1", "b2", "b3"]);
     assert_eq!(server.end().status, 0);
@@ -161,7 +161,7 @@ async fn insist(server: &Server, book: &str, session: &str) {
         }
         is_refused(&reply);
         tries += 1;
-        assert!(tries < 500, "{book} is refused for ever");
+        assert!(tries < 500, "{book} is always refused");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -213,7 +213,7 @@ async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1), "{listed:#}");
     is_refused(&server.ask("b7", "later").await.unwrap());
     let again = server.get("/api/runs").await.json();
-    assert_eq!(again["runs"][0]["status"], listed["runs"][0]["status"], "it waits for room");
+    assert_eq!(again["runs"][0]["status"], listed["runs"][0]["status"], "it waits for space");
 
     harness.disk.full().clear();
     let runs = server.settled().await;

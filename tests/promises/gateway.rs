@@ -263,13 +263,13 @@ async fn valid_plan_is_cached_and_invalid_plan_is_not() {
         || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
     // A new conversation each time, so that the question is the same.
     engine.chat(engine.request("Good morning", None)).await.unwrap();
-    assert_eq!(plans(), 2, "the first was of no use");
+    assert_eq!(plans(), 2, "the first plan was invalid");
     let second = engine.chat(engine.request("Good morning", None)).await.unwrap();
     // The first question never got a valid reply; its repair did, which is a different question.
     assert_eq!(plans(), 3);
     let third = engine.chat(engine.request("Good morning", None)).await.unwrap();
     assert_eq!(plans(), 3);
-    assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the plan of the third was there");
+    assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the third plan was cached");
     engine.stop().await.unwrap();
 }
 
@@ -379,6 +379,6 @@ async fn run_cancelled_during_a_model_call_records_its_cost() {
     let _ = ticket.answer().await;
     let spent = engine.gateway().guards().budget.day(&tenant).spent;
     let cost = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
-    assert!(spent > 0 && cost == spent, "{cost} told, {spent} spent");
+    assert!(spent > 0 && cost == spent, "{cost} reported, {spent} spent");
     engine.stop().await.unwrap();
 }

@@ -34,7 +34,7 @@ fn key_is_shown_once_listed_without_secret_and_revoked() {
     let workspace = Workspace::new();
     is_refused(&workspace.run(&["keys", "list"]), "store.absent");
     is_refused(&workspace.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
-    assert!(!workspace.data().exists(), "looking makes nothing");
+    assert!(!workspace.data().exists(), "reading creates nothing");
 
     let ran =
         workspace.run(&["keys", "create", "--tenant", "acme", "--user", "maria", "--label", "the chatbot"]);
@@ -64,7 +64,7 @@ fn key_is_shown_once_listed_without_secret_and_revoked() {
     let revoked = workspace.run(&["keys", "revoke", id]);
     assert!(revoked.status == 0 && revoked.out.contains(id), "{revoked:?}");
     assert!(of_acme(&workspace)[0]["revoked"].is_string());
-    assert_eq!(workspace.run(&["keys", "revoke", id]).status, 0, "once more changes nothing");
+    assert_eq!(workspace.run(&["keys", "revoke", id]).status, 0, "repeating it changes nothing");
     let ran = workspace.run(&["keys", "revoke", "0123456789abcdef"]);
     is_refused(&ran, "key.unknown");
     assert!(ran.err.contains("keys list"), "{}", ran.err);

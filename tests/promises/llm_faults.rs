@@ -248,7 +248,7 @@ async fn rate_limit_waits_for_retry_after() {
         let llm =
             ScriptedLlm::sequence([Scripted::status(429).header(name, value), Scripted::call(TOOL, plan())]);
         let completion = ask(llm.options()).await.unwrap();
-        assert_eq!((llm.count(), completion.usage.calls), (2, 1), "a refused call is no call");
+        assert_eq!((llm.count(), completion.usage.calls), (2, 1), "a refused call does not count");
     }
 }
 
@@ -276,7 +276,7 @@ async fn transient_statuses_are_retried_and_permanent_ones_are_not() {
         let llm = ScriptedLlm::sequence([Scripted::status(status)]);
         let error = ask(llm.options()).await.unwrap_err();
         assert_eq!((error.code(), llm.count()), (code, 1));
-        assert!(error.to_string().contains("scripted"), "names the model and what it said: {error}");
+        assert!(error.to_string().contains("scripted"), "names the model and its reply: {error}");
     }
 }
 

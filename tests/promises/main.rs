@@ -1,6 +1,6 @@
 //! The promises of the product, each tested against the real program.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers fail like tests")]
 
 mod approvals_api;
 mod approvals_in_words;

@@ -137,7 +137,7 @@ async fn metrics_equal_a_fold_over_the_journal() {
     let records = journal(&town.engine, &tenant).await;
     let stored = folded(&town.engine, &records);
     for (key, value) in &stored {
-        let shown = live.get(key).unwrap_or_else(|| panic!("{key} is not shown"));
+        let shown = live.get(key).unwrap_or_else(|| panic!("{key} is missing"));
         // Sums of times are floats, added in another order.
         let same = if key.contains("_sum") { (shown - value).abs() < 1e-6 } else { shown == value };
         assert!(same, "{key}: {shown} shown, {value} in the journal");
@@ -217,7 +217,7 @@ async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
     // Each question that reached the server is an attempt.
     assert_eq!(sum(&live, "proscenium_llm_requests_total", &[]), llm.count() as f64);
     let kept = sum(&live, "proscenium_llm_cache_requests_total", &["hit"]);
-    assert!(kept > 0.0, "the second greeting's plan was there already");
+    assert!(kept > 0.0, "the second greeting's plan was cached");
     town.engine.stop().await.unwrap();
 }
 
@@ -396,7 +396,7 @@ async fn approval_metrics_equal_the_journal() {
     assert_eq!(count(&then, "approval_wait_seconds_count", &["action=\"yes\""]), 1.0);
     assert_eq!((count(&then, "approvals_open", &[]), count(&then, "runs_in_flight", &[])), (0.0, 0.0));
     for (key, value) in folded(&town.engine, &journal(&town.engine, &tenant).await) {
-        let shown = then.get(&key).unwrap_or_else(|| panic!("{key} is not shown"));
+        let shown = then.get(&key).unwrap_or_else(|| panic!("{key} is missing"));
         let same = if key.contains("_sum") { (shown - value).abs() < 1e-6 } else { *shown == value };
         assert!(same, "{key}: {shown} shown, {value} in the journal");
     }

@@ -53,14 +53,14 @@ async fn every_reference_in_the_document_resolves() {
     assert!(!names.is_empty());
     for name in names {
         let place = name.strip_prefix('#').unwrap();
-        assert!(document.pointer(place).is_some(), "{name} is nowhere");
+        assert!(document.pointer(place).is_some(), "{name} is not defined");
     }
     let mut ids = BTreeSet::new();
     for operation in
         document["paths"].as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values())
     {
         let id = operation["operationId"].as_str().unwrap();
-        assert!(ids.insert(id), "{id} twice");
+        assert!(ids.insert(id), "duplicate id {id}");
     }
 }
 
@@ -210,5 +210,5 @@ async fn replies_conform_to_the_document() {
         .into_iter()
         .flat_map(|(path, methods)| methods.into_iter().map(move |method| (path.clone(), method)))
         .collect();
-    assert_eq!(seen, all, "an address without a reply here");
+    assert_eq!(seen, all, "a documented route has no checked reply here");
 }

@@ -95,7 +95,7 @@ async fn burst_of_requests_is_answered_completely() {
     for reply in replies.iter().filter(|reply| reply.status != 200) {
         reply.assert_problem(503, "server.overloaded");
     }
-    assert_eq!(shelf.puts(), answered, "what was refused was not done");
+    assert_eq!(shelf.puts(), answered, "refused requests were not executed");
 }
 
 #[tokio::test]

@@ -267,8 +267,8 @@ async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
     let [strict @ .., _, _, _] = &rows[..] else { panic!("six rows") };
     let tolerant = &rows[3..];
     for (strict, tolerant) in strict.iter().zip(tolerant) {
-        assert!(tolerant.right > strict.right, "reading tolerantly helps: {strict:?} {tolerant:?}");
-        assert_eq!(tolerant.wrong, 0, "what cannot be understood is never run in part: {tolerant:?}");
+        assert!(tolerant.right > strict.right, "tolerant parsing helps: {strict:?} {tolerant:?}");
+        assert_eq!(tolerant.wrong, 0, "unparseable plans are never partially executed: {tolerant:?}");
     }
     for rows in [strict, tolerant] {
         assert!(rows[0].right < rows[1].right && rows[1].right < rows[2].right, "retries help: {rows:?}");

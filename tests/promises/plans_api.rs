@@ -47,7 +47,7 @@ async fn plan_waits_for_approval_and_executes_once() {
     assert_eq!(plan["objective"], "book");
     assert_eq!(plan["approvals"].as_array().unwrap().len(), 1, "{plan:#}");
     assert!(plan["why_approval"][0].as_str().unwrap().contains("request"), "{plan:#}");
-    assert!(office.reached().is_empty(), "nothing was done before the yes");
+    assert!(office.reached().is_empty(), "nothing was executed before approval");
     assert_eq!(served.get(&at(&plan, "")).await.json(), plan);
 
     let seen = json!({"version": 1, "hash": plan["hash"], "note": "go"});
@@ -401,7 +401,7 @@ async fn client_supplied_plan_is_executed_as_sent() {
         (&plan["versions"][0]["maker"], &plan["versions"][0]["by"]),
         (&json!("person"), &json!("keysersoze"))
     );
-    assert_eq!(office.llm.count(), 0, "nobody was asked for a plan");
+    assert_eq!(office.llm.count(), 0, "no model was asked for a plan");
     approve(&served, &plan, json!({})).await;
     assert_eq!(rested(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
@@ -421,7 +421,7 @@ async fn dry_run_reads_and_reports_planned_writes() {
     body["dry_run"] = json!(true);
     let document = served.post("/api/chat", &body).await.json();
     assert_eq!(document["status"], "completed", "{document:#}");
-    assert_eq!(office.reached(), ["GET /See"], "reads happen, writes do not");
+    assert_eq!(office.reached(), ["GET /See"], "reads are executed, writes are not");
     let call = &document["steps"][1]["tool_calls"][0];
     assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{document:#}");
     assert_eq!(call["arguments"], json!({"room": "r1"}));

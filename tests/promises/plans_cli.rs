@@ -48,7 +48,7 @@ impl Library {
         let ran = self.workspace.run(&["chat", RESERVE]);
         assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
         assert_shows(&ran, &["Waits for a person's yes: ", "To decide:\n  proscenium "]);
-        assert!(self.reserved().is_empty(), "nothing is done before the yes");
+        assert!(self.reserved().is_empty(), "nothing is executed before approval");
         let plans = self.json(&["plans", "list"]);
         plans[0]["task_id"].as_str().unwrap().to_owned()
     }
@@ -103,7 +103,7 @@ fn plan_waits_for_approval_and_executes_once() {
     );
     assert!(
         !approved.out.contains("plan: 1 step"),
-        "what was told before is not told again: {}",
+        "earlier output is not repeated: {}",
         approved.out
     );
     assert_eq!(library.reserved().len(), 1);
@@ -405,7 +405,7 @@ fn decisions_are_sent_to_the_server_that_owns_the_directory() {
     assert!(library.reserved().is_empty());
     server.signal("TERM");
     assert_eq!(server.end().status, 0);
-    assert!(!workspace.data().join("server").exists(), "its address goes with it");
+    assert!(!workspace.data().join("server").exists(), "its address file is removed with it");
 }
 
 #[cfg(unix)]

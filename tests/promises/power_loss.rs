@@ -212,7 +212,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
         let loss = if dice.random() { Loss::Everything } else { Loss::Some };
         harness.disk.fail(loss, &mut dice);
     }
-    assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers came to their place");
+    assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers reached their boundary");
 
     let server = harness.start();
     server.settled().await;
@@ -235,7 +235,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
         accepted.remove(&row.run.to_string());
         judge(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
     }
-    assert_eq!(accepted, BTreeSet::new(), "these were accepted and are gone");
+    assert_eq!(accepted, BTreeSet::new(), "these accepted requests are lost");
 }
 
 /// Books that can be reserved.

@@ -44,7 +44,7 @@ fn written(plan: &Value) -> Vec<Value> {
 fn approved(workspace: &Workspace, plan: &Value, version: &str) -> ProcessOutput {
     let task = plan["task_id"].as_str().unwrap();
     let ran = workspace.run(&["plans", "approve", task, "--version", version]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "it asks for nothing else: {ran:?}");
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "no other approval is required: {ran:?}");
     ran
 }
 
@@ -95,7 +95,7 @@ fn removed_write_is_neither_executed_nor_reported_missing() {
     assert_eq!(changed.err, "", "{changed:?}");
     let now = shown(&workspace, task);
     assert_eq!(now["plan"]["steps"].as_array().unwrap().len(), 1, "{now:#}");
-    assert_eq!(prepared(&now), prepared(&plan), "the step that stays shows what it showed");
+    assert_eq!(prepared(&now), prepared(&plan), "the remaining step keeps its prepared call");
     approved(&workspace, &plan, "2");
     let done = shown(&workspace, task);
     assert_eq!((&done["status"], written(&done).len()), (&json!("completed"), 1), "{done:#}");

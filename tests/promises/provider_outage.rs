@@ -35,7 +35,7 @@ fn assert_read_and_asks_before_it_writes(town: &Town, finished: &AnsweredRun) {
         Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, needed, .. } => Some(needed),
         _ => None,
     });
-    let why = asked.unwrap_or_else(|| panic!("nobody is asked: {finished:#?}")).why.join("; ");
+    let why = asked.unwrap_or_else(|| panic!("no approval is required: {finished:#?}")).why.join("; ");
     assert!(why.contains("BookSpace of Parking writes") && why.contains("could not be used"), "{why}");
 }
 
@@ -87,7 +87,7 @@ async fn unplannable_request_without_fallback_fails_and_executes_nothing() {
     assert!(finished.has("planning_failed") && finished.has("run_failed"));
     assert!(finished.plans().is_empty());
     assert!(town.log.calls().is_empty());
-    assert_eq!(llm.count(), 4, "nothing is asked beside the planner");
+    assert_eq!(llm.count(), 4, "only the planner is asked");
 }
 
 /// Error code, provider and configuration of an outage.

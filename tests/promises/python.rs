@@ -12,7 +12,7 @@ fn official_client_and_fuzzer_pass() {
     let has_python = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
     if !has_python {
         // `cargo test -- --nocapture` shows it, and so does a failure beside it.
-        eprintln!("skipped: there is no python3 here; the official client and schemathesis were not run");
+        eprintln!("skipped: python3 is not installed; the official client and schemathesis were not run");
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

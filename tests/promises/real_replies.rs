@@ -83,7 +83,7 @@ async fn silent_scene_is_forced_to_read() {
     assert_eq!(
         forced_tool(&requests[read + 1]),
         None,
-        "the choice is released once the forced tool has answered"
+        "the choice is released after the forced call"
     );
 }
 
@@ -93,7 +93,7 @@ async fn answer_echoing_the_request_is_retried() {
     let request = "Il mio username è keysersoze e vorrei sapere il meteo a Milano";
     assert_ne!(answer.answer, request);
     let last = server.requests().pop().unwrap();
-    assert_eq!(section(&last, "mode").as_deref(), Some("answer"), "the words were asked for once more");
+    assert_eq!(section(&last, "mode").as_deref(), Some("answer"), "the answer was requested once more");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ fn run_is_replayed_identically_while_a_server_is_running() {
     assert_eq!(
         all.iter().sum::<u64>(),
         report["events"].as_u64().unwrap(),
-        "every event is held against something"
+        "every event is compared with something"
     );
     assert!(all.iter().all(|part| *part > 0));
 }

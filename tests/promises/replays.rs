@@ -62,30 +62,30 @@ async fn recorded_runs_replay_without_differences() {
     let catalogues = catalogues().await;
     let of = |scenes: Scenes| &catalogues.iter().find(|(of, _)| *of == scenes).unwrap().1;
     // A run recorded now has no differences, whatever is in the files.
-    let anew: BTreeMap<&str, Events> = record().await.into_iter().collect();
-    let (mut kept, mut new) = (String::new(), String::new());
+    let fresh: BTreeMap<&str, Events> = record().await.into_iter().collect();
+    let (mut stored_faults, mut fresh_faults) = (String::new(), String::new());
     for kind in &KINDS {
-        let events = &anew[kind.name];
-        new += &faults(kind, events, of(kind.scenes));
+        let events = &fresh[kind.name];
+        fresh_faults += &faults(kind, events, of(kind.scenes));
         let file = file(kind.name);
         let stored = std::fs::read_to_string(&file).ok().and_then(|text| read(&text).ok());
         let fault = match stored {
             Some(stored) => faults(kind, &stored, of(kind.scenes)),
-            None => format!("{}: there is no such recording\n", kind.name),
+            None => format!("{}: the recording is missing\n", kind.name),
         };
         // Files that still match stay as they are: branches of a plan may interleave in any order.
         if !fault.is_empty() && std::env::var("REPLAYS").is_ok_and(|how| how == "write") {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, normalised(kind.name, events.clone())).unwrap();
         } else {
-            kept += &fault;
+            stored_faults += &fault;
         }
     }
     assert!(
-        kept.is_empty() && new.is_empty(),
-        "today's code does not do what was recorded:\n{kept}\nWhere that is meant: \
+        stored_faults.is_empty() && fresh_faults.is_empty(),
+        "stored runs replay differently:\n{stored_faults}\nIf that is intended: \
          REPLAYS=write cargo test --test promises recorded_runs\n\n\
-         What is recorded today is not what it stands for, or not replayed as it was recorded:\n{new}"
+         Fresh recordings are not of their kind, or replay differently:\n{fresh_faults}"
     );
     let files = std::fs::read_dir(file("x").parent().unwrap()).unwrap();
     let files = files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|e| e == "jsonl"));
@@ -174,7 +174,7 @@ async fn different_machine_decision_is_reported_with_the_due_actions() {
     let replayed = replayed(&events, &catalogue);
     assert_eq!(only(&replayed), (at as u64 + 1, "run_completed", DifferenceKind::Decision));
     assert_eq!(replayed.differences[0].today[0]["status"], "completed");
-    assert_eq!(replayed.status, RunStatus::Partial, "the fold is of what was recorded");
+    assert_eq!(replayed.status, RunStatus::Partial, "the fold uses the recorded events");
 }
 
 #[tokio::test]

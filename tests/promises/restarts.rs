@@ -127,10 +127,10 @@ async fn repeated_kills_recover_fewer_runs_at_once_and_fail_none() {
         server = harness.start(&[]);
         harness.asked(at_once).await;
     }
-    assert_eq!(harness.plans.load(Ordering::SeqCst), 0, "no more than one is under way");
+    assert_eq!(harness.plans.load(Ordering::SeqCst), 0, "at most one is in progress");
     harness.all_complete(&server, 20).await;
     let listed = harness.get(&server, "/api/runs?limit=100").await;
-    assert_eq!(listed["runs"].as_array().unwrap().len(), 20, "none was begun twice");
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 20, "none was started twice");
 }
 
 #[tokio::test]

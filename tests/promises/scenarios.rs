@@ -51,7 +51,7 @@ async fn keeps(id: &str, scripted: bool) {
             }
         };
         let all_kept = tokio::time::timeout(std::time::Duration::from_secs(30), all_kept).await;
-        assert!(all_kept.is_ok(), "every question that went out is in a journal");
+        assert!(all_kept.is_ok(), "every sent question is in a journal");
     }
 }
 
@@ -84,7 +84,7 @@ fn setup(scenario: &Scenario, model: &Model) -> Setup {
                 setup.model("context_window", &SMALL_WINDOW.to_string()).model("max_output_tokens", "512")
             }
         },
-        Some(other) => panic!("nothing here sets up {other:?}"),
+        Some(other) => panic!("no setup for {other:?}"),
     }
 }
 
@@ -178,7 +178,7 @@ impl ScenarioRun {
                 let stored = self.test.vacations().await;
                 assert!(stored.iter().all(|(user, _, _)| user == "keysersoze"), "{stored:?}");
             }
-            other => panic!("nothing here checks that never {other:?}"),
+            other => panic!("no check for never {other:?}"),
         }
     }
 
@@ -196,7 +196,7 @@ impl ScenarioRun {
                 let named = answer.contains("keysersoze") || answer.contains("Alessandro Rapiti");
                 assert!(named, "{answer:?}");
             }
-            other => panic!("nothing here checks {other:?}"),
+            other => panic!("no check for {other:?}"),
         }
     }
 
@@ -209,7 +209,7 @@ impl ScenarioRun {
             {
                 self.summarised(finished).await;
             }
-            other => panic!("nothing here checks {other:?}"),
+            other => panic!("no check for {other:?}"),
         }
     }
 
@@ -224,7 +224,7 @@ impl ScenarioRun {
             // 900 + 7n uncached prompt tokens, 100 cached ones, 50 + n completion tokens.
             let calls = 0..llm.count() as u64;
             let nano: u64 = calls.map(|n| (900 + 7 * n) * 150 + (100 * 75 / 2) + (50 + n) * 600).sum();
-            assert_eq!(sum, nano, "by the prices and the tokens that the server said");
+            assert_eq!(sum, nano, "by the prices and the reported usage");
             let after = |turn: usize| finished[turn].answer.usage.session_cost_usd;
             assert!(after(1) > after(0) && after(0) > 0.0);
         }
@@ -234,7 +234,7 @@ impl ScenarioRun {
         let events = self.test.session("s-1").await;
         let summaries = events.into_iter().filter_map(|event| match event {
             SessionEvent::Summarised { summary, .. } => Some(summary),
-            SessionEvent::SummaryFailed { error, .. } => panic!("no summary was made: {error}"),
+            SessionEvent::SummaryFailed { error, .. } => panic!("no summary was written: {error}"),
             _ => None,
         });
         summaries.collect()

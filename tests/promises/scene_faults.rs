@@ -196,7 +196,7 @@ async fn endless_scene_is_ended_and_its_results_are_kept() {
     let asked = requests(&llm, QuestionKind::Scene);
     assert_eq!(asked.len(), 4);
     assert!(tool_names(&asked[2]).contains(&"FindBook"));
-    assert!(tool_names(&asked[3]).contains(&"FindBook"), "tools do not vanish");
+    assert!(tool_names(&asked[3]).contains(&"FindBook"), "tools stay offered");
     let note =
         |request: &Value| request["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(
@@ -209,7 +209,7 @@ async fn endless_scene_is_ended_and_its_results_are_kept() {
     assert_eq!(finished.answer.status, RunStatus::Partial);
     assert!(
         finished.answer.answer.contains("Volume 3"),
-        "what was left out is named: {}",
+        "omitted results are named: {}",
         finished.answer.answer
     );
     let result = finished.answer.steps[0].result.as_deref().unwrap();
@@ -326,7 +326,7 @@ async fn silent_scene_that_chooses_the_write_executes_it_once() {
     assert_eq!(choices, json!(["ReserveBook", "nothing"]));
     let plain = function(&asked[1], "ReserveBook")["parameters"]["properties"]["days"].clone();
     let forced = function(&asked[2], "ReserveBook")["parameters"]["properties"]["days"].clone();
-    assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null says that the user did not say it");
+    assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null means that the user did not mention it");
 }
 
 /// The town after one step that should reserve a book, whose model repeats the read until it is asked what
@@ -453,7 +453,7 @@ async fn text_is_kept_when_the_scene_chooses_not_to_write() {
     assert_eq!(finished.answer.steps[0].result.as_deref(), Some(words));
     let check = requests(&llm, QuestionKind::Check).pop().unwrap();
     let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
-    assert_eq!(line["not_called"], json!(["ReserveBook"]), "who judges is told that nothing was written");
+    assert_eq!(line["not_called"], json!(["ReserveBook"]), "the check is told that nothing was written");
 }
 
 #[tokio::test]
@@ -477,7 +477,7 @@ async fn scene_chooses_once_per_step() {
     let check = requests(&llm, QuestionKind::Check).pop().unwrap();
     let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
     assert_eq!(line["not_called"], json!(["ReserveBook"]));
-    assert_eq!(finished.answer.status, RunStatus::Partial, "what the plan was for was not done");
+    assert_eq!(finished.answer.status, RunStatus::Partial, "the planned write was not executed");
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ async fn barred_key_cannot_approve_its_users_own_requests() {
         assert!(keyed.office.reached().is_empty());
 
         let approved = keyed.post(&keyed.ada, &at(&plan, "/approve"), json!({})).await;
-        assert_eq!(approved.status, 200, "her other key may: {approved:#?}");
+        assert_eq!(approved.status, 200, "her other key may approve: {approved:#?}");
         assert_eq!(keyed.ends(&plan).await, "completed");
         assert_eq!(keyed.office.reached(), ["POST /Book"]);
     }

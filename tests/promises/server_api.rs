@@ -357,7 +357,7 @@ async fn usage_agrees_with_the_journal() {
             }
         }
     }
-    assert!(journal.values().any(|row| row[3] > 0), "nothing cost anything: {journal:?}");
+    assert!(journal.values().any(|row| row[3] > 0), "nothing had a cost: {journal:?}");
     let report = served.get("/api/usage").await.json();
     let mut reported: BTreeMap<String, [u64; 4]> = BTreeMap::new();
     for row in report["rows"].as_array().unwrap() {
@@ -552,9 +552,9 @@ async fn request_controls_its_cache_use() {
     };
     for path in ["/api/chat", "/v1/chat/completions"] {
         let all = calls(path, Some("off")).await;
-        assert_eq!(calls(path, Some("off")).await, all, "{path}: nothing is taken, nothing is kept");
-        assert_eq!(calls(path, Some("write_only")).await, all, "{path}: nothing is taken");
-        assert_eq!(calls(path, Some("on")).await, 0, "{path}: everything is there");
+        assert_eq!(calls(path, Some("off")).await, all, "{path}: the cache is not used");
+        assert_eq!(calls(path, Some("write_only")).await, all, "{path}: the cache is only written");
+        assert_eq!(calls(path, Some("on")).await, 0, "{path}: every reply is cached");
         assert_eq!(calls(path, Some("read_only")).await, 0, "{path}");
     }
     let wrong = json!({"messages": [{"role": "user", "content": "look"}], "cache": "sometimes"});

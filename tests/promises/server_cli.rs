@@ -126,7 +126,7 @@ fn server_plans_and_executes_nothing() {
     let here = alone.run(&["plan", MAIN]);
     assert!(ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"));
     let differ = same(&ran).iter().zip(same(&here)).filter(|(ours, theirs)| *ours != theirs).count();
-    assert!(differ <= 1, "nothing but the id differs: {}\n{}", ran.out, here.out);
+    assert!(differ <= 1, "only the id differs: {}\n{}", ran.out, here.out);
     let draft = document(&workspace.run(&["plan", "--json", MAIN]));
     let ours = document(&alone.run(&["plan", "--json", MAIN]));
     assert_eq!((&draft["plan"], &draft["usage"]), (&ours["plan"], &ours["usage"]));
@@ -155,7 +155,7 @@ fn approval_dry_run_and_yes_work_through_the_server() {
     for what in ["plan 1: approved by keysersoze", "MakeRequest {\"from\":\"2026-06-15\"", "completed"] {
         assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
     }
-    assert!(!ran.out.contains("plan: 1 step"), "what was told before is not told again: {}", ran.out);
+    assert!(!ran.out.contains("plan: 1 step"), "earlier output is not repeated: {}", ran.out);
     stop(server);
 }
 
@@ -219,7 +219,7 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
     is_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
     assert!(
         workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")),
-        "nothing was asked"
+        "nothing was requested"
     );
     // Equivalent paths cause no message.
     let ran = ask(&["--scenes", "others/../scenes", "--config", "./one.toml"]);
@@ -243,7 +243,7 @@ fn ctrl_c_stops_the_run_at_the_server() {
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.out.contains("run: cancelled by keysersoze"), "{ran:?}");
-    assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
+    assert!(ran.err.contains("a second signal exits immediately"), "{ran:?}");
     let listed = workspace.run(&["runs", "list"]);
     assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     stop(server);
@@ -279,7 +279,7 @@ impl SilentServer {
 /// Asserts that the second signal ends a process that waits forever.
 fn is_left_with_the_second_signal(mut asking: RunningProcess) {
     asking.signal("INT");
-    asking.read_stderr_until("once more leaves at once");
+    asking.read_stderr_until("a second signal exits immediately");
     asking.signal("TERM");
     let ran = asking.end();
     assert!(ran.status == 1 && ran.err.contains("error[chat.left]"), "{ran:?}");
@@ -375,7 +375,7 @@ fn server_with_another_default_tenant_is_followed() {
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert!(workspace.run(&["runs"]).out.contains("Milano"));
     stop(server);
-    assert!(workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")), "one's own again");
+    assert!(workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")), "its own default tenant again");
 }
 
 #[test]

@@ -342,5 +342,5 @@ async fn invisible_characters_are_escaped_beside_the_exact_arguments() {
     let run = answer["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
     let sent = bureau.backend.take_requests();
-    assert_eq!(sent[0].body, json!({"to": hidden}), "what is sent is exact");
+    assert_eq!(sent[0].body, json!({"to": hidden}), "the sent arguments are exact");
 }

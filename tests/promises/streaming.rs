@@ -53,7 +53,7 @@ impl Seen {
             }
             name => self.others.push((name, event.data)),
         }
-        assert_eq!(event.id.offset as usize, self.answer.len(), "an id tells how much of the answer came");
+        assert_eq!(event.id.offset as usize, self.answer.len(), "an id contains the length of the received answer");
         if let Some(("answered", data)) = self.others.last() {
             assert_eq!(data["answer"], json!(self.answer));
         }
@@ -453,7 +453,7 @@ async fn lagging_subscriber_reads_missed_events_from_the_journal() {
     let run = ticket.run;
     let answer = ticket.answer().await.unwrap();
     let stored = town.engine.store().run_events(&town.engine.request("x", None).tenant, run).await.unwrap();
-    assert!(stored.len() > 300, "{} events are too few to lag behind", stored.len());
+    assert!(stored.len() > 300, "{} events are too few to cause a lag", stored.len());
     let seen = seen.and_the_rest(stream).await;
     let public: Vec<&str> = stored.iter().filter_map(|event| event.body.public_name()).collect();
     assert_eq!(seen.names(), public);

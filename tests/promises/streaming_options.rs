@@ -21,7 +21,7 @@ fn as_asked(request: &Value) -> Scripted {
 }
 
 fn is_streamed(request: &Value) -> bool {
-    assert_ne!(request["stream"], json!(false), "what is not streamed does not speak of it");
+    assert_ne!(request["stream"], json!(false), "an unstreamed request has no stream options");
     request["stream"] == true
 }
 

@@ -105,7 +105,7 @@ async fn no_route_reaches_another_tenants_data() {
         let address = address.replace("{task_id}", &task).replace("{approval_id}", &approval);
         let named = address != path;
         let address = address.replace("{name}", "Shelf").replace("{model}", "proscenium");
-        assert!(!address.contains('{'), "{address}: say here what it names");
+        assert!(!address.contains('{'), "{address}: add its parameters here");
         let theirs = tenants.send(&tenants.theirs, &method, &address, body(&path).as_ref()).await;
         if named {
             assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");

@@ -87,14 +87,14 @@ impl Town {
         self.expect(words, "cities", cities, vec![json!(city)]);
         self.expect_in(words, &finished.answer.answer, "°C");
         if in_turn {
-            self.expect(words, "whether step 2 waited for step 1", began_after(&finished, 1, 2), true);
+            self.expect(words, "step 2 waited for step 1", began_after(&finished, 1, 2), true);
         }
     }
 
     /// Checks that exactly this reached the library, once, and that the answer reports its result.
     fn reached(&self, words: &str, finished: &FinishedRun, reached: &[ReceivedRequest], wanted: &Value) {
         let got: Vec<Value> = reached.iter().map(in_brief).collect();
-        self.expect(words, "what reached the library", got, vec![wanted.clone()]);
+        self.expect(words, "requests to the library", got, vec![wanted.clone()]);
         let result = if wanted["place"] == "GET /books" { "Opera prima" } else { "R-7" };
         self.expect_in(words, &finished.answer.answer, result);
     }
@@ -341,10 +341,10 @@ async fn missing_value_is_asked_for_and_the_next_message_continues() {
         let session = format!("asked-{number}");
         let finished = town.test.chat(&session, words).await;
         town.expect(words, "status", finished.answer.status, RunStatus::NeedsInput);
-        town.expect(words, "what reached the library", town.library.take_requests(), vec![]);
+        town.expect(words, "requests to the library", town.library.take_requests(), vec![]);
         let question = finished.answer.answer.to_lowercase();
         let asks = question.contains('?') && named.iter().any(|name| question.contains(name));
-        town.expect(words, &format!("whether it asks for {named:?}: {question}"), asks, true);
+        town.expect(words, &format!("asks for {named:?}: {question}"), asks, true);
 
         let finished = town.test.chat(&session, next).await;
         let both = format!("{words} / {next}");
@@ -373,14 +373,14 @@ async fn unserved_request_calls_no_tool_and_lists_abilities() {
         let (finished, reached) = town.asked(words).await;
         town.expect(words, "scenes", scenes(&finished), vec![]);
         town.expect(words, "calls", finished.state.calls.len(), 0);
-        town.expect(words, "what reached the library", reached, vec![]);
+        town.expect(words, "requests to the library", reached, vec![]);
         for scene in town.test.engine.catalogue().iter() {
             let begins: String = scene.description.chars().take(20).collect();
             let told_of =
                 finished.answer.answer.contains(&scene.name) || finished.answer.answer.contains(&begins);
             town.expect(
                 words,
-                &format!("whether {} is told of: {}", scene.name, finished.answer.answer),
+                &format!("mentions {}: {}", scene.name, finished.answer.answer),
                 told_of,
                 true,
             );

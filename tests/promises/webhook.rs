@@ -153,7 +153,7 @@ impl WebhookServer {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, comes).await.unwrap_or_else(|_| panic!("{run} never was {status}"));
+        tokio::time::timeout(PATIENCE, comes).await.unwrap_or_else(|_| panic!("{run} never had status {status}"));
     }
 }
 

@@ -27,7 +27,7 @@ impl Target {
     pub fn expr(&self, interval: &str, range: &str) -> String {
         let expr = self.expr.replace("$__rate_interval", interval).replace("$__range", range);
         let expr = expr.replace("$instance", ".*");
-        assert!(!expr.contains('$'), "a variable that nobody sets: {self:?}");
+        assert!(!expr.contains('$'), "an undefined variable: {self:?}");
         expr
     }
 }

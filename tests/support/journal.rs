@@ -126,7 +126,7 @@ fn nothing_answered_is_forced_again(finished: &FinishedRun) {
     for event in &finished.events {
         match &event.body {
             Event::ModelAsked { subject, .. } => {
-                assert_ne!(Some(*subject), asked, "asked again though it was answered: {subject:?}");
+                assert_ne!(Some(*subject), asked, "repeated after its answer: {subject:?}");
             }
             Event::PlanCreated(made) | Event::Replanned(made) => {
                 asked = Some(Subject::Plan { version: made.version });

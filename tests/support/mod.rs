@@ -12,7 +12,7 @@
 //! assert_eq!(support::section(&llm.request(0), "request").as_deref(), Some("hello"));
 //! ```
 
-#![expect(unused_imports, reason = "not every promise needs every helper")]
+#![expect(unused_imports, reason = "not every test module uses every helper")]
 
 mod backend;
 pub mod corruption;

@@ -60,7 +60,7 @@ impl ModelScript {
             None if section(request, "scene").is_some() => self.scene(request),
             None if section(request, "mode").is_some() => Scripted::Text(self.answer(request)),
             None if section(request, "turns").is_some() => Scripted::Text(summary(request)),
-            None => panic!("nobody asks a model this: {request:#}"),
+            None => panic!("an unexpected question: {request:#}"),
         }
     }
 
@@ -75,7 +75,7 @@ impl ModelScript {
             let day = words.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
             Some((request_script.clone(), Some(day)))
         });
-        of_a_day.unwrap_or_else(|| panic!("this mind does not know {words:?}"))
+        of_a_day.unwrap_or_else(|| panic!("the script does not contain {words:?}"))
     }
 
     /// The arguments of its plan.

@@ -27,9 +27,9 @@ pub fn is_installed() -> bool {
     let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     assert!(there || !ci, "CI needs `prometheus` and `promtool` on the path: apt-get install prometheus");
     if !there {
-        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+        #[expect(clippy::print_stderr, reason = "a skipped test reports it")]
         {
-            eprintln!("skipped: there is no `prometheus` and `promtool` here (apt-get install prometheus)");
+            eprintln!("skipped: `prometheus` and `promtool` are not installed (apt-get install prometheus)");
         }
     }
     there

@@ -98,7 +98,7 @@ impl ScriptedLlm {
 
     /// The body of one request, counted from 0.
     pub fn request(&self, nth: usize) -> Value {
-        self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there was no request {nth}"))
+        self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there is no request {nth}"))
     }
 
     /// Drops the recorded requests, for tests with many thousands of them.
@@ -160,7 +160,7 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
             }
             response.body(body)
         }
-        other => panic!("{other:?} has no form on the wire"),
+        other => panic!("{other:?} has no wire form"),
     }
 }
 

@@ -10,7 +10,7 @@ pub fn assert_valid_requests(llm: &ScriptedLlm) {
     for request in llm.requests() {
         every_call_has_its_reply(&request);
         if forced_tool(&request).is_some() {
-            assert!(!is_repair(&request), "forced again after a reply that could be used: {request:#}");
+            assert!(!is_repair(&request), "forced again after a valid reply: {request:#}");
         } else {
             assert_ne!(request["tool_choice"], "required", "{request:#}");
         }
