@@ -41,11 +41,11 @@ fn fail(why: impl Into<String>) -> Failure {
 
 const HELP: &str = "\
 cargo bench --bench journal -- [--quick] [--rounds N] [--slice-ms N] [--unfinished N] [--sleeping N] [--only PART]
-  --quick         three short rounds of everything, on a tenth of the runs and less, to see that it works
-  --rounds N      rounds of what is compared, 5 unless told
-  --slice-ms N    how long each is driven in a round, 1000 unless told
-  --unfinished N  runs that were left unfinished, 10000 unless told
-  --sleeping N    conversations that sleep, 100000 unless told
+  --quick         three short rounds of everything, on at most a tenth of the runs, to check that it works
+  --rounds N      rounds of every comparison, 5 by default
+  --slice-ms N    how long each subject is driven in a round, 1000 by default
+  --unfinished N  unfinished runs, 10000 by default
+  --sleeping N    unloaded conversations, 100000 by default
   --only PART     appends, disk, recovery or sleeping";
 
 /// How much is measured.

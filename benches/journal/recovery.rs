@@ -72,7 +72,7 @@ pub fn measure(plan: &Plan, provider: &str, recorded: &Recorded) -> Result<(), F
     }
     let carried = measured.unfinished as f64 / ((measured.all_ms - measured.ready_ms) / 1000.0);
     println!(
-        "\n| unfinished runs | ready after | ready with none | all carried on after | carried on/s | fresh requests/s | of them | peak MiB |"
+        "\n| unfinished runs | ready after | ready with none | all resumed after | resumed/s | fresh requests/s | ratio | peak MiB |"
     );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     println!(

@@ -29,10 +29,10 @@ fn fail(why: impl Into<String>) -> Failure {
 
 const HELP: &str = "\
 cargo bench --bench requests -- [--quick] [--rounds N] [--slice-ms N] [--only bare|library|book|server]
-  --quick      two short rounds, to see that it works
-  --rounds N   rounds of everything, 5 unless told
-  --slice-ms N how long each subject is driven in a round, 1500 unless told
-  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; tells its process";
+  --quick      two short rounds, to check that it works
+  --rounds N   rounds of everything, 5 by default
+  --slice-ms N how long each subject is driven in a round, 1500 by default
+  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; prints its process id";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -23,7 +23,7 @@ const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
 const ZERO: [(&str, &str); 1] =
-    [("Runs carried on after a restart", "no server was started again over runs under way")];
+    [("Runs resumed after a restart", "no server was restarted with unfinished runs")];
 
 /// Values in expressions that the load never produces.
 const UNSEEN: [(&str, &str); 1] = [(
@@ -65,7 +65,7 @@ fn dashboard_layout_units_and_queries_are_valid() {
     let whole = &dashboard.0;
     assert_eq!((&whole["uid"], &whole["title"]), (&json!("proscenium"), &json!("Proscenium")));
     assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
-    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and money", "People", "Inside"]);
+    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals"]);
     let source = &whole["templating"]["list"][0];
     assert_eq!(source["name"], "datasource");
     assert_eq!((&source["type"], &source["query"]), (&json!("datasource"), &json!("prometheus")));

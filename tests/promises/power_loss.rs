@@ -104,7 +104,7 @@ async fn look(
         };
     }
     if document["status"] != "completed" || outcome(0, 1) != "ok" || outcome(1, 0) != "ok" {
-        return Err(format!("the run was not carried on: {document:#}"));
+        return Err(format!("the run was not resumed: {document:#}"));
     }
     let times = if moment == Some(Moment::Renew) { 2 } else { 1 };
     if renewed.len() != times {

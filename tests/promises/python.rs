@@ -11,7 +11,7 @@ const NO_ENVIRONMENT: i32 = 75;
 fn official_client_and_fuzzer_pass() {
     let has_python = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
     if !has_python {
-        // `cargo test -- --nocapture` shows it, and so does a failure beside it.
+        // Visible with `cargo test -- --nocapture`, and if the test fails.
         eprintln!("skipped: python3 is not installed; the official client and schemathesis were not run");
         return;
     }

@@ -377,7 +377,7 @@ async fn assert_nothing_leaks(format: &str, streamed: &str) {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut response = Vec::new();
         let _ = stream.read_to_end(&mut response);
-        outputs.add("a reply to what is no request", response);
+        outputs.add("a reply to an invalid request", response);
     }
     for run in &runs {
         for place in ["", "/events"] {

@@ -54,7 +54,7 @@ impl Tally {
         [
             ("wrong writes", self.wrong_writes, self.writes, "0", self.wrong_writes == 0),
             (
-                "calls with a value nobody said",
+                "calls with an unmentioned value",
                 self.invented,
                 self.calls,
                 "<= 5%",
@@ -89,15 +89,15 @@ impl Tally {
         let mut table = format!("{} requests\n", self.requests);
         let percent = |part: usize, whole: usize| part as f64 * 100.0 / whole.max(1) as f64;
         for (what, part, whole, bar, kept) in self.bars() {
-            let kept = if kept { "kept" } else { "NOT KEPT" };
+            let kept = if kept { "met" } else { "NOT MET" };
             let share = percent(part, whole);
             writeln!(table, "| {what:<40} | {part:>4} of {whole:>4} | {share:>5.1}% | {bar:>7} | {kept} |")
                 .unwrap();
         }
         for (what, part, whole) in [
-            ("plain requests carried out whole", self.plain_done, self.plain),
+            ("plain requests executed completely", self.plain_done, self.plain),
             ("questions that were not asked", self.unasked, self.asks),
-            ("reads with other values than meant", self.other_reads, self.calls - self.writes),
+            ("reads with other values than labelled", self.other_reads, self.calls - self.writes),
         ] {
             let share = percent(part, whole);
             writeln!(table, "| {what:<40} | {part:>4} of {whole:>4} | {share:>5.1}% |         |  |").unwrap();
@@ -130,7 +130,7 @@ pub(super) fn faults(all: &[(PlayedRequest, Judged)]) -> String {
     for (played, judged) in all {
         let mut wrong: Vec<String> = vec![];
         wrong.extend(judged.wrong_writes.iter().map(|call| format!("wrong write: {call}")));
-        wrong.extend(judged.invented.iter().map(|value| format!("nobody said: {value}")));
+        wrong.extend(judged.invented.iter().map(|value| format!("not mentioned: {value}")));
         wrong.extend(judged.dropped.iter().map(|half| format!("dropped: {half}")));
         if judged.scenes == Some(false) {
             wrong.push(format!("scenes, meant: {:?}", played.labelled.scenes.as_deref().unwrap_or_default()));
@@ -140,7 +140,7 @@ pub(super) fn faults(all: &[(PlayedRequest, Judged)]) -> String {
             (judged.tools_out_of_scope, "a tool out of scope"),
             (judged.needless, "a needless question"),
             (judged.unasked, "no question (no bar)"),
-            (played.labelled.plain && judged.left > 0 && !judged.needless, "not carried out (no bar)"),
+            (played.labelled.plain && judged.left > 0 && !judged.needless, "not executed (no bar)"),
         ] {
             wrong.extend(fault.then(|| what.to_owned()));
         }
