@@ -41,26 +41,26 @@ impl RunningSubject {
 
 /// Measures and prints the table.
 pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
-    let mut parties = Vec::new();
+    let mut engines = Vec::new();
     for book in [false, true] {
         for on_disk in [true, false] {
-            parties.push(RunningSubject::start(provider, book, on_disk)?);
+            engines.push(RunningSubject::start(provider, book, on_disk)?);
         }
     }
-    for party in &mut parties {
+    for engine in &mut engines {
         for sessions in SESSIONS {
-            party.child.run(Load { sessions, millis: plan.slice_ms / 4, rate: None })?;
+            engine.child.run(Load { sessions, millis: plan.slice_ms / 4, rate: None })?;
         }
     }
     let mut all = Vec::new();
     for round in 0..plan.rounds {
         eprintln!("disk: round {} of {}", round + 1, plan.rounds);
         for sessions in SESSIONS {
-            for party in &mut parties {
-                party.child.mark()?;
-                let sample = party.child.run(Load { sessions, millis: plan.slice_ms, rate: None })?;
-                let usage = party.child.usage()?;
-                all.push(Slice { book: party.book, on_disk: party.on_disk, sessions, sample, usage });
+            for engine in &mut engines {
+                engine.child.mark()?;
+                let sample = engine.child.run(Load { sessions, millis: plan.slice_ms, rate: None })?;
+                let usage = engine.child.usage()?;
+                all.push(Slice { book: engine.book, on_disk: engine.on_disk, sessions, sample, usage });
             }
         }
     }

@@ -70,19 +70,19 @@ pub fn measure(plan: &Plan, provider: &str, recorded: &Recorded) -> Result<(), F
             measured.unfinished, idle.unfinished
         )));
     }
-    let carried = measured.unfinished as f64 / ((measured.all_ms - measured.ready_ms) / 1000.0);
+    let resumed = measured.unfinished as f64 / ((measured.all_ms - measured.ready_ms) / 1000.0);
     println!(
         "\n| unfinished runs | ready after | ready with none | all resumed after | resumed/s | fresh requests/s | ratio | peak MiB |"
     );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     println!(
-        "| {} | {:.2} s | {:.2} s | {:.1} s | {carried:.0} | {:.0} | {:.2} | {:.0} |",
+        "| {} | {:.2} s | {:.2} s | {:.1} s | {resumed:.0} | {:.0} | {:.2} | {:.0} |",
         measured.unfinished,
         measured.ready_ms / 1000.0,
         idle.ready_ms / 1000.0,
         measured.all_ms / 1000.0,
         measured.fresh,
-        carried / measured.fresh,
+        resumed / measured.fresh,
         measured.peak_mib
     );
     Ok(())
@@ -136,9 +136,9 @@ impl Work {
         }
         let all_ms = millis(began);
         let peak_mib = meter.read()?.peak_mib;
-        let otherwise = count(&engine, "status <> 'completed'").await?;
-        if otherwise > 0 {
-            return Err(fail(format!("{otherwise} runs ended unexpectedly")));
+        let unexpected = count(&engine, "status <> 'completed'").await?;
+        if unexpected > 0 {
+            return Err(fail(format!("{unexpected} runs ended unexpectedly")));
         }
         let fresh = match self.fresh_ms {
             Some(millis) => {

@@ -84,41 +84,41 @@ impl Plan {
         if let Some(name) = &self.only {
             return self.profile(&stage, name);
         }
-        let mut parties = vec![stage.party("bare")?, stage.party("library")?, stage.party("server")?];
-        self.warm(&mut parties)?;
+        let mut subjects = vec![stage.subject("bare")?, stage.subject("library")?, stage.subject("server")?];
+        self.warm(&mut subjects)?;
         let mut main = Vec::new();
         for round in 0..self.rounds {
             eprintln!("round {} of {}", round + 1, self.rounds);
             for sessions in SESSIONS {
                 let load = Load { sessions, millis: self.slice_ms, rate: None };
-                self.round(&mut parties, &mut stage.provider, load, &mut main)?;
+                self.round(&mut subjects, &mut stage.provider, load, &mut main)?;
             }
             let load = Load { sessions: MANY, millis: self.slice_ms, rate: Some(OFFERED) };
-            self.round(&mut parties, &mut stage.provider, load, &mut main)?;
+            self.round(&mut subjects, &mut stage.provider, load, &mut main)?;
         }
-        drop(parties);
+        drop(subjects);
         table::speed(&main);
 
-        let mut parties = vec![stage.party("library")?, stage.party("book")?];
+        let mut subjects = vec![stage.subject("library")?, stage.subject("book")?];
         for part in Part::ALL {
-            parties.push(stage.without(part.name(), &[part])?);
+            subjects.push(stage.without(part.name(), &[part])?);
         }
-        parties.push(stage.without("all of these", &Part::ALL)?);
-        self.warm(&mut parties)?;
+        subjects.push(stage.without("all of these", &Part::ALL)?);
+        self.warm(&mut subjects)?;
         let mut parts = Vec::new();
         for round in 0..self.rounds {
             eprintln!("parts: round {} of {}", round + 1, self.rounds);
             let load = Load { sessions: MANY, millis: self.slice_ms, rate: None };
-            self.round(&mut parties, &mut stage.provider, load, &mut parts)?;
+            self.round(&mut subjects, &mut stage.provider, load, &mut parts)?;
         }
         table::parts(&parts);
         Ok(())
     }
 
-    fn warm(&self, parties: &mut [RunningSubject]) -> Result<(), Failure> {
-        for party in parties {
+    fn warm(&self, subjects: &mut [RunningSubject]) -> Result<(), Failure> {
+        for subject in subjects {
             for sessions in [1, 256, 32] {
-                party.driver.run(Load { sessions, millis: self.slice_ms / 4, rate: None })?;
+                subject.driver.run(Load { sessions, millis: self.slice_ms / 4, rate: None })?;
             }
         }
         Ok(())
@@ -127,17 +127,17 @@ impl Plan {
     /// Runs every subject once, one after the other.
     fn round(
         &self,
-        parties: &mut [RunningSubject],
+        subjects: &mut [RunningSubject],
         provider: &mut Child,
         load: Load,
         all: &mut Vec<Measured>,
     ) -> Result<(), Failure> {
-        for party in parties {
+        for subject in subjects {
             provider.mark()?;
-            let (sample, usage) = party.run(load)?;
+            let (sample, usage) = subject.run(load)?;
             let provider = provider.usage()?.cpu_ms;
             all.push(Measured {
-                name: party.name.clone(),
+                name: subject.name.clone(),
                 sessions: load.sessions,
                 paced: load.rate.is_some(),
                 sample,
@@ -150,11 +150,11 @@ impl Plan {
 
     /// Drives one subject, for a profiler.
     fn profile(&self, stage: &Stage, name: &str) -> Result<(), Failure> {
-        let mut party = stage.party(name)?;
-        party.driver.run(Load { sessions: MANY, millis: 500, rate: None })?;
-        println!("process {}", party.measured().id);
+        let mut subject = stage.subject(name)?;
+        subject.driver.run(Load { sessions: MANY, millis: 500, rate: None })?;
+        println!("process {}", subject.measured().id);
         for _ in 0..self.rounds {
-            let (sample, usage) = party.run(Load { sessions: MANY, millis: self.slice_ms, rate: None })?;
+            let (sample, usage) = subject.run(Load { sessions: MANY, millis: self.slice_ms, rate: None })?;
             let cpu = usage.cpu_ms * 1000.0 / sample.flows.max(1) as f64;
             println!(
                 "{:.0} flows/s, p50 {:.1} ms, p99 {:.1} ms, {cpu:.0} µs of CPU a flow, {:.0} MiB",
@@ -166,7 +166,7 @@ impl Plan {
 }
 
 impl Stage {
-    fn party(&self, name: &str) -> Result<RunningSubject, Failure> {
+    fn subject(&self, name: &str) -> Result<RunningSubject, Failure> {
         let provider = self.provider.address.clone();
         match name {
             "bare" => {

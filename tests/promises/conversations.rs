@@ -162,11 +162,7 @@ async fn conversation_is_served_while_another_waits_for_its_model() {
     let other = test.chat("b", "look again").await;
     assert_eq!(other.answer.status, RunStatus::Completed);
     let waiting = test.engine.store().run(&test.tenant, second.run).await.unwrap().unwrap();
-    assert_eq!(
-        waiting.status,
-        RunStatus::Queued,
-        "the second request of the held conversation must wait"
-    );
+    assert_eq!(waiting.status, RunStatus::Queued, "the second request of the held conversation must wait");
 
     gate.open();
     assert_eq!(test.finish(first).await.answer.status, RunStatus::Completed);

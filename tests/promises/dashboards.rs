@@ -65,7 +65,10 @@ fn dashboard_layout_units_and_queries_are_valid() {
     let whole = &dashboard.0;
     assert_eq!((&whole["uid"], &whole["title"]), (&json!("proscenium"), &json!("Proscenium")));
     assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
-    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals"]);
+    assert_eq!(
+        dashboard.rows(),
+        ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals"]
+    );
     let source = &whole["templating"]["list"][0];
     assert_eq!(source["name"], "datasource");
     assert_eq!((&source["type"], &source["query"]), (&json!("datasource"), &json!("prometheus")));
@@ -83,7 +86,10 @@ fn dashboard_layout_units_and_queries_are_valid() {
         if panel["type"] == "row" {
             continue;
         }
-        assert!(panel["description"].as_str().unwrap().ends_with('.'), "the description is a sentence: {panel:#}");
+        assert!(
+            panel["description"].as_str().unwrap().ends_with('.'),
+            "the description is a sentence: {panel:#}"
+        );
         assert!(!panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap().is_empty(), "{panel:#}");
         let targets = panel["targets"].as_array().unwrap();
         assert!(panel["datasource"] == ours && targets.iter().all(|target| target["datasource"] == ours));
@@ -97,7 +103,10 @@ fn dashboard_layout_units_and_queries_are_valid() {
             !target.legend.is_empty() && shown.into_iter().all(|label| kept.contains(label)),
             "{target:?}"
         );
-        assert!(target.expr.contains("instance=~\"$instance\""), "not restricted to the selected instance: {target:?}");
+        assert!(
+            target.expr.contains("instance=~\"$instance\""),
+            "not restricted to the selected instance: {target:?}"
+        );
         assert!(!target.expr.contains("rate(") || target.expr.contains("[$__rate_interval]"), "{target:?}");
     }
 }

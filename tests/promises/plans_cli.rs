@@ -101,11 +101,7 @@ fn plan_waits_for_approval_and_executes_once() {
             " model calls, ",
         ],
     );
-    assert!(
-        !approved.out.contains("plan: 1 step"),
-        "earlier output is not repeated: {}",
-        approved.out
-    );
+    assert!(!approved.out.contains("plan: 1 step"), "earlier output is not repeated: {}", approved.out);
     assert_eq!(library.reserved().len(), 1);
     is_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
     assert!(library.reserved().is_empty());

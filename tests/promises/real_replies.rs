@@ -80,11 +80,7 @@ async fn silent_scene_is_forced_to_read() {
     assert!(answer.answer.contains("Alessandro Rapiti"), "{}", answer.answer);
     let requests = server.requests();
     let read = requests.iter().position(|request| forced_tool(request) == Some("get_user_name")).unwrap();
-    assert_eq!(
-        forced_tool(&requests[read + 1]),
-        None,
-        "the choice is released after the forced call"
-    );
+    assert_eq!(forced_tool(&requests[read + 1]), None, "the choice is released after the forced call");
 }
 
 #[tokio::test]

@@ -326,7 +326,11 @@ async fn silent_scene_that_chooses_the_write_executes_it_once() {
     assert_eq!(choices, json!(["ReserveBook", "nothing"]));
     let plain = function(&asked[1], "ReserveBook")["parameters"]["properties"]["days"].clone();
     let forced = function(&asked[2], "ReserveBook")["parameters"]["properties"]["days"].clone();
-    assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null means that the user did not mention it");
+    assert_eq!(
+        forced["anyOf"],
+        json!([plain, {"type": "null"}]),
+        "null means that the user did not mention it"
+    );
 }
 
 /// The town after one step that should reserve a book, whose model repeats the read until it is asked what

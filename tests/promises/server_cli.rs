@@ -375,7 +375,10 @@ fn server_with_another_default_tenant_is_followed() {
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert!(workspace.run(&["runs"]).out.contains("Milano"));
     stop(server);
-    assert!(workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")), "its own default tenant again");
+    assert!(
+        workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")),
+        "its own default tenant again"
+    );
 }
 
 #[test]

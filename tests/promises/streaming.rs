@@ -53,7 +53,11 @@ impl Seen {
             }
             name => self.others.push((name, event.data)),
         }
-        assert_eq!(event.id.offset as usize, self.answer.len(), "an id contains the length of the received answer");
+        assert_eq!(
+            event.id.offset as usize,
+            self.answer.len(),
+            "an id contains the length of the received answer"
+        );
         if let Some(("answered", data)) = self.others.last() {
             assert_eq!(data["answer"], json!(self.answer));
         }

@@ -153,7 +153,9 @@ impl WebhookServer {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, comes).await.unwrap_or_else(|_| panic!("{run} never had status {status}"));
+        tokio::time::timeout(PATIENCE, comes)
+            .await
+            .unwrap_or_else(|_| panic!("{run} never had status {status}"));
     }
 }
 
