@@ -12,13 +12,13 @@ use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use crate::plans_api::{at, planned, rested};
+use crate::plans_api::{plan_path, settled_plan, waiting_plan};
 use crate::server_api::ask;
 use crate::support::planner_engine::{ModelRules, has_results, plan, step};
 use crate::support::{Office, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// Answer and only approval of a request that waits.
-async fn waiting(served: &ServedEngine, words: &str) -> (Value, Value) {
+async fn waiting_answer(served: &ServedEngine, words: &str) -> (Value, Value) {
     let answer = served.post("/api/chat", &ask(words)).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let approvals = answer["approvals"].as_array().unwrap();
@@ -31,7 +31,7 @@ async fn decide(served: &ServedEngine, approval: &Value, body: Value) -> Reply {
 }
 
 /// The run's document once it has ended or waits.
-async fn at_rest(served: &ServedEngine, answer: &Value) -> Value {
+async fn settled_run(served: &ServedEngine, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
     served.get(&format!("/api/runs/{run}")).await.json()
@@ -41,7 +41,7 @@ async fn at_rest(served: &ServedEngine, answer: &Value) -> Value {
 async fn write_waits_for_approval_while_other_branches_continue() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let (answer, approval) = waiting(&served, "pay and see").await;
+    let (answer, approval) = waiting_answer(&served, "pay and see").await;
     assert_eq!((&approval["about"], &approval["tool"]), (&json!("call"), &json!("Pay")));
     assert_eq!(approval["arguments"], json!({"amount": 5}));
     let words = answer["answer"].as_str().unwrap();
@@ -65,7 +65,7 @@ async fn write_waits_for_approval_while_other_branches_continue() {
         (&json!({"amount": 5}), &json!("keysersoze"))
     );
     // The run's own document agrees.
-    let run = at_rest(&served, &answer).await;
+    let run = settled_run(&served, &answer).await;
     assert_eq!((&run["status"], &run["approvals"]), (&json!("waiting"), &answer["approvals"]));
     assert_eq!(run["answer"], answer["answer"]);
 
@@ -73,7 +73,7 @@ async fn write_waits_for_approval_while_other_branches_continue() {
         decide(&served, &approval, json!({"decision": "yes", "hash": approval["hash"]})).await.status,
         200
     );
-    let done = at_rest(&served, &answer).await;
+    let done = settled_run(&served, &answer).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert!(done.get("approvals").is_none(), "{done:#}");
     assert_eq!(office.reached(), ["POST /Pay"]);
@@ -91,7 +91,7 @@ async fn write_waits_for_approval_while_other_branches_continue() {
 async fn write_runs_with_the_arguments_edited_by_the_approver() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let (answer, approval) = waiting(&served, "pay").await;
+    let (answer, approval) = waiting_answer(&served, "pay").await;
     let yes = |arguments: Value| json!({"decision": "yes", "arguments": arguments});
     for wrong in [json!({}), json!({"amount": "much"}), json!({"amount": {"of": 7}})] {
         decide(&served, &approval, yes(wrong)).await.assert_problem(422, "approval.arguments");
@@ -115,7 +115,7 @@ async fn write_runs_with_the_arguments_edited_by_the_approver() {
     assert_eq!(decided.status, 200, "{decided:#?}");
     let decided = decided.json();
     assert_eq!((&decided["decision"], &decided["arguments"]), (&json!("edited"), &json!({"amount": 7})));
-    let done = at_rest(&served, &answer).await;
+    let done = settled_run(&served, &answer).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     let reached = office.backend.take_requests();
     assert_eq!(reached.len(), 1, "{reached:#?}");
@@ -128,7 +128,7 @@ async fn one_of_many_simultaneous_decisions_counts() {
     let office = Office::open();
     // Decisions have their own queue: a full request queue refuses none of them.
     let served = ServedEngine::start(office.setup().set("execution.max_queued_requests", 1)).await;
-    let (answer, approval) = waiting(&served, "pay").await;
+    let (answer, approval) = waiting_answer(&served, "pay").await;
     let say = |number: usize| {
         let decision = if number.is_multiple_of(2) { "yes" } else { "no" };
         decide(&served, &approval, json!({"decision": decision}))
@@ -139,7 +139,7 @@ async fn one_of_many_simultaneous_decisions_counts() {
     for refused in all.iter().filter(|reply| reply.status != 200) {
         refused.assert_problem(409, "approval.decided");
     }
-    at_rest(&served, &answer).await;
+    settled_run(&served, &answer).await;
     let paid = if taken[0]["decision"] == "yes" { vec!["POST /Pay"] } else { vec![] };
     assert_eq!(office.reached(), paid);
 }
@@ -148,9 +148,9 @@ async fn one_of_many_simultaneous_decisions_counts() {
 async fn refused_write_is_not_executed_and_the_answer_reports_it() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let (answer, approval) = waiting(&served, "pay and see").await;
+    let (answer, approval) = waiting_answer(&served, "pay and see").await;
     assert_eq!(decide(&served, &approval, json!({"decision": "no", "note": "too much"})).await.status, 200);
-    let done = at_rest(&served, &answer).await;
+    let done = settled_run(&served, &answer).await;
     assert_eq!(done["status"], "partial", "{done:#}");
     let call = &done["steps"][0]["tool_calls"][0];
     assert_eq!(
@@ -185,7 +185,7 @@ async fn requester_cannot_approve_their_own_request_when_barred() {
     let made = unknown(&ada, "/api/plans", json!({"message": "book", "session_id": "s-1"})).await.json();
     let approval = made["approvals"][0].as_str().unwrap();
     let yes = json!({"decision": "yes"});
-    unknown(&ada, &at(&made, "/approve"), json!({})).await.assert_problem(403, "approval.own_request");
+    unknown(&ada, &plan_path(&made, "/approve"), json!({})).await.assert_problem(403, "approval.own_request");
     unknown(&ada, &format!("/api/approvals/{approval}"), yes.clone())
         .await
         .assert_problem(403, "approval.own_request");
@@ -210,15 +210,16 @@ async fn requester_cannot_approve_their_own_request_when_barred() {
 async fn approval_does_not_cover_tools_changed_since() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let shown = planned(&served, "book").await;
-    office.furnish(office.scenes(), "Books a room for a year.");
+    let shown = waiting_plan(&served, "book").await;
+    office.write_scenes(office.scenes(), "Books a room for a year.");
     assert!(served.engine.reload(served.config.clone()).await.unwrap().is_empty());
     let seen = json!({"hash": shown["hash"]});
-    let problem = served.post(&at(&shown, "/approve"), &seen).await.assert_problem(409, "approval.changed");
+    let problem =
+        served.post(&plan_path(&shown, "/approve"), &seen).await.assert_problem(409, "approval.changed");
     assert!(problem["difference"].to_string().contains("Desk.Book"), "{problem:#}");
     assert!(office.reached().is_empty());
 
-    let now = rested(&served, &shown).await;
+    let now = settled_plan(&served, &shown).await;
     assert_eq!((&now["status"], &now["version"]), (&json!("pending_approval"), &json!(1)), "{now:#}");
     assert_ne!(now["hash"], shown["hash"]);
     assert_ne!(now["approvals"], shown["approvals"]);
@@ -228,8 +229,8 @@ async fn approval_does_not_cover_tools_changed_since() {
     assert_eq!(served.get(&format!("/api/approvals/{old}")).await.json()["state"], "lapsed");
     let open = served.get("/api/approvals").await.json();
     assert_eq!(open["approvals"][0]["approval_id"], now["approvals"][0]);
-    assert_eq!(served.post(&at(&shown, "/approve"), &json!({"hash": now["hash"]})).await.status, 200);
-    assert_eq!(rested(&served, &shown).await["status"], "completed");
+    assert_eq!(served.post(&plan_path(&shown, "/approve"), &json!({"hash": now["hash"]})).await.status, 200);
+    assert_eq!(settled_plan(&served, &shown).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
@@ -280,7 +281,7 @@ impl UnknownWrites {
     }
 
     /// A run that ended with an unknown outcome, and the approval about it.
-    async fn lost(&self) -> (Value, Value) {
+    async fn run_with_unknown_outcome(&self) -> (Value, Value) {
         let answer = self.served.post("/api/chat", &ask("send it")).await.json();
         assert_eq!(answer["status"], "partial", "{answer:#}");
         let open = self.served.get("/api/approvals?about=outcome").await.json();
@@ -297,14 +298,14 @@ impl UnknownWrites {
 async fn person_settles_the_unknown_outcome_of_a_write() {
     for (decision, outcome) in [("done", "ok"), ("not_done", "refused")] {
         let unknown = UnknownWrites::open().await;
-        let (answer, approval) = unknown.lost().await;
+        let (answer, approval) = unknown.run_with_unknown_outcome().await;
         decide(&unknown.served, &approval, json!({"decision": "yes"}))
             .await
             .assert_problem(422, "approval.choice");
         let decided =
             decide(&unknown.served, &approval, json!({"decision": decision, "note": "I looked"})).await;
         assert_eq!((decided.status, &decided.json()["decision"]), (200, &json!(decision)), "{decided:#?}");
-        let now = at_rest(&unknown.served, &answer).await;
+        let now = settled_run(&unknown.served, &answer).await;
         assert_eq!(now["steps"][0]["tool_calls"][0]["outcome"], outcome, "{now:#}");
         assert_eq!(unknown.sent.load(Ordering::SeqCst), 1);
         decide(&unknown.served, &approval, json!({"decision": "again"}))
@@ -316,9 +317,9 @@ async fn person_settles_the_unknown_outcome_of_a_write() {
 #[tokio::test]
 async fn unknown_write_is_retried_when_a_person_requests_it() {
     let unknown = UnknownWrites::open().await;
-    let (answer, approval) = unknown.lost().await;
+    let (answer, approval) = unknown.run_with_unknown_outcome().await;
     assert_eq!(decide(&unknown.served, &approval, json!({"decision": "again"})).await.status, 200);
-    let now = at_rest(&unknown.served, &answer).await;
+    let now = settled_run(&unknown.served, &answer).await;
     assert_eq!(now["status"], "completed", "{now:#}");
     assert_eq!(now["steps"][0]["tool_calls"][0]["outcome"], "ok", "{now:#}");
     assert_eq!(unknown.sent.load(Ordering::SeqCst), 2);

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use proscenium::run::{Envelope, Event, SessionEvent};
 use serde_json::{Value, json};
 
-use crate::plans_api::{at, rested};
+use crate::plans_api::{plan_path, settled_plan};
 use crate::server_api::ask;
 use crate::support::{Office, Reply, ServedEngine, Sse};
 
@@ -15,7 +15,7 @@ fn names(events: &[Sse]) -> Vec<&str> {
 }
 
 /// A message to the model `proscenium` in a conversation.
-async fn say(served: &ServedEngine, session: &str, words: &str, stream: bool) -> Reply {
+async fn send_message(served: &ServedEngine, session: &str, words: &str, stream: bool) -> Reply {
     let mut body = ask(words);
     body["model"] = json!("proscenium");
     body["stream"] = json!(stream);
@@ -70,7 +70,7 @@ async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
     assert!(follow(&waits.id).await.is_empty());
     assert_eq!(served.get(&format!("/api/runs/{run}/events")).await.events(), before);
 
-    assert_eq!(served.post(&at(&plan, "/approve"), &json!({})).await.status, 200);
+    assert_eq!(served.post(&plan_path(&plan, "/approve"), &json!({})).await.status, 200);
     let rest = follow(&waits.id).await;
     assert_eq!(names(&rest).first(), Some(&"plan_approved"), "{rest:#?}");
     assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
@@ -90,18 +90,18 @@ async fn yes_in_words_decides_only_in_its_own_conversation() {
     let served = ServedEngine::start(office.setup().set("approval.plans", "writes")).await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
-        let first = say(&served, &session, "book", stream).await;
+        let first = send_message(&served, &session, "book", stream).await;
         let (asked, finish) = words(&first);
         assert_eq!(finish, "stop");
         for expected in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
             assert!(asked.contains(expected), "{expected} in {asked}");
         }
         // A yes in another conversation is an ordinary message.
-        let (other, _) = words(&say(&served, "another", "yes", stream).await);
+        let (other, _) = words(&send_message(&served, "another", "yes", stream).await);
         assert_eq!(other, "Yes to what?");
         assert!(office.reached().is_empty());
 
-        let second = say(&served, &session, "Yes, please!", stream).await;
+        let second = send_message(&served, &session, "Yes, please!", stream).await;
         let (reply_text, finish) = words(&second);
         assert_eq!(second.header("x-run-id"), first.header("x-run-id"));
         assert_eq!(finish, "stop");
@@ -118,8 +118,8 @@ async fn no_in_words_ends_the_run_and_reports_it() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup().set("approval.plans", "writes")).await;
     for (session, stream) in [("s-1", false), ("s-2", true)] {
-        let first = say(&served, session, "book", stream).await;
-        let (reply_text, finish) = words(&say(&served, session, "no", stream).await);
+        let first = send_message(&served, session, "book", stream).await;
+        let (reply_text, finish) = words(&send_message(&served, session, "no", stream).await);
         assert!(!reply_text.trim().is_empty() && finish == "stop", "{reply_text:?} {finish:?}");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
         assert_eq!(run["status"], "cancelled", "{run:#}");
@@ -159,7 +159,7 @@ async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
         let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
         assert!(problem["detail"].as_str().unwrap().contains(id), "{problem:#}");
     }
-    let error = say(&served, "s-1", "yes", true).await;
+    let error = send_message(&served, "s-1", "yes", true).await;
     error.assert_error(409, "approval.ambiguous");
     assert_eq!(error.header("x-should-retry"), "false");
     assert!(office.reached().is_empty());
@@ -177,8 +177,8 @@ async fn pending_approval_is_described_in_the_users_language() {
     assert!(reply_text.contains("1. Desk: Desk per l'utente [Book]"), "{reply_text}");
     assert!(reply_text.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{reply_text}");
     let plan = json!({"task_id": answer["task_id"], "run_id": answer["run_id"]});
-    served.post(&at(&plan, "/approve"), &json!({"execute": false})).await;
-    rested(&served, &plan).await;
+    served.post(&plan_path(&plan, "/approve"), &json!({"execute": false})).await;
+    settled_plan(&served, &plan).await;
     let held = served.get(&format!("/api/runs/{}", answer["run_id"].as_str().unwrap())).await.json();
     assert!(held["answer"].as_str().unwrap().starts_with("Questo piano è approvato"), "{held:#}");
     assert_eq!(held.get("approvals"), None::<&Value>, "{held:#}");
@@ -193,14 +193,14 @@ async fn yes_with_an_idempotency_key_decides_once() {
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
     assert_eq!(first["status"], "waiting", "{first:#}");
-    let say = async |words: &str, key: &str, stream: bool| {
+    let send_message = async |words: &str, key: &str, stream: bool| {
         let mut body = ask(words);
         (body["session_id"], body["stream"]) = (json!("s-1"), json!(stream));
         let request = served.request("POST", "/api/chat").header("idempotency-key", key).json(&body);
         Reply::of(request.send().await.unwrap()).await
     };
-    let replies = join_all((0..100).map(|_| say("yes", "k-1", false))).await;
-    let mut begun = 0;
+    let replies = join_all((0..100).map(|_| send_message("yes", "k-1", false))).await;
+    let mut started = 0;
     for reply in &replies {
         assert_eq!(reply.status, 200, "{reply:#?}");
         // The plan was approved, and now the payment waits: none of these replies was about the payment.
@@ -210,24 +210,24 @@ async fn yes_with_an_idempotency_key_decides_once() {
             (&first["run_id"], &json!("waiting")),
             "{answer:#}"
         );
-        begun += usize::from(reply.headers.get("idempotent-replayed").is_none());
+        started += usize::from(reply.headers.get("idempotent-replayed").is_none());
     }
-    assert_eq!((begun, office.reached()), (1, vec!["POST /Book".to_owned()]));
+    assert_eq!((started, office.reached()), (1, vec!["POST /Book".to_owned()]));
 
     // Other words under the same key are a different request.
-    let other = say("no", "k-1", false).await;
+    let other = send_message("no", "k-1", false).await;
     other.assert_problem(422, "request.idempotency_conflict");
     // Text from before the yes is not repeated, as for the first one.
-    let events = say("yes", "k-1", true).await.events();
+    let events = send_message("yes", "k-1", true).await.events();
     assert_eq!(names(&events).first(), Some(&"plan_approved"), "{:?}", names(&events));
     assert_eq!(names(&events).last(), Some(&"run_waiting"), "{:?}", names(&events));
 
-    let done = say("yes", "k-2", false).await.json();
+    let done = send_message("yes", "k-2", false).await.json();
     assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
     assert_eq!(office.reached(), ["POST /Pay"]);
     // Both keys belong to the run, which has ended.
     for key in ["k-1", "k-2"] {
-        assert_eq!(say("yes", key, false).await.json()["answer"], done["answer"], "{key}");
+        assert_eq!(send_message("yes", key, false).await.json()["answer"], done["answer"], "{key}");
     }
     assert!(office.reached().is_empty());
 }
@@ -236,25 +236,25 @@ async fn yes_with_an_idempotency_key_decides_once() {
 async fn yes_decides_with_require_approval_but_not_with_dry_run() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let say = async |words: &str, how: &str| {
+    let send_message = async |words: &str, how: &str| {
         let mut body = ask(words);
         (body["session_id"], body[how]) = (json!("s-1"), json!(true));
         served.post("/api/chat", &body).await.json()
     };
-    let first = say("book", "require_approval").await;
+    let first = send_message("book", "require_approval").await;
     assert_eq!(first["status"], "waiting", "{first:#}");
-    let dry = say("yes", "dry_run").await;
+    let dry = send_message("yes", "dry_run").await;
     assert_ne!(dry["run_id"], first["run_id"], "{dry:#}");
     assert!(office.reached().is_empty());
     // The latest message is no longer about the plan.
-    let other = say("yes", "require_approval").await;
+    let other = send_message("yes", "require_approval").await;
     assert_ne!(other["run_id"], first["run_id"], "{other:#}");
     assert!(office.reached().is_empty());
 
-    let second = say("book", "require_approval").await;
+    let second = send_message("book", "require_approval").await;
     served.post(&format!("/api/runs/{}/cancel", first["run_id"].as_str().unwrap()), &json!({})).await;
     served.get(&format!("/api/runs/{}/events", first["run_id"].as_str().unwrap())).await;
-    let done = say("yes", "require_approval").await;
+    let done = send_message("yes", "require_approval").await;
     assert_eq!((&done["run_id"], &done["status"]), (&second["run_id"], &json!("completed")), "{done:#}");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
@@ -268,7 +268,7 @@ async fn yes_retried_by_the_client_decides_once() {
         let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!(session), json!(true));
         let first = served.post("/api/chat", &body).await.json();
-        let (reply_text, _) = words(&say(&served, &session, "yes", stream).await);
+        let (reply_text, _) = words(&send_message(&served, &session, "yes", stream).await);
         assert_eq!(office.reached(), ["POST /Book"]);
         // The client did not get the answer.
         let mut body = ask("yes");
@@ -287,13 +287,13 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let office = Office::open();
     let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
     let served = ServedEngine::start(setup).await;
-    let say = async |words: &str| {
+    let send_message = async |words: &str| {
         let mut body = ask(words);
         body["session_id"] = json!("s-1");
         served.post("/api/chat", &body).await
     };
-    assert_eq!(say("hello").await.json()["status"], "completed");
-    let pay = say("pay").await.json();
+    assert_eq!(send_message("hello").await.json()["status"], "completed");
+    let pay = send_message("pay").await.json();
     assert_eq!(pay["status"], "waiting", "{pay:#}");
     office.till.close();
     let id = pay["approvals"][0]["approval_id"].as_str().unwrap();
@@ -313,12 +313,12 @@ async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     .execute(pool)
     .await
     .unwrap();
-    assert_eq!(say("hello").await.json()["status"], "completed");
+    assert_eq!(send_message("hello").await.json()["status"], "completed");
     // Nothing starts while the payment is driven: whatever would start it would drive the payment, too. This
     // is the time in which that would happen.
     let insist = async {
         loop {
-            let reply = say("hello").await;
+            let reply = send_message("hello").await;
             if reply.status == 200 {
                 return reply;
             }
@@ -355,18 +355,18 @@ async fn refused_yes_does_not_answer_the_replacement_question() {
     other["steps"][0]["purpose"] = json!("Book another one");
     let mut yes = ask("yes");
     yes["session_id"] = body["session_id"].clone();
-    let (path, change) = (at(&plan, "/modify"), json!({"plan": other}));
-    let (changed, said) = tokio::join!(served.post(&path, &change), served.post("/api/chat", &yes));
-    if changed.status == 200 && said.body.contains("Book another one") {
+    let (path, change) = (plan_path(&plan, "/modify"), json!({"plan": other}));
+    let (changed, answered) = tokio::join!(served.post(&path, &change), served.post("/api/chat", &yes));
+    if changed.status == 200 && answered.body.contains("Book another one") {
         // The yes came first, the change revoked it, and its answer shows the current state.
         served.post("/api/chat", &yes).await;
         assert_eq!(office.reached(), ["POST /Book"]);
     } else if changed.status == 200 {
         // The conversation was not shown the current plan.
         served.post("/api/chat", &yes).await;
-        assert!(office.reached().is_empty(), "{said:#?}");
+        assert!(office.reached().is_empty(), "{answered:#?}");
     } else {
-        rested(&served, &plan).await;
+        settled_plan(&served, &plan).await;
         assert_eq!(office.reached(), ["POST /Book"], "{changed:#?}");
     }
 }
@@ -379,7 +379,7 @@ async fn yes_after_a_refused_decision_answers_the_pending_question() {
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
     let plan = json!({"task_id": first["task_id"], "run_id": first["run_id"]});
-    let refused = served.post(&at(&plan, "/approve"), &json!({"version": 9})).await;
+    let refused = served.post(&plan_path(&plan, "/approve"), &json!({"version": 9})).await;
     refused.assert_problem(409, "approval.changed");
     let mut yes = ask("yes");
     yes["session_id"] = body["session_id"].clone();

@@ -25,7 +25,7 @@ struct Server<'h> {
 impl RestartHarness {
     fn open() -> Self {
         let (workspace, office) = (Workspace::bare(), Office::open());
-        office.furnish(&workspace.path().join("scenes"), "Books a room.");
+        office.write_scenes(&workspace.path().join("scenes"), "Books a room.");
         workspace.write(
             "house.toml",
             &format!(
@@ -60,7 +60,7 @@ impl Server<'_> {
     }
 
     /// A "yes" in the conversation `s-1`, through one of the two chat routes.
-    async fn yes(&self, path: &str, headers: &[(&str, &str)]) -> Option<Reply> {
+    async fn send_yes(&self, path: &str, headers: &[(&str, &str)]) -> Option<Reply> {
         let mut body = ask("yes");
         if path == V1 {
             body["model"] = json!("proscenium");
@@ -82,7 +82,7 @@ impl Server<'_> {
     }
 
     /// The run's document once it has ended or waits.
-    async fn at_rest(&self, run: &str) -> Value {
+    async fn settled_run(&self, run: &str) -> Value {
         self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
         self.get(&format!("/api/runs/{run}")).await
     }
@@ -115,7 +115,7 @@ async fn waiting_plan_survives_a_kill_and_executes_once() {
     let process = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
     assert_eq!((process.status, &process.json()["status"]), (200, &json!("approved")), "{process:#?}");
     // It waits again. If the server was killed before, the next server resumes the run first.
-    let waits = server.at_rest(plan["run_id"].as_str().unwrap()).await;
+    let waits = server.settled_run(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(waits["status"], "waiting", "{waits:#}");
     server.process.kill();
 
@@ -126,7 +126,7 @@ async fn waiting_plan_survives_a_kill_and_executes_once() {
     assert_eq!((&plan_now["status"], &plan_now["run_status"]), (&json!("approved"), &json!("waiting")));
     assert!(harness.office.reached().is_empty());
     assert_eq!(server.post(&format!("/api/plans/{task}/approve"), &json!({})).await.status, 200);
-    let done = server.at_rest(plan["run_id"].as_str().unwrap()).await;
+    let done = server.settled_run(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert_eq!(harness.office.reached(), ["POST /Book"]);
 }
@@ -174,12 +174,12 @@ async fn write_runs_once_wherever_the_server_is_killed_around_its_approval() {
         let runs = server.get("/api/runs").await;
         let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{place}: {runs:#}") };
         let run = run["run_id"].as_str().unwrap();
-        let mut now = server.at_rest(run).await;
+        let mut now = server.settled_run(run).await;
         if place != "after:decided" {
             assert_eq!(now["status"], "waiting", "{place}: {now:#}");
             assert!(harness.office.reached().is_empty(), "{place}");
             assert_eq!(server.decide().await.unwrap().status, 200, "{place}");
-            now = server.at_rest(run).await;
+            now = server.settled_run(run).await;
         }
         assert_eq!(now["status"], "completed", "{place}: {now:#}");
         assert_eq!(harness.office.reached(), ["POST /Pay"], "{place}");
@@ -198,14 +198,14 @@ async fn yes_retried_after_a_kill_decides_once() {
         (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
         let asked = server.post("/api/chat", &body).await.json();
         assert_eq!(asked["status"], "waiting", "{at}: {asked:#}");
-        assert!(server.yes(path, &keys).await.is_none(), "{at}");
+        assert!(server.send_yes(path, &keys).await.is_none(), "{at}");
         assert!(harness.office.reached().is_empty(), "{at}");
         server.process.kill();
 
         // The approved run continues and asks something else, which has not been answered yet.
         let server = harness.start(&[]);
         for _ in 0..2 {
-            let reply = server.yes(path, &again).await.unwrap();
+            let reply = server.send_yes(path, &again).await.unwrap();
             assert_eq!(reply.status, 200, "{at}: {reply:#?}");
             assert_eq!(reply.header("x-run-id"), asked["run_id"].as_str().unwrap(), "{at}: {reply:#?}");
             let text = if path == V1 {
@@ -221,14 +221,14 @@ async fn yes_retried_after_a_kill_decides_once() {
         assert_eq!(harness.office.reached(), ["POST /Book"], "{at}");
 
         // The next yes is a different one.
-        let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
+        let yes = server.send_yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
         assert_eq!(harness.office.reached(), ["POST /Pay"], "{at}");
         let events = server.get(&format!("/api/runs/{}", asked["run_id"].as_str().unwrap())).await;
         assert_eq!(events["status"], "completed", "{at}: {events:#}");
         server.process.kill();
         let server = harness.start(&[]);
-        let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
+        let yes = server.send_yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
         assert!(harness.office.reached().is_empty(), "{at}");
     }
@@ -249,7 +249,7 @@ async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
     let server = harness.start(&panics);
     let runs = server.get("/api/runs").await;
     let run = runs["runs"][0]["run_id"].as_str().unwrap();
-    let now = server.at_rest(run).await;
+    let now = server.settled_run(run).await;
     assert_eq!(
         (&now["status"], &now["error"]["code"]),
         (&json!("failed"), &json!("run.unrecoverable")),
@@ -291,7 +291,7 @@ async fn yes_after_a_restart_answers_the_latest_question() {
     let second = waits("see and book").await;
     let path = format!("/api/plans/{}/approve", second["task_id"].as_str().unwrap());
     assert_eq!(server.post(&path, &json!({"execute": false})).await.status, 200);
-    server.at_rest(second["run_id"].as_str().unwrap()).await;
+    server.settled_run(second["run_id"].as_str().unwrap()).await;
     server.process.kill();
     let server = harness.start(&[]);
     let mut yes = ask("yes");

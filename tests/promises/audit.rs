@@ -22,9 +22,9 @@ async fn change(data: &Path, sql: &str) -> Result<(), sqlx::Error> {
 }
 
 /// A plan that was edited, approved with a hold, and started: three decisions. Returns its id.
-fn decided(library: &Library) -> String {
+fn plan_with_three_decisions(library: &Library) -> String {
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     let mut plan = library.json(&["plans", "show", &task]);
     plan["plan"]["steps"][0]["purpose"] = json!("Reserve the book \"Emma\" for 7 days at the station branch");
     workspace.write("plan.json", &plan.to_string());
@@ -41,9 +41,9 @@ fn decided(library: &Library) -> String {
 
 #[tokio::test]
 async fn audit_log_outlives_run_erasure_without_its_content() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = decided(&library);
+    let task = plan_with_three_decisions(&library);
     let run = library.json(&["plans", "show", &task])["run_id"].clone();
     let assert_listed = |erased: bool| {
         let rows = library.json(&["audit", "list"]);
@@ -82,7 +82,7 @@ async fn audit_log_outlives_run_erasure_without_its_content() {
 
     // The audit log continues after it.
     assert_eq!(library.reserved().len(), 1);
-    library.waits();
+    library.request_reservation();
     let listed = library.json(&["approvals", "list"]);
     let id = listed[0]["approval_id"].as_str().unwrap();
     workspace.run(&["approvals", "decide", id, "no"]);
@@ -93,9 +93,9 @@ async fn audit_log_outlives_run_erasure_without_its_content() {
 
 #[tokio::test]
 async fn audit_names_the_first_changed_removed_or_replaced_decision() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    decided(&library);
+    plan_with_three_decisions(&library);
     let file = workspace.data().join(FILE);
     let head = library.json(&["audit", "verify"])["head"].as_str().unwrap().to_owned();
     for sql in ["UPDATE audit_chain SET who = 'sara'", "DELETE FROM audit_chain"] {

@@ -11,7 +11,7 @@ use crate::support::served_engine::Events;
 use crate::support::{Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// Every route that changes something, with its method.
-fn changing() -> Vec<(String, String)> {
+fn changing_routes() -> Vec<(String, String)> {
     let all = proscenium::http::route_methods().into_iter();
     let of = |(path, methods): (&'static str, Vec<String>)| {
         let id = "01976c8e-0000-7000-8000-000000000001";
@@ -44,7 +44,7 @@ async fn cross_site_page_cannot_change_anything_without_keys() {
     let served = ServedEngine::start(Setup::offline()).await;
     let own = format!("http://{}", served.addr());
     let elsewhere = format!("http://localhost:{}", served.addr().port());
-    for (method, path) in changing() {
+    for (method, path) in changing_routes() {
         for headers in [
             vec![("origin", "https://evil.example")],
             vec![("origin", "null")],

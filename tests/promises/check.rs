@@ -118,7 +118,7 @@ fn live_check_finds_how_to_force_a_model() {
     let llm = ScriptedLlm::start(|request, _| match support::forced_tool(request) {
         Some(name) if request["tool_choice"] == "required" => {
             let parameters = &request["tools"][0]["function"]["parameters"];
-            Scripted::call(name, filled(parameters))
+            Scripted::call(name, value_for_schema(parameters))
         }
         _ => Scripted::Text("I would rather talk.".to_owned()),
     });
@@ -138,7 +138,7 @@ fn live_check_finds_how_to_force_a_model() {
 }
 
 /// A value that matches an object's schema.
-fn filled(schema: &serde_json::Value) -> serde_json::Value {
+fn value_for_schema(schema: &serde_json::Value) -> serde_json::Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let value = |schema: &serde_json::Value| match (&schema["enum"], schema["type"].as_str()) {
         (serde_json::Value::Array(choices), _) => choices[0].clone(),
@@ -155,7 +155,7 @@ fn filled(schema: &serde_json::Value) -> serde_json::Value {
 }
 
 /// The files of the data directory with their contents.
-fn stored(workspace: &Workspace) -> BTreeMap<String, Vec<u8>> {
+fn stored_files(workspace: &Workspace) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(workspace.data()).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
 }
@@ -169,9 +169,9 @@ fn check_reads_the_data_directory_without_changing_it() {
     assert!(!workspace.data().exists(), "nothing is created");
 
     assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
-    let before = stored(&workspace);
+    let before = stored_files(&workspace);
     let ran = workspace.run(&["check"]);
-    assert!(stored(&workspace) == before);
+    assert!(stored_files(&workspace) == before);
     assert!(ran.status == 0 && ran.out.contains("\n  schema version "), "{ran:?}");
     assert!(!ran.out.contains("in use by"), "{}", ran.out);
 
@@ -183,9 +183,9 @@ fn check_reads_the_data_directory_without_changing_it() {
     let garbage = b"This is no database. ".repeat(500);
     for (bytes, code) in [(newer, "store.newer_schema"), (garbage, "store.corrupt")] {
         std::fs::write(&file, &bytes).unwrap();
-        let before = stored(&workspace);
+        let before = stored_files(&workspace);
         let ran = workspace.run(&["check", "--data-dir", "data"]);
-        assert!(stored(&workspace) == before);
+        assert!(stored_files(&workspace) == before);
         assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
         assert!(ran.out.contains(&format!("flag --data-dir: error[{code}]: ")), "{}", ran.out);
         assert!(workspace.run(&["chat", "Ciao"]).err.contains(&format!("error[{code}]")));
@@ -195,13 +195,13 @@ fn check_reads_the_data_directory_without_changing_it() {
     let mut older = whole.clone();
     older[60..64].copy_from_slice(&3u32.to_be_bytes());
     std::fs::write(&file, &older).unwrap();
-    let before = stored(&workspace);
+    let before = stored_files(&workspace);
     let ran = workspace.run(&["check"]);
     assert!(
         ran.status == 0 && ran.out.contains("schema version 3, which the next command that writes"),
         "{ran:?}"
     );
-    assert!(stored(&workspace) == before);
+    assert!(stored_files(&workspace) == before);
 }
 
 #[cfg(unix)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::server_api::ask;
 use crate::support::planner_engine::{
-    CallLog, ModelRules, QuestionKind, enough, has_results, more, plan, requests, step,
+    CallLog, ModelRules, QuestionKind, final_verdict, has_results, more, plan, requests, step,
 };
 use crate::support::{
     FinishedRun, Reply, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Setup, TestEngine, section,
@@ -79,7 +79,7 @@ pub fn calls(calls: &[(&str, Value)]) -> Scripted {
 
 /// A plan of one step of the bank with this tool, and the first reply of its scene; then the scene reports
 /// that it is done.
-pub fn one(tool: &str, first: Scripted) -> ScriptedLlm {
+pub fn one_step_model(tool: &str, first: Scripted) -> ScriptedLlm {
     ModelRules::of(plan(json!([step(1, "Bank", &[tool], Value::Null)])))
         .scene(
             move |request, _| {
@@ -97,7 +97,7 @@ pub const REQUEST: &str = "Send 50 euros to Anna, please.";
 
 #[tokio::test]
 async fn clearly_requested_write_runs_without_confirmation() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(50))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(50))])));
     let finished = start_bank(&llm, &log).await.chat("s-1", REQUEST).await;
     assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
     assert_eq!(log.calls(), [("Send".to_owned(), sent(50))]);
@@ -107,7 +107,7 @@ async fn clearly_requested_write_runs_without_confirmation() {
 
 #[tokio::test]
 async fn untraced_write_is_confirmed_and_runs_once_after_a_yes() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let test = start_bank(&llm, &log).await;
     let asked = test.chat("s-1", REQUEST).await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
@@ -130,7 +130,7 @@ async fn untraced_write_is_confirmed_and_runs_once_after_a_yes() {
 #[tokio::test]
 async fn only_a_plain_yes_of_the_asked_user_confirms() {
     for (user, words) in [("keysersoze", "yes, but 40"), ("keysersoze", "no"), ("somebody", "yes")] {
-        let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
+        let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
         let test = start_bank(&llm, &log).await;
         test.chat("s-1", REQUEST).await;
         let session = Some(SessionId::new("s-1").unwrap());
@@ -145,7 +145,7 @@ async fn only_a_plain_yes_of_the_asked_user_confirms() {
 #[tokio::test]
 async fn complete_call_in_a_scene_question_is_confirmed() {
     let known = json!({"question": "Really?", "tool": "Send", "missing": [], "known": sent(50)});
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("AskUser", known)])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("AskUser", known)])));
     let test = start_bank(&llm, &log).await;
     let asked = test.chat("s-1", "Can I send 50 euros to Anna?").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput);
@@ -185,7 +185,7 @@ async fn confirmation_does_not_replace_a_required_approval() {
 
 #[tokio::test]
 async fn confirmation_policy_is_set_globally_per_scene_and_per_tenant() {
-    let play = |amount| one("Send", calls(&[("Send", sent(amount))]));
+    let play = |amount| one_step_model("Send", calls(&[("Send", sent(amount))]));
     for (key, value, scene, amount, asks) in [
         ("execution.confirm", "writes", None, 50, true),
         ("execution.confirm", "never", None, 60, false),
@@ -232,7 +232,7 @@ pub async fn complete(served: &ServedEngine, body: &Value) -> String {
 
 #[tokio::test]
 async fn client_side_conversation_confirms_once_by_repeating_the_question() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let served = ServedEngine::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);
     first["model"] = json!("proscenium");
@@ -263,7 +263,7 @@ async fn write_planned_only_after_a_tool_result_is_confirmed() {
             _ => calls(&[("Inbox", json!({}))]),
         })
         .check(|request, nth| {
-            Scripted::forced(request, if nth == 0 { more("Delete 101.") } else { enough() })
+            Scripted::forced(request, if nth == 0 { more("Delete 101.") } else { final_verdict() })
         })
         .start();
     let log = CallLog::default();
@@ -277,7 +277,7 @@ async fn write_planned_only_after_a_tool_result_is_confirmed() {
 async fn writes_per_run_are_bounded_and_scenes_can_raise_the_bound() {
     for (raised, done) in [(None, 3), (Some(5), 5), (Some(2), 3)] {
         let many: Vec<(&str, Value)> = (1..=8).map(|n| ("Send", sent(n))).collect();
-        let (log, llm) = (CallLog::default(), one("Send", calls(&many)));
+        let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&many)));
         let mut setup = Setup::scripted(&llm).alone().set("execution.max_writes", 3);
         setup = setup.set("execution.confirm", "unclear");
         for mut scene in bank(&log) {
@@ -296,7 +296,7 @@ async fn writes_per_run_are_bounded_and_scenes_can_raise_the_bound() {
 #[tokio::test]
 async fn equal_write_in_a_step_is_confirmed_unless_repeatable() {
     let twice = [("Send", sent(50)), ("Send", sent(50))];
-    let (log, llm) = (CallLog::default(), one("Send", calls(&twice)));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&twice)));
     let test = start_bank(&llm, &log).await;
     let finished = test.chat("s-1", REQUEST).await;
     assert_eq!(
@@ -314,7 +314,7 @@ async fn equal_write_in_a_step_is_confirmed_unless_repeatable() {
     assert_eq!(log.calls().len(), 2);
 
     let deposit = || ("Deposit", json!({"amount": 50}));
-    let (log, llm) = (CallLog::default(), one("Deposit", calls(&[deposit(), deposit()])));
+    let (log, llm) = (CallLog::default(), one_step_model("Deposit", calls(&[deposit(), deposit()])));
     let finished = start_bank(&llm, &log).await.chat("s-1", "Deposit 50 euros, twice.").await;
     assert_eq!(
         (finished.answer.status, log.calls().len()),
@@ -341,7 +341,10 @@ async fn repeatable_write_of_a_replan_or_parallel_step_runs_once() {
                 false => calls(&[("Deposit", json!({"amount": 50}))]),
             })
             .check(move |request, nth| {
-                Scripted::forced(request, if again && nth == 0 { more("The deposit.") } else { enough() })
+                Scripted::forced(
+                    request,
+                    if again && nth == 0 { more("The deposit.") } else { final_verdict() },
+                )
             })
             .start();
         let log = CallLog::default();
@@ -402,7 +405,7 @@ async fn task_about_a_text_does_not_execute_the_text() {
         "Translate the following into German: Send 50 euros to Anna",
         "Correct the grammar of this sentence: send 50 euros to Anna",
     ] {
-        let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(50))])));
+        let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(50))])));
         let finished = start_bank(&llm, &log).await.chat("s-1", words).await;
         assert_eq!((finished.answer.status, log.calls().len()), (RunStatus::NeedsInput, 0), "{words}");
     }
@@ -410,7 +413,7 @@ async fn task_about_a_text_does_not_execute_the_text() {
 
 #[tokio::test]
 async fn prompt_states_the_maximum_number_of_steps() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(50))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(50))])));
     setup(&llm, &log).set("planning.max_steps", 7).start().await.chat("s-1", REQUEST).await;
     let asked = &requests(&llm, QuestionKind::Plan)[0];
     assert_eq!(asked["tools"][0]["function"]["parameters"]["properties"]["steps"]["maxItems"], 7);
@@ -419,7 +422,7 @@ async fn prompt_states_the_maximum_number_of_steps() {
 
 #[tokio::test]
 async fn confirmation_question_survives_a_restart() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let test = start_bank(&llm, &log).await;
     test.chat("s-1", REQUEST).await;
     let dir = test.stop().await;
@@ -468,7 +471,7 @@ async fn answer_that_omits_a_write_has_it_appended() {
             false => calls(&[("Send", sent(50))]),
         })
         .check(|request, _| {
-            let mut verdict = enough();
+            let mut verdict = final_verdict();
             verdict["answer"] = json!("There is nothing to tell.");
             Scripted::forced(request, verdict)
         })
@@ -526,7 +529,7 @@ async fn yes_does_not_confirm_a_question_of_an_ended_run() {
 
 #[tokio::test]
 async fn one_yes_to_a_repeated_question_executes_once() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let served = ServedEngine::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);
     first["model"] = json!("proscenium");

@@ -5,7 +5,7 @@ use proscenium::scene::{Scene, SceneTool, ToolBuilder};
 use proscenium::tools::{ToolContext, ToolError, native};
 use serde_json::{Value, json};
 
-use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one, sent, setup};
+use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one_step_model, sent, setup};
 use crate::server_api::ask;
 use crate::support::planner_engine::{CallLog, ModelRules, has_results, plan, step};
 use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup};
@@ -19,7 +19,7 @@ fn with_bank(llm: &ScriptedLlm, send: ToolBuilder) -> Setup {
 }
 
 /// A tool that sends money, with an optional note, and refuses to send any to Bob.
-fn sends(log: &CallLog, description: &str) -> ToolBuilder {
+fn send_tool(log: &CallLog, description: &str) -> ToolBuilder {
     let log = log.clone();
     let called = native(move |arguments: Value, _: ToolContext| {
         log.begin("Send", &arguments);
@@ -36,12 +36,12 @@ fn sends(log: &CallLog, description: &str) -> ToolBuilder {
 
 #[tokio::test]
 async fn tool_changed_after_the_question_is_confirmed_again() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
-    let test = with_bank(&llm, sends(&log, "Sends it.")).start().await;
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
+    let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;
     let asked = test.chat("s-1", REQUEST).await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
     let dir = test.stop().await;
-    let test = with_bank(&llm, sends(&log, "Sends it by messenger, for a fee.")).on(&dir).start().await;
+    let test = with_bank(&llm, send_tool(&log, "Sends it by messenger, for a fee.")).on(&dir).start().await;
     let yes = test.chat("s-1", "yes").await;
     assert_eq!(yes.answer.status, RunStatus::NeedsInput, "{:#?}", yes.answer);
     assert!(log.calls().is_empty(), "{:?}", log.calls());
@@ -52,8 +52,8 @@ async fn confirmed_writes_run_concurrently() {
     let log = CallLog::default();
     let bob = json!({"recipient": "Bob", "amount": 60});
     let ida = json!({"recipient": "Ida", "amount": 61});
-    let llm = one("Send", calls(&[("Send", bob.clone()), ("Send", ida.clone())]));
-    let test = with_bank(&llm, sends(&log, "Sends it.")).start().await;
+    let llm = one_step_model("Send", calls(&[("Send", bob.clone()), ("Send", ida.clone())]));
+    let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;
     let asked = test.chat("s-1", "Send 50 euros to Bob and to Ida, please.").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
     let finished = test.chat("s-1", "yes").await;
@@ -72,7 +72,7 @@ async fn confirmed_writes_run_concurrently() {
 
 #[tokio::test]
 async fn chat_client_background_task_does_not_consume_the_yes() {
-    let (log, llm) = (CallLog::default(), one("Send", calls(&[("Send", sent(60))])));
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
     let served = ServedEngine::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);
     first["model"] = json!("proscenium");
@@ -90,8 +90,8 @@ async fn chat_client_background_task_does_not_consume_the_yes() {
 async fn confirmed_call_keeps_its_nulls() {
     let log = CallLog::default();
     let call = json!({"recipient": "Anna", "amount": 60, "note": null});
-    let llm = one("Send", calls(&[("Send", call.clone())]));
-    let test = with_bank(&llm, sends(&log, "Sends it.")).start().await;
+    let llm = one_step_model("Send", calls(&[("Send", call.clone())]));
+    let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;
     test.chat("s-1", REQUEST).await;
     assert!(log.calls().is_empty());
     test.chat("s-1", "yes").await;

@@ -6,8 +6,8 @@ use proscenium::run::{Event, OutOfScope, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    AnsweredRun, FROM_ANSWER, FROM_CHECK, ModelRules, QuestionKind, Town, arguments_of, enough, has_results,
-    more, plan, question_kind, requests, step,
+    AnsweredRun, FROM_ANSWER, FROM_CHECK, ModelRules, QuestionKind, Town, arguments_of, final_verdict,
+    has_results, more, plan, question_kind, requests, step,
 };
 use crate::support::{Scripted, forced_tool, last_message, section, tool_names};
 
@@ -22,7 +22,9 @@ fn two_plans(second: Value) -> ModelRules {
     let plans = [find(), second];
     ModelRules::of(find())
         .plan(move |request, nth| Scripted::forced(request, plans[nth.min(1)].clone()))
-        .check(|request, nth| Scripted::forced(request, if nth == 0 { more(MISSING) } else { enough() }))
+        .check(|request, nth| {
+            Scripted::forced(request, if nth == 0 { more(MISSING) } else { final_verdict() })
+        })
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -142,7 +144,7 @@ async fn answer_in_the_check_saves_the_answer_call() {
 #[tokio::test]
 async fn check_without_an_answer_is_followed_by_an_answer_call() {
     for answer in [Value::Null, json!("  ")] {
-        let mut verdict = enough();
+        let mut verdict = final_verdict();
         verdict["answer"] = answer;
         let llm = ModelRules::of(find())
             .check(move |request, _| Scripted::forced(request, verdict.clone()))
@@ -160,7 +162,7 @@ async fn check_without_an_answer_is_followed_by_an_answer_call() {
 async fn verdict_without_missing_information_is_rejected() {
     let vague = json!({"should_continue": true, "can_answer_now": false, "reasoning": "", "missing_information": null});
     let play = ModelRules::of(find()).check(move |request, nth| {
-        Scripted::forced(request, if nth == 0 { vague.clone() } else { enough() })
+        Scripted::forced(request, if nth == 0 { vague.clone() } else { final_verdict() })
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
@@ -222,7 +224,7 @@ async fn verdict_asks_the_user_and_the_next_message_continues() {
                     verdict["answer"] = json!(QUESTION);
                     Scripted::forced(request, verdict)
                 }
-                _ => Scripted::forced(request, enough()),
+                _ => Scripted::forced(request, final_verdict()),
             })
             // The words of the answer call can only come from its prompt.
             .answer(|request, nth| match nth {
@@ -260,13 +262,13 @@ async fn scene_missing_a_value_asks_the_user_and_invents_nothing() {
         })
         .check(|request, nth| match nth {
             0 => {
-                let mut verdict = enough();
+                let mut verdict = final_verdict();
                 verdict["can_answer_now"] = json!(false);
                 verdict["missing_information"] = json!("the plate");
                 verdict["answer"] = json!(QUESTION);
                 Scripted::forced(request, verdict)
             }
-            _ => Scripted::forced(request, enough()),
+            _ => Scripted::forced(request, final_verdict()),
         });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;

@@ -42,7 +42,7 @@ struct HangingCalls {
 }
 
 /// A scene with tools that work, fail and hang.
-fn desk(begun: &HangingCalls) -> Scene {
+fn desk(calls: &HangingCalls) -> Scene {
     let hanging = |count: &Arc<AtomicUsize>| {
         let count = count.clone();
         move |_: Item, _: ToolContext| {
@@ -67,10 +67,10 @@ fn desk(begun: &HangingCalls) -> Scene {
         .tool(SceneTool::native("Break", "Looks too closely.", Effect::Read, broken))
         .tool(SceneTool::native("Smash", "Takes a hammer.", Effect::Write, broken))
         .tool(
-            SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&begun.waits)).timeout_ms(50),
+            SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&calls.waits)).timeout_ms(50),
         )
         .tool(
-            SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&begun.moves)).timeout_ms(50),
+            SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&calls.moves)).timeout_ms(50),
         )
         .build()
         .unwrap()
@@ -98,7 +98,7 @@ pub fn held() -> GatedModel {
     GatedModel { llm, arrived, gate }
 }
 
-pub fn at_the_desk(llm: &ScriptedLlm) -> Setup {
+pub fn desk_setup(llm: &ScriptedLlm) -> Setup {
     Setup::scripted(llm).scene(desk(&HangingCalls::default()))
 }
 
@@ -115,7 +115,7 @@ fn fold(test: &TestEngine, events: &[SessionEvent]) -> Memory {
 }
 
 /// The context of the conversation's next run, from the stored events.
-async fn due(test: &TestEngine, session: &str) -> Context {
+async fn next_context(test: &TestEngine, session: &str) -> Context {
     let window = test.engine.gateway().context_window(Purpose::Plan) as usize;
     fold(test, &test.session(session).await).context(test.config.memory.budget(window))
 }
@@ -140,7 +140,7 @@ async fn requests_of_one_conversation_run_in_order() {
 #[tokio::test]
 async fn simultaneous_requests_that_wake_a_conversation_keep_their_order() {
     let GatedModel { llm, .. } = held();
-    let test = at_the_desk(&llm).start().await;
+    let test = desk_setup(&llm).start().await;
     let words = ["look", "look again", "break", "wait", "look"];
     // Polled in this order, so that all are sent before the conversation has loaded.
     let tickets = futures::future::join_all(words.map(|say| test.submit("s-1", say))).await;
@@ -154,7 +154,7 @@ async fn simultaneous_requests_that_wake_a_conversation_keep_their_order() {
 #[tokio::test]
 async fn conversation_is_served_while_another_waits_for_its_model() {
     let GatedModel { llm, arrived, gate } = held();
-    let test = at_the_desk(&llm).start().await;
+    let test = desk_setup(&llm).start().await;
     let first = test.submit("a", "held").await.unwrap();
     arrived.wait_open().await;
     let second = test.submit("a", "look").await.unwrap();
@@ -185,7 +185,7 @@ async fn follow_up_is_understood_after_a_restart() {
     for (session, before) in ["s-1", "s-2"].into_iter().zip(&before) {
         assert_eq!(fold(&test, &test.session(session).await), fold(&test, before));
     }
-    let expected = due(&test, "s-1").await;
+    let expected = next_context(&test, "s-1").await;
     let finished = test.chat("s-1", "E a Roma?").await;
     assert_eq!(context(&finished), &expected);
     assert_eq!(finished.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], "Rome");
@@ -203,7 +203,7 @@ async fn conversation_unloaded_after_every_turn_keeps_its_state() {
         while test.engine.awake_sessions().await > 0 {
             tokio::task::yield_now().await;
         }
-        let expected = due(&test, "s-1").await;
+        let expected = next_context(&test, "s-1").await;
         let say = if turn == 0 { format!("Che tempo fa a {city}?") } else { format!("E a {city}?") };
         let finished = test.chat("s-1", &say).await;
         assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
@@ -215,7 +215,7 @@ async fn conversation_unloaded_after_every_turn_keeps_its_state() {
 #[tokio::test]
 async fn no_request_is_lost_while_a_conversation_unloads() {
     let GatedModel { llm, .. } = held();
-    let test = at_the_desk(&llm).idle(Duration::ZERO).start().await;
+    let test = desk_setup(&llm).idle(Duration::ZERO).start().await;
     for turn in 0..3 {
         let finished = test.chat("s-1", "look").await;
         assert_eq!(remembered(&finished).len(), turn);
@@ -227,7 +227,7 @@ async fn memory_is_summarised_before_it_exceeds_the_context_window() {
     const WINDOW: usize = 3072;
     const REPLY: usize = 256;
     let GatedModel { llm, .. } = held();
-    let setup = at_the_desk(&llm).alone();
+    let setup = desk_setup(&llm).alone();
     let setup =
         setup.model("context_window", &WINDOW.to_string()).model("max_output_tokens", &REPLY.to_string());
     let test = setup.start().await;
@@ -286,7 +286,7 @@ async fn data_directory_has_one_owner_at_a_time() {
 #[tokio::test]
 async fn disconnected_client_does_not_stop_its_run() {
     let GatedModel { llm, arrived, gate } = held();
-    let test = at_the_desk(&llm).start().await;
+    let test = desk_setup(&llm).start().await;
     let ticket = test.submit("s-1", "held").await.unwrap();
     let run = ticket.run;
     arrived.wait_open().await;
@@ -301,7 +301,7 @@ async fn disconnected_client_does_not_stop_its_run() {
 #[tokio::test]
 async fn request_to_a_full_queue_is_refused() {
     let GatedModel { llm, arrived, gate } = held();
-    let test = at_the_desk(&llm).set("execution.max_queued_requests", 2).start().await;
+    let test = desk_setup(&llm).set("execution.max_queued_requests", 2).start().await;
     let first = test.submit("s-1", "held").await.unwrap();
     arrived.wait_open().await;
     let second = test.submit("s-1", "look").await.unwrap();
@@ -321,7 +321,7 @@ async fn request_to_a_full_queue_is_refused() {
 #[tokio::test]
 async fn panicking_tool_fails_only_its_call() {
     let GatedModel { llm, .. } = held();
-    let test = at_the_desk(&llm).start().await;
+    let test = desk_setup(&llm).start().await;
     for (words, outcome) in [("break", "failed"), ("smash", "unknown")] {
         let finished = test.chat("s-1", words).await;
         assert!(
@@ -340,9 +340,9 @@ async fn panicking_tool_fails_only_its_call() {
 
 #[tokio::test]
 async fn hanging_read_times_out_and_is_reported() {
-    let begun = HangingCalls::default();
+    let calls_made = HangingCalls::default();
     let GatedModel { llm, .. } = held();
-    let test = Setup::scripted(&llm).scene(desk(&begun)).start().await;
+    let test = Setup::scripted(&llm).scene(desk(&calls_made)).start().await;
     let finished = test.chat("s-1", "wait").await;
     let call = json!(finished.answer.steps[0].tool_calls[0]);
     assert_eq!((&call["outcome"], &call["error"]["code"]), (&json!("failed"), &json!("tool.timeout")));
@@ -351,14 +351,14 @@ async fn hanging_read_times_out_and_is_reported() {
         "{}",
         finished.answer.answer
     );
-    assert_eq!(begun.waits.load(Ordering::SeqCst), 1);
+    assert_eq!(calls_made.waits.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
 async fn hanging_write_is_reported_unknown_and_never_repeated() {
-    let begun = HangingCalls::default();
+    let calls_made = HangingCalls::default();
     let GatedModel { llm, .. } = held();
-    let test = Setup::scripted(&llm).scene(desk(&begun)).start().await;
+    let test = Setup::scripted(&llm).scene(desk(&calls_made)).start().await;
     let finished = test.chat("s-1", "move").await;
     let calls: Vec<Value> = finished.answer.steps[0].tool_calls.iter().map(|call| json!(call)).collect();
     assert_eq!(
@@ -368,7 +368,7 @@ async fn hanging_write_is_reported_unknown_and_never_repeated() {
     // The model asks for the same again, and then for another write with the same tool.
     assert_eq!(calls[1]["outcome"], "skipped");
     assert_eq!((&calls[2]["outcome"], &calls[2]["error"]["code"]), (&json!("refused"), &json!("tool.held")));
-    assert_eq!(begun.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
+    assert_eq!(calls_made.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
     assert_eq!(finished.answer.status, RunStatus::Partial);
     assert!(
         finished.answer.answer.contains("whether it took effect is unknown"),

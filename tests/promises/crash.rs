@@ -107,7 +107,7 @@ pub(super) fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String
 }
 
 /// The models' replies: always the same two steps.
-pub(super) fn say(request: &Value) -> Scripted {
+pub(super) fn model_reply(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let book = words.rsplit(' ').next().unwrap_or_default().to_owned();
     let reply = match forced_tool(request) {
@@ -157,7 +157,7 @@ impl CrashHarness {
 
     fn open_with(approved: bool) -> Self {
         let ledger = CrashBackend::open();
-        let llm = ScriptedLlm::start(|request, _| say(request));
+        let llm = ScriptedLlm::start(|request, _| model_reply(request));
         let workspace = Workspace::bare();
         let address = ledger.backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
@@ -197,7 +197,7 @@ impl CrashHarness {
 
     /// The life of one server: requests arrive, and it is killed, at the boundary if it reaches it. Returns
     /// whether it reached the boundary before its clients had their answers.
-    async fn life(&mut self, env: &[(&str, String)], calls_before: Option<i64>) -> bool {
+    async fn serve_until_killed(&mut self, env: &[(&str, String)], calls_before: Option<i64>) -> bool {
         let Some(server) = self.try_start(env) else { return true };
         if let Some(left) = calls_before {
             self.ledger.killer.left.store(left, Ordering::SeqCst);
@@ -208,7 +208,7 @@ impl CrashHarness {
             let number = self.asked.len();
             let (words, key) = (format!("Get the book b{number}"), format!("k{number}"));
             self.asked.push((words.clone(), key.clone()));
-            clients.push(server.see_through(&self.client, words, key));
+            clients.push(server.ask_and_approve(&self.client, words, key));
         }
         // They end with an answer or with a broken connection.
         let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
@@ -218,12 +218,12 @@ impl CrashHarness {
 
     /// A server that is not killed: every run ends, every retrying client gets an answer, and the journal and
     /// the backend agree.
-    async fn settle(self) {
+    async fn finish_all(self) {
         let mut reached: Vec<ReceivedRequest> = Vec::new();
         let server = self.start(&[]);
         server.until_idle(&self.client).await;
         for (words, key) in &self.asked {
-            let reply = server.see_through(&self.client, words.clone(), key.clone()).await.unwrap();
+            let reply = server.ask_and_approve(&self.client, words.clone(), key.clone()).await.unwrap();
             let document = reply.json();
             let document = if reply.status == 200 { &document } else { &document["document"] };
             let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
@@ -249,9 +249,9 @@ impl CrashHarness {
             after = Some(last.run);
             for row in &rows {
                 let events = store.run_events(&tenant, row.run).await.unwrap();
-                spent += judge(&events, &reached);
+                spent += check_run(&events, &reached);
                 if self.approved {
-                    judge_approvals(&events);
+                    check_approvals(&events);
                 }
                 journal::assert_replayed(row.run, &events, &catalogue);
                 runs += 1;
@@ -269,17 +269,17 @@ impl CrashHarness {
 }
 
 /// Compares one run with the backend's requests; returns its cost.
-pub(super) fn judge(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> u64 {
+pub(super) fn check_run(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> u64 {
     let run = events[0].run.unwrap();
     let terminal = events.iter().filter(|event| event.body.is_terminal()).count();
     assert_eq!(terminal, 1, "{run}");
     assert!(events.last().unwrap().body.is_terminal(), "{run}");
     let mut state = RunState::new(run);
-    let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut step_starts: BTreeMap<u32, usize> = BTreeMap::new();
     let mut done: BTreeSet<u32> = BTreeSet::new();
     for event in events {
         match &event.body {
-            Event::StepStarted { step } => *begun.entry(*step).or_default() += 1,
+            Event::StepStarted { step } => *step_starts.entry(*step).or_default() += 1,
             Event::StepCompleted { step, .. } => _ = done.insert(*step),
             Event::ToolStarted { call, .. } => {
                 assert!(!done.contains(&state.calls[call].step), "{run}: a completed step ran again");
@@ -288,7 +288,7 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> 
         }
         state.apply(&event.body).unwrap();
     }
-    assert!(begun.values().all(|times| *times == 1), "{run}: {begun:?}");
+    assert!(step_starts.values().all(|times| *times == 1), "{run}: {step_starts:?}");
     let book = state.request().rsplit(' ').next().unwrap().to_owned();
     for tool in ["Reserve", "Renew"] {
         let place = format!("POST /{tool}");
@@ -316,7 +316,7 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> 
 }
 
 /// No question is asked twice, no decision is made twice, and no write happens without one.
-fn judge_approvals(events: &[Envelope<Event>]) {
+fn check_approvals(events: &[Envelope<Event>]) {
     let run = events[0].run.unwrap();
     let mut asked = BTreeSet::new();
     let mut decided = BTreeSet::new();
@@ -376,7 +376,7 @@ impl Server {
     }
 
     /// Sends the request and approves everything that waits for it, until there is an answer.
-    fn see_through(
+    fn ask_and_approve(
         &self,
         client: &reqwest::Client,
         words: String,
@@ -459,11 +459,11 @@ fn kills() -> u64 {
 }
 
 /// Kills servers at a boundary, each on the data of the previous one.
-async fn killed_at(place: &str) {
-    killed_in(CrashHarness::open(), place).await;
+async fn kill_at(place: &str) {
+    kill_in(CrashHarness::open(), place).await;
 }
 
-async fn killed_in(mut harness: CrashHarness, place: &str) {
+async fn kill_in(mut harness: CrashHarness, place: &str) {
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
@@ -475,45 +475,45 @@ async fn killed_in(mut harness: CrashHarness, place: &str) {
         if place.ends_with("run_resumed") {
             // There has to be an unfinished run.
             let env = [("CRASH_POINT_AT", "after:step_started".to_owned())];
-            harness.life(&env, None).await;
+            harness.serve_until_killed(&env, None).await;
             skip = 0;
         }
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
-        hit += u64::from(harness.life(&env, None).await);
+        hit += u64::from(harness.serve_until_killed(&env, None).await);
     }
     // A boundary that is never reached proves nothing.
     assert!(hit * 3 >= kills(), "{place} was reached {hit} times");
-    harness.settle().await;
+    harness.finish_all().await;
 }
 
-async fn killed_around(events: &[&str]) {
+async fn kill_around(events: &[&str]) {
     for event in events {
         for when in ["before", "after"] {
-            killed_at(&format!("{when}:{event}")).await;
+            kill_at(&format!("{when}:{event}")).await;
         }
     }
 }
 
 #[tokio::test]
 async fn kills_around_acceptance_and_plan_lose_or_repeat_nothing() {
-    killed_around(&EVENTS[..7]).await;
+    kill_around(&EVENTS[..7]).await;
 }
 
 #[tokio::test]
 async fn kills_around_steps_and_calls_lose_or_repeat_nothing() {
-    killed_around(&EVENTS[7..12]).await;
+    kill_around(&EVENTS[7..12]).await;
 }
 
 #[tokio::test]
 async fn kills_around_check_and_end_lose_or_repeat_nothing() {
-    killed_around(&EVENTS[12..]).await;
+    kill_around(&EVENTS[12..]).await;
 }
 
 #[tokio::test]
 async fn kills_around_decisions_lose_or_repeat_nothing() {
     for event in ASKED {
         for when in ["before", "after"] {
-            killed_in(CrashHarness::open_with(true), &format!("{when}:{event}")).await;
+            kill_in(CrashHarness::open_with(true), &format!("{when}:{event}")).await;
         }
     }
 }
@@ -524,10 +524,10 @@ async fn kills_during_backend_calls_lose_or_repeat_nothing() {
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
-        hit += u64::from(harness.life(&[], Some(dice.random_range(0..6))).await);
+        hit += u64::from(harness.serve_until_killed(&[], Some(dice.random_range(0..6))).await);
     }
     assert!(hit * 3 >= kills(), "{hit}");
-    harness.settle().await;
+    harness.finish_all().await;
 }
 
 /// The names above are event names: any other name would never be reached.
@@ -539,7 +539,7 @@ fn boundary_names_are_event_names() {
     }
 }
 
-fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
+fn poisoned_env(panics: bool) -> Vec<(&'static str, String)> {
     let mut env = vec![
         ("CRASH_POINT_AT", "before:step_started".to_owned()),
         ("CRASH_POINT_WORDS", "poison".to_owned()),
@@ -553,17 +553,17 @@ fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
 #[tokio::test]
 async fn request_that_repeatedly_crashes_its_server_is_quarantined() {
     let harness = CrashHarness::open();
-    let server = harness.start(&poisoned(false));
+    let server = harness.start(&poisoned_env(false));
     server.ask(&harness.client, "Get the poison p1", "k1").await.unwrap_err();
     server.kill();
     for _ in 0..2 {
         // It resumes the unfinished run first; it may die before it prints its address.
-        if let Some(mut server) = harness.try_start(&poisoned(false)) {
+        if let Some(mut server) = harness.try_start(&poisoned_env(false)) {
             let ran = server.process.take().unwrap().end();
             assert_eq!(ran.status, -1, "{ran:?}");
         }
     }
-    let server = harness.start(&poisoned(false));
+    let server = harness.start(&poisoned_env(false));
     let reply = server.ask(&harness.client, "Get the poison p1", "k1").await.unwrap();
     let document = reply.json();
     assert_eq!(
@@ -627,7 +627,7 @@ async fn run_with_a_journal_gap_ends_and_its_conversation_continues() {
 #[tokio::test]
 async fn run_with_a_panicking_actor_is_quarantined_alone() {
     let harness = CrashHarness::open();
-    let server = harness.start(&poisoned(true));
+    let server = harness.start(&poisoned_env(true));
     let neighbours =
         (0..8).map(|n| server.ask(&harness.client, &format!("Get the book b{n}"), &format!("n{n}")));
     let neighbours = futures::future::join_all(neighbours);

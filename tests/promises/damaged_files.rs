@@ -45,8 +45,8 @@ impl LeftFiles {
     }
 
     /// The data directory with this log.
-    fn put(&self, log: &[u8]) {
-        put(&self.harness.workspace.data(), &self.file, log);
+    fn write_log(&self, log: &[u8]) {
+        write_files(&self.harness.workspace.data(), &self.file, log);
     }
 
     /// Where each complete transaction of the log ends. A transaction's last frame contains the file's size
@@ -64,14 +64,14 @@ impl LeftFiles {
     }
 
     /// How many events of each run are complete in the first `length` bytes of the log.
-    async fn whole(&self, length: usize) -> BTreeMap<String, i64> {
+    async fn whole_events(&self, length: usize) -> BTreeMap<String, i64> {
         let dir = tempfile::tempdir().unwrap();
-        put(dir.path(), &self.file, &self.log[..length]);
+        write_files(dir.path(), &self.file, &self.log[..length]);
         events(dir.path()).await
     }
 }
 
-fn put(data: &Path, file: &[u8], log: &[u8]) {
+fn write_files(data: &Path, file: &[u8], log: &[u8]) {
     let _ = std::fs::remove_file(data.join("proscenium.db-shm"));
     std::fs::write(data.join(FILE), file).unwrap();
     std::fs::write(data.join(LOG), log).unwrap();
@@ -92,7 +92,7 @@ async fn events(data: &Path) -> BTreeMap<String, i64> {
 
 /// Asserts that everything can be read and resumed, and that new requests work.
 async fn continues(server: Server) -> ProcessOutput {
-    for row in server.settled().await {
+    for row in server.settled_runs().await {
         let run = row["run_id"].as_str().unwrap();
         let document = server.get(&format!("/api/runs/{run}")).await;
         assert_eq!((document.status, &document.json()["status"]), (200, &row["status"]), "{document:#?}");
@@ -113,27 +113,27 @@ async fn torn_wal_is_recovered_to_the_last_whole_record() {
     // Their number depends on how many events were written together.
     assert!(commits.len() > 8, "{commits:?}");
     let last = *commits.last().unwrap();
-    assert_eq!(left.whole(last).await.len(), 3);
+    assert_eq!(left.whole_events(last).await.len(), 3);
     // After a complete transaction: one byte, a part of the header, of the page, of the next frames.
     let middle = commits[commits.len() / 2];
     let third = commits[commits.len() / 3];
     for (whole, torn) in
         [(0, 0), (0, 10), (0, HEADER + 7), (third, third + 1), (middle, middle + FRAME + 100), (last, last)]
     {
-        left.put(&left.log[..torn]);
-        let expected = left.whole(if whole == 0 { HEADER } else { whole }).await;
+        left.write_log(&left.log[..torn]);
+        let expected = left.whole_events(if whole == 0 { HEADER } else { whole }).await;
         continues(left.harness.start()).await;
-        held_to(&left.harness, &expected).await;
+        assert_events(&left.harness, &expected).await;
     }
     // The last record without its last byte.
-    left.put(&left.log[..last - 1]);
-    let expected = left.whole(commits[commits.len() - 2]).await;
+    left.write_log(&left.log[..last - 1]);
+    let expected = left.whole_events(commits[commits.len() - 2]).await;
     continues(left.harness.start()).await;
-    held_to(&left.harness, &expected).await;
+    assert_events(&left.harness, &expected).await;
 }
 
 /// Asserts that exactly these runs and events are there, besides new ones.
-async fn held_to(harness: &DiskHarness, expected: &BTreeMap<String, i64>) {
+async fn assert_events(harness: &DiskHarness, expected: &BTreeMap<String, i64>) {
     let found = events(&harness.workspace.data()).await;
     for (run, count) in expected {
         let now = found.get(run).copied().unwrap_or_default();
@@ -152,17 +152,17 @@ async fn corrupt_wal_is_recovered_to_the_record_before_the_wrong_byte() {
         for at in [whole + 9, whole + FRAME + 2000] {
             let mut log = left.log.clone();
             log[at] ^= 0x40;
-            left.put(&log);
-            let expected = left.whole(whole).await;
+            left.write_log(&log);
+            let expected = left.whole_events(whole).await;
             continues(left.harness.start()).await;
-            held_to(&left.harness, &expected).await;
+            assert_events(&left.harness, &expected).await;
         }
     }
 }
 
 /// Starts a server on a damaged file: it reports the damage and ends, or it serves what it can read and
 /// reports everything else. It never panics, and damaged data never looks empty.
-async fn damage_is_reported(harness: &DiskHarness, runs: &[String], what: &str) -> bool {
+async fn reports_damage(harness: &DiskHarness, runs: &[String], what: &str) -> bool {
     let server = match harness.try_start(&[]) {
         Ok(server) => server,
         Err(ran) => {
@@ -227,9 +227,8 @@ async fn damaged_page_is_reported_without_a_panic() {
     for page in 0..pages {
         let mut damaged = file.clone();
         damaged[page * 4096..(page + 1) * 4096].fill(0xa5);
-        put(&harness.workspace.data(), &damaged, b"");
-        reported +=
-            usize::from(damage_is_reported(&harness, &runs, &format!("page {page} of {pages}")).await);
+        write_files(&harness.workspace.data(), &damaged, b"");
+        reported += usize::from(reports_damage(&harness, &runs, &format!("page {page} of {pages}")).await);
     }
     // Damage in unused indexes and free pages may go unnoticed.
     assert!(reported * 2 > pages, "only {reported} of {pages} damaged pages were reported");
@@ -242,8 +241,8 @@ async fn damaged_header_is_reported_and_the_file_left_unchanged() {
     for range in [0..16, 16..18, 0..100] {
         let mut damaged = file.clone();
         damaged[range.clone()].fill(0);
-        put(&harness.workspace.data(), &damaged, b"");
-        assert!(damage_is_reported(&harness, &runs, &format!("bytes {range:?}")).await);
+        write_files(&harness.workspace.data(), &damaged, b"");
+        assert!(reports_damage(&harness, &runs, &format!("bytes {range:?}")).await);
         assert_eq!(std::fs::read(harness.workspace.data().join(FILE)).unwrap(), damaged);
     }
 }
@@ -252,13 +251,13 @@ async fn damaged_header_is_reported_and_the_file_left_unchanged() {
 async fn truncated_file_is_reported() {
     let (harness, file, runs) = whole_file().await;
     for part in [1, 2, 3] {
-        put(&harness.workspace.data(), &file[..file.len() * part / 4], b"");
-        assert!(damage_is_reported(&harness, &runs, &format!("{part} quarters")).await);
+        write_files(&harness.workspace.data(), &file[..file.len() * part / 4], b"");
+        assert!(reports_damage(&harness, &runs, &format!("{part} quarters")).await);
     }
 }
 
 /// The file as an older version would have made it: the tables of its schema version with their contents.
-async fn older(data: &Path, version: usize) {
+async fn downgrade(data: &Path, version: usize) {
     let migrations = [
         include_str!("../../migrations/0001_journal.sql"),
         include_str!("../../migrations/0002_keys_and_idempotency.sql"),
@@ -293,7 +292,7 @@ async fn older(data: &Path, version: usize) {
 async fn older_file_is_migrated_and_served() {
     for version in [1, 2] {
         let (harness, _, runs) = whole_file().await;
-        older(&harness.workspace.data(), version).await;
+        downgrade(&harness.workspace.data(), version).await;
         // Read-only commands work only after a writer has migrated the file.
         let looked = harness.workspace.run(&["runs", "list"]);
         assert_eq!(
@@ -302,7 +301,7 @@ async fn older_file_is_migrated_and_served() {
             "{looked:?}"
         );
         let server = harness.start();
-        let listed = server.settled().await;
+        let listed = server.settled_runs().await;
         let mut found: Vec<&Value> = listed.iter().map(|row| &row["run_id"]).collect();
         found.reverse();
         assert_eq!(json!(found), json!(runs), "version {version}");
@@ -319,7 +318,7 @@ async fn file_of_a_newer_version_is_refused_unchanged() {
     let (harness, mut file, _) = whole_file().await;
     // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
     file[60..64].copy_from_slice(&999u32.to_be_bytes());
-    put(&harness.workspace.data(), &file, b"");
+    write_files(&harness.workspace.data(), &file, b"");
     let ran = harness.try_start(&[]).err().unwrap();
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
     assert!(ran.err.contains("error[store.newer_schema]") && ran.err.contains("999"), "{}", ran.err);

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::server_api::ask;
 use crate::support::dashboard::{Dashboard, shipped};
 use crate::support::exposition::{read, sum};
-use crate::support::planner_engine::{QuestionKind, enough, has_results, more, plan, question_kind, step};
+use crate::support::planner_engine::{
+    QuestionKind, final_verdict, has_results, more, plan, question_kind, step,
+};
 use crate::support::prometheus::{Prometheus, is_installed, promtool};
 use crate::support::promql::{Emitted, family, names};
 use crate::support::served_engine::Events;
@@ -225,7 +227,7 @@ impl Load {
     }
 
     /// Executes a request; returns the code of its error, if it has one.
-    async fn say(&self, session: &str, words: &str) -> Option<String> {
+    async fn ask(&self, session: &str, words: &str) -> Option<String> {
         let reply = self.served.post("/api/chat", &in_session(session, words)).await;
         reply.json()["code"].as_str().map(str::to_owned)
     }
@@ -235,11 +237,11 @@ impl Load {
         let mut codes = BTreeSet::new();
         let words = ["hello", "fail", "buy", "lose", "hello", "fail", "buy", "hello", "fail"];
         for (n, words) in words.into_iter().enumerate() {
-            codes.extend(self.say(&format!("{nth}-{n}"), words).await);
+            codes.extend(self.ask(&format!("{nth}-{n}"), words).await);
         }
-        self.people(nth).await;
+        self.edit_and_approve(nth).await;
         for n in 0..2 {
-            codes.extend(self.say("spender", &format!("spend {nth}{n}")).await);
+            codes.extend(self.ask("spender", &format!("spend {nth}{n}")).await);
         }
         for code in ["limits.exceeded", "budget.exceeded"] {
             assert!(codes.contains(code), "{codes:?}");
@@ -267,7 +269,7 @@ impl Load {
     }
 
     /// A plan is changed and then approved, and another plan waits forever.
-    async fn people(&self, nth: usize) {
+    async fn edit_and_approve(&self, nth: usize) {
         let (engine, tenant) = (&self.served.engine, &self.served.tenant);
         let by = |wish: CommandAction| Command {
             by: "boss".to_owned(),
@@ -346,7 +348,7 @@ fn reply(request: &Value, words: &str) -> Scripted {
         (QuestionKind::Check, "buy") if executed.lines().count() < 2 => {
             Scripted::forced(request, more("the lamp itself"))
         }
-        (QuestionKind::Check, _) => Scripted::forced(request, enough()),
+        (QuestionKind::Check, _) => Scripted::forced(request, final_verdict()),
         (QuestionKind::Answer, _) => Scripted::Text("Good day.".to_owned()),
     }
 }
@@ -403,12 +405,12 @@ async fn every_panel_shows_data_under_light_load() {
     );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 
-    the_choice_of_a_server_offers_it(&prometheus, &load).await;
-    every_alert_is_evaluated(&prometheus).await;
+    assert_server_variable(&prometheus, &load).await;
+    assert_every_alert_is_evaluated(&prometheus).await;
     assert!(load.llm.iter().all(|llm| llm.count() > 0));
 }
 
-async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) {
+async fn assert_server_variable(prometheus: &Prometheus, load: &Load) {
     let dashboard = Dashboard::shipped();
     let variable = &dashboard.0["templating"]["list"][1];
     let query = variable["query"]["query"].as_str().unwrap();
@@ -419,7 +421,7 @@ async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) 
     assert_eq!(values, json!([load.served.addr().to_string()]));
 }
 
-async fn every_alert_is_evaluated(prometheus: &Prometheus) {
+async fn assert_every_alert_is_evaluated(prometheus: &Prometheus) {
     let rules = prometheus.api("rules", &[]).await.unwrap();
     let groups = rules["groups"].as_array().unwrap().iter();
     let rules: Vec<&Value> = groups.flat_map(|group| group["rules"].as_array().unwrap()).collect();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crash::{say, scene};
+use super::crash::{model_reply, scene};
 use super::process::{ProcessOutput, RunningProcess, Workspace};
 use super::support::disk::Disk;
 use super::support::served_engine::Events;
@@ -59,11 +59,11 @@ pub(super) struct DiskHarness {
 
 impl DiskHarness {
     pub(super) fn open() -> Self {
-        Self::played(|request, _| say(request))
+        Self::with_model(|request, _| model_reply(request))
     }
 
     /// The same with models that give these replies to their nth request.
-    pub(super) fn played(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+    pub(super) fn with_model(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let plot = PlannedDeed::default();
         let hand = plot.clone();
         let backend = Backend::start(move |reached: &ReceivedRequest| {
@@ -104,7 +104,7 @@ impl DiskHarness {
     }
 
     /// Runs `deed` once, when a run reaches this moment; the model or backend call waits for it.
-    pub(super) fn when(&self, moment: Moment, deed: impl FnOnce() + Send + 'static) {
+    pub(super) fn at_moment(&self, moment: Moment, deed: impl FnOnce() + Send + 'static) {
         *self.plot.0.lock().unwrap() = Some((moment, Box::new(deed)));
     }
 
@@ -223,7 +223,7 @@ impl Server {
     }
 
     /// All runs, once none is in progress.
-    pub(super) async fn settled(&self) -> Vec<Value> {
+    pub(super) async fn settled_runs(&self) -> Vec<Value> {
         self.until("/api/runs", |reply| {
             let runs = reply.json()["runs"].as_array().unwrap().clone();
             let left =

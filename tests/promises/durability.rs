@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::crash::{judge, say, scene};
+use super::crash::{check_run, model_reply, scene};
 use super::process::{RunningProcess, SHIPPED, Workspace};
 use super::support::served_engine::wire;
 use super::support::{Backend, Gate, ReceivedRequest, ScriptedLlm};
@@ -114,7 +114,7 @@ impl KillHarness {
         let llm = ScriptedLlm::start(move |request, _| {
             hand.model_requests.fetch_add(1, Ordering::SeqCst);
             hand.reached("model");
-            say(request).held(&process)
+            model_reply(request).held(&process)
         });
         let hand = killer.clone();
         let backend = Backend::start(move |reached: &ReceivedRequest| {
@@ -394,7 +394,7 @@ async fn random_kills_under_every_kind_of_client_lose_nothing() {
     for row in &rows {
         assert!(answers.iter().any(|(run, _)| *run == row.run.to_string()), "{} is unknown", row.run);
         let events = store.run_events(&tenant, row.run).await.unwrap();
-        spent += judge(&events, &reached);
+        spent += check_run(&events, &reached);
     }
     assert!((usage - spent as f64 / 1e9).abs() < 1e-9, "{usage} of {spent}");
 }

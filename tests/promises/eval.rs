@@ -76,14 +76,14 @@ impl EvalServer {
         let served = ServedEngine::start(setup).await;
         let place = Self { served, today: now.date(), _backends: backends, _scenes: scenes };
         for (labelled, free) in set.requests.iter().zip((1000..).step_by(10)) {
-            place.has_what_is_to_be_cancelled(labelled, free).await;
+            place.prepare_cancellations(labelled, free).await;
         }
         place
     }
 
     /// Creates the vacation that a labelled call cancels, so that the first refusal does not stop the second.
     /// Numbers from `free` on belong to requests that are cancelled by their first day.
-    async fn has_what_is_to_be_cancelled(&self, labelled: &Labelled, free: i64) {
+    async fn prepare_cancellations(&self, labelled: &Labelled, free: i64) {
         let cancelled = labelled.calls.iter().filter(|call| call.tool == "CancelRequest");
         for (number, call) in (0..).zip(cancelled) {
             let first = call.arguments.get("from").and_then(Value::as_str).map(str::to_owned);
@@ -155,8 +155,8 @@ impl EvalServer {
 
     fn played(&self, labelled: &Labelled, answer: &Answer, state: &RunState) -> PlayedRequest {
         let catalogue = self.served.engine.catalogue();
-        let begun = state.calls.values().filter(|call| call.attempts > 0 && call.undoes.is_none());
-        let calls = begun.map(|call| {
+        let made = state.calls.values().filter(|call| call.attempts > 0 && call.undoes.is_none());
+        let calls = made.map(|call| {
             let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
             MadeCall {
                 tool: call.requested.tool.clone(),
@@ -238,10 +238,10 @@ impl std::fmt::Display for MadeCall {
 }
 
 /// What `EVAL_SHOW` asks to show of a request: nothing by default.
-fn shown(played: &PlayedRequest) -> String {
+fn display(played: &PlayedRequest) -> String {
     match std::env::var("EVAL_SHOW").unwrap_or_default() {
-        wanted if wanted == "all" => format!("- {}\n", played.brief()),
-        wanted if wanted == played.labelled.id => {
+        selected if selected == "all" => format!("- {}\n", played.brief()),
+        selected if selected == played.labelled.id => {
             format!("- {}\n{:#}\n{}\n", played.brief(), played.document, played.answer)
         }
         _ => String::new(),
@@ -250,7 +250,7 @@ fn shown(played: &PlayedRequest) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn labelled_requests_are_executed_as_labelled() {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut all = vec![];
     for set in eval::sets() {
         let place = EvalServer::of(&set).await;
@@ -258,14 +258,14 @@ async fn labelled_requests_are_executed_as_labelled() {
         let playing = set.requests.iter().map(|labelled| place.play(labelled));
         let played: Vec<PlayedRequest> = futures::stream::iter(playing).buffered(AT_ONCE).collect().await;
         for played in played {
-            print!("{}", shown(&played));
+            print!("{}", display(&played));
             let judged = played.judged(place.today);
             all.push((played, judged));
         }
     }
     let mut tally = Tally::default();
     all.iter().for_each(|(played, judged)| tally.add(played, judged));
-    println!("{}\n{}\n{}({:.1?})", faults(&all), by_class(&all), tally.table(), begun.elapsed());
+    println!("{}\n{}\n{}({:.1?})", faults(&all), by_class(&all), tally.table(), start.elapsed());
     let missed: Vec<&str> = tally.bars().iter().filter(|bar| !bar.4).map(|bar| bar.0).collect();
     assert!(missed.is_empty(), "bars that are not met: {}", missed.join(", "));
 }

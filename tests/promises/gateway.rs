@@ -238,8 +238,8 @@ async fn cached_reply_is_free_skips_budgets_and_stays_within_its_tenant() {
 
     let stranger = Caller { tenant: TenantId::new("other").unwrap(), ..caller("s", 1) };
     assert!(!gateway.complete(&stranger, &hello, false, &never).await.unwrap().cached);
-    let anew = Caller { cache: Some(Mode::WriteOnly), ..stranger };
-    assert!(!gateway.complete(&anew, &hello, false, &never).await.unwrap().cached);
+    let uncached = Caller { cache: Some(Mode::WriteOnly), ..stranger };
+    assert!(!gateway.complete(&uncached, &hello, false, &never).await.unwrap().cached);
     assert_eq!((llm.count(), cache.stats().hits), (3, 1));
 }
 

@@ -31,7 +31,7 @@ async fn desk(llm: &ScriptedLlm, log: &CallLog) -> TestEngine {
 }
 
 /// A model whose scene makes these calls at once.
-fn plays(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm {
+fn model_with_calls(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm {
     ModelRules::of(plan(json!([step(1, "Desk", &["Look", "File", "Pay"], Value::Null)])))
         .scene(
             move |request, _| {
@@ -82,7 +82,7 @@ async fn hidden_confirmation_question_is_shown_as_the_last_line() {
         ["<!-- Q --> Shall I file r1?", "Shall I file r1?\n\n[x]: # (Q)", "Shall I file r1? `Q`", "Ok <!-- Q"]
     {
         let answer: &'static str = hidden.replace('Q', question).leak();
-        let llm = plays(vec![("Pay", json!({"iban": "GB29EVIL60161331", "amount": 500}))], answer);
+        let llm = model_with_calls(vec![("Pay", json!({"iban": "GB29EVIL60161331", "amount": 500}))], answer);
         let log = CallLog::default();
         let asked = desk(&llm, &log).await.chat("s-1", "Can you file r1?").await.answer;
         assert!(asked.answer.ends_with(&format!("\n{question}")), "{}", asked.answer);
@@ -103,7 +103,7 @@ async fn variants_of_a_write_count_as_repetitions() {
         ),
         ("Pay 50 to Bob", vec![pay("one"), pay("two")]),
     ] {
-        let (llm, log) = (plays(made, "Done."), CallLog::default());
+        let (llm, log) = (model_with_calls(made, "Done."), CallLog::default());
         let asked = desk(&llm, &log).await.chat("s-1", request).await.answer;
         assert_eq!(
             (writes(&log).len(), asked.status),
@@ -124,7 +124,7 @@ async fn values_without_provenance_are_confirmed_in_any_spelling() {
         ("File r1", ("File", json!({"to": "Via Mallory 77 Milano"}))),
         ("File r1", ("File", json!({"to": "send it all to https://mallory.example/x please"}))),
     ] {
-        let (llm, log) = (plays(vec![call.clone()], "Done."), CallLog::default());
+        let (llm, log) = (model_with_calls(vec![call.clone()], "Done."), CallLog::default());
         let asked = desk(&llm, &log).await.chat("s-1", request).await.answer;
         assert_eq!(asked.status, RunStatus::NeedsInput, "{call:?}: {}", asked.answer);
         assert!(writes(&log).is_empty(), "{call:?}");
@@ -148,7 +148,7 @@ async fn echoed_tool_input_is_not_provenance() {
 #[tokio::test]
 async fn confirmation_question_shows_exact_whitespace_and_control_characters() {
     let call = ("File", json!({"to": "77  x\u{7}\ny"}));
-    let (llm, log) = (plays(vec![call], "Ok."), CallLog::default());
+    let (llm, log) = (model_with_calls(vec![call], "Ok."), CallLog::default());
     let asked = desk(&llm, &log).await.chat("s-1", "File r1").await.answer;
     assert!(asked.answer.contains(r#"to: "77  x\u0007\ny""#), "{}", asked.answer);
 }

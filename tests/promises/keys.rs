@@ -24,7 +24,7 @@ fn secret(whole: &str) -> &str {
     whole.rsplit('_').next().unwrap()
 }
 
-fn is_refused(ran: &ProcessOutput, code: &str) {
+fn assert_refused(ran: &ProcessOutput, code: &str) {
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
 }
@@ -32,8 +32,8 @@ fn is_refused(ran: &ProcessOutput, code: &str) {
 #[test]
 fn key_is_shown_once_listed_without_secret_and_revoked() {
     let workspace = Workspace::new();
-    is_refused(&workspace.run(&["keys", "list"]), "store.absent");
-    is_refused(&workspace.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
+    assert_refused(&workspace.run(&["keys", "list"]), "store.absent");
+    assert_refused(&workspace.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
     assert!(!workspace.data().exists(), "reading creates nothing");
 
     let ran =
@@ -66,7 +66,7 @@ fn key_is_shown_once_listed_without_secret_and_revoked() {
     assert!(of_acme(&workspace)[0]["revoked"].is_string());
     assert_eq!(workspace.run(&["keys", "revoke", id]).status, 0, "repeating it changes nothing");
     let ran = workspace.run(&["keys", "revoke", "0123456789abcdef"]);
-    is_refused(&ran, "key.unknown");
+    assert_refused(&ran, "key.unknown");
     assert!(ran.err.contains("keys list"), "{}", ran.err);
 }
 
@@ -85,7 +85,7 @@ fn key_secret_is_never_stored_logged_or_repeated() {
     ];
     // A whole key contains its id.
     assert_eq!(outputs[4].status, 0, "{:?}", outputs[4]);
-    is_refused(
+    assert_refused(
         &ProcessOutput { out: String::new(), ..workspace.run(&["keys", "revoke", secret(&whole)]) },
         "key.unknown",
     );

@@ -62,7 +62,7 @@ fn streamed(llm: &ScriptedLlm) -> Options {
 }
 
 /// Questions here have no subscriber, so a model streams either all of them or none.
-fn wish(stream: bool) -> StreamMode {
+fn stream_mode(stream: bool) -> StreamMode {
     if stream { StreamMode::All } else { StreamMode::No }
 }
 
@@ -100,7 +100,7 @@ async fn forced_call_is_parsed_in_every_forcing_mode() {
         for stream in [false, true] {
             let mut options = llm.options();
             options.models[0].forcing = forcing;
-            options.models[0].stream = wish(stream);
+            options.models[0].stream = stream_mode(stream);
             assert_eq!(understood(&ask(options).await.unwrap()), plan(), "{forcing}, stream {stream}");
         }
     }
@@ -306,11 +306,11 @@ async fn refused_connection_is_reported_and_free() {
 #[tokio::test]
 async fn silence_before_the_first_token_times_out_and_counts_the_prompt() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
-    let begun = ScriptedLlm::sequence([Scripted::Stream(
+    let partial = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"role": "assistant"}}))],
         StreamEnd::Never,
     )]);
-    for options in [llm.options(), streamed(&begun)] {
+    for options in [llm.options(), streamed(&partial)] {
         let error = ask(once(Options { first_token_timeout_ms: 50, ..options })).await.unwrap_err();
         assert_eq!((error.code(), error.usage().calls), ("llm.silence", 1));
         assert!(error.usage().input_tokens > 0);
@@ -409,7 +409,7 @@ async fn usage_is_reported_by_the_server_or_estimated() {
     for stream in [true, false] {
         let mut options = llm.options();
         let model = &mut options.models[0];
-        model.stream = wish(stream);
+        model.stream = stream_mode(stream);
         (model.input_usd_per_million, model.output_usd_per_million) = (0.15, 0.6);
         model.cached_input_usd_per_million = Some(0.075);
         let usage = ask(options).await.unwrap().usage;

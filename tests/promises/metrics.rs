@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::support::exposition::{Series, read, sum};
 use crate::support::planner_engine::{
-    ModelRules, Town, enough, has_results, more, plan, question_kind, step,
+    ModelRules, Town, final_verdict, has_results, more, plan, question_kind, step,
 };
 use crate::support::{Scripted, ScriptedLlm, section};
 
-async fn figures(engine: &Engine) -> Series {
+async fn exported(engine: &Engine) -> Series {
     read(&engine.metrics().await.unwrap())
 }
 
@@ -67,7 +67,7 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
 }
 
 /// Two scenes in order, the first asked twice, the second failing; then the check asks for more.
-fn eventful() -> ModelRules {
+fn eventful_rules() -> ModelRules {
     let first = plan(json!([
         step(1, "Library", &["FindBook"], json!(null)),
         step(2, "Parking", &["FreeSpaces"], json!(1)),
@@ -96,7 +96,9 @@ fn eventful() -> ModelRules {
         "Canteen" if !has_results(request) => Scripted::call("Menu", json!({"day": "2026-05-05"})),
         scene => Scripted::Text(format!("{scene} is done.")).metered(20, 8, 5),
     })
-    .check(|request, nth| Scripted::forced(request, if nth % 3 == 0 { more("the menu") } else { enough() }))
+    .check(|request, nth| {
+        Scripted::forced(request, if nth % 3 == 0 { more("the menu") } else { final_verdict() })
+    })
 }
 
 /// A town whose model has a price.
@@ -112,7 +114,7 @@ async fn town(llm: &ScriptedLlm, configure: impl FnOnce(&mut proscenium::Config)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_equal_a_fold_over_the_journal() {
-    let llm = eventful().start();
+    let llm = eventful_rules().start();
     // The third turn of a conversation is followed by a summary, the fourth is not.
     let town = town(&llm, |config| {
         config.memory.keep_turns = 1;
@@ -132,7 +134,7 @@ async fn metrics_equal_a_fold_over_the_journal() {
         }
     });
     let answers: Vec<_> = stream::iter(asks).buffer_unordered(6).collect().await;
-    let live = figures(&town.engine).await;
+    let live = exported(&town.engine).await;
     let tenant = town.engine.request("", None).tenant;
     let records = journal(&town.engine, &tenant).await;
     let stored = folded(&town.engine, &records);
@@ -168,7 +170,7 @@ async fn metrics_equal_a_fold_over_the_journal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
-    let llm = eventful().start();
+    let llm = eventful_rules().start();
     let town = town(&llm, |_| {}).await;
     for words in ["Find Dune and park", "Hello", "Find Dune and park again", "Hello"] {
         town.ask(words).await;
@@ -203,7 +205,7 @@ async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
     // Its cost is still reported.
     assert_eq!(store.usage_breakdown(&tenant, None, None, &zone).await.unwrap(), rows);
 
-    let live = figures(&town.engine).await;
+    let live = exported(&town.engine).await;
     for row in &rows {
         let purpose = format!("purpose=\"{}\"", row.purpose);
         let count = |name: &str, label: &str| sum(&live, name, &[&purpose, label]);
@@ -292,10 +294,10 @@ async fn invented_models_tools_and_sessions_create_no_series() {
     for n in 0..20 {
         ask(n).await.unwrap();
     }
-    let before = figures(&town.engine).await;
+    let before = exported(&town.engine).await;
     let many: Vec<_> = stream::iter(20..1_000).map(ask).buffer_unordered(16).collect().await;
     assert!(many.iter().all(Result::is_ok));
-    let after = figures(&town.engine).await;
+    let after = exported(&town.engine).await;
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     assert!(after.keys().all(|key| !key.to_lowercase().contains("invented")));
     let others = sum(&after, "proscenium_tool_calls_total", &["tool=\"other\"", "refused"]);
@@ -333,7 +335,7 @@ async fn events_outside_runs_are_counted() {
     let second = submit().await.unwrap();
     let refused = submit().await.err().unwrap();
     assert_eq!(refused.code, "session.queue_full");
-    let now = figures(&town.engine).await;
+    let now = exported(&town.engine).await;
     let count =
         |series: &Series, name: &str, labels: &[&str]| sum(series, &format!("proscenium_{name}"), labels);
     assert_eq!(count(&now, "shed_total", &["scene_manager"]), 1.0);
@@ -347,7 +349,7 @@ async fn events_outside_runs_are_counted() {
     submit().await.unwrap().answer().await.unwrap();
     // The spare model has reached its limit, so no model writes the answer.
     submit().await.unwrap().answer().await.unwrap();
-    let then = figures(&town.engine).await;
+    let then = exported(&town.engine).await;
     assert_eq!(count(&then, "provider_fallbacks_total", &["scripted"]), 3.0);
     assert_eq!(count(&then, "rate_limited_total", &["model"]), 1.0);
     assert_eq!(count(&then, "budget_limit_usd", &["run"]), 7.5);
@@ -370,7 +372,7 @@ async fn approval_metrics_equal_the_journal() {
     assert_eq!(answer.status, RunStatus::Waiting);
     let count =
         |series: &Series, name: &str, labels: &[&str]| sum(series, &format!("proscenium_{name}"), labels);
-    let now = figures(&town.engine).await;
+    let now = exported(&town.engine).await;
     assert_eq!(count(&now, "approvals_open", &["about=\"plan\""]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &["waiting"]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &[]), 1.0);
@@ -390,7 +392,7 @@ async fn approval_metrics_equal_the_journal() {
     let yes = by(CommandAction::Approve { version: Some(2), hash: None, hold: false });
     let done = town.engine.command_and_wait(&tenant, answer.run_id, yes).await.unwrap().unwrap();
     assert_eq!(done.status, RunStatus::Completed);
-    let then = figures(&town.engine).await;
+    let then = exported(&town.engine).await;
     assert_eq!(count(&then, "human_edits_total", &[]), 1.0);
     assert_eq!(count(&then, "human_edited_steps_sum", &["plan"]), 1.0);
     assert_eq!(count(&then, "approval_wait_seconds_count", &["action=\"yes\""]), 1.0);

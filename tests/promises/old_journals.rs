@@ -20,13 +20,13 @@ fn all() -> Vec<(&'static str, ReleaseFixture)> {
 }
 
 /// Migrates the database, as every process that opens it for writing does, and resumes nothing.
-async fn bring_up_to_date(data: &Path) {
+async fn migrate(data: &Path) {
     Store::open(DataDir::open(data).unwrap()).await.unwrap().close().await;
 }
 
 /// Asserts that a text equals the file beside the journals. `INSTA_UPDATE=always` rewrites the file if it
 /// differs.
-fn holds(name: &str, text: &str) {
+fn assert_file(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(fixture_path("told"));
     settings.set_prepend_module_to_snapshot(false);
@@ -38,7 +38,7 @@ fn holds(name: &str, text: &str) {
 async fn old_journals_are_read_unchanged() {
     for (name, fixture) in all() {
         fixture.load(name).await;
-        bring_up_to_date(&fixture.workspace.data()).await;
+        migrate(&fixture.workspace.data()).await;
         let runs = stored::runs(&fixture.workspace.data()).await;
         let mut text = String::new();
         let mut record = |arguments: &[&str]| {
@@ -53,7 +53,7 @@ async fn old_journals_are_read_unchanged() {
         for (_, run) in &runs {
             record(&["runs", "show", run]);
         }
-        holds(&format!("{name}.read"), &text);
+        assert_file(&format!("{name}.read"), &text);
     }
 }
 
@@ -62,7 +62,7 @@ async fn old_journals_are_replayed_without_differences() {
     let mut different = String::new();
     for (name, fixture) in all() {
         fixture.load(name).await;
-        bring_up_to_date(&fixture.workspace.data()).await;
+        migrate(&fixture.workspace.data()).await;
         different += &differences(&fixture, name).await;
     }
     assert_eq!(different, "");
@@ -103,7 +103,7 @@ async fn differences(fixture: &ReleaseFixture, name: &str) -> String {
 async fn last_run(server: &Server<'_>, session: &str) -> String {
     let listed = server.get(&format!("/api/runs?session_id={session}")).await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap_or_else(|| panic!("{session}: {listed:#}"));
-    let ended = server.at_rest(run).await;
+    let ended = server.settled_run(run).await;
     document(session, &ended) + &answer(&ended)
 }
 
@@ -145,7 +145,7 @@ async fn interrupted_runs_resume_under_their_own_rules() {
         let server = fixture.serve(&[]);
         let runs = server.get("/api/runs").await;
         let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{name}: {runs:#}") };
-        let ended = server.at_rest(run["run_id"].as_str().unwrap()).await;
+        let ended = server.settled_run(run["run_id"].as_str().unwrap()).await;
         text += &format!("{}{}", document(name, &ended), answer(&ended));
         let open = server.get("/api/approvals").await;
         for approval in open["approvals"].as_array().unwrap() {
@@ -155,7 +155,7 @@ async fn interrupted_runs_resume_under_their_own_rules() {
         text += &format!("{}{}\n", fixture.reached(), vacations(&fixture).await);
         different += &differences(&fixture, name).await;
     }
-    holds("carried-on", &text);
+    assert_file("carried-on", &text);
     assert_eq!(different, "");
 }
 
@@ -168,15 +168,15 @@ async fn vacations(fixture: &ReleaseFixture) -> String {
 }
 
 /// The pending approval of a conversation's waiting run.
-async fn open(server: &Server<'_>, session: &str) -> (String, Value) {
+async fn open_approval(server: &Server<'_>, session: &str) -> (String, Value) {
     let open = server.get(&format!("/api/approvals?session_id={session}")).await;
     let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{session}: {open:#}") };
     (format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap()), approval.clone())
 }
 
 /// Decides the pending approval of a conversation as it was shown, and returns the result.
-async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
-    let (path, approval) = open(server, session).await;
+async fn decide(server: &Server<'_>, session: &str, decision: &str) -> String {
+    let (path, approval) = open_approval(server, session).await;
     let decision = json!({"decision": decision, "hash": approval["hash"]});
     let reply = server.post(&path, &decision).await;
     assert!(reply["approval_id"].is_string(), "{session}: {reply:#}");
@@ -184,7 +184,7 @@ async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
 }
 
 /// Sends a command to the plan of a conversation's run, and returns the result.
-async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
+async fn order_plan(server: &Server<'_>, session: &str, order: &str) -> String {
     let listed = server.get("/api/plans?limit=100").await;
     let plans = listed["plans"].as_array().unwrap();
     let plan = plans.iter().find(|plan| plan["session_id"] == session).unwrap();
@@ -195,7 +195,7 @@ async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
 }
 
 /// The pending approvals after a server's start, by conversation.
-async fn waiting(server: &Server<'_>) -> String {
+async fn pending_approvals(server: &Server<'_>) -> String {
     let open = server.get("/api/approvals?limit=100").await;
     let lines = open["approvals"].as_array().unwrap().iter();
     let mut lines: Vec<String> = lines
@@ -206,7 +206,7 @@ async fn waiting(server: &Server<'_>) -> String {
 }
 
 /// The lapsed approvals: of changed or stopped runs, and of none that only waits.
-async fn lapsed(fixture: &ReleaseFixture) -> String {
+async fn lapsed_approvals(fixture: &ReleaseFixture) -> String {
     let sql = "SELECT session FROM approvals WHERE state = 'lapsed' ORDER BY created";
     let lapsed = stored::column(&fixture.workspace.data(), sql).await;
     format!("lapsed: {}\n", lapsed.join(", "))
@@ -217,7 +217,7 @@ async fn waiting_runs_of_old_journals_are_decided_and_continue() {
     let fixture = ReleaseFixture::with_model(PORT);
     fixture.load("model").await;
     let server = fixture.serve(&[]);
-    let mut text = waiting(&server).await;
+    let mut text = pending_approvals(&server).await;
     for (session, decision) in [
         ("waits-for-a-plan", "yes"),
         ("changed", "yes"),
@@ -229,23 +229,23 @@ async fn waiting_runs_of_old_journals_are_decided_and_continue() {
         ("unknown-again", "again"),
         ("waits-in-the-second-step", "yes"),
     ] {
-        text += &decided(&server, session, decision).await;
+        text += &decide(&server, session, decision).await;
         text += &format!("{}\n", fixture.reached());
     }
     for (session, order) in
         [("held", "approve"), ("to-be-reopened", "resume"), ("unknown-not-done", "resume")]
     {
-        text += &ordered(&server, session, order).await;
+        text += &order_plan(&server, session, order).await;
         text += &format!("{}\n", fixture.reached());
     }
-    let (path, approval) = open(&server, "waits-for-other-arguments").await;
+    let (path, approval) = open_approval(&server, "waits-for-other-arguments").await;
     let edited = json!({"decision": "yes", "hash": approval["hash"], "arguments": {"amount": 4}});
     assert!(server.post(&path, &edited).await["approval_id"].is_string());
     text += &format!("{}{}\n", last_run(&server, "waits-for-other-arguments").await, fixture.reached());
     for (session, words) in
         [("waits-for-a-yes-in-words", "yes"), ("waits-for-a-plan-in-words", "yes"), ("asks", "on 15 June")]
     {
-        let document_of_answer = server.say(session, words).await.unwrap();
+        let document_of_answer = server.chat(session, words).await.unwrap();
         text += &format!(
             "{}{}{}\n",
             document(session, &document_of_answer),
@@ -253,10 +253,10 @@ async fn waiting_runs_of_old_journals_are_decided_and_continue() {
             fixture.reached()
         );
     }
-    text += &waiting(&server).await;
+    text += &pending_approvals(&server).await;
     server.stop();
-    text += &lapsed(&fixture).await;
-    holds("model.decided", &text);
+    text += &lapsed_approvals(&fixture).await;
+    assert_file("model.decided", &text);
     assert_eq!(differences(&fixture, "model").await, "");
 }
 
@@ -265,19 +265,19 @@ async fn waiting_runs_of_old_rules_journals_are_decided_and_continue() {
     let fixture = ReleaseFixture::with_rules();
     fixture.load("rules").await;
     let server = fixture.serve(&[]);
-    let mut text = waiting(&server).await;
+    let mut text = pending_approvals(&server).await;
     for session in ["waits-for-a-plan", "changed", "waits-for-a-call"] {
-        text += &decided(&server, session, "yes").await;
+        text += &decide(&server, session, "yes").await;
     }
-    text += &ordered(&server, "held", "approve").await;
+    text += &order_plan(&server, "held", "approve").await;
     for (session, words) in [("asks", "Dal 22 al 24 giugno"), ("remembers", "E a Roma?")] {
-        text += &document(session, &server.say(session, words).await.unwrap());
+        text += &document(session, &server.chat(session, words).await.unwrap());
     }
-    text += &waiting(&server).await;
+    text += &pending_approvals(&server).await;
     server.stop();
-    text += &lapsed(&fixture).await;
+    text += &lapsed_approvals(&fixture).await;
     text += &vacations(&fixture).await;
-    holds("rules.decided", &text);
+    assert_file("rules.decided", &text);
     assert_eq!(differences(&fixture, "rules").await, "");
 }
 
@@ -296,5 +296,5 @@ async fn conversations_of_old_journals_are_remembered() {
         }
         server.stop();
     }
-    holds("sessions", &text);
+    assert_file("sessions", &text);
 }

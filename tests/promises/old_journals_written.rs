@@ -82,26 +82,26 @@ async fn missing_journals_are_written() {
     }
     for (name, words, place, skip) in MODEL.iter().chain(&RULES) {
         let port = (!name.starts_with("rules-")).then_some(CUT_PORT);
-        if wanted(name) {
-            keep(name, &cut(fixture(port), name, (words, place, *skip)).await).await;
+        if is_requested(name) {
+            store_journal(name, &cut(fixture(port), name, (words, place, *skip)).await).await;
         }
     }
-    for name in LATER.iter().filter(|name| wanted(name)) {
-        keep(name, &cut_later(name).await).await;
+    for name in LATER.iter().filter(|name| is_requested(name)) {
+        store_journal(name, &cut_later(name).await).await;
     }
-    if wanted("model") {
-        keep("model", &with_model().await).await;
+    if is_requested("model") {
+        store_journal("model", &with_model().await).await;
     }
-    if wanted("rules") {
-        keep("rules", &with_rules().await).await;
+    if is_requested("rules") {
+        store_journal("rules", &with_rules().await).await;
     }
 }
 
-fn wanted(name: &str) -> bool {
+fn is_requested(name: &str) -> bool {
     !fixture_path(&format!("{name}.sql")).exists()
 }
 
-async fn keep(name: &str, fixture: &ReleaseFixture) {
+async fn store_journal(name: &str, fixture: &ReleaseFixture) {
     let (schema, rows) = stored::dump(&fixture.workspace.data()).await;
     let write = |name: &str, text: &str| std::fs::write(fixture_path(&format!("{name}.sql")), text).unwrap();
     write(old_release::schema(name), &schema);
@@ -122,8 +122,8 @@ async fn cut(fixture: ReleaseFixture, name: &str, (words, place, skip): (&str, &
     let skipped = at.1.to_string();
     let server = fixture.serve(&[("CRASH_POINT_AT", at.0), ("CRASH_POINT_SKIP", &skipped)]);
     let died = match name {
-        TOLD_BY_ITS_CLIENT => server.say_v1(words).await.is_none(),
-        _ => server.say("s-1", words).await.is_none(),
+        TOLD_BY_ITS_CLIENT => server.complete(words).await.is_none(),
+        _ => server.chat("s-1", words).await.is_none(),
     };
     assert!(died, "{name}");
     server.kill();
@@ -151,7 +151,7 @@ async fn cut_later(name: &str) -> ReleaseFixture {
     let died = match name {
         "undoing" => {
             fixture.broken.store(true, Ordering::SeqCst);
-            server.say("s-1", words).await.is_none()
+            server.chat("s-1", words).await.is_none()
         }
         "reopened" => {
             let runs = server.get("/api/runs").await;
@@ -179,7 +179,7 @@ async fn cut_later(name: &str) -> ReleaseFixture {
 /// A run whose second step fails.
 async fn partial(fixture: &ReleaseFixture, server: &Server<'_>, session: &str) -> String {
     fixture.broken.store(true, Ordering::SeqCst);
-    let document = server.say(session, "deposit 6 and enter it tomorrow").await.unwrap();
+    let document = server.chat(session, "deposit 6 and enter it tomorrow").await.unwrap();
     fixture.broken.store(false, Ordering::SeqCst);
     assert_eq!(document["status"], "partial", "{document:#}");
     document["run_id"].as_str().unwrap().to_owned()
@@ -219,9 +219,9 @@ async fn with_model() -> ReleaseFixture {
         ("refused-call", "pay 5", "waiting"),
         ("waits-for-a-yes-in-words", "pay 5", "waiting"),
     ] {
-        is(&server.say(session, words).await, status);
+        is(&server.chat(session, words).await, status);
     }
-    assert_eq!(server.say_v1("deposit 5 and look").await.unwrap().status, 200);
+    assert_eq!(server.complete("deposit 5 and look").await.unwrap().status, 200);
     let words = "deposit 5 and enter it tomorrow";
     is(&server.ask("dry-run", words, &json!({"dry_run": true})).await, "completed");
     is(&server.ask("waits-for-a-plan-in-words", words, &json!({"require_approval": true})).await, "waiting");
@@ -237,21 +237,21 @@ async fn with_model() -> ReleaseFixture {
             "cancelled" => _ = server.post(&at("cancel"), &json!({"why": "not today"})).await,
             _ => {}
         }
-        server.at_rest(plan["run_id"].as_str().unwrap()).await;
+        server.settled_run(plan["run_id"].as_str().unwrap()).await;
     }
     partial(&fixture, &server, "to-be-reopened").await;
     let run = partial(&fixture, &server, "reopened").await;
     server.post(&format!("/api/runs/{run}/resume"), &json!({})).await;
-    assert_eq!(server.at_rest(&run).await["status"], "completed");
+    assert_eq!(server.settled_run(&run).await["status"], "completed");
     server.stop();
 
     let server = fixture.serve(&[COMPENSATE]);
     let run = partial(&fixture, &server, "undone").await;
-    server.at_rest(&run).await;
+    server.settled_run(&run).await;
     server.stop();
     let server = fixture.serve(&[FALLBACK]);
-    is(&server.say("fallback", "Tell the balance of account a1").await, "completed");
-    is(&server.say("waits-for-the-fallback", "Deposit 5 into account a1").await, "waiting");
+    is(&server.chat("fallback", "Tell the balance of account a1").await, "completed");
+    is(&server.chat("waits-for-the-fallback", "Deposit 5 into account a1").await, "waiting");
     server.stop();
     fixture
 }
@@ -273,7 +273,7 @@ async fn with_rules() -> ReleaseFixture {
         ("remembers", "Che tempo fa a Milano?", "completed"),
         ("out-of-scope", "Calcola la radice quadrata di 144", "completed"),
     ] {
-        let document = server.say(session, words).await;
+        let document = server.chat(session, words).await;
         if status != "*" {
             is(&document, status);
         }
@@ -298,23 +298,23 @@ async fn with_rules() -> ReleaseFixture {
             "cancelled" => _ = server.post(&at("cancel"), &json!({})).await,
             _ => {}
         }
-        server.at_rest(plan["run_id"].as_str().unwrap()).await;
+        server.settled_run(plan["run_id"].as_str().unwrap()).await;
     }
     server.stop();
 
     let server = fixture.serve(&[CALLS]);
-    is(&server.say("waits-for-a-call", "Vorrei ferie dal 5 al 6 ottobre").await, "waiting");
+    is(&server.chat("waits-for-a-call", "Vorrei ferie dal 5 al 6 ottobre").await, "waiting");
     server.stop();
     let server = fixture.serve(&[COMPENSATE]);
     let both = "Vorrei chiedere ferie dal 12 al 14 ottobre e poi richiedere ferie dal 13 al 15 ottobre";
-    is(&server.say("undone", both).await, "partial");
+    is(&server.chat("undone", both).await, "partial");
     server.stop();
     let server = fixture.serve(&[("CRASH_POINT_AT", "after:tool_started")]);
-    assert!(server.say("unknown", "Vorrei ferie dal 19 al 20 ottobre").await.is_none());
+    assert!(server.chat("unknown", "Vorrei ferie dal 19 al 20 ottobre").await.is_none());
     server.kill();
     let server = fixture.serve(&[]);
     let runs = server.get("/api/runs?session_id=unknown").await;
-    server.at_rest(runs["runs"][0]["run_id"].as_str().unwrap()).await;
+    server.settled_run(runs["runs"][0]["run_id"].as_str().unwrap()).await;
     server.stop();
     fixture
 }

@@ -30,7 +30,7 @@ async fn excess_requests_are_shed_and_accepted_ones_finish() {
         body["stream"] = json!(true);
         process.push(Events::of(served.request("POST", "/api/chat").json(&body).send().await.unwrap()));
     }
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     shelf.asked.wait_open().await;
     let reply = served.post("/api/chat", &ask("look")).await;
     let problem = reply.assert_problem(503, "server.overloaded");
@@ -106,7 +106,7 @@ async fn stopping_server_finishes_accepted_requests() {
     let process = tokio::spawn(process);
     // The client of this request disconnects; the server still waits for its run.
     let gone = served.raw(wire("/api/chat", "", &ask("wait")).as_bytes()).await;
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     shelf.asked.wait_open().await;
     drop(gone);
     let addr = served.addr();

@@ -23,7 +23,7 @@ fn right() -> Value {
 }
 
 /// The right plan with one thing changed.
-fn but(pointer: &str, value: Value) -> Value {
+fn right_plan_with(pointer: &str, value: Value) -> Value {
     let mut plan = right();
     *plan.pointer_mut(pointer).unwrap() = value;
     plan
@@ -47,18 +47,18 @@ fn assert_done(town: &Town, finished: &AnsweredRun) {
 }
 
 /// Asserts that the reply is executed as the right plan, without a retry.
-async fn understood(reply: Scripted) {
+async fn assert_understood(reply: Scripted) {
     let (llm, town, finished) = run(reply, |_| {}).await;
     assert_done(&town, &finished);
     assert_eq!(requests(&llm, QuestionKind::Plan).len(), 1);
 }
 
 /// Asserts that the reply is rejected with exactly these errors, and that the corrected one is executed.
-async fn mended(reply: Scripted, codes: &[&str]) {
-    mended_with(reply, codes, |_| {}).await;
+async fn assert_repaired(reply: Scripted, codes: &[&str]) {
+    assert_repaired_with(reply, codes, |_| {}).await;
 }
 
-async fn mended_with(reply: Scripted, codes: &[&str], configure: impl FnOnce(&mut Config)) {
+async fn assert_repaired_with(reply: Scripted, codes: &[&str], configure: impl FnOnce(&mut Config)) {
     let (llm, town, finished) = run(reply, configure).await;
     assert_eq!(finished.rejected(), [codes], "{finished:#?}");
     assert_done(&town, &finished);
@@ -94,52 +94,73 @@ async fn argument_lists_after_expected_tools_are_parsed() {
     let mut plan = right();
     plan["steps"][0]["expected_tools"] = json!(["FindBook(title)"]);
     plan["steps"][1]["expected_tools"] = json!(["BookSpace(day=\"2026-05-05\", plate)", "FreeSpaces()"]);
-    understood(call(plan)).await;
+    assert_understood(call(plan)).await;
 }
 
 #[tokio::test]
 async fn steps_without_needs_execution_are_rejected() {
-    mended(call(but("/needs_execution", json!(false))), &["plan.steps_without_execution"]).await;
+    assert_repaired(
+        call(right_plan_with("/needs_execution", json!(false))),
+        &["plan.steps_without_execution"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn needs_execution_without_steps_is_rejected() {
-    mended(call(but("/steps", json!([]))), &["plan.no_steps"]).await;
+    assert_repaired(call(right_plan_with("/steps", json!([]))), &["plan.no_steps"]).await;
 }
 
 #[tokio::test]
 async fn unknown_scene_is_rejected_with_the_available_scenes() {
-    let (_, _, finished) = run(call(but("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
+    let (_, _, finished) = run(call(right_plan_with("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
     assert_eq!(
         finished.problems(),
         ["step 2: there is no scene \"Garage\"; the scenes are Canteen, Library, Parking"]
     );
-    mended(call(but("/steps/1/scene_name", json!("Garage"))), &["plan.unknown_scene"]).await;
+    assert_repaired(call(right_plan_with("/steps/1/scene_name", json!("Garage"))), &["plan.unknown_scene"])
+        .await;
 }
 
 #[tokio::test]
 async fn unknown_tool_is_rejected_with_the_scenes_tools() {
-    mended(call(but("/steps/0/expected_tools", json!(["BurnBook"]))), &["plan.unknown_tool"]).await;
+    assert_repaired(
+        call(right_plan_with("/steps/0/expected_tools", json!(["BurnBook"]))),
+        &["plan.unknown_tool"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn tool_of_another_scene_is_rejected() {
-    mended(call(but("/steps/0/expected_tools", json!(["Menu"]))), &["plan.unknown_tool"]).await;
+    assert_repaired(
+        call(right_plan_with("/steps/0/expected_tools", json!(["Menu"]))),
+        &["plan.unknown_tool"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn cyclic_dependencies_are_rejected() {
-    mended(call(but("/steps/0/depends_on_step", json!(2))), &["plan.circular"]).await;
+    assert_repaired(call(right_plan_with("/steps/0/depends_on_step", json!(2))), &["plan.circular"]).await;
 }
 
 #[tokio::test]
 async fn self_dependency_is_rejected() {
-    mended(call(but("/steps/1/depends_on_step", json!([1, 2]))), &["plan.self_dependency"]).await;
+    assert_repaired(
+        call(right_plan_with("/steps/1/depends_on_step", json!([1, 2]))),
+        &["plan.self_dependency"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn dependency_on_a_missing_step_is_rejected() {
-    mended(call(but("/steps/1/depends_on_step", json!(7))), &["plan.unknown_dependency"]).await;
+    assert_repaired(
+        call(right_plan_with("/steps/1/depends_on_step", json!(7))),
+        &["plan.unknown_dependency"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -147,29 +168,29 @@ async fn duplicate_step_numbers_are_rejected() {
     let mut plan = right();
     plan["steps"][1]["step_number"] = json!(1);
     plan["steps"][1]["depends_on_step"] = Value::Null;
-    mended(call(plan), &["plan.repeated_number"]).await;
+    assert_repaired(call(plan), &["plan.repeated_number"]).await;
 }
 
 #[tokio::test]
 async fn too_many_steps_are_rejected_with_the_bound() {
     let mut plan = right();
     plan["steps"].as_array_mut().unwrap().push(step(3, "Canteen", &["Menu"], Value::Null));
-    mended_with(call(plan), &["plan.too_many_steps"], |config| config.planning.max_steps = 2).await;
+    assert_repaired_with(call(plan), &["plan.too_many_steps"], |config| config.planning.max_steps = 2).await;
 }
 
 #[tokio::test]
 async fn all_problems_of_a_plan_are_reported_at_once() {
-    let mut plan = but("/needs_execution", json!(false));
+    let mut plan = right_plan_with("/needs_execution", json!(false));
     plan["steps"][0]["scene_name"] = json!("Garage");
     plan["steps"][1]["depends_on_step"] = json!(2);
     let codes = ["plan.steps_without_execution", "plan.self_dependency", "plan.unknown_scene"];
-    mended(call(plan), &codes).await;
+    assert_repaired(call(plan), &codes).await;
 }
 
 #[tokio::test]
 async fn dependencies_are_parsed_as_null_number_or_list() {
     for depends in [json!(1), json!([1]), json!([1, 1]), json!(1.0)] {
-        understood(call(but("/steps/1/depends_on_step", depends))).await;
+        assert_understood(call(right_plan_with("/steps/1/depends_on_step", depends))).await;
     }
     let three = plan(json!([
         step(1, "Library", &["FindBook"], json!([])),
@@ -186,58 +207,61 @@ async fn dependencies_are_parsed_as_null_number_or_list() {
 
 #[tokio::test]
 async fn dependency_list_inside_a_string_is_rejected() {
-    mended(call(but("/steps/1/depends_on_step", json!("[1]"))), &["reply.shape"]).await;
+    assert_repaired(call(right_plan_with("/steps/1/depends_on_step", json!("[1]"))), &["reply.shape"]).await;
 }
 
 #[tokio::test]
 async fn plan_as_plain_text_is_parsed() {
-    understood(Scripted::Text(right().to_string())).await;
+    assert_understood(Scripted::Text(right().to_string())).await;
 }
 
 #[tokio::test]
 async fn plan_in_a_code_fence_is_parsed() {
-    understood(Scripted::Text(format!("Here it is:\n```json\n{:#}\n```", right()))).await;
+    assert_understood(Scripted::Text(format!("Here it is:\n```json\n{:#}\n```", right()))).await;
 }
 
 #[tokio::test]
 async fn prose_around_the_plan_is_ignored() {
-    understood(Scripted::Text(format!("The user wants {{two}} things. {} That is all.", right()))).await;
+    assert_understood(Scripted::Text(format!("The user wants {{two}} things. {} That is all.", right())))
+        .await;
 }
 
 #[tokio::test]
 async fn plan_under_another_tools_name_is_parsed() {
-    understood(Scripted::call("make_plan", right())).await;
+    assert_understood(Scripted::call("make_plan", right())).await;
 }
 
 #[tokio::test]
 async fn plan_beside_other_calls_is_parsed() {
-    understood(calls(&[("FindBook", &json!({"title": "Dune"})), (TOOL, &right())])).await;
-    understood(calls(&[(TOOL, &right()), (TOOL, &right())])).await;
+    assert_understood(calls(&[("FindBook", &json!({"title": "Dune"})), (TOOL, &right())])).await;
+    assert_understood(calls(&[(TOOL, &right()), (TOOL, &right())])).await;
 }
 
 #[tokio::test]
 async fn two_different_plans_in_one_reply_are_rejected() {
     let other = plan(json!([step(1, "Canteen", &["Menu"], Value::Null)]));
-    mended(calls(&[(TOOL, &right()), (TOOL, &other)]), &["reply.ambiguous"]).await;
+    assert_repaired(calls(&[(TOOL, &right()), (TOOL, &other)]), &["reply.ambiguous"]).await;
 }
 
 #[tokio::test]
 async fn trailing_commas_are_parsed() {
     let almost = right().to_string().replace("}]", "},]").replace("]}", "],}");
-    understood(raw(almost)).await;
+    assert_understood(raw(almost)).await;
 }
 
 #[tokio::test]
 async fn arguments_as_an_object_are_parsed() {
     let call = json!({"id": "x", "type": "function", "function": {"name": TOOL, "arguments": right()}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    understood(Scripted::Json(json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})))
-        .await;
+    assert_understood(Scripted::Json(
+        json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}),
+    ))
+    .await;
 }
 
 #[tokio::test]
 async fn doubly_encoded_arguments_are_parsed() {
-    understood(raw(Value::String(right().to_string()).to_string())).await;
+    assert_understood(raw(Value::String(right().to_string()).to_string())).await;
 }
 
 #[tokio::test]
@@ -245,20 +269,21 @@ async fn truncated_plan_is_rejected_and_never_partially_executed() {
     let whole = right().to_string();
     // In the middle of the second step: the first one is complete.
     let cut = &whole[..whole.find("Parking").unwrap()];
-    mended(raw(cut).finished("length"), &["reply.truncated"]).await;
-    mended(raw(cut).finished("tool_calls"), &["reply.truncated"]).await;
-    mended(Scripted::Text(cut.to_owned()).finished("length"), &["reply.truncated"]).await;
+    assert_repaired(raw(cut).finished("length"), &["reply.truncated"]).await;
+    assert_repaired(raw(cut).finished("tool_calls"), &["reply.truncated"]).await;
+    assert_repaired(Scripted::Text(cut.to_owned()).finished("length"), &["reply.truncated"]).await;
 }
 
 #[tokio::test]
 async fn empty_reply_is_retried() {
-    mended(Scripted::Text(String::new()), &["reply.no_json"]).await;
-    mended(raw(""), &["reply.no_json"]).await;
+    assert_repaired(Scripted::Text(String::new()), &["reply.no_json"]).await;
+    assert_repaired(raw(""), &["reply.no_json"]).await;
 }
 
 #[tokio::test]
 async fn prose_instead_of_a_plan_is_rejected() {
-    mended(Scripted::Text("Dune is on shelf B4, and I booked space 12.".into()), &["reply.no_json"]).await;
+    assert_repaired(Scripted::Text("Dune is on shelf B4, and I booked space 12.".into()), &["reply.no_json"])
+        .await;
 }
 
 #[tokio::test]
@@ -298,7 +323,7 @@ async fn retries_are_counted_in_addition_to_the_first_attempt() {
 async fn last_retry_is_accepted() {
     let play = ModelRules::of(right()).plan(|request, nth| match nth {
         3 => Scripted::forced(request, right()),
-        nth => call(but("/steps/0/scene_name", json!(format!("Scene{nth}")))),
+        nth => call(right_plan_with("/steps/0/scene_name", json!(format!("Scene{nth}")))),
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
@@ -313,7 +338,8 @@ async fn last_retry_is_accepted() {
 
 #[tokio::test]
 async fn tool_choice_is_released_after_the_forced_call() {
-    let (llm, town, finished) = run(call(but("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
+    let (llm, town, finished) =
+        run(call(right_plan_with("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
     assert_done(&town, &finished);
     let forced: Vec<String> = llm
         .requests()

@@ -23,7 +23,7 @@ use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::support::corruption::{FORMS, deformed, dice, strikes};
+use crate::support::corruption::{FORMS, corrupted, dice, is_corrupted};
 use crate::support::planner_engine::{CallLog, QuestionKind, Town, has_results, plan, question_kind, step};
 use crate::support::{Scripted, ScriptedLlm, section};
 
@@ -113,12 +113,12 @@ fn misplanned(request: usize, dice: &mut ChaCha8Rng) -> Value {
 /// The planner's reply, corrupted or not.
 fn planner(request: &Value, number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED, number, attempt);
-    if !strikes(&mut dice, SHARE) {
+    if !is_corrupted(&mut dice, SHARE) {
         return Scripted::forced(request, right(number));
     }
     // Six content faults in addition to those of form, all equally likely.
     match FORMS.get(dice.random_range(0..FORMS.len() + 6)) {
-        Some(form) => deformed(*form, PLAN, &right(number), &right(number + REQUESTS), &mut dice),
+        Some(form) => corrupted(*form, PLAN, &right(number), &right(number + REQUESTS), &mut dice),
         None => Scripted::forced(request, misplanned(number, &mut dice)),
     }
 }
@@ -279,7 +279,7 @@ async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
 /// The check's reply: corrupted in form, or wrong in one of its fields.
 fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED, number, attempt);
-    if !strikes(&mut dice, SHARE) {
+    if !is_corrupted(&mut dice, SHARE) {
         return Scripted::forced(request, verdict(number));
     }
     let mut wrong = verdict(number);
@@ -294,7 +294,7 @@ fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
         form => {
             let mut other = verdict(number);
             other["answer"] = json!("Nothing was found.");
-            return deformed(FORMS[form - 5], CHECK, &verdict(number), &other, &mut dice);
+            return corrupted(FORMS[form - 5], CHECK, &verdict(number), &other, &mut dice);
         }
     }
     Scripted::forced(request, wrong)
@@ -304,7 +304,7 @@ fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
 fn answer(number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED.rotate_left(1), number, attempt);
     let whole = answer_to(number);
-    if !strikes(&mut dice, SHARE) {
+    if !is_corrupted(&mut dice, SHARE) {
         return Scripted::Text(whole);
     }
     let part: String = whole.chars().take(dice.random_range(0..whole.chars().count())).collect();

@@ -9,7 +9,7 @@ use crate::server_api::ask;
 use crate::support::{Office, Reply, ServedEngine, Shelf};
 
 /// A waiting plan for these words.
-pub async fn planned(served: &ServedEngine, words: &str) -> Value {
+pub async fn waiting_plan(served: &ServedEngine, words: &str) -> Value {
     let reply = served.post("/api/plans", &json!({"message": words})).await;
     assert_eq!(reply.status, 201, "{reply:#?}");
     let plan = reply.json();
@@ -19,19 +19,19 @@ pub async fn planned(served: &ServedEngine, words: &str) -> Value {
 }
 
 /// The route of a plan, with a suffix.
-pub fn at(plan: &Value, more: &str) -> String {
+pub fn plan_path(plan: &Value, more: &str) -> String {
     format!("/api/plans/{}{more}", plan["task_id"].as_str().unwrap())
 }
 
 /// Follows a plan's run until it ends or waits, and returns the plan.
-pub async fn rested(served: &ServedEngine, plan: &Value) -> Value {
+pub async fn settled_plan(served: &ServedEngine, plan: &Value) -> Value {
     let run = plan["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
-    served.get(&at(plan, "")).await.json()
+    served.get(&plan_path(plan, "")).await.json()
 }
 
 async fn approve(served: &ServedEngine, plan: &Value, body: Value) -> Reply {
-    served.post(&at(plan, "/approve"), &body).await
+    served.post(&plan_path(plan, "/approve"), &body).await
 }
 
 async fn delete(served: &ServedEngine, path: &str) -> Reply {
@@ -42,18 +42,18 @@ async fn delete(served: &ServedEngine, path: &str) -> Reply {
 async fn plan_waits_for_approval_and_executes_once() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     assert_eq!(plan["version"], 1);
     assert_eq!(plan["objective"], "book");
     assert_eq!(plan["approvals"].as_array().unwrap().len(), 1, "{plan:#}");
     assert!(plan["why_approval"][0].as_str().unwrap().contains("request"), "{plan:#}");
     assert!(office.reached().is_empty(), "nothing was executed before approval");
-    assert_eq!(served.get(&at(&plan, "")).await.json(), plan);
+    assert_eq!(served.get(&plan_path(&plan, "")).await.json(), plan);
 
     let seen = json!({"version": 1, "hash": plan["hash"], "note": "go"});
     let reply = approve(&served, &plan, seen).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
-    let done = rested(&served, &plan).await;
+    let done = settled_plan(&served, &plan).await;
     assert_eq!(
         (&done["status"], &done["run_status"]),
         (&json!("completed"), &json!("completed")),
@@ -71,7 +71,7 @@ async fn plan_waits_for_approval_and_executes_once() {
 async fn one_of_fifty_simultaneous_approvals_counts() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     let once = || approve(&served, &plan, json!({"version": 1}));
     let mut all = join_all((0..50).map(|_| once())).await;
     // A busy machine may refuse some of fifty because the queue is full: these are sent again.
@@ -87,7 +87,7 @@ async fn one_of_fifty_simultaneous_approvals_counts() {
         let code = reply.json()["code"].clone();
         assert!(code == "approval.decided" || code == "plan.illegal_transition", "{reply:#?}");
     }
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
@@ -95,12 +95,13 @@ async fn one_of_fifty_simultaneous_approvals_counts() {
 async fn approval_of_an_unseen_version_is_refused() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.assert_problem(409, "approval.changed");
     approve(&served, &plan, json!({"version": 7})).await.assert_problem(409, "approval.changed");
     approve(&served, &plan, json!([null, null])).await.assert_problem(422, "request.body");
 
-    let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
+    let changed =
+        served.post(&plan_path(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
     assert_eq!(changed.status, 200, "{changed:#?}");
     let problem = approve(&served, &plan, json!({"version": 1, "hash": plan["hash"]})).await;
     let problem = problem.assert_problem(409, "approval.changed");
@@ -112,7 +113,7 @@ async fn approval_of_an_unseen_version_is_refused() {
     assert_ne!(changed["hash"], plan["hash"]);
     let seen = json!({"version": 2, "hash": changed["hash"]});
     assert_eq!(approve(&served, &plan, seen).await.status, 200);
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
@@ -121,10 +122,10 @@ async fn multi_version_plan_needs_the_seen_version_or_hash() {
     for seen in ["version", "hash"] {
         let office = Office::open();
         let served = ServedEngine::start(office.setup()).await;
-        let plan = planned(&served, "book").await;
+        let plan = waiting_plan(&served, "book").await;
         // Another user replaces the plan after the approver has read it.
         let body = json!({"feedback": "look first", "version": 1});
-        let changed = served.post(&at(&plan, "/modify"), &body).await.json();
+        let changed = served.post(&plan_path(&plan, "/modify"), &body).await.json();
         for unmentioned in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
             let problem =
                 approve(&served, &plan, unmentioned).await.assert_problem(409, "plan.version_required");
@@ -133,9 +134,9 @@ async fn multi_version_plan_needs_the_seen_version_or_hash() {
             assert!(detail.contains("version 2") && detail.contains(hash), "{detail}");
         }
         assert!(office.reached().is_empty());
-        assert_eq!(served.get(&at(&plan, "")).await.json()["status"], "pending_approval");
+        assert_eq!(served.get(&plan_path(&plan, "")).await.json()["status"], "pending_approval");
         assert_eq!(approve(&served, &plan, json!({seen: changed[seen]})).await.status, 200);
-        assert_eq!(rested(&served, &plan).await["status"], "completed");
+        assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
         assert_eq!(office.reached(), ["POST /Book"]);
     }
 }
@@ -144,13 +145,13 @@ async fn multi_version_plan_needs_the_seen_version_or_hash() {
 async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
-    let modify = async |body: Value| served.post(&at(&plan, "/modify"), &body).await;
+    let plan = waiting_plan(&served, "book").await;
+    let modify = async |body: Value| served.post(&plan_path(&plan, "/modify"), &body).await;
 
     // Feedback that the planner cannot use changes nothing.
     let problem = modify(json!({"feedback": "make it nicer"})).await.assert_problem(422, "plan.not_modified");
     assert_eq!(problem["run_id"], plan["run_id"]);
-    let same = served.get(&at(&plan, "")).await.json();
+    let same = served.get(&plan_path(&plan, "")).await.json();
     assert_eq!((&same["version"], &same["plan"]), (&plan["version"], &plan["plan"]));
     assert_eq!(same["status"], "pending_approval", "{same:#}");
 
@@ -188,7 +189,7 @@ async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     }
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 3})).await.status, 200);
-    let done = rested(&served, &plan).await;
+    let done = settled_plan(&served, &plan).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert_eq!(office.reached(), ["POST /Book"]);
     modify(json!({"feedback": "look first"})).await.assert_problem(409, "plan.illegal_transition");
@@ -198,15 +199,15 @@ async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
 async fn held_plan_starts_with_a_second_approval() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     let held = approve(&served, &plan, json!({"execute": false})).await;
     assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
-    let rests = rested(&served, &plan).await;
+    let rests = settled_plan(&served, &plan).await;
     assert_eq!((&rests["status"], &rests["run_status"]), (&json!("approved"), &json!("waiting")));
     approve(&served, &plan, json!({"execute": false})).await.assert_problem(409, "approval.decided");
 
     // A change revokes the approval.
-    let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
+    let changed = served.post(&plan_path(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
     assert_eq!(
         (&changed["status"], &changed["version"]),
         (&json!("pending_approval"), &json!(2)),
@@ -215,10 +216,10 @@ async fn held_plan_starts_with_a_second_approval() {
     assert!(office.reached().is_empty());
     let held = approve(&served, &plan, json!({"execute": false, "version": 2})).await.json();
     assert_eq!(held["status"], "approved", "{held:#}");
-    rested(&served, &plan).await;
+    settled_plan(&served, &plan).await;
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
@@ -226,22 +227,22 @@ async fn held_plan_starts_with_a_second_approval() {
 async fn cancelled_waiting_plan_executes_nothing() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
-    let reply = served.post(&at(&plan, "/cancel"), &json!({"why": "not today"})).await;
+    let plan = waiting_plan(&served, "book").await;
+    let reply = served.post(&plan_path(&plan, "/cancel"), &json!({"why": "not today"})).await;
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("cancelled")), "{reply:#?}");
     let approvals = served.get("/api/approvals").await.json();
     assert_eq!(approvals["approvals"], json!([]));
-    served.post(&at(&plan, "/cancel"), &json!({})).await.assert_problem(409, "run.ended");
+    served.post(&plan_path(&plan, "/cancel"), &json!({})).await.assert_problem(409, "run.ended");
     approve(&served, &plan, json!({})).await.assert_problem(409, "plan.illegal_transition");
 
     // The same through the run's own route, and without a body.
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     let run = plan["run_id"].as_str().unwrap();
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
-    assert_eq!(rested(&served, &plan).await["status"], "cancelled");
-    let plan = planned(&served, "book").await;
-    let bare = served.request("POST", &at(&plan, "/cancel")).send().await.unwrap();
+    assert_eq!(settled_plan(&served, &plan).await["status"], "cancelled");
+    let plan = waiting_plan(&served, "book").await;
+    let bare = served.request("POST", &plan_path(&plan, "/cancel")).send().await.unwrap();
     assert_eq!(Reply::of(bare).await.json()["status"], "cancelled");
     assert!(office.reached().is_empty());
 }
@@ -250,10 +251,10 @@ async fn cancelled_waiting_plan_executes_nothing() {
 async fn plan_cancelled_midway_reports_completed_work() {
     let shelf = Shelf::new();
     let served = ServedEngine::start(shelf.setup()).await;
-    let plan = planned(&served, "put").await;
+    let plan = waiting_plan(&served, "put").await;
     assert_eq!(approve(&served, &plan, json!({})).await.status, 200);
-    shelf.begun.wait_open().await;
-    let (address, body) = (at(&plan, "/cancel"), json!({}));
+    shelf.started.wait_open().await;
+    let (address, body) = (plan_path(&plan, "/cancel"), json!({}));
     let cancel = served.post(&address, &body);
     let follow = async {
         let run = plan["run_id"].as_str().unwrap();
@@ -275,21 +276,21 @@ async fn plan_cancelled_midway_reports_completed_work() {
 async fn cancelled_plan_undoes_its_writes_when_configured() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup().set("execution.compensate", true)).await;
-    let plan = planned(&served, "book and pay").await;
+    let plan = waiting_plan(&served, "book and pay").await;
     // The plan's approval does not cover hidden values.
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][1]["prepared_calls"] = json!([]);
-    assert_eq!(served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
+    assert_eq!(served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
     approve(&served, &plan, json!({"version": 2})).await;
     // It waits for the payment; the room is booked.
-    let waits = rested(&served, &plan).await;
+    let waits = settled_plan(&served, &plan).await;
     assert_eq!(
         (&waits["status"], &waits["run_status"]),
         (&json!("executing"), &json!("waiting")),
         "{waits:#}"
     );
     assert_eq!(office.reached(), ["POST /Book"]);
-    let document = served.post(&at(&plan, "/cancel"), &json!({})).await.json();
+    let document = served.post(&plan_path(&plan, "/cancel"), &json!({})).await.json();
     assert_eq!(document["status"], "cancelled", "{document:#}");
     let calls = document["steps"][0]["tool_calls"].as_array().unwrap();
     let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
@@ -298,11 +299,11 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
     // The run's stream names the write that each call undoes.
     let events = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
     let events = served.get(&events).await.events();
-    let begun = |tool: &str| {
-        let mut begun = events.iter().filter(|event| event.name == "tool_started");
-        begun.find(|event| event.data["tool"] == tool).unwrap().data.clone()
+    let started = |tool: &str| {
+        let mut started = events.iter().filter(|event| event.name == "tool_started");
+        started.find(|event| event.data["tool"] == tool).unwrap().data.clone()
     };
-    let (book, unbook) = (begun("Book"), begun("Unbook"));
+    let (book, unbook) = (started("Book"), started("Unbook"));
     assert_eq!(unbook["undoes"], book["call"], "{unbook:#}");
     assert!(!book.as_object().unwrap().contains_key("undoes"), "{book:#}");
 }
@@ -311,8 +312,8 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
 async fn plan_is_rendered_as_text_and_as_a_flowchart() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "see and book").await;
-    let text = served.get(&at(&plan, "?format=text")).await;
+    let plan = waiting_plan(&served, "see and book").await;
+    let text = served.get(&plan_path(&plan, "?format=text")).await;
     assert_eq!((text.status, text.header("content-type")), (200, "text/plain; charset=utf-8"));
     let head = format!(
         "# Execution Plan: see and book\nTask ID: {}\nStatus: pending_approval\n",
@@ -327,15 +328,15 @@ async fn plan_is_rendered_as_text_and_as_a_flowchart() {
         text.body
     );
     assert_eq!(text.body.matches("Parameters:").count(), 1, "the write is known: {}", text.body);
-    let asked = served.request("GET", &at(&plan, "")).header("accept", "text/plain, */*");
+    let asked = served.request("GET", &plan_path(&plan, "")).header("accept", "text/plain, */*");
     assert_eq!(Reply::of(asked.send().await.unwrap()).await.body, text.body);
-    let chart = served.get(&at(&plan, "?format=mermaid")).await;
+    let chart = served.get(&plan_path(&plan, "?format=mermaid")).await;
     assert!(chart.body.starts_with("flowchart TD\n") && chart.body.contains("s1 --> s2"), "{}", chart.body);
-    served.get(&at(&plan, "?format=pdf")).await.assert_problem(422, "request.query");
+    served.get(&plan_path(&plan, "?format=pdf")).await.assert_problem(422, "request.query");
 
     approve(&served, &plan, json!({})).await;
-    rested(&served, &plan).await;
-    let text = served.get(&at(&plan, "?format=text")).await.body;
+    settled_plan(&served, &plan).await;
+    let text = served.get(&plan_path(&plan, "?format=text")).await.body;
     let step =
         "Tool: Book\nInput: Desk per l'utente\nParameters: {\"room\":\"r1\"}\nAfter: 1\nStatus: completed\n";
     assert!(text.contains(step), "{text}");
@@ -350,7 +351,7 @@ async fn plans_are_listed_with_pages_and_filters_and_erased() {
         let body = json!({"message": "book", "session_id": format!("s-{}", number % 2)});
         plans.push(served.post("/api/plans", &body).await.json());
     }
-    served.post(&at(&plans[0], "/cancel"), &json!({})).await;
+    served.post(&plan_path(&plans[0], "/cancel"), &json!({})).await;
     let ids = |list: &Value| -> Vec<Value> {
         list["plans"].as_array().unwrap().iter().map(|plan| plan["task_id"].clone()).collect()
     };
@@ -370,13 +371,13 @@ async fn plans_are_listed_with_pages_and_filters_and_erased() {
         served.get(&format!("/api/plans{query}")).await.assert_problem(422, "request.query");
     }
 
-    delete(&served, &at(&plans[1], "")).await.assert_problem(409, "plan.active");
-    let gone = delete(&served, &at(&plans[0], "")).await;
+    delete(&served, &plan_path(&plans[1], "")).await.assert_problem(409, "plan.active");
+    let gone = delete(&served, &plan_path(&plans[0], "")).await;
     assert_eq!((gone.status, gone.body.as_str()), (204, ""));
-    served.get(&at(&plans[0], "")).await.assert_problem(404, "plan.unknown");
+    served.get(&plan_path(&plans[0], "")).await.assert_problem(404, "plan.unknown");
     let run = plans[0]["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
-    delete(&served, &at(&plans[0], "")).await.assert_problem(404, "plan.unknown");
+    delete(&served, &plan_path(&plans[0], "")).await.assert_problem(404, "plan.unknown");
     assert_eq!(ids(&list("").await), all[..4]);
 }
 
@@ -403,7 +404,7 @@ async fn client_supplied_plan_is_executed_as_sent() {
     );
     assert_eq!(office.llm.count(), 0, "no model was asked for a plan");
     approve(&served, &plan, json!({})).await;
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 
     let mut wrong = sent.clone();
@@ -489,27 +490,27 @@ async fn resumed_run_does_not_repeat_completed_work() {
 async fn plan_approval_covers_shown_writes_only() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "see and book").await;
+    let plan = waiting_plan(&served, "see and book").await;
     let shown = &plan["plan"]["steps"][1]["prepared_calls"];
     assert_eq!(*shown, json!([{"tool": "Book", "arguments": {"room": "r1"}}]), "{plan:#}");
-    let text = served.get(&at(&plan, "?format=text")).await.body;
+    let text = served.get(&plan_path(&plan, "?format=text")).await.body;
     assert!(text.contains("Tool: Book\nInput: ") && text.contains("Parameters: {\"room\":\"r1\"}"), "{text}");
 
     // The approver replaces the room; invalid arguments are rejected.
     let mut by_hand = plan["plan"].clone();
     let known = |arguments: Value| json!([{"tool": "Book", "arguments": arguments}]);
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": 7}));
-    let problem = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await;
+    let problem = served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await;
     let problem = problem.assert_problem(422, "plan.invalid");
     assert!(problem["detail"].as_str().unwrap().contains("/room must be a string"), "{problem:#}");
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": "r2"}));
-    let changed = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.json();
+    let changed = served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await.json();
     let diff = changed["versions"][1]["diff"].to_string();
     assert!(diff.contains("calls +Book") && diff.contains("-Book"), "{diff}");
 
     // The scene's model still wants the first room, which has not been approved.
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
-    let waits = rested(&served, &plan).await;
+    let waits = settled_plan(&served, &plan).await;
     assert_eq!(
         (&waits["status"], &waits["run_status"]),
         (&json!("executing"), &json!("waiting")),
@@ -522,7 +523,7 @@ async fn plan_approval_covers_shown_writes_only() {
     assert!(asked["why"].to_string().contains("approved without these arguments"), "{asked:#}");
     let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
     assert_eq!(yes.status, 200, "{yes:#?}");
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
@@ -530,11 +531,11 @@ async fn plan_approval_covers_shown_writes_only() {
 async fn approved_shown_write_runs_even_if_its_scene_model_fails() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup().set("planning.fallback_enabled", true)).await;
-    let plan = planned(&served, "pay").await;
+    let plan = waiting_plan(&served, "pay").await;
     assert_eq!(plan["plan"]["steps"][0]["prepared_calls"][0]["arguments"], json!({"amount": 5}), "{plan:#}");
     office.broken.store(true, Ordering::SeqCst);
     approve(&served, &plan, json!({})).await;
-    let done = rested(&served, &plan).await;
+    let done = settled_plan(&served, &plan).await;
     assert_eq!(
         (&done["status"], office.reached()),
         (&json!("completed"), vec!["POST /Pay".to_owned()]),

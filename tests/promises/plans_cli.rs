@@ -16,7 +16,7 @@ pub struct Library {
 
 impl Library {
     /// `approval` is the setting of its writing tool.
-    pub fn asking(approval: &str) -> Self {
+    pub fn with_approval(approval: &str) -> Self {
         let backend = Backend::start(|reached| {
             let mut reservation = reached.body.clone();
             reservation["code"] = "R-7".into();
@@ -44,7 +44,7 @@ impl Library {
     }
 
     /// Requests a reservation, which waits. Returns the plan's id.
-    pub fn waits(&self) -> String {
+    pub fn request_reservation(&self) -> String {
         let ran = self.workspace.run(&["chat", RESERVE]);
         assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
         assert_shows(&ran, &["Waits for a person's yes: ", "To decide:\n  proscenium "]);
@@ -60,16 +60,16 @@ fn assert_shows(ran: &ProcessOutput, expected: &[&str]) {
     }
 }
 
-fn is_refused(ran: &ProcessOutput, code: &str, expected: &str) {
+fn assert_refused(ran: &ProcessOutput, code: &str, expected: &str) {
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")) && ran.err.contains(expected), "{}", ran.err);
 }
 
 #[test]
 fn plan_waits_for_approval_and_executes_once() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     let listed = workspace.run(&["plans"]);
     let row = listed.out.lines().nth(1).unwrap();
     assert!(row.starts_with(&task) && row.contains("pending_approval") && row.ends_with(RESERVE), "{row}");
@@ -103,7 +103,7 @@ fn plan_waits_for_approval_and_executes_once() {
     );
     assert!(!approved.out.contains("plan: 1 step"), "earlier output is not repeated: {}", approved.out);
     assert_eq!(library.reserved().len(), 1);
-    is_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
     assert!(library.reserved().is_empty());
     let plan = library.json(&["plans", "show", &task]);
     assert_eq!((&plan["status"], &plan["run_status"]), (&json!("completed"), &json!("completed")));
@@ -115,16 +115,16 @@ fn plan_waits_for_approval_and_executes_once() {
 
 #[test]
 fn held_plan_starts_later_and_a_second_approval_names_the_first() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     let ran = workspace.run(&["plans", "approve", &task, "--only", "--user", "lucia"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert_shows(&ran, &["approved, to begin later by lucia", "waits to be started"]);
     assert!(library.reserved().is_empty());
     assert_eq!(library.json(&["plans", "show", &task])["status"], "approved");
     let again = workspace.run(&["plans", "approve", &task, "--only"]);
-    is_refused(&again, "approval.decided", "lucia has decided this already: yes");
+    assert_refused(&again, "approval.decided", "lucia has decided this already: yes");
     let ran = workspace.run(&["plans", "approve", &task]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert_shows(&ran, &["the plan starts, says keysersoze"]);
@@ -133,9 +133,9 @@ fn held_plan_starts_later_and_a_second_approval_names_the_first() {
 
 #[test]
 fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     let mut plan = library.json(&["plans", "show", &task]);
     let purpose = "Reserve the book \"Emma\" from 3 July for 7 days at the station branch";
     plan["plan"]["steps"][0]["purpose"] = purpose.into();
@@ -160,10 +160,10 @@ fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
     assert_eq!(plan["versions"][1]["diff"].as_array().unwrap().len(), 1);
 
     let stale = workspace.run(&["plans", "approve", &task, "--version", "1"]);
-    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
     // The file contains the version it was based on, which is outdated by now.
     let stale = workspace.run(&["plans", "modify", &task, "--file", "plan.json"]);
-    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
     assert_eq!(library.json(&["plans", "show", &task])["version"], 2);
     for (text, expected) in [("{\"steps\": [{}]}", "holds no plan"), ("no", "holds no plan")] {
         workspace.write("bad.json", text);
@@ -172,7 +172,7 @@ fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
     }
     let unknown = r#"{"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "Attic"}]}"#;
     let ran = workspace.pipe(&["plans", "modify", &task, "--file", "-"], unknown);
-    is_refused(&ran, "plan.invalid", "Attic");
+    assert_refused(&ran, "plan.invalid", "Attic");
     assert!(library.reserved().is_empty());
     let ran = workspace.run(&["plans", "approve", &task, "--version", "2"]);
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -181,15 +181,15 @@ fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
 
 #[test]
 fn multi_version_plan_is_approved_by_one_version_only() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     let mut plan = library.json(&["plans", "show", &task]);
     plan["plan"]["steps"][0]["purpose"] = json!("Reserve the book \"Emma\" for 7 days at the station branch");
     workspace.write("plan.json", &plan.to_string());
     let ran = workspace.run(&["plans", "modify", &task, "--file", "plan.json"]);
     assert_eq!(ran.status, 3, "{ran:?}");
-    is_refused(&workspace.run(&["plans", "approve", &task]), "plan.version_required", "version 2");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.version_required", "version 2");
     assert!(library.reserved().is_empty());
     // An approval chosen by its own id is shown first, and has one version.
     let listed = library.json(&["approvals", "list"]);
@@ -202,9 +202,9 @@ fn multi_version_plan_is_approved_by_one_version_only() {
 
 #[test]
 fn approval_is_selected_by_a_unique_id_prefix() {
-    let library = Library::asking("call");
+    let library = Library::with_approval("call");
     let workspace = &library.workspace;
-    library.waits();
+    library.request_reservation();
     let ran = workspace.run(&["chat", &RESERVE.replace("Emma", "Persuasion")]);
     assert_eq!(ran.status, 3, "{ran:?}");
     let listed = library.json(&["approvals", "list"]);
@@ -235,29 +235,33 @@ fn approval_is_selected_by_a_unique_id_prefix() {
 
 #[test]
 fn waiting_plan_is_cancelled_and_then_deleted() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
-    is_refused(&workspace.run(&["plans", "delete", &task]), "plan.active", &format!("plans cancel {task}"));
+    let task = library.request_reservation();
+    assert_refused(
+        &workspace.run(&["plans", "delete", &task]),
+        "plan.active",
+        &format!("plans cancel {task}"),
+    );
     let ran = workspace.run(&["plans", "cancel", &task]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert_shows(&ran, &["run: cancelled by keysersoze", &format!("Plan {task} is cancelled.")]);
     assert_eq!(library.json(&["plans", "list"])[0]["status"], "cancelled");
-    is_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "cancelled");
-    is_refused(&workspace.run(&["plans", "resume", &task]), "run.not_resumable", "cancelled");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "cancelled");
+    assert_refused(&workspace.run(&["plans", "resume", &task]), "run.not_resumable", "cancelled");
     assert!(workspace.run(&["approvals"]).out.starts_with("No approval is pending."));
     let ran = workspace.run(&["plans", "delete", &task]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    is_refused(&workspace.run(&["plans", "show", &task]), "plan.unknown", "plans list");
+    assert_refused(&workspace.run(&["plans", "show", &task]), "plan.unknown", "plans list");
     assert!(workspace.run(&["plans"]).out.starts_with("There are no such plans."));
     assert!(library.reserved().is_empty());
 }
 
 #[test]
 fn call_is_shown_and_runs_with_the_approvers_arguments() {
-    let library = Library::asking("call");
+    let library = Library::with_approval("call");
     let workspace = &library.workspace;
-    library.waits();
+    library.request_reservation();
     let listed = library.json(&["approvals", "list"]);
     assert_eq!((&listed[0]["about"], &listed[0]["state"]), (&json!("call"), &json!("open")));
     let id = listed[0]["approval_id"].as_str().unwrap().to_owned();
@@ -283,7 +287,7 @@ fn call_is_shown_and_runs_with_the_approvers_arguments() {
             "no more",
         ])
     };
-    is_refused(&decide(&arguments), "approval.arguments", "days");
+    assert_refused(&decide(&arguments), "approval.arguments", "days");
     assert!(library.reserved().is_empty());
     arguments["days"] = json!(7);
     let ran = decide(&arguments);
@@ -291,7 +295,7 @@ fn call_is_shown_and_runs_with_the_approvers_arguments() {
     assert_shows(&ran, &["approved with other arguments by keysersoze: no more", "\"days\":7"]);
     let reserved = library.reserved();
     assert_eq!((reserved.len(), &reserved[0]["days"]), (1, &json!(7)), "{reserved:?}");
-    is_refused(&workspace.run(&["approvals", "decide", &id, "yes"]), "approval.decided", "keysersoze");
+    assert_refused(&workspace.run(&["approvals", "decide", &id, "yes"]), "approval.decided", "keysersoze");
     let ran = workspace.run(&["approvals", "list", "--all"]);
     assert!(ran.out.contains("decided"), "{}", ran.out);
     assert_shows(
@@ -299,12 +303,12 @@ fn call_is_shown_and_runs_with_the_approvers_arguments() {
         &["approved with other arguments by keysersoze", ": no more"],
     );
     let ran = workspace.run(&["approvals", "show", "01976c8e-0000-7000-8000-000000000001.1"]);
-    is_refused(&ran, "approval.unknown", "approvals list");
+    assert_refused(&ran, "approval.unknown", "approvals list");
 }
 
 #[test]
 fn piped_line_with_only_yes_or_no_decides() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let ran = library.workspace.pipe(&["chat"], &format!("{RESERVE}\nYes, please.\n"));
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert_shows(&ran, &["plan 1: approved by keysersoze", "step 1 Library: ReserveBook {", "(code R-7)"]);
@@ -317,7 +321,7 @@ fn piped_line_with_only_yes_or_no_decides() {
 
 #[test]
 fn approval_and_dry_run_flags_work_on_the_command_line() {
-    let library = Library::asking("none");
+    let library = Library::with_approval("none");
     let workspace = &library.workspace;
     let ran = workspace.run(&["chat", "--dry-run", RESERVE]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
@@ -333,9 +337,9 @@ fn approval_and_dry_run_flags_work_on_the_command_line() {
 
 #[test]
 fn plans_are_read_only_while_another_process_owns_the_directory() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     // As a killed server would leave it.
     std::fs::write(workspace.data().join("server"), "pid 1\nurl http://127.0.0.1:9\n").unwrap();
     let mut owner = workspace.spawn(&["chat"]);
@@ -343,7 +347,7 @@ fn plans_are_read_only_while_another_process_owns_the_directory() {
     owner.read_until("model calls");
     assert_shows(&workspace.run(&["plans"]), &[&task]);
     for line in [&["plans", "approve", &task][..], &["plans", "delete", &task]] {
-        is_refused(&workspace.run(line), "store.in_use", "no server that is ready");
+        assert_refused(&workspace.run(line), "store.in_use", "no server that is ready");
     }
     assert_eq!(owner.end().status, 0);
     assert_eq!(workspace.run(&["plans", "approve", &task]).status, 0);
@@ -353,9 +357,10 @@ fn plans_are_read_only_while_another_process_owns_the_directory() {
 #[cfg(unix)]
 #[test]
 fn decisions_are_sent_to_the_server_that_owns_the_directory() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let (task, changed, cancelled) = (library.waits(), library.waits(), library.waits());
+    let (task, changed, cancelled) =
+        (library.request_reservation(), library.request_reservation(), library.request_reservation());
     let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
     server.read_until("proscenium serves at http://");
     let ran = workspace.run(&["plans", "approve", &task, "--user", "lucia"]);
@@ -372,7 +377,7 @@ fn decisions_are_sent_to_the_server_that_owns_the_directory() {
         ],
     );
     assert_eq!(library.reserved().len(), 1);
-    is_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
 
     let mut plan = library.json(&["plans", "show", &changed]);
     plan["plan"]["steps"][0]["purpose"] = "Reserve the book \"Emma\" from 3 July for 7 days".into();
@@ -384,15 +389,15 @@ fn decisions_are_sent_to_the_server_that_owns_the_directory() {
         &["plan 2, changed by hand: 1 step (by keysersoze)", "  ~ step 1 Library: purpose \""],
     );
     let stale = workspace.run(&["plans", "approve", &changed, "--version", "1"]);
-    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
     assert_eq!(stale.err.matches("~ step 1 Library: purpose").count(), 1, "{}", stale.err);
 
-    is_refused(&workspace.run(&["plans", "delete", &cancelled]), "plan.active", "cancel");
+    assert_refused(&workspace.run(&["plans", "delete", &cancelled]), "plan.active", "cancel");
     let ran = workspace.run(&["plans", "cancel", &cancelled]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert_shows(&ran, &[&format!("Plan {cancelled} is cancelled.")]);
     assert_eq!(workspace.run(&["plans", "delete", &cancelled]).status, 0);
-    is_refused(&workspace.run(&["plans", "show", &cancelled]), "plan.unknown", "plans list");
+    assert_refused(&workspace.run(&["plans", "show", &cancelled]), "plan.unknown", "plans list");
 
     let id = library.json(&["approvals", "list"])[0]["approval_id"].as_str().unwrap().to_owned();
     let ran = workspace.run(&["approvals", "decide", &id, "no"]);
@@ -407,16 +412,16 @@ fn decisions_are_sent_to_the_server_that_owns_the_directory() {
 #[cfg(unix)]
 #[test]
 fn key_of_the_environment_is_sent_to_a_server_with_keys() {
-    let library = Library::asking("plan");
+    let library = Library::with_approval("plan");
     let workspace = &library.workspace;
-    let task = library.waits();
+    let task = library.request_reservation();
     let made = workspace
         .run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--role", "approver", "--json"]);
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let key = made["key"].as_str().unwrap().to_owned();
     let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
     server.read_until("proscenium serves at http://");
-    is_refused(&workspace.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
     assert!(library.reserved().is_empty());
     let ran =
         workspace.spawn_with(&["plans", "approve", &task], &[("PROSCENIUM_API_KEY", key.clone())]).end();

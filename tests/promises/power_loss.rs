@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::crash::judge;
+use super::crash::check_run;
 use super::disk_harness::{DiskHarness, Moment};
 use super::support::disk::Loss;
 use super::support::{ReceivedRequest, Scripted, forced_tool, section, tool_results};
@@ -27,7 +27,7 @@ struct Acknowledged {
 
 /// A server that works up to `moment`, or to the end, and whose power then fails. With `lies` its disk only
 /// pretends to sync.
-async fn fails_at(
+async fn serve_until_power_failure(
     harness: &DiskHarness,
     moment: Option<Moment>,
     lies: bool,
@@ -42,7 +42,7 @@ async fn fails_at(
     let (pull, pulled) = mpsc::sync_channel::<()>(1);
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     if let Some(moment) = moment {
-        harness.when(moment, move || {
+        harness.at_moment(moment, move || {
             sender.try_send(()).unwrap();
             let _ = pulled.recv();
         });
@@ -68,13 +68,13 @@ async fn fails_at(
 }
 
 /// What the next server makes of it; or what was lost.
-async fn look(
+async fn check_after_restart(
     harness: &DiskHarness,
     acknowledged: &Acknowledged,
     moment: Option<Moment>,
 ) -> Result<(), String> {
     let server = harness.start();
-    server.settled().await;
+    server.settled_runs().await;
     let found = server.get(&format!("/api/runs/{}", acknowledged.run)).await;
     let turns = server.get("/api/sessions/s1").await;
     assert_eq!(server.end().status, 0);
@@ -120,41 +120,41 @@ async fn look(
 }
 
 /// Asserts that everything acknowledged by then survives a power failure.
-async fn survives(moment: Option<Moment>) {
+async fn assert_survives(moment: Option<Moment>) {
     for (seed, loss) in [Loss::Everything, Loss::Some, Loss::Some].into_iter().enumerate() {
         let harness = DiskHarness::open();
         let mut dice = ChaCha8Rng::seed_from_u64(seed as u64);
-        let acknowledged = fails_at(&harness, moment, false, loss, &mut dice).await;
-        let found = look(&harness, &acknowledged, moment).await;
+        let acknowledged = serve_until_power_failure(&harness, moment, false, loss, &mut dice).await;
+        let found = check_after_restart(&harness, &acknowledged, moment).await;
         assert_eq!(found, Ok(()), "{moment:?}, {loss:?}");
     }
 }
 
 #[tokio::test]
 async fn accepted_request_is_synced() {
-    survives(Some(Moment::Plan)).await;
+    assert_survives(Some(Moment::Plan)).await;
 }
 
 #[tokio::test]
 async fn accepted_run_resumes_after_power_loss_during_reads() {
-    survives(Some(Moment::Look)).await;
-    survives(Some(Moment::Between)).await;
+    assert_survives(Some(Moment::Look)).await;
+    assert_survives(Some(Moment::Between)).await;
 }
 
 #[tokio::test]
 async fn write_intent_is_synced_before_the_backend_call() {
-    survives(Some(Moment::Reserve)).await;
+    assert_survives(Some(Moment::Reserve)).await;
 }
 
 #[tokio::test]
 async fn write_outcome_is_synced_before_the_next_step() {
-    survives(Some(Moment::Renew)).await;
-    survives(Some(Moment::Check)).await;
+    assert_survives(Some(Moment::Renew)).await;
+    assert_survives(Some(Moment::Check)).await;
 }
 
 #[tokio::test]
 async fn published_end_is_synced_with_the_conversation_memory() {
-    survives(None).await;
+    assert_survives(None).await;
 }
 
 /// The same check finds the loss if the disk ignores syncs.
@@ -163,8 +163,9 @@ async fn loss_on_a_disk_without_syncs_is_detected() {
     for moment in [Some(Moment::Plan), Some(Moment::Reserve), Some(Moment::Renew), None] {
         let harness = DiskHarness::open();
         let mut dice = ChaCha8Rng::seed_from_u64(1);
-        let acknowledged = fails_at(&harness, moment, true, Loss::Everything, &mut dice).await;
-        let lost = look(&harness, &acknowledged, moment).await.unwrap_err();
+        let acknowledged =
+            serve_until_power_failure(&harness, moment, true, Loss::Everything, &mut dice).await;
+        let lost = check_after_restart(&harness, &acknowledged, moment).await.unwrap_err();
         assert!(lost.contains("accepted is gone"), "{moment:?}: {lost}");
     }
 }
@@ -215,7 +216,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers reached their boundary");
 
     let server = harness.start();
-    server.settled().await;
+    server.settled_runs().await;
     for book in &books {
         // A client without a reply asks again.
         let reply = server.ask(book, book).await.unwrap();
@@ -224,7 +225,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
         let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
         assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
     }
-    let listed = server.settled().await;
+    let listed = server.settled_runs().await;
     assert_eq!(server.end().status, 0);
     assert_eq!(listed.len(), books.len());
     let reached = harness.reached();
@@ -233,7 +234,7 @@ async fn repeated_power_loss_loses_and_repeats_nothing() {
     let page = Page { limit: 500, after: None };
     for row in store.runs(&tenant, &RunFilter::default(), &page).await.unwrap() {
         accepted.remove(&row.run.to_string());
-        judge(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
+        check_run(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
     }
     assert_eq!(accepted, BTreeSet::new(), "these accepted requests are lost");
 }
@@ -244,7 +245,7 @@ const BOOKS: [&str; 4] = ["dune", "emma", "faust", "ubik"];
 /// A read, and a reservation of each book that the request names.
 fn reserve(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
-    let wanted: Vec<&str> = BOOKS.into_iter().filter(|book| words.contains(book)).collect();
+    let requested: Vec<&str> = BOOKS.into_iter().filter(|book| words.contains(book)).collect();
     match forced_tool(request) {
         Some("CreateExecutionPlan") => Scripted::forced(
             request,
@@ -259,7 +260,7 @@ fn reserve(request: &Value) -> Scripted {
         ),
         _ => match tool_results(request).len() {
             0 => Scripted::call("Look", json!({"book": "shelf"})),
-            done => match wanted.get(done - 1) {
+            done => match requested.get(done - 1) {
                 Some(book) => Scripted::call("Reserve", json!({ "book": book })),
                 None => Scripted::Text("It is done.".into()),
             },
@@ -269,7 +270,7 @@ fn reserve(request: &Value) -> Scripted {
 
 #[tokio::test]
 async fn lone_request_syncs_at_start_end_and_twice_per_write() {
-    let harness = DiskHarness::played(|request, _| reserve(request));
+    let harness = DiskHarness::with_model(|request, _| reserve(request));
     let server = harness.start();
     // The first request creates the files.
     server.ask("ubik", "first").await.unwrap();

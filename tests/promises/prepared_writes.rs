@@ -8,7 +8,7 @@ use super::process::{ProcessOutput, Workspace};
 const TWO: &str = "Vorrei sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
 /// Sends a request that waits for approval, and returns the plan's document.
-fn waits(workspace: &Workspace, words: &str) -> Value {
+fn waiting_plan(workspace: &Workspace, words: &str) -> Value {
     let asked = workspace.run(&["chat", "--require-approval", "--json", words]);
     let answer: Value = serde_json::from_str(&asked.out).unwrap_or_else(|e| panic!("{e}: {asked:?}"));
     assert_eq!((asked.status, &answer["status"]), (3, &json!("waiting")), "{answer:#}");
@@ -51,7 +51,7 @@ fn approved(workspace: &Workspace, plan: &Value, version: &str) -> ProcessOutput
 #[test]
 fn one_approval_covers_the_writes_that_the_plan_shows() {
     let workspace = Workspace::new();
-    let plan = waits(&workspace, TWO);
+    let plan = waiting_plan(&workspace, TWO);
     let [call] = prepared(&plan).try_into().unwrap();
     assert_eq!(call["tool"], "MakeRequest", "{plan:#}");
     let (from, to) = (&call["arguments"]["from"], &call["arguments"]["to"]);
@@ -67,7 +67,7 @@ fn one_approval_covers_the_writes_that_the_plan_shows() {
 #[test]
 fn edited_prepared_call_is_what_is_written() {
     let workspace = Workspace::new();
-    let mut plan = waits(&workspace, TWO);
+    let mut plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap().to_owned();
     let mut call = prepared(&plan).remove(0);
     let day = call["arguments"]["from"].as_str().unwrap().replace("-15", "-16");
@@ -89,7 +89,7 @@ fn edited_prepared_call_is_what_is_written() {
 #[test]
 fn removed_write_is_neither_executed_nor_reported_missing() {
     let workspace = Workspace::new();
-    let plan = waits(&workspace, TWO);
+    let plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap();
     let changed = workspace.run(&["plans", "modify", task, "senza il meteo"]);
     assert_eq!(changed.err, "", "{changed:?}");
@@ -107,7 +107,7 @@ fn removed_write_is_neither_executed_nor_reported_missing() {
 #[test]
 fn approver_may_replace_the_requested_days() {
     let workspace = Workspace::new();
-    let mut plan = waits(&workspace, TWO);
+    let mut plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap().to_owned();
     let mut call = prepared(&plan).remove(0);
     for name in ["from", "to"] {

@@ -92,7 +92,7 @@ async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
 }
 
 /// A scene whose only tool calls the server at `backend`.
-fn notes(name: &str, backend: &str) -> String {
+fn notes_scene(name: &str, backend: &str) -> String {
     format!(
         "name = \"{name}\"\ndescription = \"Notes of the office.\"\ninstructions = \"Look notes up.\"\n\
          examples = [{{ say = \"Show note 7\", tool = \"GetNote\" }}]\n[[tools]]\nname = \"GetNote\"\n\
@@ -103,7 +103,7 @@ fn notes(name: &str, backend: &str) -> String {
 }
 
 /// A model whose scene, named by the request's last word, looks a note up.
-fn looks_up() -> ScriptedLlm {
+fn lookup_model() -> ScriptedLlm {
     let scene = |request: &Value| section(request, "request").unwrap().rsplit(' ').next().unwrap().to_owned();
     ModelRules::of(Value::Null)
         .plan(move |request, _| {
@@ -121,12 +121,12 @@ fn looks_up() -> ScriptedLlm {
 
 #[tokio::test]
 async fn metrics_label_scenes_tools_and_models_added_by_reload() {
-    let (llm, backend) = (looks_up(), Backend::start(|_| json!({"text": "Water the plants."})));
+    let (llm, backend) = (lookup_model(), Backend::start(|_| json!({"text": "Water the plants."})));
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str| {
         let folder = dir.path().join(name.to_lowercase());
         fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("scene.toml"), notes(name, backend.address())).unwrap();
+        fs::write(folder.join("scene.toml"), notes_scene(name, backend.address())).unwrap();
     };
     write("Notes");
     let setup = Setup::scripted(&llm).scenes(dir.path()).set("scenes.allow_private_addresses", true);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::process::{MAIN, Workspace};
 
 /// A workspace in which the main request was executed, and its run.
-fn done() -> (Workspace, String) {
+fn completed_main_request() -> (Workspace, String) {
     let workspace = Workspace::new();
     let run = workspace.ask(MAIN, &[])["run_id"].as_str().unwrap().to_owned();
     (workspace, run)
@@ -21,7 +21,7 @@ fn document(workspace: &Workspace, arguments: &[&str]) -> (i32, Value) {
 
 #[test]
 fn run_is_replayed_identically_while_a_server_is_running() {
-    let (workspace, run) = done();
+    let (workspace, run) = completed_main_request();
     let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
     server.read_until("serves at ");
     let ran = workspace.run(&["replay", &run]);
@@ -47,7 +47,7 @@ fn run_is_replayed_identically_while_a_server_is_running() {
 
 #[test]
 fn exported_run_is_replayed_and_edits_are_shown() {
-    let (workspace, run) = done();
+    let (workspace, run) = completed_main_request();
     let exported = workspace.run(&["replay", &run, "--export"]);
     assert_eq!(exported.status, 0);
     workspace.write("run.jsonl", &exported.out);
@@ -61,11 +61,11 @@ fn exported_run_is_replayed_and_edits_are_shown() {
     assert_eq!(ran.status, 1, "{}", ran.out);
     let last = exported.out.lines().count();
     let planned = exported.out.lines().position(|line| line.contains("\"plan_created\"")).unwrap();
-    let begun: Vec<&str> = exported.out.lines().take(planned + 1).collect();
-    workspace.write("begun.jsonl", &begun.join("\n"));
-    let begun = workspace.run(&["replay", "begun.jsonl"]);
+    let started: Vec<&str> = exported.out.lines().take(planned + 1).collect();
+    workspace.write("begun.jsonl", &started.join("\n"));
+    let started = workspace.run(&["replay", "begun.jsonl"]);
     let goes_on = "the run has not ended; today's code would go on with step_started\n";
-    assert!(begun.status == 0 && begun.out.contains(goes_on), "{}", begun.out);
+    assert!(started.status == 0 && started.out.contains(goes_on), "{}", started.out);
     let line = format!("event {last} run_completed [decision]: run_completed is due here in its place");
     assert!(
         ran.out.contains("\ntoday's code decides otherwise in 1 place\n") && ran.out.contains(&line),
@@ -83,7 +83,7 @@ fn exported_run_is_replayed_and_edits_are_shown() {
 
 #[test]
 fn changed_scene_wording_alone_is_no_difference() {
-    let (workspace, run) = done();
+    let (workspace, run) = completed_main_request();
     workspace.write(
         "more/orders/scene.toml",
         "name = \"Orders\"\ndescription = \"Orders of customers.\"\ninstructions = \"Look them up.\"\n\

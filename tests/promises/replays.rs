@@ -124,16 +124,16 @@ async fn unfinished_run_is_replayed_to_its_last_event() {
 }
 
 /// A run of both shipped scenes in parallel, to be modified.
-async fn side_by_side() -> (Events, Arc<Catalogue>) {
+async fn parallel_run() -> (Events, Arc<Catalogue>) {
     (recorded("weather-and-identity"), today(Scenes::Shipped).await)
 }
 
-fn place(events: &[Envelope<Event>], name: &str, nth: usize) -> usize {
+fn position(events: &[Envelope<Event>], name: &str, nth: usize) -> usize {
     let mut found = events.iter().enumerate().filter(|(_, event)| event.body.name() == name);
     found.nth(nth).unwrap().0
 }
 
-fn numbered(mut events: Events) -> Events {
+fn renumber(mut events: Events) -> Events {
     for (seq, event) in (1..).zip(&mut events) {
         event.seq = seq;
     }
@@ -141,7 +141,7 @@ fn numbered(mut events: Events) -> Events {
 }
 
 /// The only difference.
-fn only(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
+fn only_difference(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
     assert!(!replayed.same);
     let [one] = replayed.differences.as_slice() else { panic!("{}", summary(replayed)) };
     (one.seq, one.event.as_str(), one.kind)
@@ -149,8 +149,8 @@ fn only(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
 
 #[tokio::test]
 async fn differently_parsed_reply_is_reported_with_both_readings() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "plan_created", 0);
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "plan_created", 0);
     let Event::PlanCreated(made) = &mut events[at].body else { panic!() };
     let was_expected =
         std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
@@ -168,31 +168,31 @@ async fn differently_parsed_reply_is_reported_with_both_readings() {
 
 #[tokio::test]
 async fn different_machine_decision_is_reported_with_the_due_actions() {
-    let (mut events, catalogue) = side_by_side().await;
+    let (mut events, catalogue) = parallel_run().await;
     let at = events.len() - 1;
     events[at].body = Event::RunCompleted { status: RunStatus::Partial };
     let replayed = replayed(&events, &catalogue);
-    assert_eq!(only(&replayed), (at as u64 + 1, "run_completed", DifferenceKind::Decision));
+    assert_eq!(only_difference(&replayed), (at as u64 + 1, "run_completed", DifferenceKind::Decision));
     assert_eq!(replayed.differences[0].today[0]["status"], "completed");
     assert_eq!(replayed.status, RunStatus::Partial, "the fold uses the recorded events");
 }
 
 #[tokio::test]
 async fn changed_bound_is_reported_where_it_matters() {
-    let (mut events, catalogue) = side_by_side().await;
+    let (mut events, catalogue) = parallel_run().await;
     let Event::RunStarted(started) = &mut events[1].body else { panic!() };
     started.settings = Settings { max_parallel_steps: 1, ..started.settings.clone() };
     let replayed = replayed(&events, &catalogue);
-    let second = place(&events, "step_started", 1) as u64 + 1;
-    assert_eq!(only(&replayed), (second, "step_started", DifferenceKind::Decision));
+    let second = position(&events, "step_started", 1) as u64 + 1;
+    assert_eq!(only_difference(&replayed), (second, "step_started", DifferenceKind::Decision));
 }
 
 #[tokio::test]
 async fn action_recorded_after_a_later_wait_is_out_of_order() {
-    let (mut events, catalogue) = side_by_side().await;
+    let (mut events, catalogue) = parallel_run().await;
     // The second step starts before the first one's model has replied.
-    let second = place(&events, "step_started", 1);
-    let replied = place(&events, "model_replied", 1);
+    let second = position(&events, "step_started", 1);
+    let replied = position(&events, "model_replied", 1);
     assert!(second < replied);
     let started = events.remove(second);
     let ask = events
@@ -201,10 +201,10 @@ async fn action_recorded_after_a_later_wait_is_out_of_order() {
         .unwrap();
     assert!(ask < replied);
     let asked = events.remove(ask);
-    let replied = place(&events, "model_replied", 1);
+    let replied = position(&events, "model_replied", 1);
     events.insert(replied + 1, asked);
     events.insert(replied + 1, started);
-    let events = numbered(events);
+    let events = renumber(events);
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
     assert_eq!(
@@ -223,8 +223,8 @@ async fn action_recorded_after_a_later_wait_is_out_of_order() {
 
 #[tokio::test]
 async fn different_wording_alone_is_not_a_different_decision() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "model_asked", 0);
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "model_asked", 0);
     let Event::ModelAsked { prompt_hash, .. } = &mut events[at].body else { panic!() };
     let was = std::mem::replace(prompt_hash, "0".repeat(64));
     let replayed = replayed(&events, &catalogue);
@@ -237,8 +237,8 @@ async fn different_wording_alone_is_not_a_different_decision() {
 
 #[tokio::test]
 async fn different_question_is_a_different_decision() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "model_asked", 0);
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "model_asked", 0);
     let Event::ModelAsked { fallback, .. } = &mut events[at].body else { panic!() };
     *fallback = true;
     let replayed = replayed(&events, &catalogue);
@@ -249,10 +249,10 @@ async fn different_question_is_a_different_decision() {
 
 #[tokio::test]
 async fn impossible_event_is_reported_and_the_fold_continues() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "tool_started", 0);
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "tool_started", 0);
     events.remove(at);
-    let events = numbered(events);
+    let events = renumber(events);
     let replayed = replayed(&events, &catalogue);
     assert_eq!(replayed.status, RunStatus::Completed);
     let completed = replayed.differences.iter().find(|one| one.event == "tool_completed").unwrap();
@@ -262,7 +262,7 @@ async fn impossible_event_is_reported_and_the_fold_continues() {
 
 #[tokio::test]
 async fn changed_scenes_are_reported() {
-    let (events, _) = side_by_side().await;
+    let (events, _) = parallel_run().await;
     let other = today(Scenes::Workshop).await;
     let replayed = replayed(&events, &other);
     assert!(replayed.scenes.as_ref().unwrap().changed);
@@ -274,7 +274,7 @@ async fn changed_scenes_are_reported() {
 
 #[tokio::test]
 async fn kept_differences_are_bounded() {
-    let (events, catalogue) = side_by_side().await;
+    let (events, catalogue) = parallel_run().await;
     let (mut many, mut bogus) = (events[..3].to_vec(), events[3].clone());
     bogus.body = Event::StepFailed {
         step: 7,
@@ -282,14 +282,14 @@ async fn kept_differences_are_bounded() {
         error: proscenium::run::Fault::new("x", "x"),
     };
     many.extend(std::iter::repeat_n(bogus, 150));
-    let replayed = replayed(&numbered(many), &catalogue);
+    let replayed = replayed(&renumber(many), &catalogue);
     assert_eq!((replayed.differences.len(), replayed.more_differences), (100, 50));
 }
 
 #[tokio::test]
 async fn recorded_outcomes_are_taken_as_given() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "tool_completed", 0);
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "tool_completed", 0);
     let Event::ToolCompleted { outcome, .. } = &mut events[at].body else { panic!() };
     let error = proscenium::run::Fault::new("tool.timeout", "no reply within 5000 ms");
     *outcome = Outcome::Failed { error };

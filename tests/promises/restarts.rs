@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crash::{say, scene};
+use super::crash::{model_reply, scene};
 use super::process::{RunningProcess, Workspace};
 use super::support::{Backend, Gate, Reply, ScriptedLlm, forced_tool};
 
@@ -34,7 +34,7 @@ impl RestartHarness {
         let (gate, plans) = (Gate::closed(), Arc::new(AtomicUsize::new(0)));
         let (process, count) = (gate.clone(), plans.clone());
         let llm = ScriptedLlm::start(move |request, _| {
-            let reply = say(request);
+            let reply = model_reply(request);
             if forced_tool(request) != Some("CreateExecutionPlan") {
                 return reply;
             }
@@ -83,16 +83,16 @@ impl RestartHarness {
     }
 
     /// Sends this many requests; their clients disconnect as soon as the models are asked.
-    async fn begin(&self, server: &Server, requests: usize) {
+    async fn send_and_disconnect(&self, server: &Server, requests: usize) {
         let asked = futures::future::join_all((0..requests).map(|number| self.ask(server, number)));
         tokio::select! {
             _ = asked => panic!("no model answers"),
-            () = self.asked(requests) => {}
+            () = self.wait_for_plans(requests) => {}
         }
     }
 
     /// Waits until this many plans were requested since the last call.
-    async fn asked(&self, plans: usize) {
+    async fn wait_for_plans(&self, plans: usize) {
         let began = Instant::now();
         while self.plans.load(Ordering::SeqCst) < plans {
             assert!(began.elapsed() < PATIENCE, "{} of {plans}", self.plans.load(Ordering::SeqCst));
@@ -102,7 +102,7 @@ impl RestartHarness {
     }
 
     /// Asserts that every request has its answer, and that every write reached the backend once.
-    async fn all_complete(&self, server: &Server, requests: usize) {
+    async fn assert_all_complete(&self, server: &Server, requests: usize) {
         self.gate.open();
         let replies = futures::future::join_all((0..requests).map(|number| self.ask(server, number))).await;
         for reply in replies {
@@ -120,15 +120,15 @@ impl RestartHarness {
 async fn repeated_kills_recover_fewer_runs_at_once_and_fail_none() {
     let harness = RestartHarness::open();
     let mut server = harness.start(&[]);
-    harness.begin(&server, 20).await;
+    harness.send_and_disconnect(&server, 20).await;
     // After one crash all at once, then 16, 4 and one at a time.
     for at_once in [20, 16, 4, 1] {
         server.process.kill();
         server = harness.start(&[]);
-        harness.asked(at_once).await;
+        harness.wait_for_plans(at_once).await;
     }
     assert_eq!(harness.plans.load(Ordering::SeqCst), 0, "at most one is in progress");
-    harness.all_complete(&server, 20).await;
+    harness.assert_all_complete(&server, 20).await;
     let listed = harness.get(&server, "/api/runs?limit=100").await;
     assert_eq!(listed["runs"].as_array().unwrap().len(), 20, "none was started twice");
 }
@@ -137,22 +137,22 @@ async fn repeated_kills_recover_fewer_runs_at_once_and_fail_none() {
 async fn shutdown_with_a_short_drain_does_not_count_as_a_crash() {
     let harness = RestartHarness::open();
     let mut server = harness.start(&[]);
-    harness.begin(&server, 20).await;
+    harness.send_and_disconnect(&server, 20).await;
     for _ in 0..5 {
         server.process.signal("TERM");
         let ran = server.process.end();
         assert!([0, 1].contains(&ran.status), "{ran:?}");
         server = harness.start(&[]);
-        harness.asked(20).await;
+        harness.wait_for_plans(20).await;
     }
-    harness.all_complete(&server, 20).await;
+    harness.assert_all_complete(&server, 20).await;
 }
 
 #[tokio::test]
 async fn server_with_a_taken_port_touches_no_run() {
     let harness = RestartHarness::open();
     let mut server = harness.start(&[]);
-    harness.begin(&server, 1).await;
+    harness.send_and_disconnect(&server, 1).await;
     let address = server.address.trim_start_matches("http://").to_owned();
     server.process.kill();
     let taken = std::net::TcpListener::bind(&address).unwrap();
@@ -164,7 +164,7 @@ async fn server_with_a_taken_port_touches_no_run() {
     drop(taken);
     assert_eq!(harness.plans.load(Ordering::SeqCst), 0);
     server = harness.start(&[]);
-    harness.all_complete(&server, 1).await;
+    harness.assert_all_complete(&server, 1).await;
 }
 
 #[tokio::test]
@@ -197,14 +197,14 @@ async fn interrupted_keyed_write_is_repeated_under_its_key() {
 async fn interrupted_model_call_costs_its_reservation() {
     let harness = RestartHarness::open();
     let server = harness.start(&[]);
-    harness.begin(&server, 1).await;
+    harness.send_and_disconnect(&server, 1).await;
     // A client that reads it has the earlier events on disk.
     let listed = harness.get(&server, "/api/runs").await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap().to_owned();
     harness.get(&server, &format!("/api/runs/{run}")).await;
     server.process.kill();
     let server = harness.start(&[]);
-    harness.all_complete(&server, 1).await;
+    harness.assert_all_complete(&server, 1).await;
     let document = harness.get(&server, &format!("/api/runs/{run}")).await;
     let usage = harness.get(&server, "/api/usage").await;
     let (of_run, listed_cost) = (document["usage"]["cost_usd"].as_f64(), usage["cost_usd"].as_f64());

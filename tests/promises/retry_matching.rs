@@ -84,7 +84,7 @@ impl RestartableServer {
     }
 
     /// Kills the process as a power failure would, and starts another in the same directory.
-    fn killed_and_started(&mut self) {
+    fn kill_and_restart(&mut self) {
         self.process.take().unwrap().0.kill();
         self.start();
     }
@@ -108,7 +108,7 @@ impl RestartableServer {
         connection
     }
 
-    async fn have_put(&self, runs: usize) {
+    async fn wait_for_puts(&self, runs: usize) {
         self.put.clone().wait_for(|count| *count >= runs).await.unwrap();
     }
 
@@ -133,7 +133,7 @@ fn ask(words: &str, stream: bool) -> Value {
 }
 
 /// The retry-count header of an attempt.
-fn nth(retries: &str) -> (&str, &str) {
+fn retry_header(retries: &str) -> (&str, &str) {
     ("x-stainless-retry-count", retries)
 }
 
@@ -148,18 +148,18 @@ async fn cut_off(stream: bool) {
     let mut server = RestartableServer::open();
     let body = ask("put", stream);
     let _first = server.begin(CHAT, "x-stainless-retry-count: 0\r\n", &body).await;
-    server.have_put(1).await;
+    server.wait_for_puts(1).await;
     let runs = server.runs(None).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
-    server.killed_and_started();
+    server.kill_and_restart();
     server.go.open();
     for retries in ["1", "2"] {
-        let reply = server.post(CHAT, &body, &[nth(retries)]).await;
+        let reply = server.post(CHAT, &body, &[retry_header(retries)]).await;
         assert_eq!(answered(&reply), runs[0], "{reply:#?}");
     }
     assert_eq!((server.runs(None).await, server.backend.take_requests().len()), (runs.clone(), 1));
     // Another client with the same request has its own run.
-    let other = server.post(CHAT, &body, &[nth("0")]).await;
+    let other = server.post(CHAT, &body, &[retry_header("0")]).await;
     assert_ne!(answered(&other), runs[0]);
     assert_eq!((server.runs(None).await.len(), server.backend.take_requests().len()), (2, 1));
 }
@@ -174,13 +174,13 @@ async fn retry_after_a_kill_is_not_executed_again() {
 async fn retry_gets_the_answer_lost_in_a_kill() {
     let mut server = RestartableServer::open();
     let body = ask("put at once", false);
-    let first = server.post(CHAT, &body, &[nth("0")]).await;
+    let first = server.post(CHAT, &body, &[retry_header("0")]).await;
     assert_eq!(first.status, 200, "{first:#?}");
-    server.killed_and_started();
+    server.kill_and_restart();
     // Killed once more before the client retried.
-    server.killed_and_started();
+    server.kill_and_restart();
     for stream in [false, true] {
-        let reply = server.post(CHAT, &ask("put at once", stream), &[nth("1")]).await;
+        let reply = server.post(CHAT, &ask("put at once", stream), &[retry_header("1")]).await;
         let same = reply.header("x-run-id") == first.header("x-run-id");
         // The same request as a stream is a different request.
         assert!(reply.status == 200 && same != stream, "{reply:#?}");
@@ -196,15 +196,15 @@ async fn two_identical_requests_each_get_a_run_after_a_kill() {
     let mut connections = Vec::new();
     for number in 1..=2 {
         connections.push(server.begin(CHAT, "", &body).await);
-        server.have_put(number).await;
+        server.wait_for_puts(number).await;
     }
     let runs = server.runs(None).await;
     assert_eq!(runs.len(), 2, "{runs:?}");
-    server.killed_and_started();
+    server.kill_and_restart();
     server.go.open();
     let mut answered_runs = Vec::new();
     for _ in 0..3 {
-        answered_runs.push(answered(&server.post(CHAT, &body, &[nth("1")]).await).to_owned());
+        answered_runs.push(answered(&server.post(CHAT, &body, &[retry_header("1")]).await).to_owned());
     }
     // The newest first; a further retry shares one of them.
     assert_eq!(
@@ -221,13 +221,13 @@ async fn run_before_a_kill_matches_no_other_request() {
         .map(|(tenant, user)| server.key(tenant, user));
     let body = ask("put", false);
     let _first = server.begin(CHAT, &format!("Authorization: Bearer {first}\r\n"), &body).await;
-    server.have_put(1).await;
-    server.killed_and_started();
+    server.wait_for_puts(1).await;
+    server.kill_and_restart();
     server.go.open();
     let mut answered_runs = Vec::new();
     for key in [&colleague, &other_tenant, &first] {
         let key = format!("Bearer {key}");
-        let reply = server.post(CHAT, &body, &[nth("1"), ("authorization", &key)]).await;
+        let reply = server.post(CHAT, &body, &[retry_header("1"), ("authorization", &key)]).await;
         answered_runs.push(answered(&reply).to_owned());
     }
     let acme = server.runs(Some(&first)).await;
@@ -251,10 +251,10 @@ async fn request_with_idempotency_key_executes_once_over_a_kill() {
     }
     let cut = ask("put", false);
     let _cut = server.begin(CHAT, "Idempotency-Key: cut\r\n", &cut).await;
-    server.have_put(1).await;
+    server.wait_for_puts(1).await;
     let runs = server.runs(None).await;
     assert_eq!((runs.len(), server.backend.take_requests().len()), (3, 3));
-    server.killed_and_started();
+    server.kill_and_restart();
     server.go.open();
     for (path, key, body, first) in answers {
         let again = server.post(path, &body, &[("idempotency-key", key)]).await;
@@ -267,17 +267,19 @@ async fn request_with_idempotency_key_executes_once_over_a_kill() {
         assert_eq!(part(&again), part(&first));
     }
     for (stream, retries) in [(false, "0"), (true, "0"), (false, "1")] {
-        let reply = server.post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), nth(retries)]).await;
+        let reply = server
+            .post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), retry_header(retries)])
+            .await;
         assert_eq!(answered(&reply), runs[2], "{reply:#?}");
     }
     // A request without the key is a different one, whatever its attempt.
-    let other = server.post(CHAT, &cut, &[nth("1")]).await;
+    let other = server.post(CHAT, &cut, &[retry_header("1")]).await;
     assert!(!runs.iter().any(|run| run == answered(&other)), "{other:#?}");
     assert_eq!((server.runs(None).await.len(), server.backend.take_requests().len()), (4, 1));
 }
 
 /// A request whose client disconnects once it is accepted: returns its run, the last of this many.
-async fn gone(served: &ServedEngine, stream: bool, runs: usize) -> String {
+async fn disconnected_run(served: &ServedEngine, stream: bool, runs: usize) -> String {
     let _connection = served.raw(wire(CHAT, "", &ask("wait", stream)).as_bytes()).await;
     loop {
         let unfinished = served.engine.store().unfinished_runs().await.unwrap();
@@ -287,8 +289,8 @@ async fn gone(served: &ServedEngine, stream: bool, runs: usize) -> String {
     }
 }
 
-async fn again(served: &ServedEngine, stream: bool) -> Reply {
-    let (name, value) = nth("1");
+async fn retry(served: &ServedEngine, stream: bool) -> Reply {
+    let (name, value) = retry_header("1");
     let request = served.request("POST", CHAT).header(name, value).json(&ask("wait", stream));
     Reply::of(request.send().await.unwrap()).await
 }
@@ -297,18 +299,18 @@ async fn again(served: &ServedEngine, stream: bool) -> Reply {
 async fn client_learns_of_interruption_when_runs_are_not_resumed() {
     let shelf = Shelf::new();
     let served = ServedEngine::start(shelf.setup()).await;
-    let run = gone(&served, false, 1).await;
+    let run = disconnected_run(&served, false, 1).await;
     let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1");
     let body = json!({"messages": [{"role": "user", "content": "put"}]});
     let named = tokio::spawn(named.json(&body).send());
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     served.engine.shut_down().await.unwrap();
     let dir = served.dir.clone();
     drop(served);
     drop(named.await);
     let served = ServedEngine::start(shelf.setup().on(&dir)).await;
     for _ in 0..2 {
-        let reply = again(&served, false).await;
+        let reply = retry(&served, false).await;
         let error = reply.assert_error(500, "run.interrupted");
         assert!(error["message"].as_str().unwrap().contains(&run), "{error:#}");
         assert_eq!((reply.header("x-should-retry"), reply.header("x-run-id")), ("false", run.as_str()));
@@ -318,9 +320,9 @@ async fn client_learns_of_interruption_when_runs_are_not_resumed() {
     assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
     // A stream is a different request: its run is a new one.
     shelf.go.open();
-    assert_ne!(again(&served, true).await.header("x-run-id"), run);
+    assert_ne!(retry(&served, true).await.header("x-run-id"), run);
     served.engine.resume_unfinished().await.unwrap();
-    let reply = again(&served, false).await;
+    let reply = retry(&served, false).await;
     assert_eq!((reply.status, reply.header("x-run-id")), (200, run.as_str()), "{reply:#?}");
     assert_eq!(shelf.puts(), 1);
 }
@@ -333,7 +335,7 @@ async fn retry_moves_its_run_to_the_front_of_recovery() {
     for number in 0..64 {
         drop(served.submit(&format!("s-{number}"), "wait").await.unwrap());
     }
-    let runs = [gone(&served, false, 65).await, gone(&served, true, 66).await];
+    let runs = [disconnected_run(&served, false, 65).await, disconnected_run(&served, true, 66).await];
     served.engine.shut_down().await.unwrap();
     let dir = served.dir.clone();
     drop(served);
@@ -347,7 +349,7 @@ async fn retry_moves_its_run_to_the_front_of_recovery() {
         }
         shelf.go.open();
     };
-    let (whole, streamed, ()) = tokio::join!(again(&served, false), again(&served, true), opened);
+    let (whole, streamed, ()) = tokio::join!(retry(&served, false), retry(&served, true), opened);
     assert_eq!((whole.status, whole.header("x-run-id")), (200, runs[0].as_str()), "{whole:#?}");
     assert_eq!((streamed.status, streamed.header("x-run-id")), (200, runs[1].as_str()), "{streamed:#?}");
     let words = whole.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();

@@ -32,14 +32,14 @@ struct ScenarioRun {
 }
 
 /// Plays a scenario of the file and checks each of its fields.
-async fn keeps(id: &str, scripted: bool) {
+async fn play_scenario(id: &str, scripted: bool) {
     let scenario = scenario::all().into_iter().find(|scenario| scenario.id == id).unwrap();
     let model = if scripted { Model::Scripted(sensible()) } else { Model::Offline };
     let test = setup(&scenario, &model).start().await;
     let play = ScenarioRun { scenario, model, test };
-    let finished = play.whole().await;
+    let finished = play.play_all().await;
     if let Some(check) = &play.scenario.check {
-        play.checks(check, &finished).await;
+        play.check_scenario(check, &finished).await;
     }
     if let Model::Scripted(llm) = &play.model {
         wire::assert_valid_requests(llm);
@@ -90,12 +90,12 @@ fn setup(scenario: &Scenario, model: &Model) -> Setup {
 
 impl ScenarioRun {
     /// All its requests, in one conversation unless they are concurrent.
-    async fn whole(&self) -> Vec<FinishedRun> {
+    async fn play_all(&self) -> Vec<FinishedRun> {
         let mut finished = Vec::new();
         for turn in &self.scenario.turns {
             finished.push(self.turn(turn).await);
         }
-        finished.extend(self.at_once().await);
+        finished.extend(self.play_concurrently().await);
         if let Some(repeat) = &self.scenario.repeat {
             for day in 1..=repeat.times {
                 let one = self.test.chat("s-1", &repeat.say.replace("{i}", &day.to_string())).await;
@@ -134,7 +134,7 @@ impl ScenarioRun {
             assert!(finished.answer.answer.contains(words), "{words:?} in {:?}", finished.answer.answer);
         }
         for never in &turn.never {
-            self.never(never, &finished).await;
+            self.check_never(never, &finished).await;
         }
         match &turn.check {
             Some(check) => self.check_turn(check, &finished),
@@ -143,14 +143,14 @@ impl ScenarioRun {
         finished
     }
 
-    async fn at_once(&self) -> Vec<FinishedRun> {
+    async fn play_concurrently(&self) -> Vec<FinishedRun> {
         let requests = self.scenario.concurrent_sessions.iter().enumerate();
         let finished = requests
             .map(|(number, words)| async move { self.test.chat(&format!("s-{number}"), words).await });
         futures::future::join_all(finished).await
     }
 
-    async fn never(&self, what: &str, finished: &FinishedRun) {
+    async fn check_never(&self, what: &str, finished: &FinishedRun) {
         let calls = executed(finished);
         match what {
             "the same tool with the same arguments twice" => {
@@ -200,20 +200,20 @@ impl ScenarioRun {
         }
     }
 
-    async fn checks(&self, check: &str, finished: &[FinishedRun]) {
+    async fn check_scenario(&self, check: &str, finished: &[FinishedRun]) {
         match check {
-            "three sessions, three answers, none mentions another's city" => three_answers(finished),
+            "three sessions, three answers, none mentions another's city" => check_three_answers(finished),
             "the sum of the costs of all LLM calls equals the session's cost; session_cost_usd after turn 2 is more \
-             than after turn 1" => self.costs(finished).await,
+             than after turn 1" => self.check_costs(finished).await,
             "the conversation is summarised before it outgrows the context; the summary names Milan and the days" =>
             {
-                self.summarised(finished).await;
+                self.check_summaries(finished).await;
             }
             other => panic!("no check for {other:?}"),
         }
     }
 
-    async fn costs(&self, finished: &[FinishedRun]) {
+    async fn check_costs(&self, finished: &[FinishedRun]) {
         let mut sum = 0;
         for one in finished {
             sum += journal::usage(one).cost_nano_usd;
@@ -240,7 +240,7 @@ impl ScenarioRun {
         summaries.collect()
     }
 
-    async fn summarised(&self, finished: &[FinishedRun]) {
+    async fn check_summaries(&self, finished: &[FinishedRun]) {
         assert!(!self.summaries().await.is_empty());
         let share = self.test.config.memory.budget(SMALL_WINDOW as usize);
         for one in finished {
@@ -276,7 +276,7 @@ fn names_day(text: &str, day: i8) -> bool {
     text.contains(&iso) || word(format!("giorno {day}")) || word(format!("{day} {month}"))
 }
 
-fn three_answers(finished: &[FinishedRun]) {
+fn check_three_answers(finished: &[FinishedRun]) {
     let cities = [["Milano", "Milan"], ["Roma", "Rome"], ["Napoli", "Naples"]];
     assert_eq!(finished.len(), cities.len());
     for (one, own) in finished.iter().zip(&cities) {
@@ -318,7 +318,7 @@ fn figures(finished: &FinishedRun, names: &[&str]) -> Vec<String> {
 /// Asserts that every step of one scene had completed when the first step of the other started.
 fn assert_in_order(finished: &FinishedRun, first: &str, second: &str) {
     let of = |scene: &str, number: u32| finished.state.steps[&number].step.scene_name == scene;
-    let begun = finished.events.iter().find_map(|event| match event.body {
+    let started_at = finished.events.iter().find_map(|event| match event.body {
         Event::StepStarted { step } if of(second, step) => Some(event.seq),
         _ => None,
     });
@@ -328,19 +328,19 @@ fn assert_in_order(finished: &FinishedRun, first: &str, second: &str) {
     });
     let ended = ended.max();
     assert!(
-        ended.is_some() && begun.is_some() && ended < begun,
-        "{first} ends at {ended:?}, {second} begins at {begun:?}"
+        ended.is_some() && started_at.is_some() && ended < started_at,
+        "{first} ends at {ended:?}, {second} begins at {started_at:?}"
     );
 }
 
 macro_rules! scenarios {
     ($($id:literal => $name:ident,)*) => {
         mod with_the_embedded_rules {
-            $(#[tokio::test] async fn $name() { super::keeps($id, false).await; })*
+            $(#[tokio::test] async fn $name() { super::play_scenario($id, false).await; })*
         }
 
         mod with_a_scripted_model {
-            $(#[tokio::test] async fn $name() { super::keeps($id, true).await; })*
+            $(#[tokio::test] async fn $name() { super::play_scenario($id, true).await; })*
         }
 
         #[test]

@@ -30,7 +30,7 @@ fn calls(calls: &[(&str, Value)]) -> Scripted {
 }
 
 /// The town after one step in the library, whose model gives these replies in turn.
-async fn say(tools: &[&str], replies: Vec<Scripted>) -> (ScriptedLlm, Town, AnsweredRun) {
+async fn library_step(tools: &[&str], replies: Vec<Scripted>) -> (ScriptedLlm, Town, AnsweredRun) {
     let play =
         ModelRules::of(library(tools)).scene(move |_, nth| replies[nth.min(replies.len() - 1)].clone());
     let llm = play.start();
@@ -54,14 +54,14 @@ fn outcomes(answer: &Answer) -> Vec<CallOutcome> {
 #[tokio::test]
 async fn tool_text_replaces_an_empty_last_message() {
     let (_, _, finished) =
-        say(&["FindBook"], vec![calls(&[find("Dune")]), Scripted::Text(String::new())]).await;
+        library_step(&["FindBook"], vec![calls(&[find("Dune")]), Scripted::Text(String::new())]).await;
     assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
     assert_eq!(finished.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
 }
 
 #[tokio::test]
 async fn silent_scene_fails_its_step_after_one_retry() {
-    let (llm, town, finished) = say(&["FindBook"], vec![Scripted::Text(String::new())]).await;
+    let (llm, town, finished) = library_step(&["FindBook"], vec![Scripted::Text(String::new())]).await;
     assert_eq!(requests(&llm, QuestionKind::Scene).len(), 2);
     assert_eq!(finished.rejected(), [["reply.empty"], ["reply.empty"]]);
     assert_eq!(finished.answer.steps[0].status, StepStatus::Failed);
@@ -73,14 +73,14 @@ async fn silent_scene_fails_its_step_after_one_retry() {
 async fn calls_written_as_plain_text_are_executed() {
     let written =
         format!("<tool_call>\n{}\n</tool_call>", json!({"name": "FindBook", "arguments": {"title": "Dune"}}));
-    let (_, town, finished) = say(&["FindBook"], vec![Scripted::Text(written), done()]).await;
+    let (_, town, finished) = library_step(&["FindBook"], vec![Scripted::Text(written), done()]).await;
     assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
     assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
 async fn unknown_tool_error_lists_the_tools_and_the_model_recovers() {
-    let (llm, town, finished) = say(
+    let (llm, town, finished) = library_step(
         &["FindBook"],
         vec![calls(&[("SearchBook", json!({"title": "Dune"}))]), calls(&[find("Dune")]), done()],
     )
@@ -102,7 +102,7 @@ async fn wrong_arguments_never_reach_the_tool_and_errors_are_exact() {
         calls(&[find("Dune")]),
         done(),
     ];
-    let (llm, town, finished) = say(&["FindBook"], wrong).await;
+    let (llm, town, finished) = library_step(&["FindBook"], wrong).await;
     let results = tool_results(&requests(&llm, QuestionKind::Scene)[2]);
     let messages: Vec<&str> = results.iter().map(|r| r["error"]["message"].as_str().unwrap()).collect();
     assert!(messages[0].contains("/title must be a string; got 5"), "{messages:?}");
@@ -114,7 +114,7 @@ async fn wrong_arguments_never_reach_the_tool_and_errors_are_exact() {
 #[tokio::test]
 async fn malformed_arguments_get_an_error_and_history_stays_valid_json() {
     let broken = Scripted::RawCall { name: "FindBook".into(), arguments: "{\"title\": \"Du".into() };
-    let (llm, town, _) = say(&["FindBook"], vec![broken, calls(&[find("Dune")]), done()]).await;
+    let (llm, town, _) = library_step(&["FindBook"], vec![broken, calls(&[find("Dune")]), done()]).await;
     let second = &requests(&llm, QuestionKind::Scene)[1];
     assert_eq!(tool_results(second)[0]["error"]["code"], "tool.arguments_not_json");
     for message in second["messages"].as_array().unwrap() {
@@ -131,7 +131,7 @@ async fn reads_in_one_reply_run_concurrently() {
     // Each waits inside the tool until the other has started too; sequential calls would time out.
     let titles = [format!("{MEETING} one"), format!("{MEETING} two")];
     let both = calls(&[find(&titles[0]), find(&titles[1])]);
-    let (llm, town, finished) = say(&["FindBook"], vec![both, done()]).await;
+    let (llm, town, finished) = library_step(&["FindBook"], vec![both, done()]).await;
     assert_eq!(outcomes(&finished.answer), [CallOutcome::Ok, CallOutcome::Ok], "{finished:#?}");
     assert_eq!(town.log.marks()[..2], ["begin FindBook", "begin FindBook"]);
     assert_eq!(requests(&llm, QuestionKind::Scene).len(), 2);
@@ -141,7 +141,7 @@ async fn reads_in_one_reply_run_concurrently() {
 async fn read_and_write_in_one_reply_run_in_order() {
     let reserve = ("ReserveBook", arguments_of("ReserveBook"));
     let three = calls(&[find("Dune"), reserve, find("Solaris")]);
-    let (_, town, _) = say(&["FindBook", "ReserveBook"], vec![three, done()]).await;
+    let (_, town, _) = library_step(&["FindBook", "ReserveBook"], vec![three, done()]).await;
     assert_eq!(
         town.log.marks(),
         [
@@ -158,7 +158,7 @@ async fn read_and_write_in_one_reply_run_in_order() {
 #[tokio::test]
 async fn repeated_ids_do_not_mix_up_results() {
     let menu = calls(&[find("Dune"), ("FindBook", json!({"title": 7})), find("Solaris")]);
-    let (llm, _, finished) = say(&["FindBook"], vec![menu, done()]).await;
+    let (llm, _, finished) = library_step(&["FindBook"], vec![menu, done()]).await;
     let second = &requests(&llm, QuestionKind::Scene)[1];
     let messages = second["messages"].as_array().unwrap();
     let made: Vec<&str> = messages
@@ -178,7 +178,7 @@ async fn repeated_ids_do_not_mix_up_results() {
 #[tokio::test]
 async fn equal_call_runs_once_and_gets_the_first_result() {
     let replies = vec![calls(&[find("Dune"), find("Dune")]), calls(&[find("Dune")]), done()];
-    let (llm, town, finished) = say(&["FindBook"], replies).await;
+    let (llm, town, finished) = library_step(&["FindBook"], replies).await;
     assert_eq!(town.log.names(), ["FindBook"]);
     assert_eq!(outcomes(&finished.answer), [CallOutcome::Ok, CallOutcome::Skipped, CallOutcome::Skipped]);
     let results = tool_results(&requests(&llm, QuestionKind::Scene)[2]);
@@ -238,7 +238,8 @@ async fn calls_beyond_the_bound_are_refused_and_reported() {
 async fn reply_with_hundreds_of_calls_is_rejected() {
     let titles: Vec<String> = (0..300).map(|n| format!("Volume {n}")).collect();
     let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
-    let (_, town, finished) = say(&["FindBook"], vec![calls(&many), calls(&[find("Dune")]), done()]).await;
+    let (_, town, finished) =
+        library_step(&["FindBook"], vec![calls(&many), calls(&[find("Dune")]), done()]).await;
     assert_eq!(finished.rejected(), [["reply.too_many_calls"]]);
     assert_eq!(town.log.names(), ["FindBook"]);
 }
@@ -246,7 +247,8 @@ async fn reply_with_hundreds_of_calls_is_rejected() {
 #[tokio::test]
 async fn unplanned_write_is_neither_offered_nor_executed() {
     let reserve = ("ReserveBook", arguments_of("ReserveBook"));
-    let (llm, town, finished) = say(&["FindBook"], vec![calls(&[reserve, find("Dune")]), done()]).await;
+    let (llm, town, finished) =
+        library_step(&["FindBook"], vec![calls(&[reserve, find("Dune")]), done()]).await;
     let asked = requests(&llm, QuestionKind::Scene);
     assert_eq!(tool_names(&asked[0]), ["FindBook", "AskUser"]);
     assert_eq!(tool_results(&asked[1])[0]["error"]["code"], "tool.not_offered");
@@ -280,7 +282,7 @@ fn forced(llm: &ScriptedLlm) -> Vec<Option<String>> {
 
 /// The town after one step that should reserve a book. The model replies `free` without a forced call, and
 /// one of these if it is forced to call that function.
-async fn reserve(
+async fn reserve_step(
     tools: &[&str],
     free: &str,
     by_force: Vec<(&str, Value)>,
@@ -306,14 +308,14 @@ fn names(all: &[Option<&str>]) -> Vec<Option<String>> {
     all.iter().map(|name| name.map(str::to_owned)).collect()
 }
 
-fn next(tool: &str) -> (&'static str, Value) {
+fn choice(tool: &str) -> (&'static str, Value) {
     ("NextCall", json!({ "next": tool }))
 }
 
 #[tokio::test]
 async fn silent_scene_that_chooses_the_write_executes_it_once() {
-    let by_force = vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
-    let (llm, town, finished) = reserve(&["ReserveBook"], "", by_force).await;
+    let by_force = vec![choice("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, finished) = reserve_step(&["ReserveBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
     assert_eq!(town.log.calls(), [("ReserveBook".to_owned(), arguments_of("ReserveBook"))]);
     assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
@@ -335,7 +337,7 @@ async fn silent_scene_that_chooses_the_write_executes_it_once() {
 
 /// The town after one step that should reserve a book, whose model repeats the read until it is asked what
 /// comes next, and then chooses `decision`.
-async fn circle(decision: &'static str) -> (ScriptedLlm, Town, AnsweredRun) {
+async fn looping_step(decision: &'static str) -> (ScriptedLlm, Town, AnsweredRun) {
     let play =
         ModelRules::of(library(&["ReserveBook"])).scene(move |request, _| match forced_tool(request) {
             Some("NextCall") => Scripted::forced(request, json!({ "next": decision })),
@@ -350,7 +352,7 @@ async fn circle(decision: &'static str) -> (ScriptedLlm, Town, AnsweredRun) {
 
 #[tokio::test]
 async fn scene_repeating_a_read_is_asked_once_for_the_planned_write() {
-    let (llm, town, _) = circle("ReserveBook").await;
+    let (llm, town, _) = looping_step("ReserveBook").await;
     let asked = forced(&llm);
     // A read, the same read, the choice, the write; then it may loop again, and ends.
     let decisive = names(&[None, None, Some("NextCall"), Some("ReserveBook")]);
@@ -358,7 +360,7 @@ async fn scene_repeating_a_read_is_asked_once_for_the_planned_write() {
     assert_eq!(asked.iter().flatten().filter(|name| *name == "NextCall").count(), 1);
     assert_eq!(town.log.names().iter().filter(|name| *name == "ReserveBook").count(), 1);
 
-    let (llm, town, _) = circle("nothing").await;
+    let (llm, town, _) = looping_step("nothing").await;
     assert_eq!(forced(&llm), names(&[None, None, Some("NextCall")]));
     assert_eq!(town.log.names(), ["FindBook"]);
     // The check judges whether that was right, and is informed.
@@ -386,7 +388,8 @@ async fn unplanned_read_does_not_replace_the_planned_write() {
 async fn missing_argument_of_a_forced_write_is_asked_for() {
     for unmentioned in [json!({"title": "Dune", "days": null}), json!({"title": "Dune"})] {
         let (_, town, finished) =
-            reserve(&["ReserveBook"], "", vec![next("ReserveBook"), ("ReserveBook", unmentioned)]).await;
+            reserve_step(&["ReserveBook"], "", vec![choice("ReserveBook"), ("ReserveBook", unmentioned)])
+                .await;
         assert_eq!(finished.answer.status, RunStatus::NeedsInput, "{finished:#?}");
         assert!(town.log.calls().is_empty());
         let question = finished.events.iter().find_map(|event| match event {
@@ -405,7 +408,7 @@ async fn missing_argument_of_a_forced_write_is_asked_for() {
 
 #[tokio::test]
 async fn silent_scene_that_chooses_nothing_reports_nothing_done() {
-    let (llm, town, finished) = reserve(&["ReserveBook"], "", vec![next("nothing")]).await;
+    let (llm, town, finished) = reserve_step(&["ReserveBook"], "", vec![choice("nothing")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert!(town.log.calls().is_empty());
     assert_eq!(finished.answer.steps[0].status, StepStatus::Failed);
@@ -418,7 +421,7 @@ async fn silent_scene_that_chooses_nothing_reports_nothing_done() {
 async fn scene_that_chooses_a_question_asks_it() {
     let question =
         ("AskUser", json!({"question": "For how many days?", "missing": ["days"], "tool": "ReserveBook"}));
-    let (llm, town, finished) = reserve(&["ReserveBook"], "", vec![next("AskUser"), question]).await;
+    let (llm, town, finished) = reserve_step(&["ReserveBook"], "", vec![choice("AskUser"), question]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("AskUser")]));
     assert_eq!(finished.answer.status, RunStatus::NeedsInput, "{finished:#?}");
     assert!(town.log.calls().is_empty());
@@ -426,12 +429,12 @@ async fn scene_that_chooses_a_question_asks_it() {
 
 #[tokio::test]
 async fn scene_silent_before_its_write_fails_and_reports_it() {
-    let (llm, town, finished) = reserve(&["ReserveBook"], "", vec![]).await;
+    let (llm, town, finished) = reserve_step(&["ReserveBook"], "", vec![]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert_eq!(finished.rejected(), [["reply.empty"], ["reply.empty"]]);
     assert_eq!(finished.answer.status, RunStatus::Failed);
     // It chooses, and then cannot give the arguments.
-    let (llm, town_too, finished) = reserve(&["ReserveBook"], "", vec![next("ReserveBook")]).await;
+    let (llm, town_too, finished) = reserve_step(&["ReserveBook"], "", vec![choice("ReserveBook")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), Some("ReserveBook")]));
     assert_eq!(finished.rejected(), [["reply.empty"], ["reply.no_call"], ["reply.no_call"]]);
     assert_eq!(finished.answer.status, RunStatus::Failed);
@@ -440,8 +443,8 @@ async fn scene_silent_before_its_write_fails_and_reports_it() {
 
 #[tokio::test]
 async fn text_does_not_replace_a_missing_write() {
-    let by_force = || vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
-    let (llm, town, finished) = reserve(&["ReserveBook"], "I have reserved Dune.", by_force()).await;
+    let by_force = || vec![choice("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, finished) = reserve_step(&["ReserveBook"], "I have reserved Dune.", by_force()).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
     assert_eq!(finished.rejected(), [["reply.undone"]]);
     assert_eq!(town.log.names(), ["ReserveBook"]);
@@ -451,7 +454,7 @@ async fn text_does_not_replace_a_missing_write() {
 #[tokio::test]
 async fn text_is_kept_when_the_scene_chooses_not_to_write() {
     let words = "Dune is on the shelf: there is no need to reserve it.";
-    let (llm, town, finished) = reserve(&["ReserveBook"], words, vec![next("nothing")]).await;
+    let (llm, town, finished) = reserve_step(&["ReserveBook"], words, vec![choice("nothing")]).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
     assert!(town.log.calls().is_empty());
     assert_eq!(finished.answer.steps[0].result.as_deref(), Some(words));
@@ -473,8 +476,8 @@ async fn text_is_kept_when_the_server_cannot_force() {
 
 #[tokio::test]
 async fn scene_chooses_once_per_step() {
-    let by_force = vec![next("FindBook"), find("Dune")];
-    let (llm, town, finished) = reserve(&["ReserveBook", "FindBook"], "", by_force).await;
+    let by_force = vec![choice("FindBook"), find("Dune")];
+    let (llm, town, finished) = reserve_step(&["ReserveBook", "FindBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("FindBook"), None]));
     assert_eq!(town.log.names(), ["FindBook"]);
     assert_eq!(finished.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
@@ -486,7 +489,7 @@ async fn scene_chooses_once_per_step() {
 
 #[tokio::test]
 async fn repeating_scene_is_ended_with_its_results() {
-    let (llm, town, finished) = say(&["FindBook"], vec![calls(&[find("Dune")])]).await;
+    let (llm, town, finished) = library_step(&["FindBook"], vec![calls(&[find("Dune")])]).await;
     assert_eq!(requests(&llm, QuestionKind::Scene).len(), 3, "a call, and twice the same again");
     assert_eq!(town.log.names(), ["FindBook"]);
     assert_eq!(finished.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
@@ -496,7 +499,7 @@ async fn repeating_scene_is_ended_with_its_results() {
 async fn scene_with_results_may_end_without_the_planned_write() {
     for last in ["", "Dune is on shelf B4."] {
         let replies = vec![calls(&[find("Dune")]), Scripted::Text(last.to_owned())];
-        let (llm, town, finished) = say(&["FindBook", "ReserveBook"], replies).await;
+        let (llm, town, finished) = library_step(&["FindBook", "ReserveBook"], replies).await;
         assert_eq!(forced(&llm), names(&[None, None]), "{finished:#?}");
         assert_eq!(town.log.names(), ["FindBook"]);
         assert_eq!(finished.answer.status, RunStatus::Completed);
@@ -506,8 +509,8 @@ async fn scene_with_results_may_end_without_the_planned_write() {
 #[tokio::test]
 async fn read_planned_first_runs_before_a_choice_is_requested() {
     let refused = ("FindBook", json!({"title": 5}));
-    let by_force = vec![refused, next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
-    let (llm, town, _) = reserve(&["FindBook", "ReserveBook"], "", by_force).await;
+    let by_force = vec![refused, choice("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, _) = reserve_step(&["FindBook", "ReserveBook"], "", by_force).await;
     let order = [None, Some("FindBook"), None, Some("NextCall"), Some("ReserveBook"), None];
     assert_eq!(forced(&llm), names(&order));
     assert_eq!(town.log.names(), ["ReserveBook"]);
@@ -516,7 +519,7 @@ async fn read_planned_first_runs_before_a_choice_is_requested() {
 #[tokio::test]
 async fn scene_choice_is_parsed_in_every_forcing_mode() {
     for forcing in [Forcing::Required, Forcing::JsonSchema] {
-        let replies = [next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+        let replies = [choice("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
         let play = ModelRules::of(library(&["ReserveBook"])).scene(move |request, _| {
             let scripted = forced_tool(request).and_then(|name| replies.iter().find(|(of, _)| *of == name));
             scripted
@@ -545,7 +548,7 @@ async fn rules_choosing_for_a_silent_model_write_nothing() {
 
 /// The town after one step that should book a parking space, silent without a forced call, and forced to book
 /// for each of these days in turn.
-async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, AnsweredRun) {
+async fn book_step(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, AnsweredRun) {
     let booked = Mutex::new(days.iter());
     let play = ModelRules::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
     let play = play.scene(move |request, _| match forced_tool(request) {
@@ -565,14 +568,14 @@ async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Tow
 #[tokio::test]
 async fn forced_write_for_an_unmentioned_day_is_confirmed() {
     let words = "Book a parking space for 15 June for the plate AB123CD";
-    let (_, town, finished) = book(words, &["2026-06-15"]).await;
+    let (_, town, finished) = book_step(words, &["2026-06-15"]).await;
     assert_eq!(town.log.calls()[0].1["day"], "2026-06-15");
     assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
     for (words, day) in [(words, "2026-05-15"), ("Book a parking space for the plate AB123CD", "2026-05-05")]
     {
         let days: &'static [&'static str] =
             if day == "2026-05-15" { &["2026-05-15"] } else { &["2026-05-05"] };
-        let (_, town, finished) = book(words, days).await;
+        let (_, town, finished) = book_step(words, days).await;
         assert!(town.log.calls().is_empty());
         assert_eq!(finished.answer.status, RunStatus::NeedsInput, "{finished:#?}");
         assert!(finished.answer.answer.contains(day), "{}", finished.answer.answer);

@@ -5,7 +5,7 @@ use proscenium::run::TenantId;
 use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
-use super::plans_api::at;
+use super::plans_api::plan_path;
 use super::process::Workspace;
 use super::server_api::ask;
 use super::support::{Office, Reply, ServedEngine};
@@ -43,14 +43,14 @@ impl KeyedOffice {
     }
 
     /// A waiting plan, requested with this key.
-    async fn waits(&self, key: &str, session: &str) -> Value {
+    async fn request_plan(&self, key: &str, session: &str) -> Value {
         let made = self.post(key, "/api/plans", json!({"message": "book", "session_id": session})).await;
         assert_eq!(made.status, 201, "{made:#?}");
         made.json()
     }
 
     /// How the plan's run ends, or that it waits.
-    async fn ends(&self, plan: &Value) -> Value {
+    async fn final_status(&self, plan: &Value) -> Value {
         let path = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
         let request = self.served.request("GET", &path).bearer_auth(&self.ada);
         let events = Reply::of(request.send().await.unwrap()).await.events();
@@ -67,20 +67,20 @@ async fn barred_key_cannot_approve_its_users_own_requests() {
     let keyed = KeyedOffice::open().await;
     // Whichever of her keys she used for the request.
     for (asked_with, session) in [(&keyed.ada_barred, "s-1"), (&keyed.ada, "s-2")] {
-        let plan = keyed.waits(asked_with, session).await;
+        let plan = keyed.request_plan(asked_with, session).await;
         let barred = &keyed.ada_barred;
         let yes = json!({"decision": "yes"});
         keyed
-            .post(barred, &at(&plan, "/approve"), json!({}))
+            .post(barred, &plan_path(&plan, "/approve"), json!({}))
             .await
             .assert_problem(403, "approval.own_request");
         keyed.post(barred, &approval(&plan), yes).await.assert_problem(403, "approval.own_request");
         // A decision in words counts once the conversation knows again that its run waits.
-        assert_eq!(keyed.ends(&plan).await, "waiting");
+        assert_eq!(keyed.final_status(&plan).await, "waiting");
         let mut words = ask("yes");
         words["session_id"] = json!(session);
         keyed.post(barred, "/api/chat", words).await.assert_problem(403, "approval.own_request");
-        assert_eq!(keyed.ends(&plan).await, "waiting");
+        assert_eq!(keyed.final_status(&plan).await, "waiting");
         let mut words = ask("yes");
         words["model"] = json!("proscenium");
         let request = keyed.served.request("POST", "/v1/chat/completions").header("x-session-id", session);
@@ -88,9 +88,9 @@ async fn barred_key_cannot_approve_its_users_own_requests() {
         reply.assert_error(403, "approval.own_request");
         assert!(keyed.office.reached().is_empty());
 
-        let approved = keyed.post(&keyed.ada, &at(&plan, "/approve"), json!({})).await;
+        let approved = keyed.post(&keyed.ada, &plan_path(&plan, "/approve"), json!({})).await;
         assert_eq!(approved.status, 200, "her other key may approve: {approved:#?}");
-        assert_eq!(keyed.ends(&plan).await, "completed");
+        assert_eq!(keyed.final_status(&plan).await, "completed");
         assert_eq!(keyed.office.reached(), ["POST /Book"]);
     }
 }
@@ -98,24 +98,24 @@ async fn barred_key_cannot_approve_its_users_own_requests() {
 #[tokio::test]
 async fn barred_key_approves_others_requests_and_refuses_its_own() {
     let keyed = KeyedOffice::open().await;
-    let plan = keyed.waits(&keyed.ada_barred, "s-1").await;
-    let approved = keyed.post(&keyed.bob_barred, &at(&plan, "/approve"), json!({})).await;
+    let plan = keyed.request_plan(&keyed.ada_barred, "s-1").await;
+    let approved = keyed.post(&keyed.bob_barred, &plan_path(&plan, "/approve"), json!({})).await;
     assert_eq!(approved.status, 200, "{approved:#?}");
-    assert_eq!(keyed.ends(&plan).await, "completed");
+    assert_eq!(keyed.final_status(&plan).await, "completed");
     assert_eq!(keyed.office.reached(), ["POST /Book"]);
 
-    let refused = keyed.waits(&keyed.ada_barred, "s-2").await;
+    let refused = keyed.request_plan(&keyed.ada_barred, "s-2").await;
     let no = keyed.post(&keyed.ada_barred, &approval(&refused), json!({"decision": "no"})).await;
     assert_eq!((no.status, &no.json()["decided_by"]), (200, &json!("ada")));
-    let stopped = keyed.waits(&keyed.ada_barred, "s-3").await;
-    let stop = keyed.post(&keyed.ada_barred, &at(&stopped, "/cancel"), json!({})).await;
+    let stopped = keyed.request_plan(&keyed.ada_barred, "s-3").await;
+    let stop = keyed.post(&keyed.ada_barred, &plan_path(&stopped, "/cancel"), json!({})).await;
     assert_eq!((stop.status, &stop.json()["status"]), (200, &json!("cancelled")));
-    let in_words = keyed.waits(&keyed.ada_barred, "s-4").await;
+    let in_words = keyed.request_plan(&keyed.ada_barred, "s-4").await;
     let mut words = ask("no");
     words["session_id"] = json!("s-4");
     assert_eq!(keyed.post(&keyed.ada_barred, "/api/chat", words).await.status, 200);
     for plan in [refused, stopped, in_words] {
-        assert_eq!(keyed.ends(&plan).await, "cancelled");
+        assert_eq!(keyed.final_status(&plan).await, "cancelled");
     }
     assert!(keyed.office.reached().is_empty());
 }

@@ -270,7 +270,7 @@ async fn cancelled_run_stops_at_its_next_safe_point() {
     let stream = served.request("POST", "/api/chat").json(&with(ask("put"), "stream", true));
     let mut events = Events::of(stream.send().await.unwrap());
     let run = events.next().await.unwrap().data["run_id"].as_str().unwrap().to_owned();
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
     // A write in progress is not interrupted.

@@ -45,7 +45,7 @@ fn document(ran: &ProcessOutput) -> Value {
 }
 
 /// A model that plans and then never replies; it signals when that starts.
-fn silent() -> (ScriptedLlm, mpsc::Receiver<()>) {
+fn silent_model() -> (ScriptedLlm, mpsc::Receiver<()>) {
     let (sender, receiver) = mpsc::sync_channel(8);
     let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
         Some(_) => weather_model(request),
@@ -57,7 +57,7 @@ fn silent() -> (ScriptedLlm, mpsc::Receiver<()>) {
     (llm, receiver)
 }
 
-fn is_refused(ran: &ProcessOutput, status: i32, code: &str, expected: &[&str]) {
+fn assert_refused(ran: &ProcessOutput, status: i32, code: &str, expected: &[&str]) {
     assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
     for what in expected {
@@ -179,7 +179,7 @@ fn ambiguous_yes_is_answered_with_the_exact_command() {
         let ran = workspace.run(&["chat", "--session", "s-1", "Sì"]);
         let expected =
             ["with `proscenium approvals decide ID yes|no` and one of ", "help: `proscenium approvals`"];
-        is_refused(&ran, 1, "approval.ambiguous", &expected);
+        assert_refused(&ran, 1, "approval.ambiguous", &expected);
         assert!(!ran.err.contains("POST"), "{}", ran.err);
     };
     for _ in 0..2 {
@@ -206,17 +206,27 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
     workspace.write("two.toml", "[planning]\nmax_steps = 5\n");
     let server = serve(&workspace, &["--config", "one.toml", "--scenes", "scenes"]);
     let ask = |more: &[&str]| workspace.run(&[&["chat", "Che tempo fa a Milano?"], more].concat());
-    is_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
-    is_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
-    is_refused(&ask(&["--config", "two.toml"]), 2, "usage.config", &["/one.toml)", "--data-dir"]);
+    assert_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
+    assert_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
+    assert_refused(&ask(&["--config", "two.toml"]), 2, "usage.config", &["/one.toml)", "--data-dir"]);
     let with = |name: &str, value: &str| {
         workspace.spawn_with(&["chat", "Che tempo fa a Milano?"], &[(name, value.to_owned())]).end()
     };
     let ran = with("PROSCENIUM__APPROVAL__PLANS", "writes");
-    is_refused(&ran, 2, "usage.environment", &["PROSCENIUM__APPROVAL__PLANS (`approval.plans`)", "unset it"]);
-    is_refused(&with("PROSCENIUM__SCENES__DIR", "others"), 2, "usage.scenes", &["PROSCENIUM__SCENES__DIR"]);
+    assert_refused(
+        &ran,
+        2,
+        "usage.environment",
+        &["PROSCENIUM__APPROVAL__PLANS (`approval.plans`)", "unset it"],
+    );
+    assert_refused(
+        &with("PROSCENIUM__SCENES__DIR", "others"),
+        2,
+        "usage.scenes",
+        &["PROSCENIUM__SCENES__DIR"],
+    );
     let ran = workspace.run(&["plan", MAIN, "--scenes", "others"]);
-    is_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
+    assert_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
     assert!(
         workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")),
         "nothing was requested"
@@ -234,7 +244,7 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
 
 #[test]
 fn ctrl_c_stops_the_run_at_the_server() {
-    let (llm, receiver) = silent();
+    let (llm, receiver) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&workspace, &[]);
     let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
@@ -267,7 +277,7 @@ impl SilentServer {
     }
 
     /// Waits until a request has arrived; the client waits as long as the connection is held.
-    fn asked(&self, line: &str) -> TcpStream {
+    fn wait_for_request(&self, line: &str) -> TcpStream {
         let (mut stream, _) = self.listener.accept().unwrap();
         let mut head = vec![0; line.len()];
         stream.read_exact(&mut head).unwrap();
@@ -277,7 +287,7 @@ impl SilentServer {
 }
 
 /// Asserts that the second signal ends a process that waits forever.
-fn is_left_with_the_second_signal(mut asking: RunningProcess) {
+fn assert_second_signal_exits(mut asking: RunningProcess) {
     asking.signal("INT");
     asking.read_stderr_until("a second signal exits immediately");
     asking.signal("TERM");
@@ -293,24 +303,24 @@ fn second_ctrl_c_exits_during_a_request_to_a_hanging_server() {
     let task = plans[0]["task_id"].as_str().unwrap();
     let server = SilentServer::at(&workspace);
     let chat = workspace.spawn(&["chat", "Che tempo fa a Roma?"]);
-    let process = server.asked("POST /api/chat HTTP/1.1");
-    is_left_with_the_second_signal(chat);
+    let process = server.wait_for_request("POST /api/chat HTTP/1.1");
+    assert_second_signal_exits(chat);
     drop(process);
     let approve = workspace.spawn(&["plans", "approve", task]);
-    let process = server.asked(&format!("POST /api/plans/{task}/approve"));
-    is_left_with_the_second_signal(approve);
+    let process = server.wait_for_request(&format!("POST /api/plans/{task}/approve"));
+    assert_second_signal_exits(approve);
     drop(process);
 }
 
 #[test]
 fn second_ctrl_c_exits_a_run_of_a_hanging_server() {
-    let (llm, _told) = silent();
+    let (llm, _told) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&workspace, &[]);
     let mut chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
     chat.read_until("step 1 Weather: started");
     server.signal("STOP");
-    is_left_with_the_second_signal(chat);
+    assert_second_signal_exits(chat);
     server.signal("CONT");
     server.kill();
 }
@@ -321,8 +331,8 @@ fn key_determines_user_and_tenant_at_the_server() {
     let made = document(&workspace.run(&["keys", "create", "--tenant", "acme", "--user", "lucia", "--json"]));
     let key = made["key"].as_str().unwrap().to_owned();
     let server = serve(&workspace, &[]);
-    is_refused(&workspace.run(&["chat", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
-    is_refused(&workspace.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
+    assert_refused(&workspace.run(&["chat", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
+    assert_refused(&workspace.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
     let shown = [("PROSCENIUM_API_KEY", key.clone())];
     let ran = workspace.spawn_with(&["chat", "Che tempo fa a Milano?"], &shown).end();
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
@@ -383,7 +393,7 @@ fn server_with_another_default_tenant_is_followed() {
 
 #[test]
 fn run_of_a_killed_server_is_reported_as_unfinished() {
-    let (llm, receiver) = silent();
+    let (llm, receiver) = silent_model();
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&workspace, &[]);
     let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);

@@ -72,7 +72,7 @@ fn attempts(finished: &FinishedRun) -> Vec<Attempt> {
 
 /// Asserts that the only run of a server ended once, that its cost is settled, and that each attempt costs
 /// what it should.
-async fn settled(served: &ServedEngine, run: RunId) -> FinishedRun {
+async fn settled_run(served: &ServedEngine, run: RunId) -> FinishedRun {
     let answer = served.engine.wait(&served.tenant, run).await.unwrap();
     let (events, state) = (served.events(run).await, served.engine.run(&served.tenant, run).await.unwrap());
     let finished = FinishedRun { answer, state, events };
@@ -117,16 +117,16 @@ fn ended(reply: &Reply, path: &str, ends: ExpectedEnd) {
 
 impl FaultCase {
     /// Over both protocols, with a model that streams everything and with one that does not stream.
-    async fn holds(self) {
+    async fn check(self) {
         for streamed in [false, true] {
             for path in ["/api/chat", "/v1/chat/completions"] {
                 let llm = model(self.replies.clone());
-                self.holds_at(priced(&llm, streamed), path).await;
+                self.check_at(priced(&llm, streamed), path).await;
             }
         }
     }
 
-    async fn holds_at(&self, setup: Setup, path: &str) -> Reply {
+    async fn check_at(&self, setup: Setup, path: &str) -> Reply {
         let setup = self.set.iter().fold(setup, |setup, (key, value)| setup.set(key, value));
         let served = ServedEngine::start(setup).await;
         let mut body = ask("Good morning");
@@ -136,7 +136,7 @@ impl FaultCase {
         }
         let reply = served.post(path, &body).await;
         ended(&reply, path, self.ends);
-        let finished = settled(&served, only_run(&served).await).await;
+        let finished = settled_run(&served, only_run(&served).await).await;
         let all = attempts(&finished);
         let outcomes: Vec<&str> =
             all.iter().filter(|a| a.purpose == "plan").map(|a| a.outcome.as_str()).collect();
@@ -155,7 +155,7 @@ async fn temporary_rate_limit_is_waited_for() {
             _ => &["rate_limited", "ok"],
         };
         FaultCase { replies: vec![limit, planned()], set: vec![], ends: Ok(()), attempts: outcome }
-            .holds()
+            .check()
             .await;
     }
 }
@@ -173,7 +173,7 @@ async fn permanent_rate_limit_is_reported_with_retry_after() {
         let case = FaultCase { replies: vec![replies], set, ends: Err((429, "llm.rate_limited")), attempts };
         for path in ["/api/chat", "/v1/chat/completions"] {
             let llm = model(case.replies.clone());
-            let reply = case.holds_at(priced(&llm, false), path).await;
+            let reply = case.check_at(priced(&llm, false), path).await;
             assert_eq!(reply.header("retry-after"), after, "{reply:#?}");
             assert_eq!(llm.count(), attempts.len());
         }
@@ -189,12 +189,12 @@ async fn temporary_server_error_is_retried_and_permanent_one_reported() {
         ends: Ok(()),
         attempts: &["status", "ok"],
     };
-    passes.holds().await;
+    passes.check().await;
     let ends = Err((502, "llm.status"));
-    FaultCase { replies: vec![error], set: vec![], ends, attempts: &["status"; 3] }.holds().await;
+    FaultCase { replies: vec![error], set: vec![], ends, attempts: &["status"; 3] }.check().await;
     let ends = Err((502, "llm.unauthorized"));
     FaultCase { replies: vec![Scripted::status(401)], set: vec![], ends, attempts: &["unauthorized"] }
-        .holds()
+        .check()
         .await;
 }
 
@@ -210,7 +210,7 @@ async fn refused_connection_is_reported_and_free() {
         let gone = model(vec![planned()]);
         let setup = priced(&gone, false);
         drop(gone);
-        case.holds_at(setup, path).await;
+        case.check_at(setup, path).await;
     }
 }
 
@@ -224,16 +224,16 @@ async fn silence_ends_at_the_first_token_timeout() {
         ends: Ok(()),
         attempts: &["silence", "ok"],
     };
-    passes.holds().await;
+    passes.check().await;
     let ends = Err((504, "llm.silence"));
-    FaultCase { replies: vec![Scripted::Silence], set: set(), ends, attempts: &["silence"; 2] }.holds().await;
+    FaultCase { replies: vec![Scripted::Silence], set: set(), ends, attempts: &["silence"; 2] }.check().await;
 }
 
 #[tokio::test]
 async fn silence_ends_at_the_call_deadline_at_the_latest() {
     let set = vec![("llm.first_token_timeout_ms", NEVER), ("llm.deadline_ms", 200)];
     let ends = Err((504, "llm.timeout"));
-    FaultCase { replies: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.holds().await;
+    FaultCase { replies: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.check().await;
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn dripping_reply_ends_at_the_call_deadline() {
     ];
     let drip = Scripted::Drip(arguments(PLAN, " "));
     FaultCase { replies: vec![drip], set, ends: Err((504, "llm.timeout")), attempts: &["timeout"] }
-        .holds()
+        .check()
         .await;
 }
 
@@ -268,10 +268,10 @@ async fn non_completion_reply_is_retried_and_charged() {
                 if outcome == "malformed" { &["malformed"; 3] } else { &["empty_stream"; 3] };
             let code = if outcome == "malformed" { "llm.malformed" } else { "llm.empty_stream" };
             let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: passes };
-            case.holds_at(priced(&llm, streamed), "/api/chat").await;
+            case.check_at(priced(&llm, streamed), "/api/chat").await;
             let llm = model(vec![fault.clone()]);
             let case = FaultCase { replies: vec![], set: vec![], ends: Err((502, code)), attempts: stays };
-            case.holds_at(priced(&llm, streamed), "/v1/chat/completions").await;
+            case.check_at(priced(&llm, streamed), "/v1/chat/completions").await;
         }
     }
 }
@@ -283,11 +283,11 @@ async fn oversized_reply_is_cut_reported_and_charged() {
         FaultCase { replies, set: vec![], ends: Err((502, "llm.too_large")), attempts: &["too_large"] };
     for path in ["/api/chat", "/v1/chat/completions"] {
         let llm = model(case.replies.clone());
-        case.holds_at(priced(&llm, false), path).await;
+        case.check_at(priced(&llm, false), path).await;
     }
     let large = arguments(PLAN, &" ".repeat(100_000));
     let llm = model(vec![Scripted::Stream(vec![large; 60], StreamEnd::Done)]);
-    case.holds_at(priced(&llm, true), "/api/chat").await;
+    case.check_at(priced(&llm, true), "/api/chat").await;
 }
 
 /// The reply with the plan in pieces.
@@ -306,7 +306,7 @@ async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
         let llm = model(vec![cut, planned()]);
         let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: &["cut_stream", "ok"] };
         let path = if kept % 2 == 0 { "/api/chat" } else { "/v1/chat/completions" };
-        case.holds_at(priced(&llm, true), path).await;
+        case.check_at(priced(&llm, true), path).await;
         costs.push(llm.count());
     }
     assert!(costs.iter().all(|count| *count == 3), "two for the plan and one for the answer: {costs:?}");
@@ -314,7 +314,7 @@ async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
     let whole = [chunks, vec![finish("tool_calls")]].concat();
     let llm = model(vec![Scripted::Stream(whole, StreamEnd::Cut)]);
     let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: &["ok"] };
-    case.holds_at(priced(&llm, true), "/api/chat").await;
+    case.check_at(priced(&llm, true), "/api/chat").await;
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ async fn cut_stream_without_retries_fails_and_is_charged() {
         let set = vec![("llm.max_attempts", 1)];
         let case =
             FaultCase { replies: vec![], set, ends: Err((502, "llm.cut_stream")), attempts: &["cut_stream"] };
-        case.holds_at(priced(&llm, true), "/v1/chat/completions").await;
+        case.check_at(priced(&llm, true), "/v1/chat/completions").await;
     }
 }
 
@@ -359,7 +359,7 @@ async fn answer_cut_at_any_chunk_is_reset_and_both_attempts_charged() {
             }
         }
         assert_eq!(text, "Good evening!", "cut after {kept}: {events:#?}");
-        let finished = settled(&served, only_run(&served).await).await;
+        let finished = settled_run(&served, only_run(&served).await).await;
         let outcomes: Vec<String> = attempts(&finished).into_iter().map(|attempt| attempt.outcome).collect();
         assert_eq!(outcomes, ["ok", "cut_stream", "ok"], "cut after {kept}");
     }

@@ -14,7 +14,7 @@ fn chats(body: &Value) -> [(&'static str, Value); 2] {
     [("/api/chat", body.clone()), ("/v1/chat/completions", v1)]
 }
 
-fn is_refused(reply: &Reply, status: u16, code: &str) {
+fn assert_refused(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.status, status, "{reply:#?}");
     let body = reply.json();
     let error_code = if body.get("error").is_some() { &body["error"]["code"] } else { &body["code"] };
@@ -39,19 +39,19 @@ async fn oversized_requests_are_refused_before_any_model_call() {
         [(long, 413, "request.too_large"), (many, 422, "request.messages"), (deep, 422, "request.too_deep")]
     {
         for (path, body) in chats(&body) {
-            is_refused(&served.post(path, &body).await, status, code);
+            assert_refused(&served.post(path, &body).await, status, code);
             // The length is counted, not trusted.
             let chunks = futures::stream::iter([Ok::<_, std::io::Error>(body.to_string())]);
             let request = served.request("POST", path).header("content-type", "application/json");
             let request = request.body(reqwest::Body::wrap_stream(chunks));
-            is_refused(&Reply::of(request.send().await.unwrap()).await, status, code);
+            assert_refused(&Reply::of(request.send().await.unwrap()).await, status, code);
         }
     }
     for (path, body) in chats(&ask("look")) {
         let request = served.request("POST", path).header("x-much", "x".repeat(2048)).json(&body);
-        is_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
+        assert_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
         let query = format!("{path}?{}", "x".repeat(2048));
-        is_refused(&served.post(&query, &body).await, 431, "request.headers_too_large");
+        assert_refused(&served.post(&query, &body).await, 431, "request.headers_too_large");
         // Headers beyond any configurable bound are refused by the connection itself.
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nx-much: {}\r\n", "x".repeat(200_000));
         let mut stream = served.raw(b"").await;
@@ -139,7 +139,7 @@ async fn disconnected_client_does_not_stop_its_run() {
                 body["stream"] = json!(stream);
                 let connection = served.raw(wire(path, "", &body).as_bytes()).await;
                 let (here, on): (&Gate, &Gate) =
-                    if reached { (&shelf.asked, &shelf.go) } else { (&shelf.begun, &shelf.done) };
+                    if reached { (&shelf.asked, &shelf.go) } else { (&shelf.started, &shelf.done) };
                 here.wait_open().await;
                 drop(connection);
                 // All work for a disconnected client is done before it answers.

@@ -280,9 +280,9 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
     let mut connection = served.raw(first.as_bytes()).await;
     match how {
         Break::Sent => {}
-        Break::Working => shelf.begun.wait_open().await,
+        Break::Working => shelf.started.wait_open().await,
         Break::Streaming => {
-            shelf.begun.wait_open().await;
+            shelf.started.wait_open().await;
             let mut some = [0; 200];
             connection.read_exact(&mut some).await.unwrap();
         }
@@ -299,7 +299,7 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
         // has read what was sent before.
         tokio::time::sleep(std::time::Duration::from_millis(375)).await;
     } else {
-        shelf.begun.wait_open().await;
+        shelf.started.wait_open().await;
     }
     let again = async {
         let headers = [("x-stainless-retry-count", "1")];
@@ -344,7 +344,7 @@ async fn server_notices_a_disconnected_client() {
     let shelf = Shelf::new();
     let served = ServedEngine::start(shelf.setup()).await;
     let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     // It half-closes; the server closes the connection without an answer.
     first.shutdown().await.unwrap();
     let mut rest = Vec::new();
@@ -360,7 +360,7 @@ async fn first_attempt_never_matches_another_run() {
     let shelf = Shelf::new();
     let served = ServedEngine::start(shelf.setup()).await;
     let lost = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     drop(lost);
     shelf.done.open();
     let mut runs = Vec::new();
@@ -387,7 +387,7 @@ async fn refused_client_is_served_when_it_retries() {
     let shelf = Shelf::new();
     let served = ServedEngine::start(shelf.setup().set("server.max_in_flight", 1)).await;
     let first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.wait_open().await;
+    shelf.started.wait_open().await;
     let refused = send(&served, &ask("put"), &[]).await;
     refused.assert_error(503, "server.overloaded");
     shelf.done.open();

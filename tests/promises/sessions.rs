@@ -7,18 +7,18 @@ use proscenium::run::{Fault, RunId, RunStatus, SessionId, TenantId};
 use proscenium::{Answer, ChatRequest, Submitted};
 use serde_json::json;
 
-use super::conversations::{GatedModel, at_the_desk, held, remembered};
+use super::conversations::{GatedModel, desk_setup, held, remembered};
 use super::support::{Setup, TestEngine};
 
 const WEATHER: &str = "Che tempo fa a Milano?";
 
-fn named(test: &TestEngine, key: &str, words: &str, session: Option<&str>) -> ChatRequest {
+fn request_with_key(test: &TestEngine, key: &str, words: &str, session: Option<&str>) -> ChatRequest {
     let session = session.map(|name| SessionId::new(name).unwrap());
     ChatRequest { idempotency: Some(key.to_owned()), ..test.engine.request(words, session) }
 }
 
 /// The run, its conversation, and whether it had been started before.
-async fn once(test: &TestEngine, request: ChatRequest) -> Result<(RunId, SessionId, bool), Fault> {
+async fn submit_once(test: &TestEngine, request: ChatRequest) -> Result<(RunId, SessionId, bool), Fault> {
     Ok(match test.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
             let (run, session) = (ticket.run, ticket.session.clone());
@@ -33,7 +33,7 @@ async fn erase(test: &TestEngine, session: &str) -> Result<bool, Fault> {
     test.engine.erase(&test.tenant, &SessionId::new(session).unwrap()).await
 }
 
-async fn later(test: &TestEngine, run: RunId) -> Answer {
+async fn stored_answer(test: &TestEngine, run: RunId) -> Answer {
     test.engine.answer_of(&test.tenant, run).await.unwrap().unwrap()
 }
 
@@ -49,22 +49,29 @@ async fn runs_of(test: &TestEngine, session: &str) -> usize {
 async fn retry_of_same_request_returns_first_answer() {
     let test = Setup::offline().start().await;
     let words = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
-    let (run, session, before) = once(&test, named(&test, "k-1", words, None)).await.unwrap();
+    let (run, session, before) =
+        submit_once(&test, request_with_key(&test, "k-1", words, None)).await.unwrap();
     assert!(!before);
-    assert_eq!(once(&test, named(&test, "k-1", words, None)).await.unwrap(), (run, session.clone(), true));
-    let plain = test.engine.submit(named(&test, "k-1", words, None)).await.err().unwrap();
+    assert_eq!(
+        submit_once(&test, request_with_key(&test, "k-1", words, None)).await.unwrap(),
+        (run, session.clone(), true)
+    );
+    let plain = test.engine.submit(request_with_key(&test, "k-1", words, None)).await.err().unwrap();
     assert_eq!(plain.code, "request.duplicate");
     let dir = test.stop().await;
 
     let test = Setup::offline().on(&dir).start().await;
-    assert_eq!(once(&test, named(&test, "k-1", words, None)).await.unwrap(), (run, session, true));
+    assert_eq!(
+        submit_once(&test, request_with_key(&test, "k-1", words, None)).await.unwrap(),
+        (run, session, true)
+    );
     assert_eq!(test.vacations().await.len(), 1);
-    assert_eq!(later(&test, run).await.status, RunStatus::Completed);
+    assert_eq!(stored_answer(&test, run).await.status, RunStatus::Completed);
     // Without a key, and under another tenant's, it is a different request.
     test.engine.submit(test.engine.request(WEATHER, None)).await.unwrap();
     let other = ChatRequest {
         tenant: TenantId::new("other").unwrap(),
-        ..named(&test, "k-1", "Che tempo fa a Roma?", None)
+        ..request_with_key(&test, "k-1", "Che tempo fa a Roma?", None)
     };
     assert!(matches!(test.engine.submit_once(other).await.unwrap(), Submitted::New(_)));
 }
@@ -72,8 +79,8 @@ async fn retry_of_same_request_returns_first_answer() {
 #[tokio::test]
 async fn different_request_under_the_same_key_is_refused() {
     let test = Setup::offline().start().await;
-    let first = || named(&test, "k-1", WEATHER, Some("s-1"));
-    let (run, ..) = once(&test, first()).await.unwrap();
+    let first = || request_with_key(&test, "k-1", WEATHER, Some("s-1"));
+    let (run, ..) = submit_once(&test, first()).await.unwrap();
     for other in [
         ChatRequest { message: "Che tempo fa a Roma?".to_owned(), ..first() },
         ChatRequest { session: None, ..first() },
@@ -81,18 +88,18 @@ async fn different_request_under_the_same_key_is_refused() {
         ChatRequest { history: Some(Vec::new()), ..first() },
         ChatRequest { plan_only: true, ..first() },
     ] {
-        let fault = once(&test, other).await.unwrap_err();
+        let fault = submit_once(&test, other).await.unwrap_err();
         assert_eq!(fault.code, "request.idempotency_conflict");
         assert!(fault.message.contains(&run.to_string()), "{fault}");
     }
-    assert_eq!(once(&test, first()).await.unwrap().0, run);
+    assert_eq!(submit_once(&test, first()).await.unwrap().0, run);
     assert_eq!(runs_of(&test, "s-1").await, 1);
 }
 
 #[tokio::test]
 async fn one_of_equal_simultaneous_requests_is_accepted() {
     let test = Setup::offline().start().await;
-    let requests = (0..32).map(|_| once(&test, named(&test, "k-1", WEATHER, None)));
+    let requests = (0..32).map(|_| submit_once(&test, request_with_key(&test, "k-1", WEATHER, None)));
     let all: Vec<_> =
         futures::future::join_all(requests).await.into_iter().map(|finished| finished.unwrap()).collect();
     assert_eq!(all.iter().filter(|(.., before)| !before).count(), 1);
@@ -103,60 +110,64 @@ async fn one_of_equal_simultaneous_requests_is_accepted() {
 async fn disconnected_caller_releases_its_key() {
     let test = Setup::offline().start().await;
     {
-        let mut gone = Box::pin(test.engine.submit_once(named(&test, "k-1", WEATHER, Some("s-1"))));
+        let mut gone =
+            Box::pin(test.engine.submit_once(request_with_key(&test, "k-1", WEATHER, Some("s-1"))));
         futures::future::poll_fn(|cx| {
             assert!(gone.as_mut().poll(cx).is_pending());
             Poll::Ready(())
         })
         .await;
     }
-    assert!(once(&test, named(&test, "k-1", WEATHER, Some("s-1"))).await.unwrap().2);
+    assert!(submit_once(&test, request_with_key(&test, "k-1", WEATHER, Some("s-1"))).await.unwrap().2);
     assert_eq!(runs_of(&test, "s-1").await, 1);
 }
 
 #[tokio::test]
 async fn refused_request_leaves_its_key_unused() {
     let GatedModel { llm, arrived, gate } = held();
-    let test = at_the_desk(&llm).set("execution.max_queued_requests", 1).start().await;
+    let test = desk_setup(&llm).set("execution.max_queued_requests", 1).start().await;
     let long = "x".repeat(256);
     for key in ["", "a\nb", "caffè", long.as_str()] {
-        let fault = once(&test, named(&test, key, "look", None)).await.unwrap_err();
+        let fault = submit_once(&test, request_with_key(&test, key, "look", None)).await.unwrap_err();
         assert_eq!(fault.code, "request.idempotency_key", "{key:?}");
     }
-    assert_eq!(once(&test, named(&test, "k-1", " ", None)).await.unwrap_err().code, "request.empty");
+    assert_eq!(
+        submit_once(&test, request_with_key(&test, "k-1", " ", None)).await.unwrap_err().code,
+        "request.empty"
+    );
     let first = test.submit("s-1", "held").await.unwrap();
     arrived.wait_open().await;
     let second = test.submit("s-1", "look").await.unwrap();
-    let full = once(&test, named(&test, "k-1", "look", Some("s-1"))).await.unwrap_err();
+    let full = submit_once(&test, request_with_key(&test, "k-1", "look", Some("s-1"))).await.unwrap_err();
     assert_eq!(full.code, "session.queue_full");
     gate.open();
     test.finish(first).await;
     test.finish(second).await;
-    assert!(!once(&test, named(&test, "k-1", "look", Some("s-1"))).await.unwrap().2);
+    assert!(!submit_once(&test, request_with_key(&test, "k-1", "look", Some("s-1"))).await.unwrap().2);
 }
 
 #[tokio::test]
 async fn answer_is_available_later_to_its_tenant_only() {
     let GatedModel { llm, arrived, gate } = held();
-    let test = at_the_desk(&llm).start().await;
+    let test = desk_setup(&llm).start().await;
     let finished = test.chat("s-1", "look").await;
-    let again = later(&test, finished.answer.run_id).await;
+    let again = stored_answer(&test, finished.answer.run_id).await;
     assert!(again.timings.total_ms > 0.0 && again.timings.overhead_ms <= again.timings.total_ms);
     assert_eq!(Answer { timings: finished.answer.timings, ..again }, finished.answer);
 
     let ticket = test.submit("s-1", "held").await.unwrap();
     arrived.wait_open().await;
     let queued = test.submit("s-1", "look").await.unwrap();
-    let running = later(&test, ticket.run).await;
+    let running = stored_answer(&test, ticket.run).await;
     assert_eq!((running.status, running.answer.as_str()), (RunStatus::Running, ""));
-    assert_eq!(later(&test, queued.run).await.status, RunStatus::Queued);
+    assert_eq!(stored_answer(&test, queued.run).await.status, RunStatus::Queued);
     let other = TenantId::new("other").unwrap();
     assert_eq!(test.engine.answer_of(&other, ticket.run).await.unwrap(), None);
     gate.open();
     for ticket in [ticket, queued] {
         let run = ticket.run;
         let live = test.finish(ticket).await.answer;
-        assert_eq!(json!(later(&test, run).await.steps), json!(live.steps));
+        assert_eq!(json!(stored_answer(&test, run).await.steps), json!(live.steps));
     }
     assert_eq!(test.engine.answer_of(&test.tenant, RunId(uuid::Uuid::now_v7())).await.unwrap(), None);
 }
@@ -166,7 +177,7 @@ async fn erased_conversation_starts_empty_loaded_or_unloaded() {
     for idle in [std::time::Duration::ZERO, std::time::Duration::from_secs(3600)] {
         let test = Setup::offline().idle(idle).start().await;
         let words = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
-        let (run, ..) = once(&test, named(&test, "k-1", words, Some("s-1"))).await.unwrap();
+        let (run, ..) = submit_once(&test, request_with_key(&test, "k-1", words, Some("s-1"))).await.unwrap();
         test.chat("s-2", WEATHER).await;
         while idle.is_zero() && test.engine.awake_sessions().await > 0 {
             tokio::task::yield_now().await;
@@ -184,14 +195,14 @@ async fn erased_conversation_starts_empty_loaded_or_unloaded() {
         assert_eq!(remembered(&test.chat("s-1", WEATHER).await), ["E a Roma?"]);
         // The sequence numbers of the stream have no gap.
         assert_eq!(test.session("s-1").await.len(), 2);
-        assert!(!once(&test, named(&test, "k-1", WEATHER, Some("s-1"))).await.unwrap().2);
+        assert!(!submit_once(&test, request_with_key(&test, "k-1", WEATHER, Some("s-1"))).await.unwrap().2);
     }
 }
 
 #[tokio::test]
 async fn busy_conversation_is_not_erased() {
     let GatedModel { llm, arrived, gate } = held();
-    let test = at_the_desk(&llm).start().await;
+    let test = desk_setup(&llm).start().await;
     let first = test.submit("s-1", "held").await.unwrap();
     arrived.wait_open().await;
     assert_eq!(erase(&test, "s-1").await.unwrap_err().code, "store.session_busy");
@@ -210,7 +221,7 @@ async fn busy_conversation_is_not_erased() {
 async fn concurrent_requests_and_erasures_keep_the_conversation_consistent() {
     let GatedModel { llm, .. } = held();
     for idle in [std::time::Duration::ZERO, std::time::Duration::from_secs(3600)] {
-        let test = at_the_desk(&llm).idle(idle).start().await;
+        let test = desk_setup(&llm).idle(idle).start().await;
         let rub = async {
             for _ in 0..6 {
                 match erase(&test, "s-1").await {

@@ -10,13 +10,13 @@ use sqlx::{AssertSqlSafe, SqlitePool};
 use tempfile::TempDir;
 
 use super::disk_harness::DiskHarness;
-use crate::plans_api::{at, planned};
+use crate::plans_api::{plan_path, waiting_plan};
 use crate::server_api::ask;
 use crate::support::planner_engine::{ModelRules, has_results, plan, step};
 use crate::support::{Backend, Office, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// Nested lists of this depth.
-fn lists(depth: usize) -> Value {
+fn nested_lists(depth: usize) -> Value {
     (1..depth).fold(json!([]), |inner, _| json!([inner]))
 }
 
@@ -30,7 +30,7 @@ impl NestingBackend {
     fn open(depth: Arc<AtomicUsize>) -> Self {
         let backend = Backend::start(move |_| match depth.load(Ordering::SeqCst) {
             0 => json!({"done": true}),
-            depth => json!({"deep": lists(depth - 1)}),
+            depth => json!({"deep": nested_lists(depth - 1)}),
         });
         let scenes = tempfile::tempdir().unwrap();
         let tool = |name: &str, more: &str| {
@@ -74,7 +74,7 @@ fn caller(tool: &'static str, arguments: Value) -> ModelRules {
 }
 
 /// Asserts that the run can be read in every form, and the lists that contain it as well.
-async fn is_readable(served: &ServedEngine, answer: &Value) -> Value {
+async fn assert_readable(served: &ServedEngine, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
     for path in ["/api/runs", "/api/usage", "/api/approvals", "/api/plans"] {
         assert_eq!(served.get(path).await.status, 200, "{path}");
@@ -96,7 +96,7 @@ async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
             depth.store(deep, Ordering::SeqCst);
             let words = format!("look {deep}");
             let answer = served.post("/api/chat", &ask(&words)).await.json();
-            let read = is_readable(&served, &answer).await;
+            let read = assert_readable(&served, &answer).await;
             let call = &read["steps"][0]["tool_calls"][0];
             // A reply that this program cannot parse as JSON fails a read; a write was executed all the same.
             let outcome = if deep > 127 && tool == "Look" { "failed" } else { "ok" };
@@ -111,19 +111,20 @@ async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
 async fn deeply_nested_model_arguments_are_rejected_and_stay_readable() {
     let bureau = NestingBackend::open(Arc::default());
     for deep in [63, 64, 100, 124, 125, 126, 127, 300] {
-        let llm = caller("Look", json!({"to": lists(deep)})).start();
+        let llm = caller("Look", json!({"to": nested_lists(deep)})).start();
         let served = ServedEngine::start(bureau.setup(&llm)).await;
         let answer = served.post("/api/chat", &ask("look")).await.json();
-        let read = is_readable(&served, &answer).await;
+        let read = assert_readable(&served, &answer).await;
         let reached = bureau.backend.take_requests().len();
         assert_eq!(reached > 0, deep == 63, "{deep}: {read:#}");
         // In its plan, too.
         let mut planned = plan(json!([step(1, "Desk", &["Send"], Value::Null)]));
-        planned["steps"][0]["prepared_calls"] = json!([{"tool": "Send", "arguments": {"to": lists(deep)}}]);
+        planned["steps"][0]["prepared_calls"] =
+            json!([{"tool": "Send", "arguments": {"to": nested_lists(deep)}}]);
         let llm = ModelRules::of(planned).start();
         let served = ServedEngine::start(bureau.setup(&llm)).await;
         let answer = served.post("/api/chat", &ask("look")).await.json();
-        is_readable(&served, &answer).await;
+        assert_readable(&served, &answer).await;
     }
 }
 
@@ -136,18 +137,19 @@ async fn deeply_nested_client_json_is_refused_and_stays_readable() {
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
     for deep in [64, 80, 97] {
-        let body = json!({"decision": "yes", "arguments": {"to": lists(deep)}});
+        let body = json!({"decision": "yes", "arguments": {"to": nested_lists(deep)}});
         let problem = served.post(&format!("/api/approvals/{id}"), &body).await;
         let problem = problem.assert_problem(422, "approval.arguments");
         assert!(problem["detail"].as_str().unwrap().contains("64 levels"), "{problem:#}");
         let mut sent = plan(json!([step(1, "Desk", &["Send"], Value::Null)]));
-        sent["steps"][0]["prepared_calls"] = json!([{"tool": "Send", "arguments": {"to": lists(deep - 6)}}]);
+        sent["steps"][0]["prepared_calls"] =
+            json!([{"tool": "Send", "arguments": {"to": nested_lists(deep - 6)}}]);
         if deep > 70 {
             let body = json!({"message": "send", "plan": sent});
             served.post("/api/plans", &body).await.assert_problem(422, "request.too_deep");
         }
     }
-    assert_eq!(is_readable(&served, &answer).await["status"], "waiting");
+    assert_eq!(assert_readable(&served, &answer).await["status"], "waiting");
     assert!(bureau.backend.take_requests().is_empty());
 }
 
@@ -187,7 +189,7 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
     }
     assert_eq!(server.end().status, 0);
     let deep = json!({"type": "tool_completed", "call": 1, "millis": 1,
-        "outcome": {"ok": {"result": lists(125), "say": null}}});
+        "outcome": {"ok": {"result": nested_lists(125), "say": null}}});
     damage(&harness, &runs[0], ["running", "executing"], "tool_completed", &deep.to_string()).await;
     damage(
         &harness,
@@ -220,7 +222,7 @@ async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
         let plans = server.get("/api/plans").await.json();
         let plan = plans["plans"].as_array().unwrap().iter().find(|plan| plan["run_id"] == **run).unwrap();
         assert_eq!(plan["status"], "cancelled", "{plan:#}");
-        let erased = server.send("DELETE", &at(plan, "")).await;
+        let erased = server.send("DELETE", &plan_path(plan, "")).await;
         assert_eq!(erased.status, 204, "{erased:#?}");
         assert_eq!(row(&server.get("/api/runs").await, run), None);
         server.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
@@ -235,39 +237,39 @@ fn row(list: &Reply, run: &str) -> Option<Value> {
 }
 
 /// Replaces the plan by one whose purpose is this text.
-async fn edit(served: &ServedEngine, plan: &Value, purpose: &str) -> Reply {
+async fn edit_plan(served: &ServedEngine, plan: &Value, purpose: &str) -> Reply {
     let mut steps = plan["plan"].clone();
     steps["steps"][0]["purpose"] = json!(purpose);
     steps["steps"][0]["step_number"] = json!(1);
-    served.post(&at(plan, "/modify"), &json!({"plan": steps})).await
+    served.post(&plan_path(plan, "/modify"), &json!({"plan": steps})).await
 }
 
 #[tokio::test]
 async fn plan_versions_are_bounded_and_listed_in_pages() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     for version in 2..=32 {
-        let reply = edit(&served, &plan, &format!("Book it, version {version}")).await;
+        let reply = edit_plan(&served, &plan, &format!("Book it, version {version}")).await;
         assert_eq!(reply.status, 200, "{version}: {reply:#?}");
     }
     let problem =
-        edit(&served, &plan, "Book it once more").await.assert_problem(409, "plan.too_many_versions");
+        edit_plan(&served, &plan, "Book it once more").await.assert_problem(409, "plan.too_many_versions");
     assert!(problem["detail"].as_str().unwrap().contains("cancel"), "{problem:#}");
     served
-        .post(&at(&plan, "/modify"), &json!({"feedback": "look first"}))
+        .post(&plan_path(&plan, "/modify"), &json!({"feedback": "look first"}))
         .await
         .assert_problem(409, "plan.too_many_versions");
     let numbers = |document: &Value| -> Vec<u64> {
         document["versions"].as_array().unwrap().iter().map(|v| v["version"].as_u64().unwrap()).collect()
     };
-    let whole = served.get(&at(&plan, "")).await.json();
+    let whole = served.get(&plan_path(&plan, "")).await.json();
     assert_eq!(numbers(&whole), (1..=32).collect::<Vec<_>>());
     assert!(whole.get("versions_before").is_none(), "{whole:#}");
     let mut seen = Vec::new();
     let mut before = String::new();
     loop {
-        let page = served.get(&at(&plan, &format!("?limit=10{before}"))).await.json();
+        let page = served.get(&plan_path(&plan, &format!("?limit=10{before}"))).await.json();
         assert!(
             page["versions"]
                 .as_array()
@@ -283,10 +285,10 @@ async fn plan_versions_are_bounded_and_listed_in_pages() {
     }
     assert_eq!(seen, (1..=32).collect::<Vec<_>>());
     for wrong in ["?limit=0", "?limit=33"] {
-        served.get(&at(&plan, wrong)).await.assert_problem(422, "request.query");
+        served.get(&plan_path(&plan, wrong)).await.assert_problem(422, "request.query");
     }
     // The current version can still be approved.
-    let approved = served.post(&at(&plan, "/approve"), &json!({"version": 32})).await;
+    let approved = served.post(&plan_path(&plan, "/approve"), &json!({"version": 32})).await;
     assert_eq!(approved.status, 200, "{approved:#?}");
 }
 
@@ -294,16 +296,16 @@ async fn plan_versions_are_bounded_and_listed_in_pages() {
 async fn plan_and_total_version_size_are_bounded() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let plan = waiting_plan(&served, "book").await;
     let long = |kilobytes: usize, letter: &str| letter.repeat(kilobytes * 1024);
-    edit(&served, &plan, &long(257, "x")).await.assert_problem(413, "plan.too_large");
+    edit_plan(&served, &plan, &long(257, "x")).await.assert_problem(413, "plan.too_large");
     let mut sent = plan["plan"].clone();
     sent["steps"][0]["purpose"] = json!(long(257, "x"));
     let new = json!({"message": "book", "plan": sent});
     served.post("/api/plans", &new).await.assert_problem(413, "plan.too_large");
     let mut taken = 0;
     let refused = loop {
-        let reply = edit(&served, &plan, &long(250, ["x", "y"][taken % 2])).await;
+        let reply = edit_plan(&served, &plan, &long(250, ["x", "y"][taken % 2])).await;
         if reply.status != 200 {
             break reply;
         }
@@ -311,7 +313,7 @@ async fn plan_and_total_version_size_are_bounded() {
     };
     refused.assert_problem(409, "plan.history_full");
     assert_eq!(taken, 8);
-    let document = served.get(&at(&plan, "")).await;
+    let document = served.get(&plan_path(&plan, "")).await;
     assert!(document.body.len() < 3 * 1024 * 1024, "{}", document.body.len());
 }
 

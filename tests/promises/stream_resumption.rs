@@ -33,7 +33,7 @@ async fn rest(mut events: Events) -> Vec<Sse> {
 }
 
 /// Everything except the text of the answer, each with its number.
-fn others(events: &[Sse]) -> Vec<(String, String, Value)> {
+fn other_events(events: &[Sse]) -> Vec<(String, String, Value)> {
     let events = events.iter().filter(|event| !event.name.starts_with("answer_"));
     let number = |event: &Sse| event.id.split('.').next().unwrap().to_owned();
     events.map(|event| (number(event), event.name.clone(), event.data.clone())).collect()
@@ -49,7 +49,7 @@ fn text(events: &[Sse]) -> String {
 }
 
 /// Reads up to the first event of this name.
-async fn until(events: &mut Events, name: &str) -> Vec<Sse> {
+async fn read_until_event(events: &mut Events, name: &str) -> Vec<Sse> {
     let mut seen = Vec::new();
     loop {
         let event = events.next().await.unwrap_or_else(|| panic!("no {name} in {seen:#?}"));
@@ -62,9 +62,9 @@ async fn until(events: &mut Events, name: &str) -> Vec<Sse> {
 }
 
 /// Asserts that the published events equal the run's final history.
-async fn is_whole(server: &Server, run: &str, published: &[Sse]) {
+async fn assert_whole(server: &Server, run: &str, published: &[Sse]) {
     let whole = rest(server.events(run, "0").await).await;
-    assert_eq!(others(published), others(&whole));
+    assert_eq!(other_events(published), other_events(&whole));
     assert_eq!(text(published), text(&whole));
     let last = whole.last().unwrap();
     assert!(["run_completed", "run_failed", "run_waiting"].contains(&last.name.as_str()), "{last:?}");
@@ -76,13 +76,13 @@ async fn published_events_are_neither_lost_nor_repeated_after_power_loss() {
         let harness = DiskHarness::open();
         let server = harness.start();
         let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
-        let mut published = until(&mut events, name).await;
+        let mut published = read_until_event(&mut events, name).await;
         server.kill();
         harness.disk.fail(Loss::Everything, &mut ChaCha8Rng::seed_from_u64(1));
         let server = harness.start();
-        server.settled().await;
+        server.settled_runs().await;
         published.extend(rest(server.events(&run, &published.last().unwrap().id).await).await);
-        is_whole(&server, &run, &published).await;
+        assert_whole(&server, &run, &published).await;
         server.kill();
     }
 }
@@ -102,7 +102,7 @@ async fn answer_is_not_continued_with_another_processs_words() {
     let (never, later) = (Gate::closed(), Gate::closed());
     let gates = (never.clone(), later.clone());
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let harness = DiskHarness::played(move |request, _| {
+    let harness = DiskHarness::with_model(move |request, _| {
         if forced_tool(request).is_some() {
             return answers(request, "", "", &gates.0);
         }
@@ -113,25 +113,25 @@ async fn answer_is_not_continued_with_another_processs_words() {
     });
     let server = harness.start();
     let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
-    let mut published = until(&mut events, "answer_delta").await;
+    let mut published = read_until_event(&mut events, "answer_delta").await;
     assert_eq!(text(&published), "One thing");
     server.kill();
     let server = harness.start();
     // More was written by then than was published before.
     let mut beside = server.events(&run, "0").await;
-    until(&mut beside, "answer_delta").await;
+    read_until_event(&mut beside, "answer_delta").await;
     let mut back = server.events(&run, &published.last().unwrap().id).await;
-    published.extend(until(&mut back, "answer_delta").await);
+    published.extend(read_until_event(&mut back, "answer_delta").await);
     assert_eq!(text(&published), "Quite another thing is");
     // Within one process it continues where it was.
     let mut again = server.events(&run, &published.last().unwrap().id).await;
     later.open();
-    let further = until(&mut again, "answered").await;
+    let further = read_until_event(&mut again, "answered").await;
     assert!(further.iter().all(|event| event.name != "answer_reset"), "{further:#?}");
     published.extend(further);
     published.extend(rest(again).await);
     assert_eq!(text(&published), "Quite another thing is the case.");
-    is_whole(&server, &run, &published).await;
+    assert_whole(&server, &run, &published).await;
     server.kill();
     never.open();
 }

@@ -6,7 +6,8 @@ use proscenium::run::{Attempt, Event, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    AnsweredRun, FROM_ANSWER, ModelRules, QuestionKind, Town, enough, plan, question_kind, requests, step,
+    AnsweredRun, FROM_ANSWER, ModelRules, QuestionKind, Town, final_verdict, plan, question_kind, requests,
+    step,
 };
 use crate::support::{Scripted, ScriptedLlm, StreamEnd};
 
@@ -80,7 +81,7 @@ async fn stream_options_are_dropped_after_a_refusal() {
         None => good,
     };
     let llm = ModelRules::of(find())
-        .check(move |request, _| say(request, Scripted::forced(request, enough())))
+        .check(move |request, _| say(request, Scripted::forced(request, final_verdict())))
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for nth in 0..3 {
@@ -104,7 +105,7 @@ async fn streaming_is_dropped_after_a_refusal() {
     };
     let llm = ModelRules::of(find())
         .plan(|request, _| as_asked(request))
-        .check(move |request, _| say(request, Scripted::forced(request, enough())))
+        .check(move |request, _| say(request, Scripted::forced(request, final_verdict())))
         .start();
     let town = Town::open(&llm, |config| {
         config.llm.models[0].input_usd_per_million = 1.0;
@@ -170,7 +171,7 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
     let llm = ModelRules::of(find())
         .check(
             move |request, _| {
-                if is_streamed(request) { empty() } else { Scripted::forced(request, enough()) }
+                if is_streamed(request) { empty() } else { Scripted::forced(request, final_verdict()) }
             },
         )
         .start();
@@ -182,7 +183,9 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
 
     // A model that has streamed does so again: the fault was transient.
     let llm = ModelRules::of(find())
-        .check(move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, enough()) })
+        .check(
+            move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, final_verdict()) },
+        )
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for words in ["Find a book.", "Find another book."] {

@@ -114,9 +114,9 @@ async fn no_route_reaches_another_tenants_data() {
             let names = [(&*approval, &*never), (&*run, NEVER), (&*task, NEVER), (events, "never")];
             let (name, never) = names.into_iter().find(|(name, _)| address.contains(name)).unwrap();
             let nowhere = address.replace(name, never);
-            let nobody = tenants.send(&tenants.theirs, &method, &nowhere, body(&path).as_ref()).await;
+            let missing = tenants.send(&tenants.theirs, &method, &nowhere, body(&path).as_ref()).await;
             let unnamed = |reply: &Reply, name: &str| reply.body.replace(name, "");
-            assert_eq!(unnamed(&theirs, name), unnamed(&nobody, never), "{method} {address}");
+            assert_eq!(unnamed(&theirs, name), unnamed(&missing, never), "{method} {address}");
         } else {
             assert!(theirs.status < 400, "{method} {address}: {theirs:#?}");
         }
@@ -167,7 +167,7 @@ async fn another_tenants_run_cannot_be_stopped_followed_or_found() {
     let request = request.header("idempotency-key", "k-1").json(&chat);
     let ours = request.send().await.unwrap();
     let run = ours.headers()["x-run-id"].to_str().unwrap().to_owned();
-    tenants.shelf.begun.wait_open().await;
+    tenants.shelf.started.wait_open().await;
     for (method, path) in [("POST", "cancel"), ("GET", "events")] {
         let path = format!("/api/runs/{run}/{path}");
         tenants.send(&tenants.theirs, method, &path, None).await.assert_problem(404, "run.unknown");

@@ -8,7 +8,7 @@ use proscenium::store::KeyRules;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use super::plans_api::at;
+use super::plans_api::plan_path;
 use super::process::Workspace;
 use super::server_api::ask;
 use super::support::{Office, Reply, ServedEngine};
@@ -86,7 +86,7 @@ impl Company {
     }
 
     /// How a run ends, or that it waits.
-    async fn ends(&self, run: &Value) -> Value {
+    async fn final_status(&self, run: &Value) -> Value {
         let path = format!("/api/runs/{}/events", run["run_id"].as_str().unwrap());
         let events = self.get(&self.admin, &path).await.events();
         events.last().unwrap().data["status"].clone()
@@ -179,9 +179,9 @@ async fn another_users_ids_are_not_found() {
     }
     assert!(company.office.reached().is_empty());
     // A yes of its own user counts.
-    assert_eq!(company.ends(&plan).await, "waiting");
+    assert_eq!(company.final_status(&plan).await, "waiting");
     company.chat(&company.ada, "adas", "yes").await;
-    assert_eq!(company.ends(&plan).await, "completed");
+    assert_eq!(company.final_status(&plan).await, "completed");
     assert_eq!(company.office.reached(), ["POST /Book"]);
 }
 
@@ -198,11 +198,11 @@ async fn approver_sees_and_decides_only_what_needs_approval() {
     let runs = company.get(carl, "/api/runs").await.json();
     assert_eq!((runs["runs"].as_array().unwrap().len(), &runs["runs"][0]["run_id"]), (1, &plan["run_id"]));
     assert_eq!(company.open_approvals(carl).await.len(), 1);
-    assert_eq!(company.get(carl, &at(&plan, "")).await.json()["task_id"], plan["task_id"]);
-    company.post(carl, &at(&plan, "/cancel"), json!({})).await.assert_problem(403, "auth.role");
-    company.send(carl, "DELETE", &at(&plan, ""), None).await.assert_problem(403, "auth.role");
-    assert_eq!(company.post(carl, &at(&plan, "/approve"), json!({})).await.status, 200);
-    assert_eq!(company.ends(&plan).await, "completed");
+    assert_eq!(company.get(carl, &plan_path(&plan, "")).await.json()["task_id"], plan["task_id"]);
+    company.post(carl, &plan_path(&plan, "/cancel"), json!({})).await.assert_problem(403, "auth.role");
+    company.send(carl, "DELETE", &plan_path(&plan, ""), None).await.assert_problem(403, "auth.role");
+    assert_eq!(company.post(carl, &plan_path(&plan, "/approve"), json!({})).await.status, 200);
+    assert_eq!(company.final_status(&plan).await, "completed");
     assert_eq!(company.office.reached(), ["POST /Book"]);
 }
 
@@ -211,13 +211,14 @@ async fn plan_changed_by_an_approver_needs_another_approver() {
     let company = Company::open().await;
     for (n, decides) in [&company.ada, &company.cora].into_iter().enumerate() {
         let plan = company.plan(&company.ada, &format!("s-{n}"), "book").await;
-        let changed =
-            company.post(&company.carl, &at(&plan, "/modify"), json!({"feedback": "look first"})).await;
+        let changed = company
+            .post(&company.carl, &plan_path(&plan, "/modify"), json!({"feedback": "look first"}))
+            .await;
         assert_eq!((changed.status, &changed.json()["version"]), (200, &json!(2)), "{changed:#?}");
         let put = company.open_approvals(&company.carl).await;
         assert_eq!(put.len(), 1, "{put:#?}");
         let yes = json!({"decision": "yes"});
-        let own = company.post(&company.carl, &at(&plan, "/approve"), json!({})).await;
+        let own = company.post(&company.carl, &plan_path(&plan, "/approve"), json!({})).await;
         own.assert_problem(403, "approval.own_request");
         company
             .post(&company.carl, &approval(&put[0]), yes.clone())
@@ -226,7 +227,7 @@ async fn plan_changed_by_an_approver_needs_another_approver() {
         assert_eq!(company.office.reached().len(), n);
         let other = company.post(decides, &approval(&put[0]), yes).await;
         assert_eq!(other.status, 200, "{other:#?}");
-        assert_eq!(company.ends(&plan).await, "completed");
+        assert_eq!(company.final_status(&plan).await, "completed");
     }
 }
 
@@ -239,19 +240,19 @@ async fn arguments_changed_by_an_approver_are_sent_for_approval_again() {
     let edit = |amount: u32| json!({"decision": "yes", "arguments": {"amount": amount}});
     let changed = company.post(&company.carl, &approval(&put), edit(500)).await;
     assert_eq!((changed.status, &changed.json()["state"]), (200, &json!("lapsed")), "{changed:#?}");
-    assert_eq!(company.ends(&waits).await, "waiting");
-    let anew = company.open_approvals(&company.carl).await.remove(0);
-    assert_ne!((&anew["approval_id"], &anew["hash"]), (&put["approval_id"], &put["hash"]));
-    assert_eq!(anew["arguments"], json!({"amount": 500}));
-    assert!(anew["why"].to_string().contains("carl changed its arguments"), "{anew:#}");
+    assert_eq!(company.final_status(&waits).await, "waiting");
+    let second = company.open_approvals(&company.carl).await.remove(0);
+    assert_ne!((&second["approval_id"], &second["hash"]), (&put["approval_id"], &put["hash"]));
+    assert_eq!(second["arguments"], json!({"amount": 500}));
+    assert!(second["why"].to_string().contains("carl changed its arguments"), "{second:#}");
     let yes = json!({"decision": "yes"});
     company
-        .post(&company.carl, &approval(&anew), yes.clone())
+        .post(&company.carl, &approval(&second), yes.clone())
         .await
         .assert_problem(403, "approval.own_request");
     assert!(company.office.reached().is_empty());
-    assert_eq!(company.post(&company.ada, &approval(&anew), yes).await.status, 200);
-    assert_eq!(company.ends(&waits).await, "completed");
+    assert_eq!(company.post(&company.ada, &approval(&second), yes).await.status, 200);
+    assert_eq!(company.final_status(&waits).await, "completed");
     let paid = company.office.backend.take_requests();
     assert_eq!((paid.len(), paid[0].query["amount"].as_str()), (1, "500"));
     // The audit log names the author of the arguments, too.
@@ -265,7 +266,9 @@ async fn auditor_reads_everything_and_changes_nothing() {
     let company = Company::open().await;
     let plan = company.plan(&company.ada, "adas", "book").await;
     let auditor = &company.auditor;
-    for path in ["/api/usage".to_owned(), at(&plan, ""), format!("/api/runs/{}", text(&plan, "run_id"))] {
+    for path in
+        ["/api/usage".to_owned(), plan_path(&plan, ""), format!("/api/runs/{}", text(&plan, "run_id"))]
+    {
         assert_eq!(company.get(auditor, &path).await.status, 200, "{path}");
     }
     let put = plan["approvals"][0].as_str().unwrap();
@@ -286,7 +289,7 @@ async fn auditor_reads_everything_and_changes_nothing() {
     company.post(auditor, "/v1/chat/completions", body).await.assert_error(403, "auth.role");
     company.get(&company.ada, "/api/usage").await.assert_problem(403, "auth.role");
     // An admin can also erase ended runs of other users.
-    assert_eq!(company.post(&company.admin, &at(&plan, "/cancel"), json!({})).await.status, 200);
+    assert_eq!(company.post(&company.admin, &plan_path(&plan, "/cancel"), json!({})).await.status, 200);
     let erased = company.send(&company.admin, "DELETE", "/api/sessions/adas", None).await;
     assert_eq!(erased.status, 204, "{erased:#?}");
 }

@@ -96,7 +96,7 @@ impl Message {
     }
 
     /// Asserts that it is signed with `KEY` as in <https://www.standardwebhooks.com>.
-    fn is_signed(&self) -> &Self {
+    fn assert_signed(&self) -> &Self {
         let signed = format!("{}.{}.{}", self.id(), self.header("webhook-timestamp"), self.body);
         let expected = STANDARD.encode(hmac(KEY, signed.as_bytes()));
         assert_eq!(self.header("webhook-signature"), format!("v1,{expected}"), "{self:#?}");
@@ -130,7 +130,7 @@ impl WebhookServer {
     }
 
     /// Requests vacation in a conversation; returns the run, which then waits.
-    async fn wants(&self, session: &str) -> String {
+    async fn request_vacation(&self, session: &str) -> String {
         let mut body = ask(WORDS);
         body["session_id"] = json!(session);
         let client = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
@@ -147,7 +147,7 @@ impl WebhookServer {
     }
 
     /// Waits until the run has this status.
-    async fn becomes(&self, run: &str, status: &str) {
+    async fn wait_for_status(&self, run: &str, status: &str) {
         let comes = async {
             while self.status(run).await != status {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -179,13 +179,13 @@ async fn pending_approvals_are_delivered_signed_and_once_over_restarts() {
     let mut receiver = Receiver::start(answers(&["500 Oops", "503 Later\r\nRetry-After: 1", "200 OK"])).await;
     let workspace = hooked(&receiver);
     let server = WebhookServer::start(&workspace, &[]);
-    let run = server.wants("s-1").await;
+    let run = server.request_vacation("s-1").await;
     let first = receiver.next().await;
     server.process.kill();
     let server = WebhookServer::start(&workspace, &[]);
     let (second, third) = (receiver.next().await, receiver.next().await);
     for message in [&first, &second, &third] {
-        message.is_signed();
+        message.assert_signed();
         assert_eq!((message.id(), &message.body), (first.id(), &first.body));
         assert_eq!(message.header("content-type"), "application/json");
         let sent: i64 = message.header("webhook-timestamp").parse().unwrap();
@@ -203,11 +203,11 @@ async fn pending_approvals_are_delivered_signed_and_once_over_restarts() {
     assert_eq!(payload["timestamp"], data["created_at"]);
 
     // A delivered message is not sent again, by this server or the next one.
-    let other = server.wants("s-2").await;
-    assert_eq!(receiver.next().await.is_signed().id(), format!("{other}.1"));
+    let other = server.request_vacation("s-2").await;
+    assert_eq!(receiver.next().await.assert_signed().id(), format!("{other}.1"));
     server.process.kill();
     let server = WebhookServer::start(&workspace, &[]);
-    let last = server.wants("s-3").await;
+    let last = server.request_vacation("s-3").await;
     loop {
         let message = receiver.next().await;
         assert_ne!(message.id(), first.id());
@@ -224,15 +224,15 @@ async fn gone_receiver_is_dropped_and_redirects_are_not_followed() {
     let mut receiver = Receiver::start(vec![moved, "410 Gone".to_owned(), "200 OK".to_owned()]).await;
     let workspace = hooked(&receiver);
     let server = WebhookServer::start(&workspace, &[]);
-    let run = server.wants("s-1").await;
+    let run = server.request_vacation("s-1").await;
     let (moved, gone) = (receiver.next().await, receiver.next().await);
     assert_eq!((moved.id(), gone.id()), (&*format!("{run}.1"), &*format!("{run}.1")));
     assert_eq!(elsewhere.count.load(Ordering::SeqCst), 0);
-    let other = server.wants("s-2").await;
+    let other = server.request_vacation("s-2").await;
     assert_eq!(receiver.next().await.id(), format!("{other}.1"));
     server.process.kill();
     let server = WebhookServer::start(&workspace, &[]);
-    let last = server.wants("s-3").await;
+    let last = server.request_vacation("s-3").await;
     loop {
         let message = receiver.next().await;
         assert_ne!(message.id(), gone.id());
@@ -260,12 +260,12 @@ async fn expired_approval_counts_as_refused_even_after_a_restart() {
     let workspace = workspace();
     // By default it waits forever.
     let server = WebhookServer::start(&workspace, &[]);
-    let run = server.wants("s-1").await;
+    let run = server.request_vacation("s-1").await;
     server.process.kill();
     let server = WebhookServer::start(&workspace, &[("PROSCENIUM__APPROVAL__EXPIRES_S", "1".to_owned())]);
-    server.becomes(&run, "cancelled").await;
-    let second = server.wants("s-2").await;
-    server.becomes(&second, "cancelled").await;
+    server.wait_for_status(&run, "cancelled").await;
+    let second = server.request_vacation("s-2").await;
+    server.wait_for_status(&second, "cancelled").await;
     let figures = reqwest::get(format!("{}/metrics", server.base)).await.unwrap().text().await.unwrap();
     let shows = |line: &str| assert!(figures.lines().any(|shown| shown == line), "{line}\n{figures}");
     shows("proscenium_approval_wait_seconds_count{action=\"expired\"} 2");

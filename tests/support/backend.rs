@@ -45,8 +45,8 @@ impl Backend {
 
     /// The same at a fixed port, for tools whose definition must not change.
     pub fn start_at(port: u16, handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
-        let kept = Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() });
-        let data = Data::from(kept.clone());
+        let state = Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() });
+        let data = Data::from(state.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
@@ -60,7 +60,7 @@ impl Backend {
             });
         });
         let (address, handle) = receiver.recv().unwrap();
-        Self { address: format!("http://{address}"), data: kept, handle, thread: Some(thread) }
+        Self { address: format!("http://{address}"), data: state, handle, thread: Some(thread) }
     }
 
     /// Its URL: `http://127.0.0.1:…`.
@@ -84,7 +84,7 @@ impl Drop for Backend {
     }
 }
 
-async fn answer(kept: Data<BackendState>, request: HttpRequest, body: Bytes) -> HttpResponse {
+async fn answer(state: Data<BackendState>, request: HttpRequest, body: Bytes) -> HttpResponse {
     let query = Query::<BTreeMap<String, String>>::from_query(request.query_string()).unwrap().into_inner();
     let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
     let reached = ReceivedRequest {
@@ -93,6 +93,6 @@ async fn answer(kept: Data<BackendState>, request: HttpRequest, body: Bytes) -> 
         body: serde_json::from_slice(&body).unwrap_or_default(),
         idempotency_key: key.map(str::to_owned),
     };
-    kept.reached.lock().unwrap().push(reached.clone());
-    HttpResponse::Ok().json((kept.handler)(&reached))
+    state.reached.lock().unwrap().push(reached.clone());
+    HttpResponse::Ok().json((state.handler)(&reached))
 }

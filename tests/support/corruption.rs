@@ -53,7 +53,7 @@ pub const FORMS: [Form; 14] = [
 
 /// The reply that should call `tool` with `right`, in this form. `other` is another object that the tool
 /// would accept.
-pub fn deformed(form: Form, tool: &str, right: &Value, other: &Value, dice: &mut ChaCha8Rng) -> Scripted {
+pub fn corrupted(form: Form, tool: &str, right: &Value, other: &Value, dice: &mut ChaCha8Rng) -> Scripted {
     let text = right.to_string();
     let raw = |arguments: String| Scripted::RawCall { name: tool.to_owned(), arguments };
     let calls = |calls: &[(&str, &Value)]| {
@@ -101,6 +101,6 @@ fn cut(text: &str, dice: &mut ChaCha8Rng) -> String {
 }
 
 /// Whether this reply is corrupted.
-pub fn strikes(dice: &mut ChaCha8Rng, share: f64) -> bool {
+pub fn is_corrupted(dice: &mut ChaCha8Rng, share: f64) -> bool {
     dice.random_bool(share)
 }

@@ -12,12 +12,12 @@ use proscenium::scene::Catalogue;
 /// Asserts that the fold of the stored events equals the document, and that no forced question was repeated
 /// after its answer.
 pub fn assert_invariants(finished: &FinishedRun) {
-    the_fold_is_the_document(finished);
-    nothing_answered_is_forced_again(finished);
-    attempts_add_up(finished);
+    assert_fold_equals_document(finished);
+    assert_no_forced_repeat(finished);
+    assert_attempts_add_up(finished);
 }
 
-fn the_fold_is_the_document(finished: &FinishedRun) {
+fn assert_fold_equals_document(finished: &FinishedRun) {
     let FinishedRun { answer, state, events } = finished;
     assert_eq!(state.seq, events.len() as u64);
     assert_eq!(state.status, answer.status);
@@ -69,7 +69,7 @@ pub fn usage(finished: &FinishedRun) -> Usage {
 }
 
 /// The cost of a question is the sum of its attempts.
-fn attempts_add_up(finished: &FinishedRun) {
+fn assert_attempts_add_up(finished: &FinishedRun) {
     for event in &finished.events {
         if let Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } =
             &event.body
@@ -121,7 +121,7 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
 }
 
 /// A forced question is repeated only after its reply was rejected, failed or was lost.
-fn nothing_answered_is_forced_again(finished: &FinishedRun) {
+fn assert_no_forced_repeat(finished: &FinishedRun) {
     let mut asked: Option<Subject> = None;
     for event in &finished.events {
         match &event.body {

@@ -45,36 +45,36 @@ pub fn tokens(text: &str) -> Vec<String> {
 
 fn content(text: &str) -> Vec<String> {
     let all = tokens(text);
-    let kept: Vec<String> = all.iter().filter(|token| !SMALL.contains(&token.as_str())).cloned().collect();
-    if kept.is_empty() { all } else { kept }
+    let left: Vec<String> = all.iter().filter(|token| !SMALL.contains(&token.as_str())).cloned().collect();
+    if left.is_empty() { all } else { left }
 }
 
 /// Whether an argument matches the label. `|` in the label separates alternatives; a text of several words
 /// may contain more of the request's words.
-pub fn matches_label(labelled: &Value, given: &Value, words: &str) -> bool {
-    match (labelled, given) {
-        (Value::Number(wanted), given) => match given {
-            Value::String(text) => text.parse::<f64>().ok() == wanted.as_f64(),
-            given => given.as_f64() == wanted.as_f64(),
+pub fn matches_label(labelled: &Value, actual: &Value, words: &str) -> bool {
+    match (labelled, actual) {
+        (Value::Number(expected), actual) => match actual {
+            Value::String(text) => text.parse::<f64>().ok() == expected.as_f64(),
+            actual => actual.as_f64() == expected.as_f64(),
         },
-        (Value::String(wanted), Value::String(given)) => {
-            wanted.split('|').any(|wanted| same_text(wanted, given, words))
+        (Value::String(expected), Value::String(actual)) => {
+            expected.split('|').any(|expected| same_text(expected, actual, words))
         }
-        (Value::String(wanted), Value::Number(given)) => *wanted == given.to_string(),
-        _ => labelled == given,
+        (Value::String(expected), Value::Number(actual)) => *expected == actual.to_string(),
+        _ => labelled == actual,
     }
 }
 
-fn same_text(wanted: &str, given: &str, words: &str) -> bool {
-    let (wanted, given) = (content(wanted), content(given));
-    if wanted == given {
+fn same_text(expected: &str, actual: &str, words: &str) -> bool {
+    let (expected, actual) = (content(expected), content(actual));
+    if expected == actual {
         return true;
     }
     let all = content(words);
-    wanted.len() >= 3
-        && given.len() <= 2 * wanted.len() + 2
-        && wanted.iter().all(|token| given.contains(token))
-        && given.iter().all(|token| all.contains(token))
+    expected.len() >= 3
+        && actual.len() <= 2 * expected.len() + 2
+        && expected.iter().all(|token| actual.contains(token))
+        && actual.iter().all(|token| all.contains(token))
 }
 
 /// Whether a value derives from the words: from the numbers, days, times, names or enumeration values in
@@ -201,7 +201,7 @@ fn mentioned_values_are_recognised_in_other_forms() {
 
 #[test]
 fn labels_match_only_alternative_spellings() {
-    let meant = |label: &str, given: &str, words: &str| matches_label(&label.into(), &given.into(), words);
+    let meant = |label: &str, actual: &str, words: &str| matches_label(&label.into(), &actual.into(), words);
     assert!(meant("Milan|Milano", "milano", "Milano"));
     assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
     assert!(!meant("Sara Bianchi", "Bianchi", "Add Sara Bianchi"));

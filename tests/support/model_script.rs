@@ -132,7 +132,7 @@ impl ModelScript {
             })
             .collect();
         if calls.is_empty() {
-            Scripted::Text(in_words(&tool_results(request)))
+            Scripted::Text(results_text(&tool_results(request)))
         } else {
             Scripted::Calls { text: String::new(), calls }
         }
@@ -145,7 +145,7 @@ impl ModelScript {
         let (request_script, _) = self.request_script(request);
         request_script.says.unwrap_or_else(|| {
             let memory: Value = serde_json::from_str(&section(request, "conversation").unwrap()).unwrap();
-            let turns = memory["turns"].as_array().unwrap().iter().map(turn_in_brief);
+            let turns = memory["turns"].as_array().unwrap().iter().map(turn_summary);
             let summary = memory["summary"].as_str().map(str::to_owned);
             summary.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
         })
@@ -153,7 +153,7 @@ impl ModelScript {
 }
 
 /// The results of a step's calls, as the scene phrases them.
-fn in_words(results: &[Value]) -> String {
+fn results_text(results: &[Value]) -> String {
     let words = results.iter().filter(|result| result["outcome"] != "skipped");
     let words = words.map(|result| {
         let texts = result["say"].as_str().or(result.pointer("/error/message").and_then(Value::as_str));
@@ -185,12 +185,12 @@ fn verdict(request: &Value) -> Value {
 
 fn summary(request: &Value) -> String {
     let before = section(request, "summary");
-    let turns: Vec<String> = lines(request, "turns").iter().map(turn_in_brief).collect();
+    let turns: Vec<String> = lines(request, "turns").iter().map(turn_summary).collect();
     before.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
 }
 
 /// A request and the arguments of its calls.
-fn turn_in_brief(turn: &Value) -> String {
+fn turn_summary(turn: &Value) -> String {
     let calls = turn["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
     let facts: Vec<String> = calls.iter().map(|call| call["arguments"].to_string()).collect();
     format!("- {} {}", turn["request"].as_str().unwrap_or_default(), facts.join(", "))

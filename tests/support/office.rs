@@ -107,12 +107,12 @@ impl Office {
             }
         });
         let office = Self { backend, llm, broken, till, scenes: tempfile::tempdir().unwrap() };
-        office.furnish(office.scenes.path(), "Books a room.");
+        office.write_scenes(office.scenes.path(), "Books a room.");
         office
     }
 
     /// Writes the scenes into a directory; `book` is the description of the booking tool.
-    pub fn furnish(&self, dir: &Path, book: &str) {
+    pub fn write_scenes(&self, dir: &Path, book: &str) {
         let address = self.backend.address();
         let tool = |name: &str, about: &str, effect: &str, argument: &str, kind: &str, more: &str| {
             let method = if effect == "read" { "GET" } else { "POST" };

@@ -207,7 +207,7 @@ impl Server<'_> {
     }
 
     /// Sends words in a conversation; returns the run's document, whatever its status.
-    pub async fn say(&self, session: &str, words: &str) -> Option<Value> {
+    pub async fn chat(&self, session: &str, words: &str) -> Option<Value> {
         self.ask(session, words, &json!({})).await
     }
 
@@ -220,7 +220,7 @@ impl Server<'_> {
     }
 
     /// Words of a client that sends the conversation and has its own instructions.
-    pub async fn say_v1(&self, words: &str) -> Option<Reply> {
+    pub async fn complete(&self, words: &str) -> Option<Reply> {
         let message = |role: &str, words: &str| json!({"role": role, "content": words});
         let messages = [
             message("system", "You are the assistant of a bank. Be brief."),
@@ -238,7 +238,7 @@ impl Server<'_> {
     }
 
     /// The run's document once it has ended or waits.
-    pub async fn at_rest(&self, run: &str) -> Value {
+    pub async fn settled_run(&self, run: &str) -> Value {
         self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
         self.get(&format!("/api/runs/{run}")).await
     }

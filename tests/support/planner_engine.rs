@@ -66,7 +66,7 @@ pub fn step(number: u32, scene: &str, tools: &[&str], depends: Value) -> Value {
 }
 
 /// A verdict that ends the run with [`FROM_CHECK`].
-pub fn enough() -> Value {
+pub fn final_verdict() -> Value {
     json!({"should_continue": false, "can_answer_now": true, "reasoning": "scripted",
         "missing_information": null, "answer": FROM_CHECK})
 }
@@ -107,7 +107,7 @@ impl ModelRules {
                     }
                 }
             }),
-            check: Box::new(|request, _| Scripted::forced(request, enough())),
+            check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
         }
     }

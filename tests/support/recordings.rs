@@ -98,29 +98,29 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     let workshop = Workshop::new();
     let test = workshop.setup().set("planning.fallback_enabled", true).start().await;
     runs.push(("fallback", test.chat("s-1", "Look at the \"lamp\" in the workshop").await.events));
-    runs.push(("cancelled", cancelled().await));
+    runs.push(("cancelled", cancelled_run().await));
     for (name, words) in [
         ("resumed-question", "think, then look"),
         ("resumed-read", "look slowly"),
         ("resumed-write", "put slowly"),
     ] {
-        runs.push((name, resumed(words).await));
+        runs.push((name, resumed_run(words).await));
     }
-    runs.extend(decided().await);
+    runs.extend(decided_runs().await);
     runs
 }
 
 /// Runs with decisions of a person.
-async fn decided() -> Vec<(&'static str, Events)> {
+async fn decided_runs() -> Vec<(&'static str, Events)> {
     let yes = || CommandAction::Approve { version: None, hash: None, hold: false };
     let test = Setup::offline().start().await;
     let mut runs = Vec::new();
-    let first = asked(&test, "approved", MAIN, &[yes()]).await;
+    let first = approved_run(&test, "approved", MAIN, &[yes()]).await;
     runs.push(("approved", first));
     let other = "Vorrei il meteo a Roma e poi chiedere 2 giorni di ferie dal 6 al 7 luglio";
     let words = CommandAction::Modify { words: "senza il meteo".to_owned(), version: None };
     let second = CommandAction::Approve { version: Some(2), hash: None, hold: false };
-    runs.push(("changed", asked(&test, "changed", other, &[words, second]).await));
+    runs.push(("changed", approved_run(&test, "changed", other, &[words, second]).await));
     let dry = ChatRequest { dry_run: true, ..request(&test, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
     let ticket = test.engine.submit(dry).await.unwrap();
     runs.push(("dry-run", test.finish(ticket).await.events));
@@ -129,7 +129,7 @@ async fn decided() -> Vec<(&'static str, Events)> {
     let edited = ApproverChoice::Edited(json!({"from": "2026-06-16", "to": "2026-06-17"}));
     let edited = CommandAction::Decide { approval: 1, choice: edited, hash: None };
     let three = "Vorrei chiedere 3 giorni di ferie dal 15 al 17 giugno";
-    runs.push(("edited-write", carried(&test, request(&test, "edited", three), &[edited]).await));
+    runs.push(("edited-write", commanded_run(&test, request(&test, "edited", three), &[edited]).await));
 
     let test = Setup::offline().set("execution.compensate", true).start().await;
     let both = "Vorrei chiedere ferie dal 15 al 17 giugno e poi richiedere ferie dal 16 al 18 giugno";
@@ -141,20 +141,20 @@ fn request(test: &TestEngine, session: &str, words: &str) -> ChatRequest {
     test.engine.request(words, Some(SessionId::new(session).unwrap()))
 }
 
-async fn asked(test: &TestEngine, session: &str, words: &str, wishes: &[CommandAction]) -> Events {
+async fn approved_run(test: &TestEngine, session: &str, words: &str, actions: &[CommandAction]) -> Events {
     let request = ChatRequest { require_approval: true, ..request(test, session, words) };
-    carried(test, request, wishes).await
+    commanded_run(test, request, actions).await
 }
 
 /// A waiting run and the commands sent to it, one after the other.
-async fn carried(test: &TestEngine, request: ChatRequest, wishes: &[CommandAction]) -> Events {
+async fn commanded_run(test: &TestEngine, request: ChatRequest, actions: &[CommandAction]) -> Events {
     let answer = test.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
-    for wish in wishes {
+    for action in actions {
         let command = Command {
             by: "lferrari".to_owned(),
             note: None,
-            action: wish.clone(),
+            action: action.clone(),
             no_own_approval: false,
             is_authenticated: false,
         };
@@ -164,11 +164,11 @@ async fn carried(test: &TestEngine, request: ChatRequest, wishes: &[CommandActio
 }
 
 /// A run that is cancelled during a write.
-async fn cancelled() -> Events {
+async fn cancelled_run() -> Events {
     let workshop = Workshop::new();
     let test = workshop.setup().start().await;
     let mut ticket = test.submit("s-1", "put slowly").await.unwrap();
-    workshop.begun.wait_open().await;
+    workshop.started.wait_open().await;
     ticket.cancel("keysersoze").await;
     while ticket.next().await.unwrap().body.name() != "cancel_requested" {}
     workshop.go.open();
@@ -176,11 +176,11 @@ async fn cancelled() -> Events {
 }
 
 /// An engine stops while a call is in progress; another one resumes the run.
-async fn resumed(words: &str) -> Events {
+async fn resumed_run(words: &str) -> Events {
     let workshop = Workshop::new();
     let test = workshop.setup().start().await;
     let ticket = test.submit("s-1", words).await.unwrap();
-    workshop.begun.wait_open().await;
+    workshop.started.wait_open().await;
     let (run, tenant) = (ticket.run, test.tenant.clone());
     let dir = test.stop().await;
     workshop.go.open();

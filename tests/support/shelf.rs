@@ -34,13 +34,13 @@ struct Item {
 /// | --- | --- |
 /// | `look` | a read |
 /// | `put at once` | a write |
-/// | `put` | a write that has `begun` and ends when `done` opens |
+/// | `put` | a write that has `started` and ends when `done` opens |
 /// | `wait` | its model is `asked` and answers when `go` opens |
 /// | `hello`, `what did I say?` | no scene |
 /// | `fail` | every model call gets status 500 |
 pub struct Shelf {
     pub llm: ScriptedLlm,
-    pub begun: Gate,
+    pub started: Gate,
     pub done: Gate,
     pub asked: Gate,
     pub go: Gate,
@@ -50,7 +50,7 @@ pub struct Shelf {
 impl Shelf {
     pub fn new() -> Self {
         let gates = [Gate::closed(), Gate::closed(), Gate::closed(), Gate::closed()];
-        let [begun, done, asked, go] = gates;
+        let [started, done, asked, go] = gates;
         let script = ModelScript::parse(SCRIPT);
         let (reached, wait) = (asked.clone(), go.clone());
         let llm = ScriptedLlm::start(move |request, _| match section(request, "request").as_deref() {
@@ -66,7 +66,7 @@ impl Shelf {
             }
             _ => script.reply(request),
         });
-        Self { llm, begun, done, asked, go, puts: Arc::default() }
+        Self { llm, started, done, asked, go, puts: Arc::default() }
     }
 
     /// The number of writes to the shelf.
@@ -79,15 +79,15 @@ impl Shelf {
     }
 
     fn scene(&self) -> Scene {
-        let (begun, done, puts) = (self.begun.clone(), self.done.clone(), self.puts.clone());
+        let (started, done, puts) = (self.started.clone(), self.done.clone(), self.puts.clone());
         let look =
             |item: Item, _: ToolContext| async move { Ok::<Value, ToolError>(json!({"item": item.item})) };
         let put = move |item: Item, _: ToolContext| {
-            let (begun, done, puts) = (begun.clone(), done.clone(), puts.clone());
+            let (started, done, puts) = (started.clone(), done.clone(), puts.clone());
             async move {
                 puts.fetch_add(1, Ordering::SeqCst);
                 if item.item == "lamp" {
-                    begun.open();
+                    started.open();
                     done.wait_open().await;
                 }
                 Ok::<Value, ToolError>(json!({"item": item.item}))

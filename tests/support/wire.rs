@@ -8,7 +8,7 @@ use super::{ScriptedLlm, forced_tool, is_repair};
 /// forces a function that its history has answered.
 pub fn assert_valid_requests(llm: &ScriptedLlm) {
     for request in llm.requests() {
-        every_call_has_its_reply(&request);
+        assert_every_call_has_its_reply(&request);
         if forced_tool(&request).is_some() {
             assert!(!is_repair(&request), "forced again after a valid reply: {request:#}");
         } else {
@@ -18,7 +18,7 @@ pub fn assert_valid_requests(llm: &ScriptedLlm) {
 }
 
 /// A message with calls is followed by exactly the replies to these calls, before anything else.
-pub fn every_call_has_its_reply(request: &Value) {
+pub fn assert_every_call_has_its_reply(request: &Value) {
     let messages = request["messages"].as_array().unwrap();
     let mut waited_for: Vec<&str> = Vec::new();
     for message in messages {

@@ -7,9 +7,9 @@
 //! | `shy` | the first call fails |
 //! | `broken` | every call fails |
 //! | `lost` | the outcome is unknown |
-//! | `slow` | the call has `begun` and ends when `go` opens |
+//! | `slow` | the call has `started` and ends when `go` opens |
 //!
-//! If a request with the word `think` is planned, the model has `begun`, too, and replies when `go` opens.
+//! If a request with the word `think` is planned, the model has `started`, too, and replies when `go` opens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,15 +53,15 @@ struct Item {
 /// The workshop's scenes and model.
 pub struct Workshop {
     pub llm: ScriptedLlm,
-    pub begun: Gate,
+    pub started: Gate,
     pub go: Gate,
 }
 
 impl Workshop {
     pub fn new() -> Self {
-        let (begun, go) = (Gate::closed(), Gate::closed());
+        let (started, go) = (Gate::closed(), Gate::closed());
         let script = ModelScript::parse(SCRIPT);
-        let (reached, wait) = (begun.clone(), go.clone());
+        let (reached, wait) = (started.clone(), go.clone());
         let misspoken = AtomicUsize::new(0);
         let llm = ScriptedLlm::start(move |request, _| {
             let words = section(request, "request").unwrap_or_default();
@@ -82,12 +82,12 @@ impl Workshop {
                 _ => script.reply(request),
             }
         });
-        Self { llm, begun, go }
+        Self { llm, started, go }
     }
 
     pub fn setup(&self) -> Setup {
         let setup = Setup::scripted(&self.llm).alone().set("llm.max_attempts", 1);
-        scenes(&self.begun, &self.go).into_iter().fold(setup, Setup::scene)
+        scenes(&self.started, &self.go).into_iter().fold(setup, Setup::scene)
     }
 }
 
@@ -141,11 +141,11 @@ fn slip(request: &Value, forced: Option<&str>, nth: usize, script: &ModelScript)
 }
 
 /// Both scenes. Their tools are always the same.
-fn scenes(begun: &Gate, go: &Gate) -> Vec<Scene> {
+fn scenes(started: &Gate, go: &Gate) -> Vec<Scene> {
     let shy = Arc::new(AtomicUsize::new(0));
-    let (begun, go) = (begun.clone(), go.clone());
+    let (started, go) = (started.clone(), go.clone());
     let work = move |item: Item, _: ToolContext| {
-        let (shy, begun, go) = (shy.clone(), begun.clone(), go.clone());
+        let (shy, started, go) = (shy.clone(), started.clone(), go.clone());
         async move {
             match item.item.as_str() {
                 "shy" if shy.fetch_add(1, Ordering::SeqCst) == 0 => {
@@ -154,7 +154,7 @@ fn scenes(begun: &Gate, go: &Gate) -> Vec<Scene> {
                 "broken" => Err(ToolError::failed("workshop.broken", "it is in pieces")),
                 "lost" => Err(ToolError::unknown("workshop.lost", "the door fell shut behind it")),
                 "slow" => {
-                    begun.open();
+                    started.open();
                     go.wait_open().await;
                     Ok(json!({"item": item.item}))
                 }
