@@ -1,5 +1,5 @@
-//! Appends that are waited for until they are on disk, beside a plain file on the same disk that gets the
-//! same bytes: written and synced for each append, and for as many at once as there are writers.
+//! Appends that wait until they are on disk, compared with a plain file on the same disk that gets the same
+//! bytes: synced for each append, and once for as many appends as there are writers.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,21 +14,22 @@ use uuid::Uuid;
 use super::machine::{Recorded, directory, disk, median};
 use super::{Failure, Plan};
 
-/// Writers at once, each of whom waits for each append.
+/// Concurrent writers; each waits for every append.
 const WRITERS: [u32; 3] = [1, 32, 256];
 
-/// One round with so many writers.
+/// One round with a number of writers.
 struct Round {
     writers: u32,
-    /// Appends a second: of the journal, and of the file with a sync for each and for as many as writers.
+    /// Appends per second: of the journal, and of the file with one sync per append and one per group of
+    /// writers.
     journal: f64,
     each: f64,
     together: f64,
-    /// Appends in one commit.
+    /// Appends per commit.
     batch: f64,
 }
 
-/// Measures, and prints the table.
+/// Measures and prints the table.
 pub fn measure(plan: &Plan, recorded: &Recorded) -> Result<(), Failure> {
     let time = Duration::from_millis(plan.slice_ms);
     let lines: Vec<Vec<u8>> =
@@ -65,7 +66,7 @@ pub fn measure(plan: &Plan, recorded: &Recorded) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Appends a second, with what the journal says of itself.
+/// Appends per second, with the journal's own statistics.
 fn journal(recorded: &Recorded, writers: u32, time: Duration) -> Result<(f64, JournalStats), Failure> {
     let dir = directory(&disk())?;
     let events: Arc<[Envelope<Event>]> = recorded.events().into();
@@ -91,7 +92,7 @@ fn journal(recorded: &Recorded, writers: u32, time: Duration) -> Result<(f64, Jo
     done
 }
 
-/// One run after the other, an event at a time.
+/// Writes one run after the other, one event at a time.
 async fn writer(journal: Handle, events: Arc<[Envelope<Event>]>, end: Instant) -> Result<u64, Failure> {
     let mut appends = 0;
     loop {
@@ -107,7 +108,7 @@ async fn writer(journal: Handle, events: Arc<[Envelope<Event>]>, end: Instant) -
     }
 }
 
-/// Appends a second of a plain file that is synced after every `batch` of them.
+/// Appends per second to a plain file that is synced after every `batch` appends.
 fn file(lines: &[Vec<u8>], batch: usize, time: Duration) -> Result<f64, Failure> {
     let dir = directory(&disk())?;
     let mut file = File::create(dir.path().join("lines"))?;

@@ -1,4 +1,4 @@
-//! A whole request with its journal on the disk, beside the same with the journal in memory.
+//! A whole request with its journal on disk, compared with the journal in memory.
 
 use tempfile::TempDir;
 
@@ -9,18 +9,18 @@ use super::machine::{directory, disk, median};
 use super::usage::Usage;
 use super::{Failure, Plan};
 
-/// Sessions at once.
+/// Concurrent sessions.
 const SESSIONS: [u32; 2] = [1, 32];
 
-/// The engine in a process of its own.
-struct Party {
+/// The engine in its own process.
+struct RunningSubject {
     book: bool,
     on_disk: bool,
     child: Child,
     _data: TempDir,
 }
 
-/// One slice of one of them.
+/// One measured slice of one engine.
 struct Slice {
     book: bool,
     on_disk: bool,
@@ -29,7 +29,7 @@ struct Slice {
     usage: Usage,
 }
 
-impl Party {
+impl RunningSubject {
     fn start(provider: &str, book: bool, on_disk: bool) -> Result<Self, Failure> {
         let place = if on_disk { disk() } else { "/dev/shm".into() };
         let data = directory(&place)?;
@@ -39,28 +39,28 @@ impl Party {
     }
 }
 
-/// Measures, and prints the table.
+/// Measures and prints the table.
 pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
-    let mut parties = Vec::new();
+    let mut engines = Vec::new();
     for book in [false, true] {
         for on_disk in [true, false] {
-            parties.push(Party::start(provider, book, on_disk)?);
+            engines.push(RunningSubject::start(provider, book, on_disk)?);
         }
     }
-    for party in &mut parties {
+    for engine in &mut engines {
         for sessions in SESSIONS {
-            party.child.run(Load { sessions, millis: plan.slice_ms / 4, rate: None })?;
+            engine.child.run(Load { sessions, millis: plan.slice_ms / 4, rate: None })?;
         }
     }
     let mut all = Vec::new();
     for round in 0..plan.rounds {
         eprintln!("disk: round {} of {}", round + 1, plan.rounds);
         for sessions in SESSIONS {
-            for party in &mut parties {
-                party.child.mark()?;
-                let sample = party.child.run(Load { sessions, millis: plan.slice_ms, rate: None })?;
-                let usage = party.child.usage()?;
-                all.push(Slice { book: party.book, on_disk: party.on_disk, sessions, sample, usage });
+            for engine in &mut engines {
+                engine.child.mark()?;
+                let sample = engine.child.run(Load { sessions, millis: plan.slice_ms, rate: None })?;
+                let usage = engine.child.usage()?;
+                all.push(Slice { book: engine.book, on_disk: engine.on_disk, sessions, sample, usage });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Where it is measured, and what one run of the measured request leaves in the journal.
+//! The machine that is measured, and the events of one run of the measured request.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use tokio::runtime::Builder;
 
 use super::{Failure, flow};
 
-/// The number of the recorded flow; its words are replaced by those of others.
+/// The number of the recorded flow; its words are replaced by those of other flows.
 const RECORDED: u64 = 1_000_000;
 
-/// Cores, and how busy they are.
-pub fn told() -> Result<String, Failure> {
+/// Cores and their load.
+pub fn describe() -> Result<String, Failure> {
     let cores = std::thread::available_parallelism()?;
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let load: Vec<&str> = load.split(' ').take(3).collect();
@@ -24,13 +24,13 @@ pub fn disk() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A directory that is gone when it is dropped.
+/// A directory that is removed when it is dropped.
 pub fn directory(place: &Path) -> Result<TempDir, Failure> {
     std::fs::create_dir_all(place)?;
     Ok(tempfile::Builder::new().prefix("journal-").tempdir_in(place)?)
 }
 
-/// The middle one.
+/// The median.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
@@ -39,7 +39,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
 /// The events of one run of the measured request.
 pub struct Recorded(Vec<Envelope<Event>>);
 
-/// Carries one out.
+/// Executes one run and records it.
 pub fn recorded(provider: &str) -> Result<Recorded, Failure> {
     let data = directory(&disk())?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -56,12 +56,12 @@ pub fn recorded(provider: &str) -> Result<Recorded, Failure> {
 }
 
 impl Recorded {
-    /// The events as they were.
+    /// The events as recorded.
     pub fn events(&self) -> &[Envelope<Event>] {
         &self.0
     }
 
-    /// The events as they would be of flow `n`, whose words are its own.
+    /// The events as flow `n`, with its own words.
     pub fn of(&self, n: u64) -> Result<Vec<Envelope<Event>>, Failure> {
         let (before, after) = (format!("employee {RECORDED}"), format!("employee {n}"));
         let renamed = |event: &Envelope<Event>| {

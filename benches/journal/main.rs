@@ -1,14 +1,13 @@
-//! What it costs that nothing is lost: the journal beside a plain file, a request with and without the
-//! disk, the time until runs that were left unfinished are carried on, and the memory of conversations
-//! that sleep. See `benches/README.md`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+//! The cost of durability: the journal compared with a plain file, a request with and without the disk, the
+//! time until unfinished runs are resumed, and the memory of unloaded conversations. See `benches/README.md`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 mod appends;
-#[expect(dead_code, reason = "the bare client is the other benchmark's")]
+#[expect(dead_code, reason = "only the other benchmark uses the bare client")]
 #[path = "../requests/child.rs"]
 mod child;
 mod disk;
-#[expect(dead_code, reason = "of what can be switched off, only the disk is here")]
+#[expect(dead_code, reason = "only the disk is disabled here")]
 #[path = "../requests/flow.rs"]
 mod flow;
 #[path = "../requests/load.rs"]
@@ -29,11 +28,11 @@ use std::process::ExitCode;
 use child::{Child, Role};
 use mimalloc::MiMalloc;
 
-/// The program's own.
+/// The program's own allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Why something could not be measured.
+/// Why a measurement failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn fail(why: impl Into<String>) -> Failure {
@@ -42,24 +41,24 @@ fn fail(why: impl Into<String>) -> Failure {
 
 const HELP: &str = "\
 cargo bench --bench journal -- [--quick] [--rounds N] [--slice-ms N] [--unfinished N] [--sleeping N] [--only PART]
-  --quick         three short rounds of everything, on a tenth of the runs and less, to see that it works
-  --rounds N      rounds of what is compared, 5 unless told
-  --slice-ms N    how long each is driven in a round, 1000 unless told
-  --unfinished N  runs that were left unfinished, 10000 unless told
-  --sleeping N    conversations that sleep, 100000 unless told
+  --quick         three short rounds of everything, on at most a tenth of the runs, to check that it works
+  --rounds N      rounds of every comparison, 5 by default
+  --slice-ms N    how long each subject is driven in a round, 1000 by default
+  --unfinished N  unfinished runs, 10000 by default
+  --sleeping N    unloaded conversations, 100000 by default
   --only PART     appends, disk, recovery or sleeping";
 
 /// How much is measured.
 pub struct Plan {
-    /// Rounds of what is compared.
+    /// Rounds of every comparison.
     pub rounds: usize,
-    /// Milliseconds for which each is driven in a round.
+    /// Milliseconds for which each subject is driven in a round.
     pub slice_ms: u64,
-    /// Runs that were left unfinished.
+    /// Unfinished runs to recover.
     pub unfinished: u32,
-    /// Conversations that sleep.
+    /// Conversations to unload.
     pub sleeping: u32,
-    /// This part only.
+    /// Run this part only.
     pub only: Option<String>,
 }
 
@@ -77,7 +76,7 @@ impl Plan {
     }
 
     fn carry_out(&self) -> Result<(), Failure> {
-        println!("\n{}", machine::told()?);
+        println!("\n{}", machine::describe()?);
         let provider = Child::start(&Role::Provider)?;
         let recorded = machine::recorded(&provider.address)?;
         if self.has("appends") {
@@ -92,7 +91,7 @@ impl Plan {
         if self.has("sleeping") {
             sleeping::measure(self, &provider.address)?;
         }
-        println!("\n{}", machine::told()?);
+        println!("\n{}", machine::describe()?);
         Ok(())
     }
 }
@@ -119,7 +118,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
         match argument.as_str() {
-            // cargo says so to every benchmark.
+            // cargo passes this to every benchmark.
             "--bench" => {}
             "--quick" => plan = plan.quick(),
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
@@ -137,7 +136,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            other => return Err(fail(format!("{other} is not understood\n{HELP}"))),
+            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
         }
     }
     Ok(Some(plan))

@@ -1,5 +1,5 @@
-//! The time from a start until everything that was left unfinished is carried on, beside fresh requests
-//! in the same process.
+//! The time from a start until all unfinished runs have been resumed, compared with fresh requests in the
+//! same process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,41 +19,40 @@ use super::subject::Subject;
 use super::usage::Meter;
 use super::{Failure, Plan, fail, flow, worker};
 
-/// As many conversations as the engine carries on at once.
+/// As many conversations as the engine resumes at once.
 const AT_ONCE: u32 = 64;
 
-/// The first number of the flows that were left unfinished. Fresh ones count from 1, and no two are to
-/// have the same words.
+/// The first number of the unfinished flows. Fresh flows count from 1, and no two flows have the same words.
 const FIRST: u64 = 10_000_000;
 
-/// How long carrying on may take.
+/// Upper bound for recovery.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a worker is to do.
+/// The task of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Work {
     provider: String,
     data: PathBuf,
-    /// For how long it then carries out fresh requests; not at all where absent.
+    /// For how long it then executes fresh requests; not at all if absent.
     fresh_ms: Option<u64>,
 }
 
-/// What it has measured.
+/// The worker's measurements.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Told {
-    /// Runs that it found unfinished.
+pub struct Measurement {
+    /// Unfinished runs that it found.
     unfinished: usize,
-    /// Milliseconds from the start until requests are taken.
+    /// Milliseconds from the start until requests are accepted.
     ready_ms: f64,
     /// Milliseconds from the start until the last of the runs has ended.
     all_ms: f64,
-    /// Fresh requests a second.
+    /// Fresh requests per second.
     fresh: f64,
-    /// The most memory while runs were carried on, in MiB.
+    /// Peak memory while runs were resumed, in MiB.
     peak_mib: f64,
 }
 
-/// Measures, and prints the table.
+/// Measures and prints the table.
 pub fn measure(plan: &Plan, provider: &str, recorded: &Recorded) -> Result<(), Failure> {
     let dir = directory(&disk())?;
     eprintln!("recovery: {} runs are left unfinished", plan.unfinished);
@@ -62,32 +61,35 @@ pub fn measure(plan: &Plan, provider: &str, recorded: &Recorded) -> Result<(), F
         let (provider, data) = (provider.to_owned(), dir.path().to_owned());
         worker::Work::Recover(Work { provider, data, fresh_ms })
     };
-    let told: Told = worker::done(&work(Some(plan.slice_ms * 3)))?;
-    // Everything has ended now.
-    let idle: Told = worker::done(&work(None))?;
-    if (told.unfinished, idle.unfinished) != (plan.unfinished as usize, 0) {
-        return Err(fail(format!("{} and {} runs were found unfinished", told.unfinished, idle.unfinished)));
+    let measured: Measurement = worker::done(&work(Some(plan.slice_ms * 3)))?;
+    // Every run has ended now.
+    let idle: Measurement = worker::done(&work(None))?;
+    if (measured.unfinished, idle.unfinished) != (plan.unfinished as usize, 0) {
+        return Err(fail(format!(
+            "{} and {} runs were found unfinished",
+            measured.unfinished, idle.unfinished
+        )));
     }
-    let carried = told.unfinished as f64 / ((told.all_ms - told.ready_ms) / 1000.0);
+    let resumed = measured.unfinished as f64 / ((measured.all_ms - measured.ready_ms) / 1000.0);
     println!(
-        "\n| unfinished runs | ready after | ready with none | all carried on after | carried on/s | fresh requests/s | of them | peak MiB |"
+        "\n| unfinished runs | ready after | ready with none | all resumed after | resumed/s | fresh requests/s | ratio | peak MiB |"
     );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     println!(
-        "| {} | {:.2} s | {:.2} s | {:.1} s | {carried:.0} | {:.0} | {:.2} | {:.0} |",
-        told.unfinished,
-        told.ready_ms / 1000.0,
+        "| {} | {:.2} s | {:.2} s | {:.1} s | {resumed:.0} | {:.0} | {:.2} | {:.0} |",
+        measured.unfinished,
+        measured.ready_ms / 1000.0,
         idle.ready_ms / 1000.0,
-        told.all_ms / 1000.0,
-        told.fresh,
-        carried / told.fresh,
-        told.peak_mib
+        measured.all_ms / 1000.0,
+        measured.fresh,
+        resumed / measured.fresh,
+        measured.peak_mib
     );
     Ok(())
 }
 
-/// A directory in which every second run was accepted and nothing more, and the others are half done: their
-/// plan is made, and scenes have been asked.
+/// A directory in which every second run was only accepted, and the others are half done: their plan is made,
+/// and scenes have been asked.
 fn leave(data: &Path, runs: u32, recorded: &Recorded) -> Result<(), Failure> {
     actix::System::new().block_on(async {
         let store = Store::open(DataDir::open(data)?).await?;
@@ -96,7 +98,7 @@ fn leave(data: &Path, runs: u32, recorded: &Recorded) -> Result<(), Failure> {
             let (run, task) = (RunId(Uuid::now_v7()), TaskId(Uuid::now_v7()));
             let session = SessionId::new(&format!("left-{n}"))?;
             let mut events = recorded.of(FIRST + u64::from(n))?;
-            // A write in the middle of which a process died is of unknown outcome and ends another way.
+            // A write interrupted by a crash has an unknown outcome and ends differently.
             let call = events.iter().position(|event| matches!(event.body, Event::ToolStarted { .. }));
             events.truncate(if n % 2 == 0 { 1 } else { call.unwrap_or(1) });
             let records = events.into_iter().map(|mut event| {
@@ -115,8 +117,8 @@ fn leave(data: &Path, runs: u32, recorded: &Recorded) -> Result<(), Failure> {
 }
 
 impl Work {
-    /// As `serve` begins.
-    pub async fn carry_out(self) -> Result<Told, Failure> {
+    /// Starts as `serve` does.
+    pub async fn carry_out(self) -> Result<Measurement, Failure> {
         let mut config = flow::config(&self.provider, &self.data, &[]);
         config.server.addr = "127.0.0.1:0".to_owned();
         let meter = Meter::start()?;
@@ -128,15 +130,15 @@ impl Work {
         let ready_ms = millis(began);
         while count(&engine, "status IN ('queued', 'running')").await? > 0 {
             if began.elapsed() > PATIENCE {
-                return Err(fail("what was left unfinished does not end"));
+                return Err(fail("unfinished runs do not end"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let all_ms = millis(began);
         let peak_mib = meter.read()?.peak_mib;
-        let otherwise = count(&engine, "status <> 'completed'").await?;
-        if otherwise > 0 {
-            return Err(fail(format!("{otherwise} runs ended otherwise")));
+        let unexpected = count(&engine, "status <> 'completed'").await?;
+        if unexpected > 0 {
+            return Err(fail(format!("{unexpected} runs ended unexpectedly")));
         }
         let fresh = match self.fresh_ms {
             Some(millis) => {
@@ -147,9 +149,9 @@ impl Work {
         };
         server.stop().await;
         engine.shut_down().await?;
-        // JSON has no such number.
+        // JSON has no NaN.
         let fresh = if fresh.is_nan() { 0.0 } else { fresh };
-        Ok(Told { unfinished, ready_ms, all_ms, fresh, peak_mib })
+        Ok(Measurement { unfinished, ready_ms, all_ms, fresh, peak_mib })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The memory of conversations that sleep, beside that of conversations that are awake.
+//! The memory of unloaded conversations, compared with that of loaded ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,42 +12,42 @@ use serde::{Deserialize, Serialize};
 use super::machine::{directory, disk, median};
 use super::{Failure, Plan, fail, flow, worker};
 
-/// How long a conversation that is to sleep stays awake.
+/// Idle time before a conversation is unloaded.
 const SHORT: Duration = Duration::from_millis(200);
 /// Longer than any measurement.
 const LONG: Duration = Duration::from_secs(3600);
-/// Conversations at once.
+/// Concurrent conversations.
 const AT_ONCE: usize = 64;
-/// Conversations before memory is looked at first: what is made once is made then.
+/// Conversations before memory is first measured: one-time allocations happen then.
 const BEFORE: u32 = 1_000;
-/// Conversations that are woken, to see how long that takes.
+/// Conversations that are loaded again, to measure how long that takes.
 const WOKEN: u32 = 200;
-/// How long it may take until all of them sleep.
+/// Upper bound until all are unloaded.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a worker is to do.
+/// The task of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Work {
     provider: String,
     data: PathBuf,
     conversations: u32,
-    /// Whether they go to sleep.
+    /// Whether conversations are unloaded.
     sleep: bool,
 }
 
-/// What it has measured.
+/// The worker's measurements.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Told {
-    /// Kilobytes that are resident before and after.
+pub struct Measurement {
+    /// Resident kilobytes before and after.
     before_kib: f64,
     after_kib: f64,
-    /// Milliseconds of a request to one that is there, by median.
+    /// Median milliseconds of a request to an existing conversation.
     again_ms: f64,
-    /// Conversations that were awake at the end.
+    /// Conversations loaded at the end.
     awake: usize,
 }
 
-/// Measures, and prints the table.
+/// Measures and prints the table.
 pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
     println!("\n| conversations | before MiB | after MiB | bytes each | next request, p50 ms |");
     println!("| --- | ---: | ---: | ---: | ---: |");
@@ -57,25 +57,25 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
         eprintln!("sleeping: {conversations} conversations {state}");
         let data = directory(&disk())?;
         let (provider, data) = (provider.to_owned(), data.path().to_owned());
-        let told: Told =
+        let measured: Measurement =
             worker::done(&worker::Work::Converse(Work { provider, data, conversations, sleep }))?;
         println!(
             "| {conversations} {state} | {:.1} | {:.1} | {:.0} | {:.2} |",
-            told.before_kib / 1024.0,
-            told.after_kib / 1024.0,
-            (told.after_kib - told.before_kib) * 1024.0 / f64::from(conversations),
-            told.again_ms
+            measured.before_kib / 1024.0,
+            measured.after_kib / 1024.0,
+            (measured.after_kib - measured.before_kib) * 1024.0 / f64::from(conversations),
+            measured.again_ms
         );
-        if sleep != (told.awake == 0) {
-            return Err(fail(format!("{} of those that are to be {state} are awake", told.awake)));
+        if sleep != (measured.awake == 0) {
+            return Err(fail(format!("{} of the {state} conversations are loaded", measured.awake)));
         }
     }
     Ok(())
 }
 
 impl Work {
-    /// Each conversation has one turn: a plan that is not carried out.
-    pub async fn carry_out(self) -> Result<Told, Failure> {
+    /// Each conversation has one turn: a plan that is not executed.
+    pub async fn carry_out(self) -> Result<Measurement, Failure> {
         let config = flow::config(&self.provider, &self.data, &[]);
         let idle = if self.sleep { SHORT } else { LONG };
         let engine = Arc::new(flow::engine(config)?.idle(idle).start().await?);
@@ -92,10 +92,10 @@ impl Work {
             again.push(began.elapsed().as_secs_f64() * 1000.0);
         }
         engine.shut_down().await?;
-        Ok(Told { before_kib, after_kib, again_ms: median(again), awake })
+        Ok(Measurement { before_kib, after_kib, again_ms: median(again), awake })
     }
 
-    /// A turn in each of these, and then sleep where they are to sleep.
+    /// One turn in each of these conversations, then unloading if configured.
     async fn converse(&self, engine: &Arc<Engine>, which: std::ops::Range<u32>) -> Result<(), Failure> {
         let mut turns = futures::stream::iter(which)
             .map(|n| {
@@ -109,7 +109,7 @@ impl Work {
         let began = Instant::now();
         while self.sleep && engine.awake_sessions().await > 0 {
             if began.elapsed() > PATIENCE {
-                return Err(fail("some conversations do not fall asleep"));
+                return Err(fail("some conversations are not unloaded"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -128,7 +128,7 @@ async fn say(engine: &Engine, n: u32, words: u64) -> Result<(), Failure> {
     }
 }
 
-/// Kilobytes that are resident once the allocator has given back what it does not need.
+/// Resident kilobytes once the allocator has returned what it does not need.
 async fn resident() -> Result<f64, Failure> {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let status = std::fs::read_to_string("/proc/self/status")?;

@@ -1,4 +1,4 @@
-//! A process that does one piece of work from its start to its end and says what it has measured.
+//! A process that does one task from start to end and prints its measurements.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -14,13 +14,13 @@ pub const WORD: &str = "worker";
 /// What a worker does.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Work {
-    /// Carries on what was left unfinished, and then does the same with fresh requests.
+    /// Resumes unfinished runs, and then executes fresh requests.
     Recover(recovery::Work),
-    /// Has conversations, and lets them sleep.
+    /// Starts conversations and lets them be unloaded.
     Converse(sleeping::Work),
 }
 
-/// Has a worker do it.
+/// Runs a worker and reads its result.
 pub fn done<T: DeserializeOwned>(work: &Work) -> Result<T, Failure> {
     let mut process = Command::new(std::env::current_exe()?)
         .arg(WORD)
@@ -37,14 +37,14 @@ pub fn done<T: DeserializeOwned>(work: &Work) -> Result<T, Failure> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// A worker's whole life.
+/// The main function of a worker.
 pub fn main() -> Result<(), Failure> {
     let work: Work = serde_json::from_reader(std::io::stdin())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let told = match work {
+    let measurement = match work {
         Work::Recover(work) => serde_json::to_string(&runtime.block_on(work.carry_out())?)?,
         Work::Converse(work) => serde_json::to_string(&runtime.block_on(work.carry_out())?)?,
     };
     runtime.shutdown_background();
-    Ok(writeln!(std::io::stdout(), "{told}")?)
+    Ok(writeln!(std::io::stdout(), "{measurement}")?)
 }

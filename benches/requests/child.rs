@@ -1,5 +1,5 @@
-//! Each subject in a process of its own, so that time and memory are its own. A child lives as long as
-//! its parent holds its standard input.
+//! Each subject in its own process, so that time and memory are its own. A child lives as long as its parent
+//! holds its standard input.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use super::{Failure, fail, provider};
 /// The first argument of a child.
 pub const WORD: &str = "child";
 
-/// What a child is.
+/// The role of a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Role {
     /// The provider.
     Provider,
-    /// The bare client, with the bodies that it sends.
+    /// The bare client, with the bodies it sends.
     Bare { provider: String, bodies: Vec<String> },
     /// The engine.
     Library { provider: String, data: PathBuf, off: Vec<Part>, book: bool },
@@ -49,19 +49,19 @@ enum Reply {
     Failed(String),
 }
 
-/// A child, as its parent has it.
+/// A child, seen from its parent.
 pub struct Child {
     process: Process,
     orders: ChildStdin,
     replies: Lines<BufReader<ChildStdout>>,
-    /// Where it listens, if it does.
+    /// Where it listens, if it listens.
     pub address: String,
     /// Its process id.
     pub id: u32,
 }
 
 impl Child {
-    /// Starts one and waits until it is ready.
+    /// Starts a child and waits until it is ready.
     pub fn start(role: &Role) -> Result<Self, Failure> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg(WORD)
@@ -76,7 +76,7 @@ impl Child {
         let mut child = Self { process, orders, replies, address: String::new(), id };
         match child.say(role)? {
             Reply::Ready { address } => child.address = address.unwrap_or_default(),
-            other => return Err(fail(format!("a child began with {other:?}"))),
+            other => return Err(fail(format!("a child started with {other:?}"))),
         }
         Ok(child)
     }
@@ -85,15 +85,15 @@ impl Child {
     pub fn mark(&mut self) -> Result<(), Failure> {
         match self.say(&Order::Mark)? {
             Reply::Marked => Ok(()),
-            other => Err(fail(format!("a child said {other:?}"))),
+            other => Err(fail(format!("a child replied {other:?}"))),
         }
     }
 
-    /// Drives it.
+    /// Drives the load.
     pub fn run(&mut self, load: Load) -> Result<Sample, Failure> {
         match self.say(&Order::Run(load))? {
             Reply::Ran(sample) => Ok(sample),
-            other => Err(fail(format!("a child said {other:?}"))),
+            other => Err(fail(format!("a child replied {other:?}"))),
         }
     }
 
@@ -101,7 +101,7 @@ impl Child {
     pub fn usage(&mut self) -> Result<Usage, Failure> {
         match self.say(&Order::Usage)? {
             Reply::Used(usage) => Ok(usage),
-            other => Err(fail(format!("a child said {other:?}"))),
+            other => Err(fail(format!("a child replied {other:?}"))),
         }
     }
 
@@ -125,7 +125,7 @@ impl Drop for Child {
     }
 }
 
-/// A child's whole life.
+/// The main function of a child.
 pub fn main() -> Result<(), Failure> {
     let mut lines = std::io::stdin().lines();
     let role: Role = serde_json::from_str(&lines.next().ok_or_else(|| fail("no role"))??)?;
@@ -147,11 +147,11 @@ pub fn main() -> Result<(), Failure> {
             }
             Order::Usage => Reply::Used(meter.read()?),
             Order::Run(load) => match &subject {
-                Held::Drives(subject) => match runtime.block_on(drive(subject, load)) {
+                ChildResources::Drives(subject) => match runtime.block_on(drive(subject, load)) {
                     Ok(sample) => Reply::Ran(sample),
                     Err(error) => Reply::Failed(error.to_string()),
                 },
-                Held::Serves(_) => Reply::Failed("it drives nothing".to_owned()),
+                ChildResources::Serves(_) => Reply::Failed("it drives nothing".to_owned()),
             },
         };
         say(&reply)?;
@@ -165,7 +165,7 @@ fn say(reply: &Reply) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// One thread for the provider, which is not what is measured; as many as there are cores elsewhere.
+/// One thread for the provider, which is not measured; as many threads as cores for the others.
 fn runtime(role: &Role) -> Result<Runtime, Failure> {
     let mut builder = Builder::new_multi_thread();
     if matches!(role, Role::Provider) {
@@ -174,32 +174,32 @@ fn runtime(role: &Role) -> Result<Runtime, Failure> {
     Ok(builder.enable_all().build()?)
 }
 
-/// What a child holds while it lives.
-enum Held {
+/// What a child keeps alive.
+enum ChildResources {
     Drives(Subject),
-    Serves(#[expect(dead_code, reason = "held while it serves")] Option<proscenium::http::Server>),
+    Serves(#[expect(dead_code, reason = "kept while it serves")] Option<proscenium::http::Server>),
 }
 
-async fn begin(role: &Role) -> Result<(Held, Option<String>), Failure> {
+async fn begin(role: &Role) -> Result<(ChildResources, Option<String>), Failure> {
     Ok(match role.clone() {
-        Role::Provider => (Held::Serves(None), Some(provider::start(None).await?.to_string())),
+        Role::Provider => (ChildResources::Serves(None), Some(provider::start(None).await?.to_string())),
         Role::Bare { provider, bodies } => {
             let url = format!("http://{provider}/v1/chat/completions");
             let bodies = Arc::new(Bodies::of(&bodies)?);
-            (Held::Drives(Subject::Bare { http: http()?, url, bodies }), None)
+            (ChildResources::Drives(Subject::Bare { http: http()?, url, bodies }), None)
         }
         Role::Library { provider, data, off, book } => {
             let engine = flow::engine(flow::config(&provider, &data, &off))?.start().await?;
-            (Held::Drives(Subject::Library { engine: Arc::new(engine), book }), None)
+            (ChildResources::Drives(Subject::Library { engine: Arc::new(engine), book }), None)
         }
         Role::Server { provider, data } => {
             let server = serve(flow::config(&provider, &data, &[])).await?;
             let address = server.addr().to_string();
-            (Held::Serves(Some(server)), Some(address))
+            (ChildResources::Serves(Some(server)), Some(address))
         }
         Role::Client { server } => {
             let url = format!("http://{server}/api/chat");
-            (Held::Drives(Subject::Client { http: http()?, url }), None)
+            (ChildResources::Drives(Subject::Client { http: http()?, url }), None)
         }
     })
 }

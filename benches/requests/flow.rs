@@ -1,4 +1,4 @@
-//! The request that is measured: two scenes, six calls of a model, two calls of tools.
+//! The measured request: two scenes, six model calls, two tool calls.
 
 use proscenium::config::Config;
 use proscenium::llm::limits::Rates;
@@ -12,38 +12,38 @@ use serde_json::json;
 
 use super::{Failure, fail};
 
-/// Calls of a model in one flow: the plan, two for each of two scenes, the check with the answer.
+/// Model calls in one flow: the plan, two for each of two scenes, and the check with the answer.
 pub const CALLS: u64 = 6;
 
-/// The words by which the provider sees that a leave is to be booked, too.
+/// The words that make the provider book a leave as well.
 pub const BOOK: &str = "and book the leave";
 
 /// The model's name.
 const MODEL: &str = "instant";
 
-/// Most of anything that is limited: limits that are looked at and never reached.
+/// Limits that are checked and never reached.
 const PLENTY: u32 = 100_000_000;
-/// Most tool calls of a scene at once, so that nobody waits for a place.
+/// Concurrent tool calls of a scene, so that no call waits for a permit.
 const PLACES: u32 = 512;
 
-/// What can be switched off to see what it costs.
+/// What can be disabled to measure its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// The wait for the disk: the data directory is in memory.
+    /// Waiting for the disk: the data directory is in memory.
     Disk,
-    /// Looking replies up, and keeping them.
+    /// Looking replies up and storing them.
     Cache,
-    /// Rates and places of tenant and model.
+    /// Rates and permits of tenant and model.
     Limits,
     /// Money: run, conversation, tenant, day.
     Budget,
-    /// The figures of `/metrics`.
+    /// The metrics of `/metrics`.
     Kpis,
 }
 
 impl Part {
-    /// Every part there is.
+    /// All parts.
     pub const ALL: [Part; 5] = [Part::Disk, Part::Cache, Part::Limits, Part::Budget, Part::Kpis];
 
     /// Its name in the table.
@@ -64,7 +64,7 @@ pub fn message(n: u64, book: bool) -> String {
     format!("What is the weather in Milan, {more} of employee {n}")
 }
 
-/// Everything on but `off`, against the provider at `address`, with its data under `data`.
+/// Everything enabled except `off`, with the provider at `address` and the data under `data`.
 pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
     let on = |part: Part| !off.contains(&part);
     let mut config = Config::default();

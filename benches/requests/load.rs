@@ -1,4 +1,4 @@
-//! Drives a subject for a while and says how fast it was.
+//! Drives a subject for a while and measures its speed.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use super::subject::Subject;
 use super::{Failure, fail};
 
-/// Flows are numbered over the whole life of the process, so that none is like another.
+/// Flows are numbered over the whole life of the process, so that no two are equal.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// What is driven.
+/// The load.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Load {
-    /// Sessions at once, each with one flow after the other.
+    /// Concurrent sessions, each with one flow after the other.
     pub sessions: u32,
-    /// For how long new flows begin.
+    /// For how long new flows start.
     pub millis: u64,
-    /// Flows a second, all sessions together; as many as there can be where absent.
+    /// Flows per second over all sessions; unlimited if absent.
     pub rate: Option<f64>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// Flows that ended.
     pub flows: u64,
-    /// Flows a second.
+    /// Flows per second.
     pub rate: f64,
-    /// Milliseconds that half of the flows took at most.
+    /// Median milliseconds of a flow.
     pub p50: f64,
-    /// Milliseconds that 99 of 100 took at most.
+    /// The 99th percentile in milliseconds.
     pub p99: f64,
 }
 
-/// Drives `subject`. With a rate, a flow counts from the moment at which it was to begin.
+/// Drives `subject`. With a rate, a flow counts from the moment it was scheduled to start.
 pub async fn drive(subject: &Subject, load: Load) -> Result<Sample, Failure> {
     let began = Instant::now();
     let end = began + Duration::from_millis(load.millis);
@@ -61,7 +61,7 @@ pub async fn drive(subject: &Subject, load: Load) -> Result<Sample, Failure> {
     })
 }
 
-/// When the flows of one session are to begin.
+/// When the flows of one session are scheduled to start.
 struct Pace {
     first: Instant,
     every: Duration,

@@ -1,6 +1,6 @@
-//! How fast a request over two scenes is against a provider that answers at once, beside a bare client
-//! that makes the same calls of a model in the same order. See `benches/README.md`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+//! The speed of a request over two scenes with a provider that replies at once, compared with a bare client
+//! that makes the same model calls in the same order. See `benches/README.md`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 mod child;
 mod flow;
@@ -16,11 +16,11 @@ use std::process::ExitCode;
 use measure::Plan;
 use mimalloc::MiMalloc;
 
-/// The program's own, for everybody here: the bare client, too.
+/// The program's own allocator, used by the bare client as well.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Why something could not be measured.
+/// Why a measurement failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn fail(why: impl Into<String>) -> Failure {
@@ -29,10 +29,10 @@ fn fail(why: impl Into<String>) -> Failure {
 
 const HELP: &str = "\
 cargo bench --bench requests -- [--quick] [--rounds N] [--slice-ms N] [--only bare|library|book|server]
-  --quick      two short rounds, to see that it works
-  --rounds N   rounds of everything, 5 unless told
-  --slice-ms N how long each subject is driven in a round, 1500 unless told
-  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; tells its process";
+  --quick      two short rounds, to check that it works
+  --rounds N   rounds of everything, 5 by default
+  --slice-ms N how long each subject is driven in a round, 1500 by default
+  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; prints its process id";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,7 +56,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
         match argument.as_str() {
-            // cargo says so to every benchmark.
+            // cargo passes this to every benchmark.
             "--bench" => {}
             "--quick" => plan = plan.quick(),
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
@@ -66,7 +66,7 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            other => return Err(fail(format!("{other} is not understood\n{HELP}"))),
+            other => return Err(fail(format!("unknown argument {other}\n{HELP}"))),
         }
     }
     Ok(Some(plan))

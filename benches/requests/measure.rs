@@ -1,4 +1,4 @@
-//! What is measured, in which order.
+//! What is measured, and in which order.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -14,11 +14,11 @@ use super::table::{self, Measured};
 use super::usage::Usage;
 use super::{Failure, fail};
 
-/// Sessions at once.
+/// Concurrent sessions.
 pub const SESSIONS: [u32; 3] = [1, 32, 256];
-/// Sessions at once where parts are compared.
+/// Concurrent sessions where parts are compared.
 pub const MANY: u32 = 32;
-/// Flows a second that are offered to all alike, far below what any of them can do.
+/// Flows per second offered to all subjects, far below their capacity.
 pub const OFFERED: f64 = 100.0;
 
 /// How much is measured.
@@ -38,15 +38,15 @@ impl Default for Plan {
 }
 
 /// A subject with its processes.
-struct Party {
+struct RunningSubject {
     name: String,
     driver: Child,
-    /// Whose time and memory count, where that is not who drives.
+    /// The process whose time and memory count, if it is not the driver.
     server: Option<Child>,
     _data: Vec<TempDir>,
 }
 
-impl Party {
+impl RunningSubject {
     fn alone(name: &str, role: &Role, data: Vec<TempDir>) -> Result<Self, Failure> {
         Ok(Self { name: name.to_owned(), driver: Child::start(role)?, server: None, _data: data })
     }
@@ -66,78 +66,78 @@ impl Party {
     }
 }
 
-/// Where everything is made: the provider, and what the bare client sends.
+/// The setup: the provider, and what the bare client sends.
 struct Stage {
     provider: Child,
     bodies: Vec<String>,
 }
 
 impl Plan {
-    /// Short, to see that it works.
+    /// A short plan, to check that the benchmark works.
     pub fn quick(self) -> Self {
         Self { rounds: 2, slice_ms: 400, ..self }
     }
 
-    /// Measures, and prints the tables.
+    /// Measures and prints the tables.
     pub fn carry_out(self) -> Result<(), Failure> {
         let mut stage = Stage { provider: Child::start(&Role::Provider)?, bodies: record()? };
         if let Some(name) = &self.only {
             return self.profile(&stage, name);
         }
-        let mut parties = vec![stage.party("bare")?, stage.party("library")?, stage.party("server")?];
-        self.warm(&mut parties)?;
+        let mut subjects = vec![stage.subject("bare")?, stage.subject("library")?, stage.subject("server")?];
+        self.warm(&mut subjects)?;
         let mut main = Vec::new();
         for round in 0..self.rounds {
             eprintln!("round {} of {}", round + 1, self.rounds);
             for sessions in SESSIONS {
                 let load = Load { sessions, millis: self.slice_ms, rate: None };
-                self.round(&mut parties, &mut stage.provider, load, &mut main)?;
+                self.round(&mut subjects, &mut stage.provider, load, &mut main)?;
             }
             let load = Load { sessions: MANY, millis: self.slice_ms, rate: Some(OFFERED) };
-            self.round(&mut parties, &mut stage.provider, load, &mut main)?;
+            self.round(&mut subjects, &mut stage.provider, load, &mut main)?;
         }
-        drop(parties);
+        drop(subjects);
         table::speed(&main);
 
-        let mut parties = vec![stage.party("library")?, stage.party("book")?];
+        let mut subjects = vec![stage.subject("library")?, stage.subject("book")?];
         for part in Part::ALL {
-            parties.push(stage.without(part.name(), &[part])?);
+            subjects.push(stage.without(part.name(), &[part])?);
         }
-        parties.push(stage.without("all of these", &Part::ALL)?);
-        self.warm(&mut parties)?;
+        subjects.push(stage.without("all of these", &Part::ALL)?);
+        self.warm(&mut subjects)?;
         let mut parts = Vec::new();
         for round in 0..self.rounds {
             eprintln!("parts: round {} of {}", round + 1, self.rounds);
             let load = Load { sessions: MANY, millis: self.slice_ms, rate: None };
-            self.round(&mut parties, &mut stage.provider, load, &mut parts)?;
+            self.round(&mut subjects, &mut stage.provider, load, &mut parts)?;
         }
         table::parts(&parts);
         Ok(())
     }
 
-    fn warm(&self, parties: &mut [Party]) -> Result<(), Failure> {
-        for party in parties {
+    fn warm(&self, subjects: &mut [RunningSubject]) -> Result<(), Failure> {
+        for subject in subjects {
             for sessions in [1, 256, 32] {
-                party.driver.run(Load { sessions, millis: self.slice_ms / 4, rate: None })?;
+                subject.driver.run(Load { sessions, millis: self.slice_ms / 4, rate: None })?;
             }
         }
         Ok(())
     }
 
-    /// Everybody once, one after the other.
+    /// Runs every subject once, one after the other.
     fn round(
         &self,
-        parties: &mut [Party],
+        subjects: &mut [RunningSubject],
         provider: &mut Child,
         load: Load,
         all: &mut Vec<Measured>,
     ) -> Result<(), Failure> {
-        for party in parties {
+        for subject in subjects {
             provider.mark()?;
-            let (sample, usage) = party.run(load)?;
+            let (sample, usage) = subject.run(load)?;
             let provider = provider.usage()?.cpu_ms;
             all.push(Measured {
-                name: party.name.clone(),
+                name: subject.name.clone(),
                 sessions: load.sessions,
                 paced: load.rate.is_some(),
                 sample,
@@ -148,13 +148,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Drives one subject, for whoever looks at it with a profiler.
+    /// Drives one subject, for a profiler.
     fn profile(&self, stage: &Stage, name: &str) -> Result<(), Failure> {
-        let mut party = stage.party(name)?;
-        party.driver.run(Load { sessions: MANY, millis: 500, rate: None })?;
-        println!("process {}", party.measured().id);
+        let mut subject = stage.subject(name)?;
+        subject.driver.run(Load { sessions: MANY, millis: 500, rate: None })?;
+        println!("process {}", subject.measured().id);
         for _ in 0..self.rounds {
-            let (sample, usage) = party.run(Load { sessions: MANY, millis: self.slice_ms, rate: None })?;
+            let (sample, usage) = subject.run(Load { sessions: MANY, millis: self.slice_ms, rate: None })?;
             let cpu = usage.cpu_ms * 1000.0 / sample.flows.max(1) as f64;
             println!(
                 "{:.0} flows/s, p50 {:.1} ms, p99 {:.1} ms, {cpu:.0} µs of CPU a flow, {:.0} MiB",
@@ -166,20 +166,26 @@ impl Plan {
 }
 
 impl Stage {
-    fn party(&self, name: &str) -> Result<Party, Failure> {
+    fn subject(&self, name: &str) -> Result<RunningSubject, Failure> {
         let provider = self.provider.address.clone();
         match name {
-            "bare" => Party::alone(name, &Role::Bare { provider, bodies: self.bodies.clone() }, vec![]),
+            "bare" => {
+                RunningSubject::alone(name, &Role::Bare { provider, bodies: self.bodies.clone() }, vec![])
+            }
             "library" | "book" => {
                 let data = directory(&disk())?;
                 let (path, book) = (data.path().to_owned(), name == "book");
-                Party::alone(name, &Role::Library { provider, data: path, off: vec![], book }, vec![data])
+                RunningSubject::alone(
+                    name,
+                    &Role::Library { provider, data: path, off: vec![], book },
+                    vec![data],
+                )
             }
             "server" => {
                 let data = directory(&disk())?;
                 let server = Child::start(&Role::Server { provider, data: data.path().to_owned() })?;
                 let driver = Child::start(&Role::Client { server: server.address.clone() })?;
-                Ok(Party { name: name.to_owned(), driver, server: Some(server), _data: vec![data] })
+                Ok(RunningSubject { name: name.to_owned(), driver, server: Some(server), _data: vec![data] })
             }
             "nothing" => self.without(name, &Part::ALL),
             other => Err(fail(format!("there is no subject {other}"))),
@@ -187,7 +193,7 @@ impl Stage {
     }
 
     /// The library without some parts.
-    fn without(&self, name: &str, off: &[Part]) -> Result<Party, Failure> {
+    fn without(&self, name: &str, off: &[Part]) -> Result<RunningSubject, Failure> {
         let place = if off.contains(&Part::Disk) { PathBuf::from("/dev/shm") } else { disk() };
         let data = directory(&place)?;
         let role = Role::Library {
@@ -196,7 +202,7 @@ impl Stage {
             off: off.to_vec(),
             book: false,
         };
-        Party::alone(name, &role, vec![data])
+        RunningSubject::alone(name, &role, vec![data])
     }
 }
 
@@ -210,7 +216,7 @@ fn directory(place: &Path) -> Result<TempDir, Failure> {
     Ok(tempfile::Builder::new().prefix("requests-").tempdir_in(place)?)
 }
 
-/// One flow of the engine, and what it sends.
+/// Executes one flow of the engine and records what it sends.
 fn record() -> Result<Vec<String>, Failure> {
     let data = directory(&disk())?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

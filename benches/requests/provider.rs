@@ -1,4 +1,4 @@
-//! A provider that answers at once: it looks at what is asked and sends bytes that were made before.
+//! A provider that replies at once: it inspects the request and sends prepared bytes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpStream};
 use super::flow::BOOK;
 use super::{Failure, fail};
 
-/// Longer requests are none of ours.
+/// Longer requests do not belong to the benchmark.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Bodies in the order in which they came, where somebody wants them.
+/// Bodies in the order of arrival, if they are recorded.
 pub type Record = Arc<Mutex<Vec<String>>>;
 
-/// Serves until its runtime ends, on a port of its own.
+/// Serves until its runtime ends, on a free port.
 pub async fn start(record: Option<Record>) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -24,7 +24,7 @@ pub async fn start(record: Option<Record>) -> Result<SocketAddr, Failure> {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (replies, record) = (replies.clone(), record.clone());
-            // A connection that breaks ends; whoever asked tells of it.
+            // The client reports broken connections.
             tokio::spawn(async move { drop(serve(stream, &replies, record).await) });
         }
     });
@@ -44,7 +44,7 @@ async fn serve(mut stream: TcpStream, replies: &Replies, record: Option<Record>)
             }
         };
         if length > MOST_BYTES {
-            return Err(fail("a request that is too long"));
+            return Err(fail("the request is too long"));
         }
         while buffer.len() < head + length {
             if stream.read_buf(&mut buffer).await? == 0 {
@@ -73,7 +73,7 @@ fn content_length(head: &[u8]) -> Result<usize, Failure> {
     Ok(line.unwrap_or("0").trim().parse()?)
 }
 
-/// Every reply there is, as it goes over the wire.
+/// All replies, as bytes on the wire.
 struct Replies {
     plan: Vec<u8>,
     plan_booking: Vec<u8>,
@@ -104,7 +104,7 @@ impl Replies {
         }
     }
 
-    /// The reply to a body, by what only one kind of question has in it.
+    /// The reply to a body, chosen by what only one kind of question contains.
     fn to(&self, body: &str) -> &[u8] {
         if body.contains("You are the scene Weather") {
             if body.contains("tool_call_id") { &self.weather } else { &self.forecast }

@@ -1,4 +1,4 @@
-//! Who carries a flow out: a bare client, the library, or the server.
+//! What executes a flow: a bare client, the library, or the server.
 
 use std::sync::Arc;
 
@@ -10,41 +10,45 @@ use serde_json::{Value, json};
 use super::flow::{self, CALLS};
 use super::{Failure, fail};
 
-/// Somebody who carries flows out.
+/// Executes flows.
 #[derive(Clone)]
 pub enum Subject {
     /// Sends what the engine sends, in the same order, and does nothing else.
     Bare { http: reqwest::Client, url: String, bodies: Arc<Bodies> },
     /// The engine in this process.
     Library { engine: Arc<Engine>, book: bool },
-    /// The engine behind its server, over connections that are kept.
+    /// The engine behind its server, over kept connections.
     Client { http: reqwest::Client, url: String },
 }
 
 /// The bodies of one flow.
 pub struct Bodies {
     plan: Value,
-    /// For each scene its questions, in order.
+    /// The questions of each scene, in order.
     scenes: Vec<Vec<Value>>,
     check: Value,
 }
 
 impl Bodies {
-    /// Sorts what a recorded flow has sent.
+    /// Sorts the bodies of a recorded flow.
     pub fn of(recorded: &[String]) -> Result<Self, Failure> {
-        let said = |what: &str| -> Result<Vec<Value>, Failure> {
+        let containing = |what: &str| -> Result<Vec<Value>, Failure> {
             let which = recorded.iter().filter(|body| body.contains(what));
             Ok(which.map(|body| serde_json::from_str(body)).collect::<Result<_, _>>()?)
         };
         let one = |mut all: Vec<Value>| match (all.pop(), all.len()) {
             (Some(body), 0) => Ok(body),
-            _ => Err(fail("a recorded flow has not one plan and one check")),
+            _ => Err(fail("a recorded flow must have one plan and one check")),
         };
-        let scenes = vec![said("You are the scene Weather")?, said("You are the scene Leave")?];
+        let scenes = vec![containing("You are the scene Weather")?, containing("You are the scene Leave")?];
         if recorded.len() as u64 != CALLS || scenes.iter().any(|scene| scene.len() != 2) {
             return Err(fail(format!("a recorded flow has {} calls, not {CALLS}", recorded.len())));
         }
-        Ok(Self { plan: one(said("You plan how")?)?, scenes, check: one(said("You judge whether")?)? })
+        Ok(Self {
+            plan: one(containing("You plan how")?)?,
+            scenes,
+            check: one(containing("You judge whether")?)?,
+        })
     }
 }
 
@@ -61,10 +65,10 @@ pub async fn serve(mut config: Config) -> Result<Server, Failure> {
 }
 
 impl Subject {
-    /// Carries out flow number `n`.
+    /// Executes flow number `n`.
     ///
     /// # Errors
-    /// Where it did not end as it has to: whoever does less must not count as faster.
+    /// If it does not end as expected: a subject that does less must not count as faster.
     pub async fn flow(&self, n: u64) -> Result<(), Failure> {
         match self {
             Subject::Bare { http, url, bodies } => {
@@ -106,5 +110,5 @@ fn checked(answer: &Answer) -> Result<(), Failure> {
         && answer.steps.len() == 2
         && answer.steps.iter().all(|step| step.tool_calls.len() == 1)
         && u64::from(answer.usage.llm_calls) == CALLS;
-    if whole { Ok(()) } else { Err(fail(format!("a flow ended otherwise: {answer:?}"))) }
+    if whole { Ok(()) } else { Err(fail(format!("a flow ended unexpectedly: {answer:?}"))) }
 }

@@ -1,4 +1,4 @@
-//! The tables, in Markdown.
+//! Prints the tables in Markdown.
 
 use super::load::Sample;
 use super::measure::{MANY, OFFERED, SESSIONS};
@@ -12,15 +12,15 @@ pub struct Measured {
     pub sessions: u32,
     /// Whether flows were offered at a rate.
     pub paced: bool,
-    /// How fast it was.
+    /// Its speed.
     pub sample: Sample,
-    /// What it used.
+    /// Its resource usage.
     pub usage: Usage,
     /// Milliseconds of processor time of the provider.
     pub provider_ms: f64,
 }
 
-/// Medians over the rounds.
+/// Medians over all rounds.
 struct Row {
     rate: f64,
     p50: f64,
@@ -50,7 +50,7 @@ fn row(all: &[Measured], name: &str, sessions: u32, paced: bool) -> Row {
     }
 }
 
-/// How fast everybody was.
+/// Prints the speed of every subject.
 pub fn speed(all: &[Measured]) {
     println!(
         "\n| sessions | who | flows/s | of bare | p50 ms | p99 ms | added p50 | added p99 | CPU µs/flow | \
@@ -74,7 +74,7 @@ pub fn speed(all: &[Measured]) {
     }
 }
 
-/// What each part costs: the library with `MANY` sessions, less that part.
+/// Prints the cost of each part: the library with `MANY` sessions, less the library without that part.
 pub fn parts(all: &[Measured]) {
     println!("\n| library, {MANY} sessions | flows/s | p50 ms | p99 ms | CPU µs/flow | CPU saved |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");

@@ -1,6 +1,6 @@
-//! How long the embedded rules take to make a plan, beside writing and reading the same question as JSON,
-//! which whoever asks a model does at least. See `benches/README.md`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+//! How long the embedded rules take to make a plan, compared with writing and reading the same question as
+//! JSON, the least that asking a model costs. See `benches/README.md`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 use std::hint::black_box;
 use std::path::Path;
@@ -20,10 +20,10 @@ use proscenium::{Config, Engine};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Why something could not be measured.
+/// Why a measurement failed.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Requests of one, two and three clauses, reads and writes; `{n}` makes each one new.
+/// Requests of one, two and three clauses, reads and writes; `{n}` makes each one unique.
 const REQUESTS: [&str; 12] = [
     "What is the weather in Milan, and then request vacation from {n} to 28 June",
     "Che tempo fa a Roma? E prenota 3 giorni di ferie dal {n} luglio",
@@ -39,7 +39,7 @@ const REQUESTS: [&str; 12] = [
     "Who approves my vacation from {n} August, and what is the weather in Naples?",
 ];
 
-/// Keeps what it is asked and plans nothing.
+/// Records the questions and plans nothing.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<Request>>>);
 
@@ -55,7 +55,7 @@ impl Planner for Recorder {
     }
 }
 
-/// `count` scenes over HTTP: those of the tests, and then copies of them under other names.
+/// Writes `count` scenes over HTTP: those of the tests, and then copies under other names.
 fn write_scenes(into: &Path, count: usize) -> Result<(), Failure> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let own = ["eval/scenes/bank", "eval/scenes/cars", "eval/scenes/clinic", "scenarios/library"];
@@ -73,7 +73,7 @@ fn write_scenes(into: &Path, count: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The questions for a plan that `count` scenes lead to, `rounds` times each request with other numbers.
+/// The planning questions for `count` scenes, `rounds` times each request with other numbers.
 async fn questions(count: usize, rounds: usize) -> Result<Vec<Request>, Failure> {
     let folder = tempfile::tempdir()?;
     write_scenes(&folder.path().join("scenes"), count)?;
@@ -96,7 +96,7 @@ async fn questions(count: usize, rounds: usize) -> Result<Vec<Request>, Failure>
     Ok(std::mem::take(&mut asked))
 }
 
-/// How long something takes for each question, sorted.
+/// The durations of `work` for each question, sorted.
 fn timed(questions: &[Request], mut work: impl FnMut(&Request)) -> Vec<Duration> {
     let one = |question: &Request| {
         let begun = Instant::now();
@@ -119,7 +119,7 @@ async fn measure(rounds: usize) -> Result<(), Failure> {
     for count in [8, 100] {
         let questions = questions(count, rounds).await?;
         let (first, rest) = questions.split_first().ok_or("nothing was asked")?;
-        // What the rules remember of texts is a thread's own: a new one has read none of them before.
+        // The rules cache texts per thread: a new thread has an empty cache.
         let measured = std::thread::scope(|scope| {
             let plan = |question: &Request| drop(black_box(OfflineModel.complete(question)));
             scope.spawn(move || (timed(std::slice::from_ref(first), plan), timed(rest, plan))).join()

@@ -1,5 +1,5 @@
-//! What waits for a person, over the server's port: writes with their arguments, outcomes that nobody
-//! knows, who may decide, and what a decision is worth when its matter has changed.
+//! Approvals over HTTP: writes with their arguments, unknown outcomes, who may decide, and decisions on plans
+//! or tools that have changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,13 +12,13 @@ use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use crate::plans_api::{at, planned, rested};
+use crate::plans_api::{plan_path, settled_plan, waiting_plan};
 use crate::server_api::ask;
-use crate::support::planner_engine::{Play, has_results, plan, step};
-use crate::support::{Office, Reply, Scripted, ScriptedLlm, Served, Setup};
+use crate::support::planner_engine::{ModelRules, has_results, plan, step};
+use crate::support::{Office, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
-/// The answer of a request that waits, with its only approval.
-async fn waiting(served: &Served, words: &str) -> (Value, Value) {
+/// Answer and only approval of a request that waits.
+async fn waiting_answer(served: &ServedEngine, words: &str) -> (Value, Value) {
     let answer = served.post("/api/chat", &ask(words)).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let approvals = answer["approvals"].as_array().unwrap();
@@ -26,43 +26,46 @@ async fn waiting(served: &Served, words: &str) -> (Value, Value) {
     (answer.clone(), approvals[0].clone())
 }
 
-async fn decide(served: &Served, approval: &Value, body: Value) -> Reply {
+async fn decide(served: &ServedEngine, approval: &Value, body: Value) -> Reply {
     served.post(&format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap()), &body).await
 }
 
-/// The run's document when it has ended or waits.
-async fn at_rest(served: &Served, answer: &Value) -> Value {
+/// The run's document once it has ended or waits.
+async fn settled_run(served: &ServedEngine, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
     served.get(&format!("/api/runs/{run}")).await.json()
 }
 
 #[tokio::test]
-async fn a_write_waits_for_its_yes_with_its_exact_arguments_while_other_branches_go_on() {
+async fn write_waits_for_approval_while_other_branches_continue() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let (answer, approval) = waiting(&served, "pay and see").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let (answer, approval) = waiting_answer(&served, "pay and see").await;
     assert_eq!((&approval["about"], &approval["tool"]), (&json!("call"), &json!("Pay")));
     assert_eq!(approval["arguments"], json!({"amount": 5}));
     let words = answer["answer"].as_str().unwrap();
-    for told in ["Pay", "{\"amount\":5}", "yes", "no", approval["approval_id"].as_str().unwrap()] {
-        assert!(words.contains(told), "{told} in {words}");
+    for expected in ["Pay", "{\"amount\":5}", "yes", "no", approval["approval_id"].as_str().unwrap()] {
+        assert!(words.contains(expected), "{expected} in {words}");
     }
-    // The other branch is done.
+    // The other branch is completed.
     assert_eq!(answer["steps"][1]["status"], "completed", "{answer:#}");
     assert_eq!(office.reached(), ["GET /See"]);
     let listed = served.get("/api/approvals").await.json();
     let listed = listed["approvals"].as_array().unwrap();
     assert_eq!(listed.len(), 1, "{listed:#?}");
-    let told = &listed[0];
-    assert_eq!(told["approval_id"], approval["approval_id"]);
+    let listed_approval = &listed[0];
+    assert_eq!(listed_approval["approval_id"], approval["approval_id"]);
     assert_eq!(
-        (&told["state"], &told["scene"], &told["effect"]),
+        (&listed_approval["state"], &listed_approval["scene"], &listed_approval["effect"]),
         (&json!("open"), &json!("Vault"), &json!("write"))
     );
-    assert_eq!((&told["arguments"], &told["user"]), (&json!({"amount": 5}), &json!("keysersoze")));
-    // The run's own document says the same.
-    let run = at_rest(&served, &answer).await;
+    assert_eq!(
+        (&listed_approval["arguments"], &listed_approval["user"]),
+        (&json!({"amount": 5}), &json!("keysersoze"))
+    );
+    // The run's own document agrees.
+    let run = settled_run(&served, &answer).await;
     assert_eq!((&run["status"], &run["approvals"]), (&json!("waiting"), &answer["approvals"]));
     assert_eq!(run["answer"], answer["answer"]);
 
@@ -70,41 +73,41 @@ async fn a_write_waits_for_its_yes_with_its_exact_arguments_while_other_branches
         decide(&served, &approval, json!({"decision": "yes", "hash": approval["hash"]})).await.status,
         200
     );
-    let done = at_rest(&served, &answer).await;
+    let done = settled_run(&served, &answer).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert!(done.get("approvals").is_none(), "{done:#}");
     assert_eq!(office.reached(), ["POST /Pay"]);
     assert_eq!(served.get("/api/approvals").await.json()["approvals"], json!([]));
     let all = served.get("/api/approvals?all=true&about=call").await.json();
-    let told = &all["approvals"][0];
+    let closed_approval = &all["approvals"][0];
     assert_eq!(
-        (&told["state"], &told["decision"], &told["decided_by"]),
+        (&closed_approval["state"], &closed_approval["decision"], &closed_approval["decided_by"]),
         (&json!("decided"), &json!("yes"), &json!("keysersoze"))
     );
-    assert!(told["decided_at"].is_string(), "{told:#}");
+    assert!(closed_approval["decided_at"].is_string(), "{closed_approval:#}");
 }
 
 #[tokio::test]
-async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
+async fn write_runs_with_the_arguments_edited_by_the_approver() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let (answer, approval) = waiting(&served, "pay").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let (answer, approval) = waiting_answer(&served, "pay").await;
     let yes = |arguments: Value| json!({"decision": "yes", "arguments": arguments});
     for wrong in [json!({}), json!({"amount": "much"}), json!({"amount": {"of": 7}})] {
-        decide(&served, &approval, yes(wrong)).await.is_problem(422, "approval.arguments");
+        decide(&served, &approval, yes(wrong)).await.assert_problem(422, "approval.arguments");
     }
     decide(&served, &approval, json!({"decision": "yes", "hash": "0"}))
         .await
-        .is_problem(409, "approval.changed");
+        .assert_problem(409, "approval.changed");
     for misfit in ["done", "not_done", "again"] {
-        decide(&served, &approval, json!({"decision": misfit})).await.is_problem(422, "approval.choice");
+        decide(&served, &approval, json!({"decision": misfit})).await.assert_problem(422, "approval.choice");
     }
     let both = json!({"decision": "no", "arguments": {"amount": 7}});
-    decide(&served, &approval, both).await.is_problem(422, "approval.choice");
+    decide(&served, &approval, both).await.assert_problem(422, "approval.choice");
     let long = json!({"decision": "no", "note": "x".repeat(8001)});
-    decide(&served, &approval, long).await.is_problem(422, "approval.note_too_long");
+    decide(&served, &approval, long).await.assert_problem(422, "approval.note_too_long");
     for unread in [json!({}), json!({"decision": "maybe"}), json!({"decision": "yes", "arguments": 7})] {
-        decide(&served, &approval, unread).await.is_problem(422, "request.body");
+        decide(&served, &approval, unread).await.assert_problem(422, "request.body");
     }
     assert!(office.reached().is_empty());
 
@@ -112,20 +115,20 @@ async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
     assert_eq!(decided.status, 200, "{decided:#?}");
     let decided = decided.json();
     assert_eq!((&decided["decision"], &decided["arguments"]), (&json!("edited"), &json!({"amount": 7})));
-    let done = at_rest(&served, &answer).await;
+    let done = settled_run(&served, &answer).await;
     assert_eq!(done["status"], "completed", "{done:#}");
-    let reached = office.backend.taken();
+    let reached = office.backend.take_requests();
     assert_eq!(reached.len(), 1, "{reached:#?}");
     assert_eq!(reached[0].query["amount"], "7");
-    decide(&served, &approval, json!({"decision": "yes"})).await.is_problem(409, "approval.decided");
+    decide(&served, &approval, json!({"decision": "yes"})).await.assert_problem(409, "approval.decided");
 }
 
 #[tokio::test]
-async fn of_many_decisions_at_once_one_counts() {
+async fn one_of_many_simultaneous_decisions_counts() {
     let office = Office::open();
-    // Decisions have places of their own: none is refused because requests fill the queue.
-    let served = Served::start(office.setup().set("execution.max_queued_requests", 1)).await;
-    let (answer, approval) = waiting(&served, "pay").await;
+    // Decisions have their own queue: a full request queue refuses none of them.
+    let served = ServedEngine::start(office.setup().set("execution.max_queued_requests", 1)).await;
+    let (answer, approval) = waiting_answer(&served, "pay").await;
     let say = |number: usize| {
         let decision = if number.is_multiple_of(2) { "yes" } else { "no" };
         decide(&served, &approval, json!({"decision": decision}))
@@ -134,20 +137,20 @@ async fn of_many_decisions_at_once_one_counts() {
     let taken: Vec<Value> = all.iter().filter(|reply| reply.status == 200).map(Reply::json).collect();
     assert_eq!(taken.len(), 1, "{all:#?}");
     for refused in all.iter().filter(|reply| reply.status != 200) {
-        refused.is_problem(409, "approval.decided");
+        refused.assert_problem(409, "approval.decided");
     }
-    at_rest(&served, &answer).await;
+    settled_run(&served, &answer).await;
     let paid = if taken[0]["decision"] == "yes" { vec!["POST /Pay"] } else { vec![] };
     assert_eq!(office.reached(), paid);
 }
 
 #[tokio::test]
-async fn a_write_that_is_not_approved_is_not_done_and_the_answer_says_so() {
+async fn refused_write_is_not_executed_and_the_answer_reports_it() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let (answer, approval) = waiting(&served, "pay and see").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let (answer, approval) = waiting_answer(&served, "pay and see").await;
     assert_eq!(decide(&served, &approval, json!({"decision": "no", "note": "too much"})).await.status, 200);
-    let done = at_rest(&served, &answer).await;
+    let done = settled_run(&served, &answer).await;
     assert_eq!(done["status"], "partial", "{done:#}");
     let call = &done["steps"][0]["tool_calls"][0];
     assert_eq!(
@@ -157,14 +160,17 @@ async fn a_write_that_is_not_approved_is_not_done_and_the_answer_says_so() {
     );
     assert_eq!(office.reached(), ["GET /See"]);
     let id = approval["approval_id"].as_str().unwrap();
-    let told = served.get(&format!("/api/approvals/{id}")).await.json();
-    assert_eq!((&told["decision"], &told["note"]), (&json!("no"), &json!("too much")));
+    let refused_approval = served.get(&format!("/api/approvals/{id}")).await.json();
+    assert_eq!(
+        (&refused_approval["decision"], &refused_approval["note"]),
+        (&json!("no"), &json!("too much"))
+    );
 }
 
 #[tokio::test]
-async fn who_asked_does_not_approve_where_that_is_barred() {
+async fn requester_cannot_approve_their_own_request_when_barred() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.by_oneself", false)).await;
+    let served = ServedEngine::start(office.setup().set("approval.by_oneself", false)).await;
     let tenant = TenantId::new("acme").unwrap();
     let key = async |user: &str| {
         let rules = KeyRules { role: Role::Approver, ..KeyRules::default() };
@@ -172,69 +178,70 @@ async fn who_asked_does_not_approve_where_that_is_barred() {
         secret.expose().to_owned()
     };
     let (ada, boss) = (key("ada").await, key("boss").await);
-    let post = async |key: &str, path: &str, body: Value| {
+    let unknown = async |key: &str, path: &str, body: Value| {
         let request = served.request("POST", path).bearer_auth(key).json(&body);
         Reply::of(request.send().await.unwrap()).await
     };
-    let made = post(&ada, "/api/plans", json!({"message": "book", "session_id": "s-1"})).await.json();
+    let made = unknown(&ada, "/api/plans", json!({"message": "book", "session_id": "s-1"})).await.json();
     let approval = made["approvals"][0].as_str().unwrap();
     let yes = json!({"decision": "yes"});
-    post(&ada, &at(&made, "/approve"), json!({})).await.is_problem(403, "approval.own_request");
-    post(&ada, &format!("/api/approvals/{approval}"), yes.clone())
+    unknown(&ada, &plan_path(&made, "/approve"), json!({})).await.assert_problem(403, "approval.own_request");
+    unknown(&ada, &format!("/api/approvals/{approval}"), yes.clone())
         .await
-        .is_problem(403, "approval.own_request");
+        .assert_problem(403, "approval.own_request");
     let run = made["run_id"].as_str().unwrap();
     let rests = async || {
         let events = served.request("GET", &format!("/api/runs/{run}/events")).bearer_auth(&boss);
         let events = Reply::of(events.send().await.unwrap()).await.events();
         events.last().unwrap().data["status"].clone()
     };
-    // Words decide when its conversation knows again that it waits.
+    // A decision in words counts once the conversation knows again that its run waits.
     assert_eq!(rests().await, "waiting");
     let mut in_words = ask("yes");
     in_words["session_id"] = json!("s-1");
-    post(&ada, "/api/chat", in_words).await.is_problem(403, "approval.own_request");
+    unknown(&ada, "/api/chat", in_words).await.assert_problem(403, "approval.own_request");
     assert!(office.reached().is_empty());
-    assert_eq!(post(&boss, &format!("/api/approvals/{approval}"), yes).await.json()["decided_by"], "boss");
+    assert_eq!(unknown(&boss, &format!("/api/approvals/{approval}"), yes).await.json()["decided_by"], "boss");
     assert_eq!(rests().await, "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_yes_does_not_cover_tools_that_have_changed_since() {
+async fn approval_does_not_cover_tools_changed_since() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let shown = planned(&served, "book").await;
-    office.furnish(office.scenes(), "Books a room for a year.");
+    let served = ServedEngine::start(office.setup()).await;
+    let shown = waiting_plan(&served, "book").await;
+    office.write_scenes(office.scenes(), "Books a room for a year.");
     assert!(served.engine.reload(served.config.clone()).await.unwrap().is_empty());
     let seen = json!({"hash": shown["hash"]});
-    let problem = served.post(&at(&shown, "/approve"), &seen).await.is_problem(409, "approval.changed");
+    let problem =
+        served.post(&plan_path(&shown, "/approve"), &seen).await.assert_problem(409, "approval.changed");
     assert!(problem["difference"].to_string().contains("Desk.Book"), "{problem:#}");
     assert!(office.reached().is_empty());
 
-    let now = rested(&served, &shown).await;
+    let now = settled_plan(&served, &shown).await;
     assert_eq!((&now["status"], &now["version"]), (&json!("pending_approval"), &json!(1)), "{now:#}");
     assert_ne!(now["hash"], shown["hash"]);
     assert_ne!(now["approvals"], shown["approvals"]);
     let old = shown["approvals"][0].as_str().unwrap();
     let late = served.post(&format!("/api/approvals/{old}"), &json!({"decision": "yes"})).await;
-    late.is_problem(409, "approval.lapsed");
+    late.assert_problem(409, "approval.lapsed");
     assert_eq!(served.get(&format!("/api/approvals/{old}")).await.json()["state"], "lapsed");
     let open = served.get("/api/approvals").await.json();
     assert_eq!(open["approvals"][0]["approval_id"], now["approvals"][0]);
-    assert_eq!(served.post(&at(&shown, "/approve"), &json!({"hash": now["hash"]})).await.status, 200);
-    assert_eq!(rested(&served, &shown).await["status"], "completed");
+    assert_eq!(served.post(&plan_path(&shown, "/approve"), &json!({"hash": now["hash"]})).await.status, 200);
+    assert_eq!(settled_plan(&served, &shown).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
-/// A write of which nobody knows what became of it the first time.
-struct Post {
-    served: Served,
+/// A scene whose write has an unknown outcome the first time.
+struct UnknownWrites {
+    served: ServedEngine,
     sent: Arc<AtomicUsize>,
     _llm: ScriptedLlm,
 }
 
-impl Post {
+impl UnknownWrites {
     async fn open() -> Self {
         let sent = Arc::new(AtomicUsize::new(0));
         let count = sent.clone();
@@ -260,7 +267,7 @@ impl Post {
             ))
             .build()
             .unwrap();
-        let llm = Play::of(plan(json!([step(1, "Post", &["Send"], Value::Null)])));
+        let llm = ModelRules::of(plan(json!([step(1, "Post", &["Send"], Value::Null)])));
         let llm = llm.scene(|request, _| {
             if has_results(request) {
                 Scripted::Text("The post was seen to.".to_owned())
@@ -270,11 +277,11 @@ impl Post {
         });
         let llm = llm.start();
         let setup = Setup::scripted(&llm).alone().set("llm.max_attempts", 1).scene(scene);
-        Self { served: Served::start(setup).await, sent, _llm: llm }
+        Self { served: ServedEngine::start(setup).await, sent, _llm: llm }
     }
 
-    /// A run that ended with an unknown outcome, and what is asked about it.
-    async fn lost(&self) -> (Value, Value) {
+    /// A run that ended with an unknown outcome, and the approval about it.
+    async fn run_with_unknown_outcome(&self) -> (Value, Value) {
         let answer = self.served.post("/api/chat", &ask("send it")).await.json();
         assert_eq!(answer["status"], "partial", "{answer:#}");
         let open = self.served.get("/api/approvals?about=outcome").await.json();
@@ -288,44 +295,47 @@ impl Post {
 }
 
 #[tokio::test]
-async fn what_became_of_a_write_is_said_by_a_person() {
-    for (said, outcome) in [("done", "ok"), ("not_done", "refused")] {
-        let post = Post::open().await;
-        let (answer, approval) = post.lost().await;
-        decide(&post.served, &approval, json!({"decision": "yes"})).await.is_problem(422, "approval.choice");
-        let decided = decide(&post.served, &approval, json!({"decision": said, "note": "I looked"})).await;
-        assert_eq!((decided.status, &decided.json()["decision"]), (200, &json!(said)), "{decided:#?}");
-        let now = at_rest(&post.served, &answer).await;
-        assert_eq!(now["steps"][0]["tool_calls"][0]["outcome"], outcome, "{now:#}");
-        assert_eq!(post.sent.load(Ordering::SeqCst), 1);
-        decide(&post.served, &approval, json!({"decision": "again"}))
+async fn person_settles_the_unknown_outcome_of_a_write() {
+    for (decision, outcome) in [("done", "ok"), ("not_done", "refused")] {
+        let unknown = UnknownWrites::open().await;
+        let (answer, approval) = unknown.run_with_unknown_outcome().await;
+        decide(&unknown.served, &approval, json!({"decision": "yes"}))
             .await
-            .is_problem(409, "approval.decided");
+            .assert_problem(422, "approval.choice");
+        let decided =
+            decide(&unknown.served, &approval, json!({"decision": decision, "note": "I looked"})).await;
+        assert_eq!((decided.status, &decided.json()["decision"]), (200, &json!(decision)), "{decided:#?}");
+        let now = settled_run(&unknown.served, &answer).await;
+        assert_eq!(now["steps"][0]["tool_calls"][0]["outcome"], outcome, "{now:#}");
+        assert_eq!(unknown.sent.load(Ordering::SeqCst), 1);
+        decide(&unknown.served, &approval, json!({"decision": "again"}))
+            .await
+            .assert_problem(409, "approval.decided");
     }
 }
 
 #[tokio::test]
-async fn a_write_of_unknown_outcome_is_tried_again_when_a_person_says_so() {
-    let post = Post::open().await;
-    let (answer, approval) = post.lost().await;
-    assert_eq!(decide(&post.served, &approval, json!({"decision": "again"})).await.status, 200);
-    let now = at_rest(&post.served, &answer).await;
+async fn unknown_write_is_retried_when_a_person_requests_it() {
+    let unknown = UnknownWrites::open().await;
+    let (answer, approval) = unknown.run_with_unknown_outcome().await;
+    assert_eq!(decide(&unknown.served, &approval, json!({"decision": "again"})).await.status, 200);
+    let now = settled_run(&unknown.served, &answer).await;
     assert_eq!(now["status"], "completed", "{now:#}");
     assert_eq!(now["steps"][0]["tool_calls"][0]["outcome"], "ok", "{now:#}");
-    assert_eq!(post.sent.load(Ordering::SeqCst), 2);
+    assert_eq!(unknown.sent.load(Ordering::SeqCst), 2);
     assert!(now.get("approvals").is_none(), "{now:#}");
 }
 
 #[tokio::test]
-async fn approvals_are_listed_by_page_and_by_what_they_are() {
+async fn approvals_are_listed_with_pages_and_filters() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut all = Vec::new();
     for words in ["pay", "book", "pay"] {
         let mut body = ask(words);
         body["session_id"] = json!(words);
         body["require_approval"] = json!(words == "book");
-        // Words of a conversation wait for their turn, not for a decision.
+        // Words in a conversation wait for their turn, not for a decision.
         let answer = served.post("/api/chat", &body).await.json();
         all.push(answer["approvals"][0]["approval_id"].clone());
     }
@@ -343,16 +353,16 @@ async fn approvals_are_listed_by_page_and_by_what_they_are() {
     assert_eq!(of_plan["plan"]["steps"][0]["expected_tools"], json!(["Book"]), "{of_plan:#}");
     assert!(ids(&list("?about=outcome").await).is_empty());
     for query in ["?limit=0", "?limit=101", "?about=weather", "?all=perhaps", "?what=else"] {
-        served.get(&format!("/api/approvals{query}")).await.is_problem(422, "request.query");
+        served.get(&format!("/api/approvals{query}")).await.assert_problem(422, "request.query");
     }
     for path in ["x", "01976c8e-0000-7000-8000-000000000001.1", "01976c8e-0000-7000-8000-000000000001"] {
-        served.get(&format!("/api/approvals/{path}")).await.is_problem(404, "approval.unknown");
+        served.get(&format!("/api/approvals/{path}")).await.assert_problem(404, "approval.unknown");
     }
     let beyond = all[0].as_str().unwrap().replace(".1", ".9");
-    served.get(&format!("/api/approvals/{beyond}")).await.is_problem(404, "approval.unknown");
+    served.get(&format!("/api/approvals/{beyond}")).await.assert_problem(404, "approval.unknown");
     let yes = json!({"decision": "yes"});
-    served.post(&format!("/api/approvals/{beyond}"), &yes).await.is_problem(404, "approval.unknown");
-    // A run that is stopped asks for nothing any more.
+    served.post(&format!("/api/approvals/{beyond}"), &yes).await.assert_problem(404, "approval.unknown");
+    // A stopped run has no pending approvals.
     let run = all[1].as_str().unwrap().split('.').next().unwrap();
     served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     served.get(&format!("/api/runs/{run}/events")).await.events();

@@ -15,45 +15,45 @@ async fn change(data: &Path, sql: &str) -> Result<(), sqlx::Error> {
     let options = SqliteConnectOptions::new().filename(data.join(FILE));
     let pool = SqlitePool::connect_with(options).await.unwrap();
     let done = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&pool).await;
-    // The file alone has all of it then.
+    // The file alone contains everything then.
     sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&pool).await.unwrap();
     pool.close().await;
     done.map(|_| ())
 }
 
-/// A plan that was changed by hand, approved to begin later, and begun: three decisions. Gives its id.
-fn decided(library: &Library) -> String {
-    let desk = &library.desk;
-    let task = library.waits();
+/// A plan that was edited, approved with a hold, and started: three decisions. Returns its id.
+fn plan_with_three_decisions(library: &Library) -> String {
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
     let mut plan = library.json(&["plans", "show", &task]);
     plan["plan"]["steps"][0]["purpose"] = json!("Reserve the book \"Emma\" for 7 days at the station branch");
-    desk.write("plan.json", &plan.to_string());
+    workspace.write("plan.json", &plan.to_string());
     for (status, arguments) in [
         (3, &["plans", "modify", &task, "--file", "plan.json", "--note", "a week will do"][..]),
         (0, &["plans", "approve", &task, "--version", "2", "--only", "--user", "lucia", "--note", "she may"]),
         (0, &["plans", "approve", &task, "--version", "2"]),
     ] {
-        let ran = desk.run(arguments);
+        let ran = workspace.run(arguments);
         assert_eq!(ran.status, status, "{ran:?}");
     }
     task
 }
 
 #[tokio::test]
-async fn who_decided_what_is_still_known_when_its_run_is_erased_and_nothing_of_its_content() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = decided(&library);
+async fn audit_log_outlives_run_erasure_without_its_content() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = plan_with_three_decisions(&library);
     let run = library.json(&["plans", "show", &task])["run_id"].clone();
-    let told = |erased: bool| {
+    let assert_listed = |erased: bool| {
         let rows = library.json(&["audit", "list"]);
         let rows = rows.as_array().unwrap();
-        let told: Vec<Value> =
+        let actions: Vec<Value> =
             rows.iter().map(|row| json!([row["seq"], row["who"], row["decision"]])).collect();
         let all =
             [[json!(3), json!("keysersoze"), json!("begin")], [json!(2), json!("lucia"), json!("yes_later")]];
         let first = [json!(1), json!("keysersoze"), json!("plan")];
-        assert_eq!(json!(told), json!([all[0], all[1], first]));
+        assert_eq!(json!(actions), json!([all[0], all[1], first]));
         assert!(rows.iter().all(|row| row["run"] == run && row["erased"] == erased), "{rows:#?}");
         assert_eq!(rows[1]["approval"], 2, "{rows:#?}");
         let text = format!("{rows:?}");
@@ -61,45 +61,45 @@ async fn who_decided_what_is_still_known_when_its_run_is_erased_and_nothing_of_i
             assert!(!text.contains(content), "{content} in {text}");
         }
     };
-    told(false);
+    assert_listed(false);
     let whole = library.json(&["audit", "verify"]);
     assert_eq!((&whole["rows"], &whole["broken"]), (&json!(3), &Value::Null));
 
-    assert_eq!(desk.run(&["plans", "delete", &task]).status, 0);
-    told(true);
+    assert_eq!(workspace.run(&["plans", "delete", &task]).status, 0);
+    assert_listed(true);
     let head = whole["head"].as_str().unwrap();
-    let ran = desk.run(&["audit", "verify", "--head", head]);
+    let ran = workspace.run(&["audit", "verify", "--head", head]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert!(ran.out.starts_with(&format!("The audit log is intact: 3 rows.\nhead: {head}\n")), "{ran:?}");
-    let listed = desk.run(&["audit", "list", "--run", run.as_str().unwrap()]);
+    let listed = workspace.run(&["audit", "list", "--run", run.as_str().unwrap()]);
     assert!(listed.out.contains("lucia") && listed.out.contains("yes_later"), "{}", listed.out);
-    // The key is gone with the run: nobody can try what it may have been that was decided.
-    let options = SqliteConnectOptions::new().filename(desk.data().join(FILE));
+    // The key is gone with the run: hashes cannot be tested against guessed decisions.
+    let options = SqliteConnectOptions::new().filename(workspace.data().join(FILE));
     let pool = SqlitePool::connect_with(options).await.unwrap();
     let keys: i64 = sqlx::query_scalar("SELECT count(*) FROM audit_keys").fetch_one(&pool).await.unwrap();
     pool.close().await;
     assert_eq!(keys, 0);
 
-    // The record goes on behind it.
+    // The audit log continues after it.
     assert_eq!(library.reserved().len(), 1);
-    library.waits();
+    library.request_reservation();
     let listed = library.json(&["approvals", "list"]);
     let id = listed[0]["approval_id"].as_str().unwrap();
-    desk.run(&["approvals", "decide", id, "no"]);
+    workspace.run(&["approvals", "decide", id, "no"]);
     let last = library.json(&["audit", "list", "--limit", "1"]);
     assert_eq!((&last[0]["seq"], &last[0]["decision"]), (&json!(4), &json!("no")));
     assert_eq!(library.json(&["audit", "verify"])["rows"], 4);
 }
 
 #[tokio::test]
-async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    decided(&library);
-    let file = desk.data().join(FILE);
+async fn audit_names_the_first_changed_removed_or_replaced_decision() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    plan_with_three_decisions(&library);
+    let file = workspace.data().join(FILE);
     let head = library.json(&["audit", "verify"])["head"].as_str().unwrap().to_owned();
     for sql in ["UPDATE audit_chain SET who = 'sara'", "DELETE FROM audit_chain"] {
-        let error = change(&desk.data(), sql).await.unwrap_err();
+        let error = change(&workspace.data(), sql).await.unwrap_err();
         assert!(error.to_string().contains("the record of decisions is not "), "{error}");
     }
     let whole = std::fs::read(&file).unwrap();
@@ -138,9 +138,9 @@ async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
         (1, "has an audit key but no decision", "DELETE FROM audit_chain"),
     ] {
         let unlock = "DROP TRIGGER audit_chain_unchanged; DROP TRIGGER audit_chain_undeleted;";
-        change(&desk.data(), &format!("{unlock} {sql}")).await.unwrap();
+        change(&workspace.data(), &format!("{unlock} {sql}")).await.unwrap();
         let with_head: &[&str] = if why == CUT_OFF { &["--head", &head] } else { &[] };
-        let ran = desk.run(&[&["audit", "verify"], with_head].concat());
+        let ran = workspace.run(&[&["audit", "verify"], with_head].concat());
         assert_eq!(ran.status, 1, "{sql}: {ran:?}");
         assert!(ran.out.contains(&format!("is broken at row {row}: ")), "{sql}: {}", ran.out);
         assert!(ran.out.contains(why), "{sql}: {}", ran.out);
@@ -148,10 +148,10 @@ async fn the_first_decision_that_was_changed_removed_or_replaced_is_named() {
         assert_eq!(document["broken"]["seq"], row, "{sql}: {document:#}");
         std::fs::write(&file, &whole).unwrap();
         for log in ["-wal", "-shm"] {
-            // What looked at the file may have left them.
-            let _ = std::fs::remove_file(desk.data().join(format!("{FILE}{log}")));
+            // A read of the file may have left them.
+            let _ = std::fs::remove_file(workspace.data().join(format!("{FILE}{log}")));
         }
-        let ran = desk.run(&["audit", "verify", "--head", &head]);
-        assert_eq!(ran.status, 0, "behind {sql}: {ran:?}");
+        let ran = workspace.run(&["audit", "verify", "--head", &head]);
+        assert_eq!(ran.status, 0, "after {sql}: {ran:?}");
     }
 }

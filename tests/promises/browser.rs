@@ -1,5 +1,5 @@
-//! Pages in a browser on the same machine, hosts and credentials: who uses a server that wants no key, and
-//! when a stream ends that was let in with one.
+//! Browser pages on the same machine, hosts and credentials: who may use a server without keys, and when a
+//! stream that was opened with a key ends.
 
 use proscenium::access::Role;
 use proscenium::run::TenantId;
@@ -7,11 +7,11 @@ use proscenium::store::Store;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::served::Events;
-use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
+use crate::support::served_engine::Events;
+use crate::support::{Gate, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
-/// Every address that changes something, with its method.
-fn changing() -> Vec<(String, String)> {
+/// Every route that changes something, with its method.
+fn changing_routes() -> Vec<(String, String)> {
     let all = proscenium::http::route_methods().into_iter();
     let of = |(path, methods): (&'static str, Vec<String>)| {
         let id = "01976c8e-0000-7000-8000-000000000001";
@@ -24,12 +24,12 @@ fn changing() -> Vec<(String, String)> {
     changing
 }
 
-async fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+async fn send(served: &ServedEngine, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
     let mut request = served.request(method, path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    // No body: what is let through is refused for another reason.
+    // No body: a request that passes the check is refused for another reason.
     Reply::of(request.send().await.unwrap()).await
 }
 
@@ -40,11 +40,11 @@ fn code(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_changes_nothing_on_a_server_without_keys() {
-    let served = Served::start(Setup::offline()).await;
+async fn cross_site_page_cannot_change_anything_without_keys() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let own = format!("http://{}", served.addr());
     let elsewhere = format!("http://localhost:{}", served.addr().port());
-    for (method, path) in changing() {
+    for (method, path) in changing_routes() {
         for headers in [
             vec![("origin", "https://evil.example")],
             vec![("origin", "null")],
@@ -53,7 +53,7 @@ async fn a_page_of_another_site_changes_nothing_on_a_server_without_keys() {
             vec![("sec-fetch-site", "cross-site")],
             vec![("origin", own.as_str()), ("sec-fetch-site", "cross-site")],
             vec![("origin", own.as_str()), ("origin", "https://evil.example")],
-            // What is no key of ours counts as none.
+            // A malformed key counts as no key.
             vec![("origin", "https://evil.example"), ("authorization", "Bearer made-up")],
         ] {
             let reply = send(&served, &method, &path, &headers).await;
@@ -78,8 +78,8 @@ async fn a_page_of_another_site_changes_nothing_on_a_server_without_keys() {
 }
 
 #[tokio::test]
-async fn a_key_is_enough_wherever_a_request_comes_from() {
-    let served = Served::start(Setup::offline()).await;
+async fn key_is_accepted_from_any_origin() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let (_, key) = key(&served).await;
     let request =
         served.request("POST", "/api/chat").bearer_auth(key).header("origin", "https://chat.example");
@@ -88,11 +88,12 @@ async fn a_key_is_enough_wherever_a_request_comes_from() {
 }
 
 #[tokio::test]
-async fn a_server_without_keys_is_reached_by_the_hosts_that_are_configured() {
+async fn server_without_keys_accepts_only_configured_hosts() {
     for anonymous in [false, true] {
         let setup = Setup::offline().set("auth.allow_anonymous", anonymous);
         let served =
-            Served::start(setup.set("server.allowed_hosts", r#"["chat.example", "b.example:81"]"#)).await;
+            ServedEngine::start(setup.set("server.allowed_hosts", r#"["chat.example", "b.example:81"]"#))
+                .await;
         for (host, status) in [
             ("chat.example", 200),
             ("CHAT.example:8443", 200),
@@ -106,18 +107,18 @@ async fn a_server_without_keys_is_reached_by_the_hosts_that_are_configured() {
             let reply = send(&served, "GET", "/api/scenes", &[("host", host)]).await;
             assert_eq!(reply.status, status, "{host} {anonymous}");
             if status == 403 {
-                reply.is_problem(403, "auth.host");
+                reply.assert_problem(403, "auth.host");
             }
         }
-        // Behind a proxy that changes the host, pages of the configured one may write.
+        // Behind a proxy that changes the host, pages of the configured host may write.
         let headers = [("origin", "https://chat.example"), ("sec-fetch-site", "same-origin")];
         assert_ne!(send(&served, "POST", "/api/chat", &headers).await.status, 403);
     }
 }
 
 #[tokio::test]
-async fn nobody_keeps_a_copy_of_a_reply_and_no_browser_guesses_its_kind() {
-    let served = Served::start(Setup::offline()).await;
+async fn replies_forbid_caching_and_content_sniffing() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let mut replies = Vec::new();
     for path in ["/api/scenes", "/api/nowhere", "/metrics", "/healthz", "/api/openapi.json", "/v1/models"] {
         replies.push(served.get(path).await);
@@ -133,8 +134,8 @@ async fn nobody_keeps_a_copy_of_a_reply_and_no_browser_guesses_its_kind() {
 }
 
 #[tokio::test]
-async fn a_request_with_two_credentials_is_refused() {
-    let served = Served::start(Setup::offline()).await;
+async fn request_with_two_credentials_is_refused() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let (_, key) = key(&served).await;
     let bearer = format!("Bearer {key}");
     let bearer = bearer.as_str();
@@ -144,8 +145,8 @@ async fn a_request_with_two_credentials_is_refused() {
         [("authorization", "Bearer made-up"), ("authorization", bearer)],
         [("x-api-key", &key), ("x-api-key", &key)],
     ] {
-        send(&served, "GET", "/api/runs", &headers).await.is_problem(400, "auth.two_credentials");
-        send(&served, "GET", "/v1/models", &headers).await.is_error(400, "auth.two_credentials");
+        send(&served, "GET", "/api/runs", &headers).await.assert_problem(400, "auth.two_credentials");
+        send(&served, "GET", "/v1/models", &headers).await.assert_error(400, "auth.two_credentials");
     }
     for headers in [("authorization", bearer), ("x-api-key", &key)] {
         assert_eq!(send(&served, "GET", "/api/runs", &[headers]).await.status, 200);
@@ -153,29 +154,29 @@ async fn a_request_with_two_credentials_is_refused() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_not_named_like_a_step_of_a_path() {
-    let served = Served::start(Setup::offline()).await;
+async fn dot_segments_as_conversation_names_are_refused() {
+    let served = ServedEngine::start(Setup::offline()).await;
     for name in [".", ".."] {
         let mut body = ask("Che tempo fa a Milano?");
         body["session_id"] = json!(name);
-        served.post("/api/chat", &body).await.is_problem(422, "request.session");
+        served.post("/api/chat", &body).await.assert_problem(422, "request.session");
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "Ciao"}]});
         let request = served.request("POST", "/v1/chat/completions").header("x-session-id", name).json(&body);
-        Reply::of(request.send().await.unwrap()).await.is_error(422, "request.session");
+        Reply::of(request.send().await.unwrap()).await.assert_error(422, "request.session");
     }
     let mut body = ask("Che tempo fa a Milano?");
     body["session_id"] = json!("...");
     assert_eq!(served.post("/api/chat", &body).await.status, 200);
 }
 
-async fn key(served: &Served) -> (String, String) {
+async fn key(served: &ServedEngine) -> (String, String) {
     let tenant = TenantId::new("acme").unwrap();
     let (key, secret) = served.engine.store().create_key(&tenant, "ada", "").await.unwrap();
     (key.id, secret.expose().to_owned())
 }
 
-/// The three streams there are, each of a run that waits for its model.
-async fn streams(served: &Served, key: &str) -> [Events; 3] {
+/// The three kinds of streams, each of a run that waits for its model.
+async fn streams(served: &ServedEngine, key: &str) -> [Events; 3] {
     let open = async |method: &str, path: &str, body: Option<&Value>| {
         let request = served.request(method, path).bearer_auth(key);
         let request = body.map_or(request.try_clone().unwrap(), |body| request.json(body));
@@ -196,14 +197,14 @@ async fn streams(served: &Served, key: &str) -> [Events; 3] {
 }
 
 #[tokio::test]
-async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
+async fn only_streams_of_a_revoked_key_end() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
         let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
         Scripted::forced(request, plan).held(&held)
     });
-    let served = Served::start(Setup::scripted(&llm)).await;
+    let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     let (stays, other) = key(&served).await;
     let [mut kept, ..] = streams(&served, &other).await;
@@ -220,16 +221,16 @@ async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
             assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
         }
         let mut openai = openai;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         while let Some(event) = openai.next().await {
-            said.push(event.data);
+            events.push(event.data);
         }
-        let [.., error, done] = &said[..] else { panic!("{said:?}") };
+        let [.., error, done] = &events[..] else { panic!("{events:?}") };
         assert_eq!((&error["error"]["code"], done), (&json!("auth.key"), &json!("[DONE]")));
         let request = served.request("GET", "/api/runs").bearer_auth(&secret);
-        Reply::of(request.send().await.unwrap()).await.is_problem(401, "auth.key");
+        Reply::of(request.send().await.unwrap()).await.assert_problem(401, "auth.key");
     }
-    // Another key's goes on to the end of its run.
+    // The stream of another key continues to the end of its run.
     gate.open();
     let mut names = Vec::new();
     while let Some(event) = kept.next().await {
@@ -240,14 +241,14 @@ async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
 }
 
 #[tokio::test]
-async fn streams_end_when_their_key_gets_another_role() {
+async fn streams_end_when_their_key_changes_role() {
     let gate = Gate::closed();
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
         let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
         Scripted::forced(request, plan).held(&held)
     });
-    let served = Served::start(Setup::scripted(&llm)).await;
+    let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     for through in [served.engine.store(), &beside] {
         let (id, secret) = key(&served).await;

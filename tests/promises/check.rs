@@ -1,8 +1,8 @@
-//! What `check` promises: every fault at once, each with its place, its code and what to do.
+//! `check` reports every error at once, each with its place, its code and the remedy.
 
 use std::collections::BTreeMap;
 
-use super::process::Desk;
+use super::process::Workspace;
 use super::support::{self, Scripted, ScriptedLlm};
 use serde_json::json;
 
@@ -51,13 +51,13 @@ url = "https://rooms.example/book/{room}"
 "#;
 
 #[test]
-fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
-    let desk = Desk::bare();
-    desk.write("site.toml", CONFIG);
-    desk.write("scenes/rooms/scene.toml", ROOMS);
-    desk.write("scenes/desks/scene.toml", "name = \"Desks\"\ndescription = \"Desks\n");
-    desk.write("scenes/empty/notes.txt", "nothing here");
-    let ran = desk.run(&["check", "--config", "site.toml"]);
+fn all_configuration_and_scene_errors_are_reported_at_once() {
+    let workspace = Workspace::bare();
+    workspace.write("site.toml", CONFIG);
+    workspace.write("scenes/rooms/scene.toml", ROOMS);
+    workspace.write("scenes/desks/scene.toml", "name = \"Desks\"\ndescription = \"Desks\n");
+    workspace.write("scenes/empty/notes.txt", "nothing here");
+    let ran = workspace.run(&["check", "--config", "site.toml"]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""));
     insta::assert_snapshot!(ran.out, @r#"
     site.toml:2: error[config.value]: `planning.max_steps` = `0` is out of range
@@ -96,48 +96,49 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
     14 errors, 2 warnings
     "#);
 
-    let ran = desk.run(&["chat", "Ciao", "--scenes", "scenes"]);
+    let ran = workspace.run(&["chat", "Ciao", "--scenes", "scenes"]);
     assert_eq!((ran.status, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains("scene.toml:16") && ran.err.contains("proscenium check"), "{}", ran.err);
 }
 
 #[test]
-fn what_is_fine_is_told_with_what_was_found() {
-    let ran = Desk::bare().run(&["check"]);
+fn valid_setup_is_reported_with_what_was_found() {
+    let ran = Workspace::bare().run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    for told in
+    for expected in
         ["offline (embedded rules, no network)", "3 scenes:", "MakeRequest (write)", "Nothing is wrong."]
     {
-        assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
+        assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
     }
 }
 
 #[test]
-fn a_live_check_finds_the_way_in_which_a_model_can_be_forced() {
-    // Calls a function only where `tool_choice` is `required`.
+fn live_check_finds_how_to_force_a_model() {
+    // Calls a function only if `tool_choice` is `required`.
     let llm = ScriptedLlm::start(|request, _| match support::forced_tool(request) {
         Some(name) if request["tool_choice"] == "required" => {
             let parameters = &request["tools"][0]["function"]["parameters"];
-            Scripted::call(name, filled(parameters))
+            Scripted::call(name, value_for_schema(parameters))
         }
         _ => Scripted::Text("I would rather talk.".to_owned()),
     });
-    let desk = Desk::bare().with("OPENAI_BASE_URL", llm.base_url()).with("OPENAI_MODEL", "some-model");
-    let ran = desk.run(&["check", "--live"]);
+    let workspace =
+        Workspace::bare().with("OPENAI_BASE_URL", llm.base_url()).with("OPENAI_MODEL", "some-model");
+    let ran = workspace.run(&["check", "--live"]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    for told in [
+    for expected in [
         "forcing = \"required\" works",
         "forcing = \"named\" does not work",
         "    use forcing = \"required\"",
         "model some-model: warning[llm.forcing]: it is not forced by \"named\"",
         "help: set `forcing = \"required\"` in its [[llm.models]]",
     ] {
-        assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
+        assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
     }
 }
 
-/// Something that fits an object's schema.
-fn filled(schema: &serde_json::Value) -> serde_json::Value {
+/// A value that matches an object's schema.
+fn value_for_schema(schema: &serde_json::Value) -> serde_json::Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let value = |schema: &serde_json::Value| match (&schema["enum"], schema["type"].as_str()) {
         (serde_json::Value::Array(choices), _) => choices[0].clone(),
@@ -153,88 +154,88 @@ fn filled(schema: &serde_json::Value) -> serde_json::Value {
         .into()
 }
 
-/// The files of the data directory, with what is in them.
-fn stored(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
-    let files = std::fs::read_dir(desk.data()).unwrap().map(|entry| entry.unwrap().path());
+/// The files of the data directory with their contents.
+fn stored_files(workspace: &Workspace) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(workspace.data()).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
 }
 
 #[test]
-fn the_data_directory_is_looked_at_and_nothing_of_it_is_changed() {
-    let desk = Desk::new();
-    let ran = desk.run(&["check"]);
+fn check_reads_the_data_directory_without_changing_it() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["check"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.out.contains("Data directory: data\n  nothing is stored there yet\n"), "{}", ran.out);
-    assert!(!desk.data().exists(), "nothing is made");
+    assert!(!workspace.data().exists(), "nothing is created");
 
-    assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
-    let before = stored(&desk);
-    let ran = desk.run(&["check"]);
-    assert!(stored(&desk) == before);
+    assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+    let before = stored_files(&workspace);
+    let ran = workspace.run(&["check"]);
+    assert!(stored_files(&workspace) == before);
     assert!(ran.status == 0 && ran.out.contains("\n  schema version "), "{ran:?}");
     assert!(!ran.out.contains("in use by"), "{}", ran.out);
 
-    // A newer program's file, and one that is damaged: refused as every other command would.
-    let file = desk.data().join("proscenium.db");
+    // A newer version's file and a damaged file are refused, as by every other command.
+    let file = workspace.data().join("proscenium.db");
     let whole = std::fs::read(&file).unwrap();
     let mut newer = whole.clone();
     newer[60..64].copy_from_slice(&99u32.to_be_bytes());
     let garbage = b"This is no database. ".repeat(500);
     for (bytes, code) in [(newer, "store.newer_schema"), (garbage, "store.corrupt")] {
         std::fs::write(&file, &bytes).unwrap();
-        let before = stored(&desk);
-        let ran = desk.run(&["check", "--data-dir", "data"]);
-        assert!(stored(&desk) == before);
+        let before = stored_files(&workspace);
+        let ran = workspace.run(&["check", "--data-dir", "data"]);
+        assert!(stored_files(&workspace) == before);
         assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
         assert!(ran.out.contains(&format!("flag --data-dir: error[{code}]: ")), "{}", ran.out);
-        assert!(desk.run(&["chat", "Ciao"]).err.contains(&format!("error[{code}]")));
+        assert!(workspace.run(&["chat", "Ciao"]).err.contains(&format!("error[{code}]")));
     }
 
-    // One of an older program is told, and not brought up to date.
+    // An older version's file is reported and not migrated.
     let mut older = whole.clone();
     older[60..64].copy_from_slice(&3u32.to_be_bytes());
     std::fs::write(&file, &older).unwrap();
-    let before = stored(&desk);
-    let ran = desk.run(&["check"]);
+    let before = stored_files(&workspace);
+    let ran = workspace.run(&["check"]);
     assert!(
         ran.status == 0 && ran.out.contains("schema version 3, which the next command that writes"),
         "{ran:?}"
     );
-    assert!(stored(&desk) == before);
+    assert!(stored_files(&workspace) == before);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_place_where_no_data_directory_can_be_made_is_told() {
-    let desk = Desk::new();
-    std::os::unix::fs::symlink("nowhere", desk.path().join("link")).unwrap();
+fn unusable_data_directory_path_is_reported() {
+    let workspace = Workspace::new();
+    std::os::unix::fs::symlink("nowhere", workspace.path().join("link")).unwrap();
     let mut places = vec!["link", "link/below"];
     if cfg!(target_os = "linux") {
         places.push("/proc/proscenium");
     }
     for place in places {
-        let ran = desk.run(&["check", "--data-dir", place]);
+        let ran = workspace.run(&["check", "--data-dir", place]);
         assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
         assert!(ran.out.contains("flag --data-dir: error[store."), "{}", ran.out);
         assert!(!ran.out.contains("nothing is stored there yet"), "{}", ran.out);
-        let ran = desk.run(&["chat", "Ciao", "--data-dir", place]);
+        let ran = workspace.run(&["chat", "Ciao", "--data-dir", place]);
         assert!(ran.status == 1 && ran.err.contains("error[store."), "{ran:?}");
     }
-    // An empty file is what a database begins as.
-    std::fs::create_dir(desk.data()).unwrap();
-    std::fs::write(desk.data().join("proscenium.db"), "").unwrap();
-    let ran = desk.run(&["check"]);
+    // A new database is an empty file.
+    std::fs::create_dir(workspace.data()).unwrap();
+    std::fs::write(workspace.data().join("proscenium.db"), "").unwrap();
+    let ran = workspace.run(&["check"]);
     assert!(ran.status == 0 && ran.out.contains("\n  nothing is stored there yet: its database"), "{ran:?}");
-    assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+    assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
-    let desk = Desk::new();
-    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_to("proscenium serves at http://");
-    let ran = desk.run(&["check"]);
+fn data_directory_is_checked_while_a_server_owns_it() {
+    let workspace = Workspace::new();
+    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_until("proscenium serves at http://");
+    let ran = workspace.run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     let owned = "; served at http://127.0.0.1:";
     assert!(
@@ -244,38 +245,38 @@ fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
     );
     server.signal("TERM");
     assert_eq!(server.end().status, 0);
-    let mut owner = desk.hold(&["chat"]);
-    owner.say("Che tempo fa a Milano?\n");
-    owner.read_to("model calls");
-    let ran = desk.run(&["check"]);
+    let mut owner = workspace.spawn(&["chat"]);
+    owner.write("Che tempo fa a Milano?\n");
+    owner.read_until("model calls");
+    let ran = workspace.run(&["check"]);
     assert!(ran.status == 0 && ran.out.contains(&format!("; in use by process {}", owner.id())), "{ran:?}");
     assert_eq!(owner.end().status, 0);
 }
 
 #[cfg(unix)]
 #[test]
-fn what_others_could_read_of_the_data_directory_is_told_and_taken_from_them() {
+fn data_directory_readable_by_others_is_reported_and_fixed() {
     use std::os::unix::fs::PermissionsExt;
-    let desk = Desk::new();
-    desk.ask("Che tempo fa a Milano?", &[]);
+    let workspace = Workspace::new();
+    workspace.ask("Che tempo fa a Milano?", &[]);
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    // As an older program left it.
-    let (data, file) = (desk.data(), desk.data().join("proscenium.db"));
+    // As an older version left it.
+    let (data, file) = (workspace.data(), workspace.data().join("proscenium.db"));
     open(&data, 0o755);
     open(&file, 0o644);
-    let ran = desk.run(&["check"]);
+    let ran = workspace.run(&["check"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     for place in ["data: warning[store.exposed]", "proscenium.db: warning[store.exposed]", "its mode is 644"]
     {
         assert!(ran.out.contains(place), "{place}: {}", ran.out);
     }
-    // With any umask, nothing is left to others.
+    // With any umask, other users get no access.
     let mut shell = std::process::Command::new("sh");
-    let program = desk.command(&["chat", "Che tempo fa a Roma?", "--json"]);
+    let program = workspace.command(&["chat", "Che tempo fa a Roma?", "--json"]);
     let line = std::iter::once(program.get_program()).chain(program.get_args());
-    shell.args(["-c", "umask 000; exec \"$@\"", "sh"]).args(line).current_dir(desk.path());
+    shell.args(["-c", "umask 000; exec \"$@\"", "sh"]).args(line).current_dir(workspace.path());
     for (name, value) in program.get_envs() {
         if let Some(value) = value {
             shell.env(name, value);
@@ -288,11 +289,11 @@ fn what_others_could_read_of_the_data_directory_is_told_and_taken_from_them() {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
     }
-    assert!(!desk.run(&["check"]).out.contains("store.exposed"));
+    assert!(!workspace.run(&["check"]).out.contains("store.exposed"));
 }
 
 #[test]
-fn passwords_in_urls_are_shown_nowhere() {
+fn passwords_in_urls_are_never_shown() {
     let config = |url: &str, webhook: &str| {
         format!(
             "[llm]\n[[llm.models]]\nname = \"main\"\nbase_url = \"{url}\"\n\
@@ -300,12 +301,13 @@ fn passwords_in_urls_are_shown_nowhere() {
         )
     };
     let ran = |url: &str, webhook: &str, line: &[&str]| {
-        let desk = Desk::bare().with("HOOK", "whsec_c2VjcmV0").with("PROSCENIUM__TELEMETRY__LOG", "trace");
-        desk.write("site.toml", &config(url, webhook));
-        let ran = desk.run(&[&["--config", "site.toml"], line].concat());
-        let told = format!("{}{}", ran.out, ran.err);
-        assert!(!told.contains("ter2"), "{told}");
-        told
+        let workspace =
+            Workspace::bare().with("HOOK", "whsec_c2VjcmV0").with("PROSCENIUM__TELEMETRY__LOG", "trace");
+        workspace.write("site.toml", &config(url, webhook));
+        let ran = workspace.run(&[&["--config", "site.toml"], line].concat());
+        let output = format!("{}{}", ran.out, ran.err);
+        assert!(!output.contains("ter2"), "{output}");
+        output
     };
     for (url, webhook) in [
         ("http://bob:hunter2@models.example/v1", "http://bob:hunter2@hooks.example/hunter2?token=hunter2"),
@@ -316,21 +318,21 @@ fn passwords_in_urls_are_shown_nowhere() {
         ("bob:hunter2@models.example", "bob:hunter2@hooks.example"),
         ("http://bob:fade/hunter2@models.example", "http://bob:hun'ter2@hooks.example:99999"),
     ] {
-        let told = ran(url, webhook, &["check"]);
-        assert!(told.contains("models.example") || told.contains("127.0.0.1:1"), "{told}");
-        // What cannot be read is told by every command.
+        let output = ran(url, webhook, &["check"]);
+        assert!(output.contains("models.example") || output.contains("127.0.0.1:1"), "{output}");
+        // An unreadable URL is reported by every command.
         if !["http://bob:hunter2", "http://127", "http:/bob"].iter().any(|start| url.starts_with(start)) {
             assert!(ran(url, webhook, &["plan", "Ciao"]).contains("base_url"));
         }
     }
-    // A model that is asked and cannot be reached.
+    // A configured model that cannot be reached.
     let webhook = "http://bob:hunter2@127.0.0.1:1";
     ran("http://bob:hunter2@127.0.0.1:1/v1", webhook, &["check", "--live"]);
     ran("http://bob:hunter2@127.0.0.1:1/v1", webhook, &["plan", "Ciao"]);
 }
 
 #[test]
-fn a_webhook_without_encryption_is_warned_of_unless_it_is_on_this_machine() {
+fn plain_http_webhook_is_warned_about_unless_local() {
     for (url, warned) in [
         ("http://hooks.example/a", true),
         ("http://10.0.0.1/a", true),
@@ -338,11 +340,12 @@ fn a_webhook_without_encryption_is_warned_of_unless_it_is_on_this_machine() {
         ("http://localhost:9/a", false),
         ("http://[::1]:9/a", false),
     ] {
-        let desk = Desk::bare().with("HOOK", "whsec_c2VjcmV0");
-        desk.write("site.toml", &format!("[approval.webhook]\nurl = \"{url}\"\nsecret_env = \"HOOK\"\n"));
-        let ran = desk.run(&["check", "--config", "site.toml"]);
+        let workspace = Workspace::bare().with("HOOK", "whsec_c2VjcmV0");
+        workspace
+            .write("site.toml", &format!("[approval.webhook]\nurl = \"{url}\"\nsecret_env = \"HOOK\"\n"));
+        let ran = workspace.run(&["check", "--config", "site.toml"]);
         assert_eq!(ran.status, 0, "{ran:?}");
-        let told = ran.out.contains("site.toml:2: warning[config.insecure]");
-        assert_eq!(told, warned, "{url}: {}", ran.out);
+        let is_warned = ran.out.contains("site.toml:2: warning[config.insecure]");
+        assert_eq!(is_warned, warned, "{url}: {}", ran.out);
     }
 }

@@ -1,8 +1,8 @@
-//! What the command line promises, kept by the real program in processes of its own.
+//! The command line, tested with the real program in its own processes.
 
 use serde_json::{Value, json};
 
-use super::process::{Desk, MAIN};
+use super::process::{MAIN, Workspace};
 use super::support::{self, Scripted, ScriptedLlm};
 
 fn calls(answer: &Value) -> Vec<(String, String)> {
@@ -19,14 +19,14 @@ fn result(answer: &Value, tool: &str) -> Value {
     calls.find(|call| call["tool"] == tool).unwrap()["result"].clone()
 }
 
-fn requests(desk: &Desk) -> Value {
-    result(&desk.ask("Quali richieste di ferie ho fatto?", &[]), "ListRequests")
+fn requests(workspace: &Workspace) -> Value {
+    result(&workspace.ask("Quali richieste di ferie ho fatto?", &[]), "ListRequests")
 }
 
 #[test]
-fn the_main_job_plans_over_both_scenes_carries_both_out_and_answers_once() {
-    let desk = Desk::new();
-    let ran = desk.run(&["chat", MAIN]);
+fn main_request_plans_and_executes_both_scenes_and_answers_once() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["chat", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     assert!(!ran.out.contains('\u{1b}'), "a pipe gets no escapes: {}", ran.out);
     let lines: Vec<&str> = ran.out.lines().collect();
@@ -53,16 +53,16 @@ fn the_main_job_plans_over_both_scenes_carries_both_out_and_answers_once() {
     let answer = lines[places[8] + 1..places[9]].join(" ");
     assert!(answer.contains("Milan") && answer.contains("15 giugno 2026"), "{answer}");
 
-    let listed = requests(&desk);
+    let listed = requests(&workspace);
     assert_eq!(listed["count"], 1);
     assert_eq!(listed["requests"][0]["from"], "2026-06-15");
     assert_eq!(listed["for"]["name"], "Alessandro Rapiti");
 }
 
 #[test]
-fn json_prints_the_answer_document_with_every_field_and_nothing_else() {
-    let desk = Desk::new();
-    let answer = desk.ask(MAIN, &["--session", "s-1"]);
+fn json_flag_prints_only_the_complete_answer_document() {
+    let workspace = Workspace::new();
+    let answer = workspace.ask(MAIN, &["--session", "s-1"]);
     let keys = |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     let sorted = |names: &[&str]| {
         let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -114,27 +114,27 @@ fn json_prints_the_answer_document_with_every_field_and_nothing_else() {
 }
 
 #[test]
-fn plan_shows_the_plan_and_carries_nothing_out() {
-    let desk = Desk::new();
-    let ran = desk.run(&["plan", MAIN]);
+fn plan_command_shows_the_plan_and_executes_nothing() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["plan", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     assert!(
         ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"),
         "{}",
         ran.out
     );
-    let ran = desk.run(&["plan", "--json", MAIN]);
+    let ran = workspace.run(&["plan", "--json", MAIN]);
     let draft: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(draft["plan"]["steps"][0]["scene_name"], "Weather");
     assert_eq!(draft["plan"]["steps"][1]["depends_on_step"], 1);
-    assert_eq!(requests(&desk)["count"], 0);
+    assert_eq!(requests(&workspace)["count"], 0);
 }
 
 #[test]
-fn the_exit_status_tells_completed_failed_bad_usage_and_needs_input() {
-    let desk = Desk::new();
-    assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
-    assert_eq!(desk.run(&["chat", "Vorrei richiedere tre giorni di ferie"]).status, 3);
+fn exit_status_distinguishes_completed_failed_usage_and_needs_input() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+    assert_eq!(workspace.run(&["chat", "Vorrei richiedere tre giorni di ferie"]).status, 3);
     for line in [
         &["chat", "--jsn", "Ciao"][..],
         &["chat", "  "],
@@ -143,11 +143,11 @@ fn the_exit_status_tells_completed_failed_bad_usage_and_needs_input() {
         &["runs", "show", "no-id"],
         &["chat", "Ciao", "--config", "none.toml"],
     ] {
-        let ran = desk.run(line);
+        let ran = workspace.run(line);
         assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{line:?}: {ran:?}");
         assert!(!ran.err.is_empty());
     }
-    let unreachable = Desk::new()
+    let unreachable = Workspace::new()
         .with("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
         .with("PROSCENIUM__PLANNING__FALLBACK_ENABLED", "false")
         .with("PROSCENIUM__LLM__MAX_ATTEMPTS", "1");
@@ -160,86 +160,86 @@ fn the_exit_status_tells_completed_failed_bad_usage_and_needs_input() {
 }
 
 #[test]
-fn a_conversation_goes_on_in_another_process() {
-    let desk = Desk::new();
-    desk.ask("Che tempo fa a Milano?", &["--session", "s"]);
-    let answer = desk.ask("E a Roma?", &["--session", "s"]);
+fn conversation_continues_in_another_process() {
+    let workspace = Workspace::new();
+    workspace.ask("Che tempo fa a Milano?", &["--session", "s"]);
+    let answer = workspace.ask("E a Roma?", &["--session", "s"]);
     assert_eq!(result(&answer, "WeatherForecast_Get")["city"], "Rome");
-    desk.ask("Vorrei richiedere tre giorni di ferie", &["--session", "t"]);
-    let answer = desk.ask("Dal 6 all'8 luglio", &["--session", "t"]);
+    workspace.ask("Vorrei richiedere tre giorni di ferie", &["--session", "t"]);
+    let answer = workspace.ask("Dal 6 all'8 luglio", &["--session", "t"]);
     assert_eq!(answer["status"], "completed", "{answer:#}");
-    assert_eq!(requests(&desk)["requests"][0]["from"], "2026-07-06");
+    assert_eq!(requests(&workspace)["requests"][0]["from"], "2026-07-06");
 }
 
 #[test]
-fn each_line_of_a_pipe_is_a_turn_of_one_conversation() {
-    let desk = Desk::new();
-    let ran = desk.pipe(&["chat", "--json"], "Che tempo fa a Milano?\n\nE a Roma?\n");
+fn piped_lines_are_turns_of_one_conversation() {
+    let workspace = Workspace::new();
+    let ran = workspace.pipe(&["chat", "--json"], "Che tempo fa a Milano?\n\nE a Roma?\n");
     assert_eq!(ran.status, 0, "{ran:?}");
     let answers: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers.len(), 2);
     assert_eq!(answers[0]["session_id"], answers[1]["session_id"]);
     assert_eq!(result(&answers[1], "WeatherForecast_Get")["city"], "Rome");
-    assert_eq!(desk.pipe(&["chat"], "").status, 0);
+    assert_eq!(workspace.pipe(&["chat"], "").status, 0);
 }
 
 #[test]
-fn runs_lists_what_was_run_and_shows_one_with_its_events_or_as_a_chart() {
-    let desk = Desk::new();
-    let ran = desk.run(&["runs"]);
+fn runs_command_lists_runs_and_shows_events_or_a_chart() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["runs"]);
     assert_eq!(ran.status, 1);
     assert!(ran.err.contains("error[store.absent]"), "{}", ran.err);
-    let answer = desk.ask(MAIN, &[]);
+    let answer = workspace.ask(MAIN, &[]);
     let run = answer["run_id"].as_str().unwrap();
-    let ran = desk.run(&["runs", "list"]);
+    let ran = workspace.run(&["runs", "list"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     let row = ran.out.lines().nth(1).unwrap();
     assert!(row.starts_with(run) && row.contains("completed") && row.ends_with(MAIN), "{row}");
 
-    let ran = desk.run(&["runs", "show", run]);
-    for told in ["Status: completed", "## Step 1: Weather", "2 tool calls:", "Answer:"] {
-        assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
+    let ran = workspace.run(&["runs", "show", run]);
+    for expected in ["Status: completed", "## Step 1: Weather", "2 tool calls:", "Answer:"] {
+        assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
     }
-    let ran = desk.run(&["runs", "show", run, "--events"]);
-    for told in
+    let ran = workspace.run(&["runs", "show", run, "--events"]);
+    for expected in
         ["run_queued {", "plan_created {", "tool_started {", "run_completed {\"status\":\"completed\"}"]
     {
-        assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
+        assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
     }
-    let ran = desk.run(&["runs", "show", run, "--mermaid"]);
+    let ran = workspace.run(&["runs", "show", run, "--mermaid"]);
     assert!(ran.out.starts_with("flowchart TD\n") && ran.out.contains("s1 --> s2"), "{}", ran.out);
-    let ran = desk.run(&["runs", "show", "01976c8e-0000-7000-8000-000000000001"]);
+    let ran = workspace.run(&["runs", "show", "01976c8e-0000-7000-8000-000000000001"]);
     assert_eq!(ran.status, 1);
     assert!(ran.err.contains("error[run.unknown]") && ran.err.contains("runs list"), "{}", ran.err);
 }
 
 #[test]
-fn a_data_directory_has_one_owner_at_a_time_and_can_be_looked_at_meanwhile() {
-    let desk = Desk::new();
-    let mut owner = desk.hold(&["chat"]);
-    owner.say("Che tempo fa a Milano?\n");
-    owner.read_to("model calls");
-    let ran = desk.run(&["chat", "Ciao"]);
+fn data_directory_has_one_owner_and_stays_readable() {
+    let workspace = Workspace::new();
+    let mut owner = workspace.spawn(&["chat"]);
+    owner.write("Che tempo fa a Milano?\n");
+    owner.read_until("model calls");
+    let ran = workspace.run(&["chat", "Ciao"]);
     assert_eq!((ran.status, ran.out.as_str()), (1, ""));
     assert!(ran.err.contains("error[store.in_use]") && ran.err.contains("process "), "{}", ran.err);
-    let ran = desk.run(&["runs"]);
+    let ran = workspace.run(&["runs"]);
     assert!(ran.status == 0 && ran.out.contains("Che tempo fa a Milano?"), "{ran:?}");
-    owner.say("E a Roma?\n");
+    owner.write("E a Roma?\n");
     let ran = owner.end();
     assert!(ran.status == 0 && ran.out.contains("Roma"), "{ran:?}");
-    assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+    assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
 }
 
 #[test]
-fn wrong_flags_and_keys_are_told_all_at_once_with_what_was_probably_meant() {
-    let desk = Desk::new();
-    let ran = desk.run(&["chat", "--sesion", "s", "Ciao"]);
+fn wrong_flags_and_keys_are_reported_together_with_suggestions() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["chat", "--sesion", "s", "Ciao"]);
     assert!(ran.status == 2 && ran.err.contains("--session"), "{}", ran.err);
-    desk.write("site.toml", "[planing]\nmax_steps = 3\n\n[execution]\nmax_cals = 3\nmax_rounds = 0\n");
-    let desk = desk.with("PROSCENIUM__STORE__DATADIR", "x");
-    let ran = desk.run(&["chat", "Ciao", "--config", "site.toml"]);
+    workspace.write("site.toml", "[planing]\nmax_steps = 3\n\n[execution]\nmax_cals = 3\nmax_rounds = 0\n");
+    let workspace = workspace.with("PROSCENIUM__STORE__DATADIR", "x");
+    let ran = workspace.run(&["chat", "Ciao", "--config", "site.toml"]);
     assert_eq!((ran.status, ran.out.as_str()), (2, ""));
-    for told in [
+    for expected in [
         "site.toml:1: error[config.unknown_key]",
         "did you mean `planning`?",
         "site.toml:5: error[config.unknown_key]",
@@ -248,12 +248,12 @@ fn wrong_flags_and_keys_are_told_all_at_once_with_what_was_probably_meant() {
         "set a value from 1 to 64",
         "environment variable PROSCENIUM__STORE__DATADIR: error[config.unknown_key]",
     ] {
-        assert!(ran.err.contains(told), "no {told:?} in {}", ran.err);
+        assert!(ran.err.contains(expected), "no {expected:?} in {}", ran.err);
     }
-    assert!(!desk.data().exists(), "nothing was begun");
+    assert!(!workspace.data().exists(), "nothing was started");
 }
 
-/// Plans a look at the weather, carries it out and answers, as a good model would.
+/// Plans a weather lookup, executes it and answers, as a good model would.
 pub fn weather_model(request: &Value) -> Scripted {
     match support::forced_tool(request) {
         Some("CreateExecutionPlan") => {
@@ -277,15 +277,15 @@ pub fn weather_model(request: &Value) -> Scripted {
 }
 
 #[test]
-fn the_environment_names_another_model_and_its_key_is_never_seen() {
+fn environment_configures_another_model_and_its_key_stays_hidden() {
     const CANARY: &str = "sk-canary-5f2c9e7b";
     let llm = ScriptedLlm::start(|request, _| weather_model(request));
-    let desk = Desk::new()
+    let workspace = Workspace::new()
         .with("OPENAI_BASE_URL", llm.base_url())
         .with("OPENAI_API_KEY", CANARY)
         .with("OPENAI_MODEL", "some-model")
         .with("PROSCENIUM__TELEMETRY__LOG", "trace");
-    let ran = desk.run(&["chat", "Che tempo fa a Milano?"]);
+    let ran = workspace.run(&["chat", "Che tempo fa a Milano?"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.out.contains("Words of the scripted model."), "{}", ran.out);
     assert_eq!(llm.count(), 4);
@@ -294,32 +294,32 @@ fn the_environment_names_another_model_and_its_key_is_never_seen() {
     for nth in 0..llm.count() {
         assert_eq!(llm.authorization(nth).as_deref(), Some(format!("Bearer {CANARY}").as_str()));
     }
-    let shown = desk.run(&["runs", "show", &run_of(&desk), "--events"]);
-    let checked = desk.run(&["check"]);
+    let shown = workspace.run(&["runs", "show", &run_of(&workspace), "--events"]);
+    let checked = workspace.run(&["check"]);
     assert_eq!(checked.status, 0, "{checked:?}");
-    let stored = String::from_utf8_lossy(&desk.stored()).into_owned();
+    let stored = String::from_utf8_lossy(&workspace.stored()).into_owned();
     for text in [&ran.out, &ran.err, &shown.out, &shown.err, &checked.out, &checked.err, &stored] {
-        assert!(!text.contains(CANARY), "the key came through");
+        assert!(!text.contains(CANARY), "the key was sent");
     }
 }
 
-fn run_of(desk: &Desk) -> String {
-    let listed = desk.run(&["runs", "list"]);
+fn run_of(workspace: &Workspace) -> String {
+    let listed = workspace.run(&["runs", "list"]);
     listed.out.lines().nth(1).unwrap().split_whitespace().next().unwrap().to_owned()
 }
 
 #[test]
-fn what_a_model_said_stays_out_of_the_log() {
+fn model_replies_stay_out_of_the_log() {
     const CANARY: &str = "said-in-confidence-81c4";
     let llm = ScriptedLlm::start(|request, nth| match nth {
         0 => Scripted::Malformed(format!("{{\"choices\": [{{\"{CANARY}")),
         _ => weather_model(request),
     });
-    let desk = Desk::new()
+    let workspace = Workspace::new()
         .with("OPENAI_BASE_URL", llm.base_url())
         .with("PROSCENIUM__LLM__BACKOFF_MS", "1")
         .with("PROSCENIUM__TELEMETRY__LOG", "info");
-    let ran = desk.run(&["chat", "Che tempo fa a Milano?"]);
+    let ran = workspace.run(&["chat", "Che tempo fa a Milano?"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(!ran.err.contains(CANARY), "{}", ran.err);
 }
@@ -327,24 +327,24 @@ fn what_a_model_said_stays_out_of_the_log() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_stops_the_run_at_its_next_safe_point() {
-    let (tell, told) = std::sync::mpsc::sync_channel(8);
+    let (sender, receiver) = std::sync::mpsc::sync_channel(8);
     let llm = ScriptedLlm::start(move |request, _| match support::forced_tool(request) {
         Some(_) => weather_model(request),
         None => {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             Scripted::Silence
         }
     });
-    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
     for (signal, name) in [("INT", "Ctrl-C"), ("TERM", "SIGTERM")] {
-        let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
-        told.recv().unwrap();
+        let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
+        receiver.recv().unwrap();
         chat.signal(signal);
         let ran = chat.end();
         assert_eq!(ran.status, 1, "{ran:?}");
         assert!(ran.out.contains(&format!("run: cancelled by {name}")), "{ran:?}");
-        assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
-        let listed = desk.run(&["runs", "list"]);
+        assert!(ran.err.contains("a second signal exits immediately"), "{ran:?}");
+        let listed = workspace.run(&["runs", "list"]);
         assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     }
 }

@@ -1,13 +1,13 @@
-//! The continuation check: it may ask for more, but never without end; it may carry the answer; and
-//! what only the user can say is asked for, not invented.
+//! The continuation check: it may ask for more, but not forever; it may contain the answer; and missing
+//! information that only the user has is asked for, not invented.
 
 use proscenium::plan::StepStatus;
 use proscenium::run::{Event, OutOfScope, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    Asked, FROM_ANSWER, FROM_CHECK, Play, Told, Town, arguments_of, asked, enough, has_results, more, plan,
-    requests, step,
+    AnsweredRun, FROM_ANSWER, FROM_CHECK, ModelRules, QuestionKind, Town, arguments_of, final_verdict,
+    has_results, more, plan, question_kind, requests, step,
 };
 use crate::support::{Scripted, forced_tool, last_message, section, tool_names};
 
@@ -17,12 +17,14 @@ fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
 }
 
-/// First the book; then, because the check misses it, this.
-fn two_plans(second: Value) -> Play {
+/// First the book; then, because the check reports it missing, this plan.
+fn two_plans(second: Value) -> ModelRules {
     let plans = [find(), second];
-    Play::of(find())
+    ModelRules::of(find())
         .plan(move |request, nth| Scripted::forced(request, plans[nth.min(1)].clone()))
-        .check(|request, nth| Scripted::forced(request, if nth == 0 { more(MISSING) } else { enough() }))
+        .check(|request, nth| {
+            Scripted::forced(request, if nth == 0 { more(MISSING) } else { final_verdict() })
+        })
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -30,14 +32,14 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_further_plan_is_told_what_is_missing_and_what_was_done() {
+async fn replan_prompt_states_missing_and_completed_work() {
     let llm = two_plans(plan(json!([step(2, "Parking", &["BookSpace"], json!(1))]))).start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Find Dune and book a parking space for 5 May.").await;
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+    let finished = town.ask("Find Dune and book a parking space for 5 May.").await;
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
     assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
 
-    let asked = requests(&llm, Asked::Plan);
+    let asked = requests(&llm, QuestionKind::Plan);
     assert_eq!(section(&asked[0], "missing"), None);
     assert_eq!(section(&asked[1], "missing").as_deref(), Some(MISSING));
     assert_eq!(section(&asked[1], "number_from").as_deref(), Some("2"));
@@ -47,129 +49,133 @@ async fn a_further_plan_is_told_what_is_missing_and_what_was_done() {
     assert_eq!(executed[0]["calls"][0]["arguments"], arguments_of("FindBook"));
     assert_eq!(executed[0]["calls"][0]["result"], json!({"shelf": "B4"}));
 
-    // The new step depends on a finished one and is told its result.
-    let parking = requests(&llm, Asked::Scene)
+    // The new step depends on a completed one and gets its result.
+    let parking = requests(&llm, QuestionKind::Scene)
         .into_iter()
         .find(|request| section(request, "scene").as_deref() == Some("Parking"))
         .unwrap();
     assert_eq!(lines(&section(&parking, "earlier").unwrap())[0]["step"], 1);
 
-    // The second check judges by all of it.
-    let checks = requests(&llm, Asked::Check);
+    // The second check judges all of it.
+    let checks = requests(&llm, QuestionKind::Check);
     assert_eq!(lines(&section(&checks[1], "executed").unwrap()).len(), 2);
-    assert!(told.has("replanned"));
+    assert!(finished.has("replanned"));
 }
 
 #[tokio::test]
-async fn a_further_plan_that_counts_from_one_again_goes_on_where_the_first_ended() {
+async fn replan_numbered_from_one_continues_the_step_numbers() {
     let again = plan(json!([
         step(1, "Canteen", &["Menu"], Value::Null),
         step(2, "Parking", &["BookSpace"], json!(1)),
     ]));
     let llm = two_plans(again).start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Find Dune, see the menu and book a parking space.").await;
+    let finished = town.ask("Find Dune, see the menu and book a parking space.").await;
     let numbers: Vec<(u32, &str)> =
-        told.answer.steps.iter().map(|step| (step.step_number, step.scene_name.as_str())).collect();
+        finished.answer.steps.iter().map(|step| (step.step_number, step.scene_name.as_str())).collect();
     assert_eq!(numbers, [(1, "Library"), (2, "Canteen"), (3, "Parking")]);
-    assert!(told.plans()[1].plan.steps[1].depends_on_step.contains(2));
+    assert!(finished.plans()[1].plan.steps[1].depends_on_step.contains(2));
     assert_eq!(town.log.names(), ["FindBook", "Menu", "BookSpace"]);
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
-async fn a_check_that_always_wants_more_is_bounded_by_max_replans() {
-    let play = Play::of(find())
+async fn max_replans_bounds_a_check_that_always_continues() {
+    let play = ModelRules::of(find())
         .plan(|request, nth| {
             let number = nth as u32 + 1;
             Scripted::forced(request, plan(json!([step(number, "Library", &["FindBook"], Value::Null)])))
         })
         .scene(|request, nth| match has_results(request) {
             true => Scripted::Text("Found.".into()),
-            // Another book each time, so that every round does something new.
+            // A different book each time, so that every round makes a new call.
             false => Scripted::call("FindBook", json!({"title": format!("Volume {nth}")})),
         })
         .check(|request, _| Scripted::forced(request, more("Yet another volume.")));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.max_replans = 2).await;
-    let told = town.ask("Find all the volumes.").await;
-    assert_eq!(requests(&llm, Asked::Plan).len(), 3);
-    assert_eq!(requests(&llm, Asked::Check).len(), 3);
-    assert_eq!(requests(&llm, Asked::Answer).len(), 1);
+    let finished = town.ask("Find all the volumes.").await;
+    assert_eq!(requests(&llm, QuestionKind::Plan).len(), 3);
+    assert_eq!(requests(&llm, QuestionKind::Check).len(), 3);
+    assert_eq!(requests(&llm, QuestionKind::Answer).len(), 1);
     assert_eq!(town.log.calls().len(), 3);
-    assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Partial, FROM_ANSWER));
+    assert_eq!((finished.answer.status, finished.answer.answer.as_str()), (RunStatus::Partial, FROM_ANSWER));
 }
 
 #[tokio::test]
-async fn a_round_in_which_no_new_call_ran_ends_it() {
+async fn round_without_new_calls_ends_the_run() {
     let same = plan(json!([step(2, "Library", &["FindBook"], Value::Null)]));
     let play = two_plans(same).check(|request, _| Scripted::forced(request, more("The shelf of Dune.")));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.max_replans = 10).await;
-    let told = town.ask("Where is Dune?").await;
-    assert_eq!(requests(&llm, Asked::Plan).len(), 2);
-    assert_eq!(town.log.names(), ["FindBook"], "the equal call is not made again");
-    assert!(told.has("tool_skipped"));
-    assert_eq!(told.answer.status, RunStatus::Partial);
+    let finished = town.ask("Where is Dune?").await;
+    assert_eq!(requests(&llm, QuestionKind::Plan).len(), 2);
+    assert_eq!(town.log.names(), ["FindBook"], "the equal call is not repeated");
+    assert!(finished.has("tool_skipped"));
+    assert_eq!(finished.answer.status, RunStatus::Partial);
 }
 
 #[tokio::test]
-async fn a_further_plan_without_steps_ends_it() {
+async fn replan_without_steps_ends_the_run() {
     let llm = two_plans(plan(json!([]))).start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Where is Dune, and who wrote the weather?").await;
-    assert_eq!((requests(&llm, Asked::Plan).len(), requests(&llm, Asked::Check).len()), (2, 1));
-    let answers = requests(&llm, Asked::Answer);
+    let finished = town.ask("Where is Dune, and who wrote the weather?").await;
+    assert_eq!((requests(&llm, QuestionKind::Plan).len(), requests(&llm, QuestionKind::Check).len()), (2, 1));
+    let answers = requests(&llm, QuestionKind::Answer);
     assert_eq!(answers.len(), 1);
-    assert_eq!(section(&answers[0], "mode").as_deref(), Some("answer"), "what was done is told");
-    assert_eq!(told.answer.status, RunStatus::Partial);
+    assert_eq!(section(&answers[0], "mode").as_deref(), Some("answer"), "completed work is reported");
+    assert_eq!(finished.answer.status, RunStatus::Partial);
 }
 
 #[tokio::test]
-async fn the_checks_answer_saves_the_answer_call() {
+async fn answer_in_the_check_saves_the_answer_call() {
     for (with_check, calls, text) in [(true, 0, FROM_CHECK), (false, 1, FROM_ANSWER)] {
-        let llm = Play::of(find()).start();
+        let llm = ModelRules::of(find()).start();
         let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
-        let told = town.ask("Where is Dune?").await;
-        assert_eq!(requests(&llm, Asked::Answer).len(), calls);
-        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, text));
-        let check = &requests(&llm, Asked::Check)[0];
+        let finished = town.ask("Where is Dune?").await;
+        assert_eq!(requests(&llm, QuestionKind::Answer).len(), calls);
+        assert_eq!((finished.answer.status, finished.answer.answer.as_str()), (RunStatus::Completed, text));
+        let check = &requests(&llm, QuestionKind::Check)[0];
         let schema = &check["tools"][0]["function"]["parameters"];
         assert_eq!(schema["properties"].get("answer").is_some(), with_check);
     }
 }
 
 #[tokio::test]
-async fn a_check_that_forgets_its_answer_is_followed_by_an_answer_call() {
+async fn check_without_an_answer_is_followed_by_an_answer_call() {
     for answer in [Value::Null, json!("  ")] {
-        let mut verdict = enough();
+        let mut verdict = final_verdict();
         verdict["answer"] = answer;
-        let llm =
-            Play::of(find()).check(move |request, _| Scripted::forced(request, verdict.clone())).start();
+        let llm = ModelRules::of(find())
+            .check(move |request, _| Scripted::forced(request, verdict.clone()))
+            .start();
         let town = Town::open(&llm, |_| {}).await;
-        let told = town.ask("Where is Dune?").await;
-        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
+        let finished = town.ask("Where is Dune?").await;
+        assert_eq!(
+            (finished.answer.status, finished.answer.answer.as_str()),
+            (RunStatus::Completed, FROM_ANSWER)
+        );
     }
 }
 
 #[tokio::test]
-async fn a_verdict_that_does_not_say_what_is_missing_is_sent_back() {
+async fn verdict_without_missing_information_is_rejected() {
     let vague = json!({"should_continue": true, "can_answer_now": false, "reasoning": "", "missing_information": null});
-    let play = Play::of(find()).check(move |request, nth| {
-        Scripted::forced(request, if nth == 0 { vague.clone() } else { enough() })
+    let play = ModelRules::of(find()).check(move |request, nth| {
+        Scripted::forced(request, if nth == 0 { vague.clone() } else { final_verdict() })
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Where is Dune?").await;
-    assert_eq!(told.rejected(), [["verdict.nothing_missing"]]);
-    let second = &requests(&llm, Asked::Check)[1];
-    assert!(last_message(second).unwrap().contains(told.problems()[0]));
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    let finished = town.ask("Where is Dune?").await;
+    assert_eq!(finished.rejected(), [["verdict.nothing_missing"]]);
+    let second = &requests(&llm, QuestionKind::Check)[1];
+    assert!(last_message(second).unwrap().contains(finished.problems()[0]));
+    assert_eq!(finished.answer.status, RunStatus::Completed);
 }
 
-/// What the last `continuation` said of itself: whether it is degraded.
-fn degraded(told: &Told) -> Vec<bool> {
-    let verdicts = told.events.iter().filter_map(|event| match event {
+/// Whether each `continuation` event is marked as degraded.
+fn degraded(finished: &AnsweredRun) -> Vec<bool> {
+    let verdicts = finished.events.iter().filter_map(|event| match event {
         Event::Continuation { degraded, .. } => Some(*degraded),
         _ => None,
     });
@@ -177,36 +183,36 @@ fn degraded(told: &Told) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn a_check_that_cannot_be_read_degrades_and_the_events_say_so() {
-    let play = Play::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
+async fn unreadable_check_degrades_and_is_recorded() {
+    let play = ModelRules::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.max_retries = 1).await;
-    let told = town.ask("Where is Dune?").await;
-    assert_eq!(requests(&llm, Asked::Check).len(), 2);
-    assert_eq!(told.rejected(), [["reply.no_json"], ["reply.no_json"]]);
-    assert_eq!(degraded(&told), [true]);
-    assert_eq!(told.answer.answer, FROM_ANSWER, "what was done is told all the same");
+    let finished = town.ask("Where is Dune?").await;
+    assert_eq!(requests(&llm, QuestionKind::Check).len(), 2);
+    assert_eq!(finished.rejected(), [["reply.no_json"], ["reply.no_json"]]);
+    assert_eq!(degraded(&finished), [true]);
+    assert_eq!(finished.answer.answer, FROM_ANSWER, "completed work is reported all the same");
 }
 
 #[tokio::test]
-async fn with_the_fallback_the_rules_make_a_check_that_cannot_be_read() {
-    let play = Play::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
+async fn fallback_rules_replace_an_unreadable_check() {
+    let play = ModelRules::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
-    let told = town.ask("Where is the book Dune?").await;
-    assert_eq!(requests(&llm, Asked::Check).len(), 4);
+    let finished = town.ask("Where is the book Dune?").await;
+    assert_eq!(requests(&llm, QuestionKind::Check).len(), 4);
     let by_rules =
-        told.events.iter().filter(|event| matches!(event, Event::ModelAsked { fallback: true, .. }));
+        finished.events.iter().filter(|event| matches!(event, Event::ModelAsked { fallback: true, .. }));
     assert_eq!(by_rules.count(), 1);
-    assert_eq!(told.answer.status, RunStatus::Completed);
-    assert!(!told.answer.answer.trim().is_empty());
+    assert_eq!(finished.answer.status, RunStatus::Completed);
+    assert!(!finished.answer.answer.trim().is_empty());
 }
 
 #[tokio::test]
-async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_message_carries_on() {
+async fn verdict_asks_the_user_and_the_next_message_continues() {
     const QUESTION: &str = "Which plate has the car?";
     for with_check in [true, false] {
-        let play = Play::of(find())
+        let play = ModelRules::of(find())
             .plan(|request, nth| {
                 let booking = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
                 Scripted::forced(request, if nth == 0 { find() } else { booking })
@@ -218,9 +224,9 @@ async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_mes
                     verdict["answer"] = json!(QUESTION);
                     Scripted::forced(request, verdict)
                 }
-                _ => Scripted::forced(request, enough()),
+                _ => Scripted::forced(request, final_verdict()),
             })
-            // The words of the answer call can only come from what it is told.
+            // The words of the answer call can only come from its prompt.
             .answer(|request, nth| match nth {
                 0 => Scripted::Text(section(request, "missing").unwrap_or_default()),
                 _ => Scripted::Text(FROM_ANSWER.into()),
@@ -229,11 +235,11 @@ async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_mes
         let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
         let first = town.ask("Find Dune and book me a parking space.").await;
         assert_eq!((first.answer.status, first.answer.answer.as_str()), (RunStatus::NeedsInput, QUESTION));
-        assert_eq!(requests(&llm, Asked::Plan).len(), 1, "nothing goes on before the user has spoken");
+        assert_eq!(requests(&llm, QuestionKind::Plan).len(), 1, "nothing continues before the user replies");
 
-        let second = town.say(Some(first.answer.session_id.clone()), "AB123CD").await;
+        let second = town.ask_in(Some(first.answer.session_id.clone()), "AB123CD").await;
         assert_eq!(second.answer.status, RunStatus::Completed);
-        let conversation = section(&requests(&llm, Asked::Plan)[1], "conversation").unwrap();
+        let conversation = section(&requests(&llm, QuestionKind::Plan)[1], "conversation").unwrap();
         let conversation: Value = serde_json::from_str(&conversation).unwrap();
         assert_eq!(conversation["turns"][0]["answer"], QUESTION);
         assert_eq!(conversation["turns"][0]["status"], "needs_input");
@@ -242,10 +248,10 @@ async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_mes
 }
 
 #[tokio::test]
-async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
+async fn scene_missing_a_value_asks_the_user_and_invents_nothing() {
     const QUESTION: &str = "Which plate has the car?";
     let booking = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
-    let play = Play::of(booking)
+    let play = ModelRules::of(booking)
         .scene(|request, nth| match nth {
             0 => Scripted::call(
                 "AskUser",
@@ -256,13 +262,13 @@ async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
         })
         .check(|request, nth| match nth {
             0 => {
-                let mut verdict = enough();
+                let mut verdict = final_verdict();
                 verdict["can_answer_now"] = json!(false);
                 verdict["missing_information"] = json!("the plate");
                 verdict["answer"] = json!(QUESTION);
                 Scripted::forced(request, verdict)
             }
-            _ => Scripted::forced(request, enough()),
+            _ => Scripted::forced(request, final_verdict()),
         });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
@@ -270,11 +276,11 @@ async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
     assert_eq!((first.answer.status, first.answer.answer.as_str()), (RunStatus::NeedsInput, QUESTION));
     assert_eq!(first.answer.steps[0].status, StepStatus::NeedsInput);
     assert!(town.log.calls().is_empty());
-    assert!(tool_names(&requests(&llm, Asked::Scene)[0]).contains(&"AskUser"));
+    assert!(tool_names(&requests(&llm, QuestionKind::Scene)[0]).contains(&"AskUser"));
 
-    let second = town.say(Some(first.answer.session_id.clone()), "AB123CD").await;
+    let second = town.ask_in(Some(first.answer.session_id.clone()), "AB123CD").await;
     assert_eq!(second.answer.status, RunStatus::Completed);
-    for what in [Asked::Plan, Asked::Scene] {
+    for what in [QuestionKind::Plan, QuestionKind::Scene] {
         let carried_on = requests(&llm, what).into_iter().nth(1).unwrap();
         let pending: Value = serde_json::from_str(&section(&carried_on, "pending").unwrap()).unwrap();
         assert_eq!(pending["scene"], "Parking");
@@ -285,24 +291,27 @@ async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
 }
 
 #[tokio::test]
-async fn a_question_to_the_user_stands_even_if_the_check_overlooks_it() {
-    let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])))
+async fn question_to_the_user_is_kept_when_the_check_overlooks_it() {
+    let play = ModelRules::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])))
         .scene(|_, _| Scripted::call("AskUser", json!({"question": "Which plate?", "missing": ["plate"]})));
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask("Book me a parking space for tomorrow.").await;
-    assert_eq!(told.answer.status, RunStatus::NeedsInput);
+    let finished = town.ask("Book me a parking space for tomorrow.").await;
+    assert_eq!(finished.answer.status, RunStatus::NeedsInput);
     assert!(town.log.calls().is_empty());
 }
 
 #[tokio::test]
-async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call() {
+async fn request_outside_all_scenes_takes_one_more_call() {
     for (choice, mode) in [(OutOfScope::Answer, "out_of_scope"), (OutOfScope::Decline, "decline")] {
-        let llm = Play::of(plan(json!([]))).start();
+        let llm = ModelRules::of(plan(json!([]))).start();
         let town = Town::open(&llm, |config| config.planning.out_of_scope = choice).await;
-        let told = town.ask("Who painted the Mona Lisa?").await;
+        let finished = town.ask("Who painted the Mona Lisa?").await;
         let all = llm.requests();
-        assert_eq!(all.iter().map(asked).collect::<Vec<_>>(), [Asked::Plan, Asked::Answer]);
+        assert_eq!(
+            all.iter().map(question_kind).collect::<Vec<_>>(),
+            [QuestionKind::Plan, QuestionKind::Answer]
+        );
         assert_eq!(section(&all[1], "mode").as_deref(), Some(mode));
         assert_eq!(section(&all[1], "capabilities").unwrap().lines().count(), 3);
         assert_eq!(
@@ -310,45 +319,48 @@ async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call(
             (None, 0),
             "nothing is forced any more"
         );
-        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
+        assert_eq!(
+            (finished.answer.status, finished.answer.answer.as_str()),
+            (RunStatus::Completed, FROM_ANSWER)
+        );
         assert!(town.log.calls().is_empty());
-        assert!(told.answer.steps.is_empty());
+        assert!(finished.answer.steps.is_empty());
     }
 }
 
 #[tokio::test]
-async fn an_answer_with_figures_that_nothing_told_is_asked_for_again_and_then_listed() {
+async fn answer_with_ungrounded_figures_is_rejected_then_replaced_by_results() {
     let invented = "Dune is on shelf B4, and 22 copies are left.";
     let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
         "missing_information": null, "answer": invented});
-    // Mended at the second try, and never.
+    // Corrected in the second attempt, and never.
     for (last, answer) in [("Dune is on shelf B4.", "Dune is on shelf B4."), (invented, "Library is done.")] {
         let verdict = verdict.clone();
-        let llm = Play::of(find())
+        let llm = ModelRules::of(find())
             .check(move |request, _| Scripted::forced(request, verdict.clone()))
             .answer(move |_, nth| Scripted::Text([invented, last][nth.min(1)].to_owned()))
             .start();
         let town = Town::open(&llm, |_| {}).await;
-        let told = town.ask("Where is Dune?").await;
-        assert_eq!(told.rejected()[0], ["reply.unfounded"]);
-        assert!(told.problems()[0].contains("22"), "{:?}", told.problems());
-        assert_eq!(told.answer.answer, answer);
-        assert_eq!(told.answer.status, RunStatus::Completed);
+        let finished = town.ask("Where is Dune?").await;
+        assert_eq!(finished.rejected()[0], ["reply.unfounded"]);
+        assert!(finished.problems()[0].contains("22"), "{:?}", finished.problems());
+        assert_eq!(finished.answer.answer, answer);
+        assert_eq!(finished.answer.status, RunStatus::Completed);
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_has_no_word_of_its_own_is_not_an_answer() {
+async fn answer_that_only_echoes_its_input_is_rejected() {
     let request = "Hello! I am called keysersoze and I would like to know on which shelf Dune is.";
     let parrot = "Hello! I am called Keysersoze and would like to know on which shelf Dune is.";
     let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
         "missing_information": null, "answer": parrot});
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .check(move |request, _| Scripted::forced(request, verdict.clone()))
         .answer(move |_, _| Scripted::Text(parrot.to_owned()))
         .start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask(request).await;
-    assert_eq!(told.rejected(), [["reply.parroted"], ["reply.parroted"]]);
-    assert_eq!(told.answer.answer, "Library is done.");
+    let finished = town.ask(request).await;
+    assert_eq!(finished.rejected(), [["reply.parroted"], ["reply.parroted"]]);
+    assert_eq!(finished.answer.answer, "Library is done.");
 }

@@ -1,4 +1,5 @@
-//! Conversations: their requests in order, each beside the others, through sleep and restarts.
+//! Conversations: their requests in order, concurrent with other conversations, through unloading and
+//! restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,10 +14,10 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::mind::Mind;
-use crate::support::{Gate, House, ScriptedLlm, Setup, Told, section, wire};
+use crate::support::model_script::ModelScript;
+use crate::support::{FinishedRun, Gate, ScriptedLlm, Setup, TestEngine, section, wire};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "look": {steps: [{scene: Desk, rounds: [[{Look: {item: lamp}}]]}]}
 "look again": {steps: [{scene: Desk, rounds: [[{Look: {item: chair}}]]}]}
 "held": {steps: [{scene: Desk, rounds: [[{Look: {item: desk}}]]}]}
@@ -33,15 +34,15 @@ struct Item {
     item: String,
 }
 
-/// How often each tool that does not end was begun.
+/// How often each hanging tool was started.
 #[derive(Clone, Default)]
-struct Begun {
+struct HangingCalls {
     waits: Arc<AtomicUsize>,
     moves: Arc<AtomicUsize>,
 }
 
-/// A scene with tools that work, break and hang.
-fn desk(begun: &Begun) -> Scene {
+/// A scene with tools that work, fail and hang.
+fn desk(calls: &HangingCalls) -> Scene {
     let hanging = |count: &Arc<AtomicUsize>| {
         let count = count.clone();
         move |_: Item, _: ToolContext| {
@@ -66,177 +67,173 @@ fn desk(begun: &Begun) -> Scene {
         .tool(SceneTool::native("Break", "Looks too closely.", Effect::Read, broken))
         .tool(SceneTool::native("Smash", "Takes a hammer.", Effect::Write, broken))
         .tool(
-            SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&begun.waits)).timeout_ms(50),
+            SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&calls.waits)).timeout_ms(50),
         )
         .tool(
-            SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&begun.moves)).timeout_ms(50),
+            SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&calls.moves)).timeout_ms(50),
         )
         .build()
         .unwrap()
 }
 
-/// A sensible model, and a gate that every question about "held" waits at once it has `arrived`.
-pub struct Held {
+/// A sensible model, and a gate at which every question about "held" waits after it has `arrived`.
+pub struct GatedModel {
     pub llm: ScriptedLlm,
     pub arrived: Gate,
     pub gate: Gate,
 }
 
-pub fn held() -> Held {
+pub fn held() -> GatedModel {
     let (arrived, gate) = (Gate::closed(), Gate::closed());
-    let (tell, wait) = (arrived.clone(), gate.clone());
-    let mind = Mind::read(MIND);
+    let (arrived_gate, wait) = (arrived.clone(), gate.clone());
+    let script = ModelScript::parse(SCRIPT);
     let llm = ScriptedLlm::start(move |request, _| {
-        let reply = mind.reply(request);
+        let reply = script.reply(request);
         if section(request, "request").as_deref() != Some("held") {
             return reply;
         }
-        tell.open();
+        arrived_gate.open();
         reply.held(&wait)
     });
-    Held { llm, arrived, gate }
+    GatedModel { llm, arrived, gate }
 }
 
-pub fn at_the_desk(llm: &ScriptedLlm) -> Setup {
-    Setup::scripted(llm).scene(desk(&Begun::default()))
+pub fn desk_setup(llm: &ScriptedLlm) -> Setup {
+    Setup::scripted(llm).scene(desk(&HangingCalls::default()))
 }
 
-fn context(told: &Told) -> &Context {
-    &told.state.started.as_ref().unwrap().context
+fn context(finished: &FinishedRun) -> &Context {
+    &finished.state.started.as_ref().unwrap().context
 }
 
-pub fn remembered(told: &Told) -> Vec<&str> {
-    context(told).turns.iter().map(|turn| turn.request.as_str()).collect()
+pub fn remembered(finished: &FinishedRun) -> Vec<&str> {
+    context(finished).turns.iter().map(|turn| turn.request.as_str()).collect()
 }
 
-fn fold(house: &House, events: &[SessionEvent]) -> Memory {
-    Memory::from_events(house.config.memory.clone(), events)
+fn fold(test: &TestEngine, events: &[SessionEvent]) -> Memory {
+    Memory::from_events(test.config.memory.clone(), events)
 }
 
-/// What the conversation's next run is to be told, by the events that are stored.
-async fn due(house: &House, session: &str) -> Context {
-    let window = house.engine.gateway().context_window(Purpose::Plan) as usize;
-    fold(house, &house.session(session).await).context(house.config.memory.budget(window))
+/// The context of the conversation's next run, from the stored events.
+async fn next_context(test: &TestEngine, session: &str) -> Context {
+    let window = test.engine.gateway().context_window(Purpose::Plan) as usize;
+    fold(test, &test.session(session).await).context(test.config.memory.budget(window))
 }
 
 #[tokio::test]
-async fn requests_of_one_conversation_run_in_the_order_they_came() {
-    let house = Setup::offline().start().await;
+async fn requests_of_one_conversation_run_in_order() {
+    let test = Setup::offline().start().await;
     let words = ["Che tempo fa a Milano?", "E a Roma?", "E a Napoli?", "E a Torino?"];
     let mut tickets = Vec::new();
     for say in words {
-        tickets.push(house.submit("s-1", say).await.unwrap());
+        tickets.push(test.submit("s-1", say).await.unwrap());
     }
     for (number, ticket) in tickets.into_iter().enumerate() {
-        let told = house.end(ticket).await;
-        assert_eq!(remembered(&told), words[..number]);
-        assert_eq!(told.answer.status, RunStatus::Completed);
+        let finished = test.finish(ticket).await;
+        assert_eq!(remembered(&finished), words[..number]);
+        assert_eq!(finished.answer.status, RunStatus::Completed);
         let city = ["Milan", "Rome", "Naples", "Turin"][number];
-        assert_eq!(told.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], city);
+        assert_eq!(finished.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], city);
     }
 }
 
 #[tokio::test]
-async fn requests_that_wake_a_conversation_together_keep_their_order() {
-    let Held { llm, .. } = held();
-    let house = at_the_desk(&llm).start().await;
+async fn simultaneous_requests_that_wake_a_conversation_keep_their_order() {
+    let GatedModel { llm, .. } = held();
+    let test = desk_setup(&llm).start().await;
     let words = ["look", "look again", "break", "wait", "look"];
-    // Polled in this order, so that all are on their way before the conversation has woken.
-    let tickets = futures::future::join_all(words.map(|say| house.submit("s-1", say))).await;
+    // Polled in this order, so that all are sent before the conversation has loaded.
+    let tickets = futures::future::join_all(words.map(|say| test.submit("s-1", say))).await;
     for (number, ticket) in tickets.into_iter().enumerate() {
-        let told = house.end(ticket.unwrap()).await;
-        assert_eq!(told.state.request(), words[number]);
-        assert_eq!(remembered(&told), words[..number]);
+        let finished = test.finish(ticket.unwrap()).await;
+        assert_eq!(finished.state.request(), words[number]);
+        assert_eq!(remembered(&finished), words[..number]);
     }
 }
 
 #[tokio::test]
-async fn a_conversation_is_served_while_another_waits_for_its_model() {
-    let Held { llm, arrived, gate } = held();
-    let house = at_the_desk(&llm).start().await;
-    let first = house.submit("a", "held").await.unwrap();
-    arrived.passed().await;
-    let second = house.submit("a", "look").await.unwrap();
+async fn conversation_is_served_while_another_waits_for_its_model() {
+    let GatedModel { llm, arrived, gate } = held();
+    let test = desk_setup(&llm).start().await;
+    let first = test.submit("a", "held").await.unwrap();
+    arrived.wait_open().await;
+    let second = test.submit("a", "look").await.unwrap();
 
-    let other = house.say("b", "look again").await;
+    let other = test.chat("b", "look again").await;
     assert_eq!(other.answer.status, RunStatus::Completed);
-    let waiting = house.engine.store().run(&house.tenant, second.run).await.unwrap().unwrap();
-    assert_eq!(
-        waiting.status,
-        RunStatus::Queued,
-        "the second request of the held conversation has its turn yet"
-    );
+    let waiting = test.engine.store().run(&test.tenant, second.run).await.unwrap().unwrap();
+    assert_eq!(waiting.status, RunStatus::Queued, "the second request of the held conversation must wait");
 
     gate.open();
-    assert_eq!(house.end(first).await.answer.status, RunStatus::Completed);
-    assert_eq!(remembered(&house.end(second).await), ["held"]);
-    wire::is_kept(&llm);
+    assert_eq!(test.finish(first).await.answer.status, RunStatus::Completed);
+    assert_eq!(remembered(&test.finish(second).await), ["held"]);
+    wire::assert_valid_requests(&llm);
 }
 
 #[tokio::test]
-async fn a_follow_up_is_understood_after_a_restart_and_nothing_is_forgotten() {
-    let house = Setup::offline().start().await;
-    house.say("s-1", "Il mio username è keysersoze").await;
-    house.say("s-1", "Che tempo fa a Milano?").await;
-    let asked = house.say("s-2", "What is the weather in Milan, and then ask for three days off").await;
+async fn follow_up_is_understood_after_a_restart() {
+    let test = Setup::offline().start().await;
+    test.chat("s-1", "Il mio username è keysersoze").await;
+    test.chat("s-1", "Che tempo fa a Milano?").await;
+    let asked = test.chat("s-2", "What is the weather in Milan, and then ask for three days off").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput);
-    let before = [house.session("s-1").await, house.session("s-2").await];
-    let dir = house.stop().await;
+    let before = [test.session("s-1").await, test.session("s-2").await];
+    let dir = test.stop().await;
 
-    let house = Setup::offline().on(&dir).start().await;
-    assert_eq!(house.engine.awake_sessions().await, 0);
+    let test = Setup::offline().on(&dir).start().await;
+    assert_eq!(test.engine.awake_sessions().await, 0);
     for (session, before) in ["s-1", "s-2"].into_iter().zip(&before) {
-        assert_eq!(fold(&house, &house.session(session).await), fold(&house, before));
+        assert_eq!(fold(&test, &test.session(session).await), fold(&test, before));
     }
-    let expected = due(&house, "s-1").await;
-    let told = house.say("s-1", "E a Roma?").await;
-    assert_eq!(context(&told), &expected);
-    assert_eq!(told.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], "Rome");
-    let told = house.say("s-2", "From 15 to 17 June").await;
-    assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+    let expected = next_context(&test, "s-1").await;
+    let finished = test.chat("s-1", "E a Roma?").await;
+    assert_eq!(context(&finished), &expected);
+    assert_eq!(finished.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], "Rome");
+    let finished = test.chat("s-2", "From 15 to 17 June").await;
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
     let stored = ("keysersoze".to_owned(), "2026-06-15".to_owned(), "2026-06-17".to_owned());
-    assert_eq!(house.vacations().await, [stored]);
+    assert_eq!(test.vacations().await, [stored]);
 }
 
 #[tokio::test]
-async fn a_conversation_that_sleeps_after_every_turn_wakes_as_it_was() {
-    let house = Setup::offline().idle(Duration::ZERO).start().await;
+async fn conversation_unloaded_after_every_turn_keeps_its_state() {
+    let test = Setup::offline().idle(Duration::ZERO).start().await;
     let cities = ["Milano", "Roma", "Napoli", "Torino", "Parigi", "Londra"];
     for (turn, city) in cities.into_iter().enumerate() {
-        while house.engine.awake_sessions().await > 0 {
+        while test.engine.awake_sessions().await > 0 {
             tokio::task::yield_now().await;
         }
-        let expected = due(&house, "s-1").await;
+        let expected = next_context(&test, "s-1").await;
         let say = if turn == 0 { format!("Che tempo fa a {city}?") } else { format!("E a {city}?") };
-        let told = house.say("s-1", &say).await;
-        assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
-        assert_eq!(context(&told), &expected);
-        assert_eq!(remembered(&told).len(), turn);
+        let finished = test.chat("s-1", &say).await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
+        assert_eq!(context(&finished), &expected);
+        assert_eq!(remembered(&finished).len(), turn);
     }
 }
 
 #[tokio::test]
-async fn no_request_is_lost_between_sleep_and_waking() {
-    let Held { llm, .. } = held();
-    let house = at_the_desk(&llm).idle(Duration::ZERO).start().await;
+async fn no_request_is_lost_while_a_conversation_unloads() {
+    let GatedModel { llm, .. } = held();
+    let test = desk_setup(&llm).idle(Duration::ZERO).start().await;
     for turn in 0..3 {
-        let told = house.say("s-1", "look").await;
-        assert_eq!(remembered(&told).len(), turn);
+        let finished = test.chat("s-1", "look").await;
+        assert_eq!(remembered(&finished).len(), turn);
     }
 }
 
 #[tokio::test]
-async fn memory_is_summarised_before_it_outgrows_the_models_window() {
+async fn memory_is_summarised_before_it_exceeds_the_context_window() {
     const WINDOW: usize = 3072;
     const REPLY: usize = 256;
-    let Held { llm, .. } = held();
-    let setup = at_the_desk(&llm).alone();
+    let GatedModel { llm, .. } = held();
+    let setup = desk_setup(&llm).alone();
     let setup =
         setup.model("context_window", &WINDOW.to_string()).model("max_output_tokens", &REPLY.to_string());
-    let house = setup.start().await;
+    let test = setup.start().await;
     for turn in 1..=28 {
-        let told = house.say("s-1", &format!("look at lamp {turn}.")).await;
-        assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+        let finished = test.chat("s-1", &format!("look at lamp {turn}.")).await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
     }
     let requests = llm.requests();
     let summaries: Vec<usize> =
@@ -253,7 +250,7 @@ async fn memory_is_summarised_before_it_outgrows_the_models_window() {
         let summary = conversation["summary"].as_str().unwrap_or_default();
         assert!(summary.contains("look at lamp 1."), "request {number} has no summary: {conversation:#}");
     }
-    let memory = fold(&house, &house.session("s-1").await);
+    let memory = fold(&test, &test.session("s-1").await);
     assert_eq!(memory.total_turns(), 28);
     for turn in 1..=memory.covered() {
         assert!(
@@ -261,105 +258,109 @@ async fn memory_is_summarised_before_it_outgrows_the_models_window() {
             "turn {turn} is forgotten"
         );
     }
-    wire::is_kept(&llm);
+    wire::assert_valid_requests(&llm);
 }
 
 #[tokio::test]
-async fn a_data_directory_has_one_owner_at_a_time() {
-    let house = Setup::offline().start().await;
-    match Setup::offline().on(&house.dir).try_start().await {
+async fn data_directory_has_one_owner_at_a_time() {
+    let test = Setup::offline().start().await;
+    match Setup::offline().on(&test.dir).try_start().await {
         Err(StartError::Store(error)) => {
             assert_eq!(error.code(), "store.in_use");
-            let dir = house.dir.path().join("data");
+            let dir = test.dir.path().join("data");
             assert!(error.to_string().contains(&dir.display().to_string()), "{error}");
         }
         Err(other) => panic!("refused for another reason: {other}"),
         Ok(_) => panic!("two engines on one directory"),
     }
-    // Once an engine has stopped the directory is free, at once and every time.
-    let mut owner = house;
+    // The directory is free as soon as an engine has stopped, every time.
+    let mut owner = test;
     for turn in 0..4 {
-        let told = owner.say("s-1", "Che tempo fa a Milano?").await;
-        assert_eq!(remembered(&told).len(), turn);
+        let finished = owner.chat("s-1", "Che tempo fa a Milano?").await;
+        assert_eq!(remembered(&finished).len(), turn);
         let dir = owner.stop().await;
         owner = Setup::offline().on(&dir).start().await;
     }
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_stop_its_run() {
-    let Held { llm, arrived, gate } = held();
-    let house = at_the_desk(&llm).start().await;
-    let ticket = house.submit("s-1", "held").await.unwrap();
+async fn disconnected_client_does_not_stop_its_run() {
+    let GatedModel { llm, arrived, gate } = held();
+    let test = desk_setup(&llm).start().await;
+    let ticket = test.submit("s-1", "held").await.unwrap();
     let run = ticket.run;
-    arrived.passed().await;
+    arrived.wait_open().await;
     drop(ticket);
     gate.open();
-    let next = house.say("s-1", "look").await;
+    let next = test.chat("s-1", "look").await;
     assert_eq!(remembered(&next), ["held"]);
-    let state = house.engine.run(&house.tenant, run).await.unwrap();
+    let state = test.engine.run(&test.tenant, run).await.unwrap();
     assert_eq!(state.status, RunStatus::Completed);
 }
 
 #[tokio::test]
-async fn a_full_queue_is_an_answer() {
-    let Held { llm, arrived, gate } = held();
-    let house = at_the_desk(&llm).set("execution.max_queued_requests", 2).start().await;
-    let first = house.submit("s-1", "held").await.unwrap();
-    arrived.passed().await;
-    let second = house.submit("s-1", "look").await.unwrap();
-    let third = house.submit("s-1", "look again").await.unwrap();
-    let refused = house.submit("s-1", "look").await.err().unwrap();
+async fn request_to_a_full_queue_is_refused() {
+    let GatedModel { llm, arrived, gate } = held();
+    let test = desk_setup(&llm).set("execution.max_queued_requests", 2).start().await;
+    let first = test.submit("s-1", "held").await.unwrap();
+    arrived.wait_open().await;
+    let second = test.submit("s-1", "look").await.unwrap();
+    let third = test.submit("s-1", "look again").await.unwrap();
+    let refused = test.submit("s-1", "look").await.err().unwrap();
     assert_eq!(refused.code, "session.queue_full");
     assert!(refused.message.contains('2'), "{refused}");
-    // Another conversation has a queue of its own.
-    assert_eq!(house.say("s-2", "look").await.answer.status, RunStatus::Completed);
+    // Another conversation has its own queue.
+    assert_eq!(test.chat("s-2", "look").await.answer.status, RunStatus::Completed);
     gate.open();
     for ticket in [first, second, third] {
-        assert_eq!(house.end(ticket).await.answer.status, RunStatus::Completed);
+        assert_eq!(test.finish(ticket).await.answer.status, RunStatus::Completed);
     }
-    assert_eq!(house.say("s-1", "look").await.answer.status, RunStatus::Completed);
+    assert_eq!(test.chat("s-1", "look").await.answer.status, RunStatus::Completed);
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_ends_its_call_and_the_next_request_works() {
-    let Held { llm, .. } = held();
-    let house = at_the_desk(&llm).start().await;
+async fn panicking_tool_fails_only_its_call() {
+    let GatedModel { llm, .. } = held();
+    let test = desk_setup(&llm).start().await;
     for (words, outcome) in [("break", "failed"), ("smash", "unknown")] {
-        let told = house.say("s-1", words).await;
+        let finished = test.chat("s-1", words).await;
         assert!(
-            told.answer.status != RunStatus::Cancelled && !told.answer.answer.is_empty(),
+            finished.answer.status != RunStatus::Cancelled && !finished.answer.answer.is_empty(),
             "{:#?}",
-            told.answer
+            finished.answer
         );
-        let call = json!(told.answer.steps[0].tool_calls[0]);
+        let call = json!(finished.answer.steps[0].tool_calls[0]);
         assert_eq!(call["outcome"], outcome);
         assert_eq!(call["error"]["code"], "tool.panicked");
-        let next = house.say("s-1", "look").await;
+        let next = test.chat("s-1", "look").await;
         assert_eq!(next.answer.status, RunStatus::Completed, "{:#?}", next.answer);
     }
-    wire::is_kept(&llm);
+    wire::assert_valid_requests(&llm);
 }
 
 #[tokio::test]
-async fn a_read_that_hangs_fails_by_its_timeout_and_that_is_told() {
-    let begun = Begun::default();
-    let Held { llm, .. } = held();
-    let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
-    let told = house.say("s-1", "wait").await;
-    let call = json!(told.answer.steps[0].tool_calls[0]);
+async fn hanging_read_times_out_and_is_reported() {
+    let calls_made = HangingCalls::default();
+    let GatedModel { llm, .. } = held();
+    let test = Setup::scripted(&llm).scene(desk(&calls_made)).start().await;
+    let finished = test.chat("s-1", "wait").await;
+    let call = json!(finished.answer.steps[0].tool_calls[0]);
     assert_eq!((&call["outcome"], &call["error"]["code"]), (&json!("failed"), &json!("tool.timeout")));
-    assert!(told.answer.answer.contains("Wait did not answer within 50 ms"), "{}", told.answer.answer);
-    assert_eq!(begun.waits.load(Ordering::SeqCst), 1);
+    assert!(
+        finished.answer.answer.contains("Wait did not answer within 50 ms"),
+        "{}",
+        finished.answer.answer
+    );
+    assert_eq!(calls_made.waits.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
-    let begun = Begun::default();
-    let Held { llm, .. } = held();
-    let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
-    let told = house.say("s-1", "move").await;
-    let calls: Vec<Value> = told.answer.steps[0].tool_calls.iter().map(|call| json!(call)).collect();
+async fn hanging_write_is_reported_unknown_and_never_repeated() {
+    let calls_made = HangingCalls::default();
+    let GatedModel { llm, .. } = held();
+    let test = Setup::scripted(&llm).scene(desk(&calls_made)).start().await;
+    let finished = test.chat("s-1", "move").await;
+    let calls: Vec<Value> = finished.answer.steps[0].tool_calls.iter().map(|call| json!(call)).collect();
     assert_eq!(
         (&calls[0]["outcome"], &calls[0]["error"]["code"]),
         (&json!("unknown"), &json!("tool.timeout"))
@@ -367,14 +368,18 @@ async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
     // The model asks for the same again, and then for another write with the same tool.
     assert_eq!(calls[1]["outcome"], "skipped");
     assert_eq!((&calls[2]["outcome"], &calls[2]["error"]["code"]), (&json!("refused"), &json!("tool.held")));
-    assert_eq!(begun.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
-    assert_eq!(told.answer.status, RunStatus::Partial);
-    assert!(told.answer.answer.contains("whether it took effect is unknown"), "{}", told.answer.answer);
-    wire::is_kept(&llm);
+    assert_eq!(calls_made.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
+    assert_eq!(finished.answer.status, RunStatus::Partial);
+    assert!(
+        finished.answer.answer.contains("whether it took effect is unknown"),
+        "{}",
+        finished.answer.answer
+    );
+    wire::assert_valid_requests(&llm);
 }
 
 #[tokio::test]
-async fn an_engine_that_is_dropped_at_work_does_no_harm() {
+async fn engine_dropped_while_working_does_no_harm() {
     let harm = Arc::new(AtomicUsize::new(0));
     let (count, before) = (harm.clone(), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
@@ -382,14 +387,14 @@ async fn an_engine_that_is_dropped_at_work_does_no_harm() {
         before(panic);
     }));
     for _ in 0..8 {
-        let house = Setup::offline().start().await;
+        let test = Setup::offline().start().await;
         let mut tickets = Vec::new();
         for number in 0..8 {
-            tickets.push(house.submit(&format!("s-{number}"), "Che tempo fa a Milano?").await.unwrap());
+            tickets.push(test.submit(&format!("s-{number}"), "Che tempo fa a Milano?").await.unwrap());
         }
-        drop(house);
+        drop(test);
         for ticket in tickets {
-            // Answered or lost, as it happens.
+            // Answered or lost, depending on timing.
             let _ = ticket.answer().await;
         }
     }

@@ -1,7 +1,7 @@
-//! What is left of a server that is killed at any boundary of its journal and started again, judged by
-//! what reached a back end outside of it: every write at most once, every accepted request one end.
+//! The state after a server is killed at any boundary of its journal and restarted, judged by what reached an
+//! external backend: every write at most once, every accepted request one end.
 //!
-//! `SOAK=200 cargo test --test promises crash` kills so many times at each boundary.
+//! `SOAK=200 cargo test --test promises crash` kills that many times at each boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,19 +18,20 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::process::{Desk, Held};
+use super::process::{RunningProcess, Workspace};
 use super::support::{
-    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names, tool_results,
+    Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names,
+    tool_results,
 };
 
-/// Times that a server is killed at each boundary, unless `SOAK` says otherwise.
+/// Kills at each boundary, unless `SOAK` is set.
 const KILLS: u64 = 20;
-/// Requests under way when a server is killed, beside what earlier ones left.
+/// Concurrent requests when a server is killed, in addition to earlier unfinished ones.
 const CLIENTS: usize = 2;
-/// How long anything may take that has to happen.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every event of a run of this test, each with a boundary before and one behind it.
+/// Every event of a run of this test, each with a boundary before and after it.
 const EVENTS: [&str; 15] = [
     "run_queued",
     "run_started",
@@ -49,11 +50,11 @@ const EVENTS: [&str; 15] = [
     "run_completed",
 ];
 
-/// What else happens to a run whose plan and writes a person has to approve.
+/// Additional events of a run whose plan and writes need approval.
 const ASKED: [&str; 3] = ["approval_required", "run_waiting", "decided"];
 
-/// The company's server: what reached it, and a wish to have a server killed while it works.
-struct Ledger {
+/// The external backend: what reached it, and an optional request to kill a server while it works.
+struct CrashBackend {
     backend: Backend,
     killer: Arc<Killer>,
 }
@@ -61,15 +62,15 @@ struct Ledger {
 #[derive(Default)]
 struct Killer {
     pid: Mutex<Option<u32>>,
-    /// How many calls it lets pass first.
+    /// How many calls pass first.
     left: AtomicI64,
 }
 
-impl Ledger {
+impl CrashBackend {
     fn open() -> Self {
         let killer = Arc::new(Killer::default());
         let hand = killer.clone();
-        let backend = Backend::start(move |reached: &Reached| {
+        let backend = Backend::start(move |reached: &ReceivedRequest| {
             if hand.left.fetch_sub(1, Ordering::SeqCst) == 0
                 && let Some(pid) = hand.pid.lock().unwrap().take()
             {
@@ -105,8 +106,8 @@ pub(super) fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String
     scene
 }
 
-/// What the models say: always the same two steps.
-pub(super) fn say(request: &Value) -> Scripted {
+/// The models' replies: always the same two steps.
+pub(super) fn model_reply(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let book = words.rsplit(' ').next().unwrap_or_default().to_owned();
     let reply = match forced_tool(request) {
@@ -137,32 +138,32 @@ pub(super) fn say(request: &Value) -> Scripted {
     reply.metered(1_000, 0, 100)
 }
 
-/// A desk on which servers are killed, with the back end and the models of all of them.
-struct Hall {
-    desk: Desk,
-    ledger: Ledger,
+/// A workspace on which servers are killed, with the backend and the models of all of them.
+struct CrashHarness {
+    workspace: Workspace,
+    ledger: CrashBackend,
     _llm: ScriptedLlm,
     client: reqwest::Client,
-    /// Every request, with its key.
+    /// Every request with its key.
     asked: Vec<(String, String)>,
-    /// A person approves every plan and every write.
+    /// Every plan and every write is approved by a person.
     approved: bool,
 }
 
-impl Hall {
+impl CrashHarness {
     fn open() -> Self {
         Self::open_with(false)
     }
 
     fn open_with(approved: bool) -> Self {
-        let ledger = Ledger::open();
-        let llm = ScriptedLlm::start(|request, _| say(request));
-        let desk = Desk::bare();
+        let ledger = CrashBackend::open();
+        let llm = ScriptedLlm::start(|request, _| model_reply(request));
+        let workspace = Workspace::bare();
         let address = ledger.backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        desk.write("scenes/shelf/scene.toml", &shelf);
-        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
-        desk.write(
+        workspace.write("scenes/shelf/scene.toml", &shelf);
+        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        workspace.write(
             "house.toml",
             &format!(
                 "{}[scenes]\nbuiltin = false\nallow_private_addresses = true\n[budget]\nday_usd = 1000.0\n\
@@ -173,71 +174,71 @@ impl Hall {
             ),
         );
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, ledger, _llm: llm, client, asked: Vec::new(), approved }
+        Self { workspace, ledger, _llm: llm, client, asked: Vec::new(), approved }
     }
 
     fn start(&self, env: &[(&str, String)]) -> Server {
         self.try_start(env).unwrap()
     }
 
-    /// None where it ended before it was ready, over what was left to it.
+    /// `None` if it ended during recovery, before it was ready.
     fn try_start(&self, env: &[(&str, String)]) -> Option<Server> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-        let mut held = self.desk.hold_with(&line, env);
-        if !held.comes_to("serves at ") {
-            let ran = held.end();
+        let mut process = self.workspace.spawn_with(&line, env);
+        if !process.try_read_until("serves at ") {
+            let ran = process.end();
             assert_eq!((ran.status, ran.err.contains("error[")), (-1, false), "{ran:?}");
             return None;
         }
-        let line = held.said().lines().last().unwrap().to_owned();
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Some(Server { held: Some(held), address })
+        Some(Server { process: Some(process), address })
     }
 
-    /// One server's life: requests come in, and it is killed, at the boundary if it comes to it. Tells
-    /// whether it came to it before its clients had their answers.
-    async fn life(&mut self, env: &[(&str, String)], calls_before: Option<i64>) -> bool {
+    /// The life of one server: requests arrive, and it is killed, at the boundary if it reaches it. Returns
+    /// whether it reached the boundary before its clients had their answers.
+    async fn serve_until_killed(&mut self, env: &[(&str, String)], calls_before: Option<i64>) -> bool {
         let Some(server) = self.try_start(env) else { return true };
         if let Some(left) = calls_before {
             self.ledger.killer.left.store(left, Ordering::SeqCst);
-            *self.ledger.killer.pid.lock().unwrap() = server.held.as_ref().map(Held::id);
+            *self.ledger.killer.pid.lock().unwrap() = server.process.as_ref().map(RunningProcess::id);
         }
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
             let number = self.asked.len();
             let (words, key) = (format!("Get the book b{number}"), format!("k{number}"));
             self.asked.push((words.clone(), key.clone()));
-            clients.push(server.see_through(&self.client, words, key));
+            clients.push(server.ask_and_approve(&self.client, words, key));
         }
-        // They end with an answer or with the connection.
+        // They end with an answer or with a broken connection.
         let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
         *self.ledger.killer.pid.lock().unwrap() = None;
         server.kill()
     }
 
-    /// A server that is left in peace: everything ends, every client that asks again gets an answer, and
-    /// the journal and the back end agree.
-    async fn settle(self) {
-        let mut reached: Vec<Reached> = Vec::new();
+    /// A server that is not killed: every run ends, every retrying client gets an answer, and the journal and
+    /// the backend agree.
+    async fn finish_all(self) {
+        let mut reached: Vec<ReceivedRequest> = Vec::new();
         let server = self.start(&[]);
         server.until_idle(&self.client).await;
         for (words, key) in &self.asked {
-            let reply = server.see_through(&self.client, words.clone(), key.clone()).await.unwrap();
+            let reply = server.ask_and_approve(&self.client, words.clone(), key.clone()).await.unwrap();
             let document = reply.json();
             let document = if reply.status == 200 { &document } else { &document["document"] };
             let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
-            // A write of unknown outcome, or a run that was put aside, is told as what it is.
+            // A write of unknown outcome and a quarantined run are reported as such.
             assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
         }
         let usage = server.get(&self.client, "/api/usage").await;
         let metrics = server.get(&self.client, "/metrics").await.body;
         server.end();
-        reached.extend(self.ledger.backend.taken());
+        reached.extend(self.ledger.backend.take_requests());
         let policy = NetworkPolicy { allow_private: true, allow_hosts: Vec::new() };
-        let scenes = load_dir(&self.desk.path().join("scenes"), &NativeTools::new(), &policy);
+        let scenes = load_dir(&self.workspace.path().join("scenes"), &NativeTools::new(), &policy);
         let catalogue = Catalogue::new(scenes.scenes);
         let tenant = TenantId::new("local").unwrap();
-        let store = Store::open_read_only(&self.desk.data()).await.unwrap();
+        let store = Store::open_read_only(&self.workspace.data()).await.unwrap();
         let mut spent = 0;
         let mut runs = 0;
         let mut after = None;
@@ -248,18 +249,18 @@ impl Hall {
             after = Some(last.run);
             for row in &rows {
                 let events = store.run_events(&tenant, row.run).await.unwrap();
-                spent += judge(&events, &reached);
+                spent += check_run(&events, &reached);
                 if self.approved {
-                    judge_approvals(&events);
+                    check_approvals(&events);
                 }
-                journal::is_replayed(row.run, &events, &catalogue);
+                journal::assert_replayed(row.run, &events, &catalogue);
                 runs += 1;
             }
         }
-        // Each request was accepted once, whenever and however often it was sent.
+        // Each request was accepted once, however often it was sent.
         assert_eq!(runs, self.asked.len());
-        let told = usage.json()["cost_usd"].as_f64().unwrap();
-        assert!((told - spent as f64 / 1e9).abs() < 1e-9, "{told} of {spent}");
+        let stored = usage.json()["cost_usd"].as_f64().unwrap();
+        assert!((stored - spent as f64 / 1e9).abs() < 1e-9, "{stored} of {spent}");
         let line =
             metrics.lines().find(|line| line.starts_with("proscenium_budget_spent_usd{scope=\"day\"}"));
         let budget: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
@@ -267,55 +268,55 @@ impl Hall {
     }
 }
 
-/// Holds one run against the back end; gives what it cost.
-pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
+/// Compares one run with the backend's requests; returns its cost.
+pub(super) fn check_run(events: &[Envelope<Event>], reached: &[ReceivedRequest]) -> u64 {
     let run = events[0].run.unwrap();
     let terminal = events.iter().filter(|event| event.body.is_terminal()).count();
     assert_eq!(terminal, 1, "{run}");
     assert!(events.last().unwrap().body.is_terminal(), "{run}");
     let mut state = RunState::new(run);
-    let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut step_starts: BTreeMap<u32, usize> = BTreeMap::new();
     let mut done: BTreeSet<u32> = BTreeSet::new();
     for event in events {
         match &event.body {
-            Event::StepStarted { step } => *begun.entry(*step).or_default() += 1,
+            Event::StepStarted { step } => *step_starts.entry(*step).or_default() += 1,
             Event::StepCompleted { step, .. } => _ = done.insert(*step),
             Event::ToolStarted { call, .. } => {
-                assert!(!done.contains(&state.calls[call].step), "{run}: a finished step was run again");
+                assert!(!done.contains(&state.calls[call].step), "{run}: a completed step ran again");
             }
             _ => {}
         }
         state.apply(&event.body).unwrap();
     }
-    assert!(begun.values().all(|times| *times == 1), "{run}: {begun:?}");
+    assert!(step_starts.values().all(|times| *times == 1), "{run}: {step_starts:?}");
     let book = state.request().rsplit(' ').next().unwrap().to_owned();
     for tool in ["Reserve", "Renew"] {
         let place = format!("POST /{tool}");
         let here =
             || reached.iter().filter(|call| call.place == place && call.query.get("book") == Some(&book));
         let keys: BTreeSet<_> = here().map(|call| call.idempotency_key.clone()).collect();
-        // By its key the back end knows a repeated call for what it is.
+        // The backend recognises a repeated call by its key.
         let times = if tool == "Renew" { keys.len() } else { here().count() };
-        assert!(times <= 1, "{run}: {tool} of {book} reached the back end {times} times: {keys:?}");
+        assert!(times <= 1, "{run}: {tool} of {book} reached the backend {times} times: {keys:?}");
         let calls = state.calls.iter().filter(|(_, call)| call.requested.tool == tool);
         let outcomes: Vec<Option<&Outcome>> = calls.map(|(number, _)| state.outcome(*number)).collect();
         let ok = outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Ok { .. })));
         let unknown = outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Unknown { .. })));
-        assert!(!ok || times == 1, "{run}: {tool} is said to be done and never reached the back end");
+        assert!(!ok || times == 1, "{run}: {tool} is reported as completed and never reached the backend");
         assert!(
             times == 0 || ok || unknown,
-            "{run}: {tool} reached the back end and nobody knows: {outcomes:?}"
+            "{run}: {tool} reached the backend without a known outcome: {outcomes:?}"
         );
     }
     let writes = state.calls.values().filter(|call| call.requested.effect == Effect::Write);
     let started: Vec<u32> = writes.map(|call| call.attempts).collect();
-    // A write with a key is repeated under it, however often its server died.
+    // A keyed write is repeated under its key, however often its server died.
     assert!(started.iter().all(|attempts| *attempts <= 7), "{run}: {started:?}");
     state.usage.cost_nano_usd
 }
 
-/// Nobody is asked twice about the same, no decision is made twice, and nothing is written without one.
-fn judge_approvals(events: &[Envelope<Event>]) {
+/// No question is asked twice, no decision is made twice, and no write happens without one.
+fn check_approvals(events: &[Envelope<Event>]) {
     let run = events[0].run.unwrap();
     let mut asked = BTreeSet::new();
     let mut decided = BTreeSet::new();
@@ -323,7 +324,7 @@ fn judge_approvals(events: &[Envelope<Event>]) {
     for event in events {
         match &event.body {
             Event::ApprovalRequired { matter, .. } => {
-                assert!(asked.insert(*matter), "{run}: {matter:?} twice")
+                assert!(asked.insert(*matter), "{run}: {matter:?} asked twice")
             }
             Event::Decided { matter, .. } => {
                 assert!(decided.insert(*matter), "{run}: {matter:?} decided twice")
@@ -331,13 +332,13 @@ fn judge_approvals(events: &[Envelope<Event>]) {
             Event::StepStarted { .. } => {
                 assert!(
                     decided.contains(&ApprovalSubject::Plan { version: 1 }),
-                    "{run}: a step without a yes"
+                    "{run}: a step without approval"
                 );
             }
             Event::ToolStarted { call, .. } if state.calls[call].requested.effect == Effect::Write => {
                 assert!(
                     decided.contains(&ApprovalSubject::Call { call: *call }),
-                    "{run}: a write without a yes"
+                    "{run}: a write without approval"
                 );
             }
             _ => {}
@@ -347,7 +348,7 @@ fn judge_approvals(events: &[Envelope<Event>]) {
 }
 
 struct Server {
-    held: Option<Held>,
+    process: Option<RunningProcess>,
     address: String,
 }
 
@@ -374,8 +375,8 @@ impl Server {
         async move { Ok(Reply::of(request.send().await?).await) }
     }
 
-    /// Asks, and says yes to everything that waits for it, until there is an answer.
-    fn see_through(
+    /// Sends the request and approves everything that waits for it, until there is an answer.
+    fn ask_and_approve(
         &self,
         client: &reqwest::Client,
         words: String,
@@ -383,7 +384,7 @@ impl Server {
     ) -> impl Future<Output = Result<Reply, reqwest::Error>> + use<> {
         let (client, address) = (client.clone(), self.address.clone());
         let asked = self.ask(&client, &words, &key);
-        let again = Self { held: None, address: address.clone() };
+        let again = Self { process: None, address: address.clone() };
         async move {
             let began = Instant::now();
             let mut reply = asked.await?;
@@ -396,7 +397,7 @@ impl Server {
                 let waits = client.get(format!("{address}/api/approvals?session_id={key}")).send().await?;
                 let waits = Reply::of(waits).await.json();
                 for approval in waits["approvals"].as_array().unwrap() {
-                    // A person who does not know what became of a write says nothing.
+                    // A person who does not know the outcome of a write does not decide.
                     if approval["about"] == "outcome" {
                         continue;
                     }
@@ -404,9 +405,9 @@ impl Server {
                     let yes = client
                         .post(format!("{address}/api/approvals/{id}"))
                         .json(&json!({"decision": "yes"}));
-                    let said = Reply::of(yes.send().await?).await;
-                    // An earlier life may have heard it.
-                    assert!([200, 409].contains(&said.status), "{said:#?}");
+                    let decided = Reply::of(yes.send().await?).await;
+                    // A previous server may have accepted it.
+                    assert!([200, 409].contains(&decided.status), "{decided:#?}");
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 reply = again.ask(&client, &words, &key).await?;
@@ -419,7 +420,7 @@ impl Server {
         Reply::of(client.get(format!("{}{path}", self.address)).send().await.unwrap()).await
     }
 
-    /// Until no run is under way any more.
+    /// Waits until no run is in progress.
     async fn until_idle(&self, client: &reqwest::Client) {
         let began = Instant::now();
         loop {
@@ -436,18 +437,18 @@ impl Server {
         }
     }
 
-    /// Kills it, and tells whether it had ended before.
+    /// Kills it and returns whether it had ended before.
     fn kill(mut self) -> bool {
-        let Some(mut held) = self.held.take() else { return true };
-        let ended = held.has_ended();
-        held.kill();
+        let Some(mut process) = self.process.take() else { return true };
+        let ended = process.has_ended();
+        process.kill();
         ended
     }
 
     fn end(mut self) {
-        if let Some(held) = self.held.take() {
-            held.signal("TERM");
-            let ran = held.end();
+        if let Some(process) = self.process.take() {
+            process.signal("TERM");
+            let ran = process.end();
             assert_eq!(ran.status, 0, "{ran:?}");
         }
     }
@@ -457,88 +458,88 @@ fn kills() -> u64 {
     std::env::var("SOAK").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS)
 }
 
-/// Kills servers at a place, each on what the one before it left.
-async fn killed_at(place: &str) {
-    killed_in(Hall::open(), place).await;
+/// Kills servers at a boundary, each on the data of the previous one.
+async fn kill_at(place: &str) {
+    kill_in(CrashHarness::open(), place).await;
 }
 
-async fn killed_in(mut hall: Hall, place: &str) {
+async fn kill_in(mut harness: CrashHarness, place: &str) {
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
         let mut skip: u32 = dice.random_range(0..4);
         if place.ends_with("run_queued") {
-            // It happens once for each request.
+            // The event occurs once per request.
             skip %= CLIENTS as u32;
         }
         if place.ends_with("run_resumed") {
-            // There has to be something to take over.
+            // There has to be an unfinished run.
             let env = [("CRASH_POINT_AT", "after:step_started".to_owned())];
-            hall.life(&env, None).await;
+            harness.serve_until_killed(&env, None).await;
             skip = 0;
         }
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
-        hit += u64::from(hall.life(&env, None).await);
+        hit += u64::from(harness.serve_until_killed(&env, None).await);
     }
-    // What is never reached shows nothing.
+    // A boundary that is never reached proves nothing.
     assert!(hit * 3 >= kills(), "{place} was reached {hit} times");
-    hall.settle().await;
+    harness.finish_all().await;
 }
 
-async fn killed_around(events: &[&str]) {
+async fn kill_around(events: &[&str]) {
     for event in events {
         for when in ["before", "after"] {
-            killed_at(&format!("{when}:{event}")).await;
+            kill_at(&format!("{when}:{event}")).await;
         }
     }
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_around_the_beginning_and_the_plan() {
-    killed_around(&EVENTS[..7]).await;
+async fn kills_around_acceptance_and_plan_lose_or_repeat_nothing() {
+    kill_around(&EVENTS[..7]).await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_around_steps_and_calls() {
-    killed_around(&EVENTS[7..12]).await;
+async fn kills_around_steps_and_calls_lose_or_repeat_nothing() {
+    kill_around(&EVENTS[7..12]).await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_around_the_check_and_the_end() {
-    killed_around(&EVENTS[12..]).await;
+async fn kills_around_check_and_end_lose_or_repeat_nothing() {
+    kill_around(&EVENTS[12..]).await;
 }
 
 #[tokio::test]
-async fn nothing_is_lost_asked_or_done_twice_around_what_a_person_decides() {
+async fn kills_around_decisions_lose_or_repeat_nothing() {
     for event in ASKED {
         for when in ["before", "after"] {
-            killed_in(Hall::open_with(true), &format!("{when}:{event}")).await;
+            kill_in(CrashHarness::open_with(true), &format!("{when}:{event}")).await;
         }
     }
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
-    let mut hall = Hall::open();
+async fn kills_during_backend_calls_lose_or_repeat_nothing() {
+    let mut harness = CrashHarness::open();
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
-        hit += u64::from(hall.life(&[], Some(dice.random_range(0..6))).await);
+        hit += u64::from(harness.serve_until_killed(&[], Some(dice.random_range(0..6))).await);
     }
     assert!(hit * 3 >= kills(), "{hit}");
-    hall.settle().await;
+    harness.finish_all().await;
 }
 
-/// The names above are the journal's: one that is not would never be reached.
+/// The names above are event names: any other name would never be reached.
 #[test]
-fn the_boundaries_are_events() {
+fn boundary_names_are_event_names() {
     let known = include_str!("../../src/run/event/properties.rs");
     for event in EVENTS.into_iter().chain(ASKED) {
         assert!(known.contains(&format!("=> \"{event}\"")), "{event}");
     }
 }
 
-fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
+fn poisoned_env(panics: bool) -> Vec<(&'static str, String)> {
     let mut env = vec![
         ("CRASH_POINT_AT", "before:step_started".to_owned()),
         ("CRASH_POINT_WORDS", "poison".to_owned()),
@@ -550,87 +551,87 @@ fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn a_request_that_ends_its_server_again_and_again_is_put_aside() {
-    let hall = Hall::open();
-    let server = hall.start(&poisoned(false));
-    server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap_err();
+async fn request_that_repeatedly_crashes_its_server_is_quarantined() {
+    let harness = CrashHarness::open();
+    let server = harness.start(&poisoned_env(false));
+    server.ask(&harness.client, "Get the poison p1", "k1").await.unwrap_err();
     server.kill();
     for _ in 0..2 {
-        // What was left unfinished it carries on first; it may not come to saying where it is.
-        if let Some(mut server) = hall.try_start(&poisoned(false)) {
-            let ran = server.held.take().unwrap().end();
+        // It resumes the unfinished run first; it may die before it prints its address.
+        if let Some(mut server) = harness.try_start(&poisoned_env(false)) {
+            let ran = server.process.take().unwrap().end();
             assert_eq!(ran.status, -1, "{ran:?}");
         }
     }
-    let server = hall.start(&poisoned(false));
-    let reply = server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap();
+    let server = harness.start(&poisoned_env(false));
+    let reply = server.ask(&harness.client, "Get the poison p1", "k1").await.unwrap();
     let document = reply.json();
     assert_eq!(
         (&document["status"], &document["error"]["code"]),
         (&json!("waiting"), &json!("run.put_aside"))
     );
     assert!(document["error"]["message"].as_str().unwrap().contains("3 times"), "{document:#}");
-    let reply = server.ask(&hall.client, "Get the book b1", "k2").await.unwrap();
+    let reply = server.ask(&harness.client, "Get the book b1", "k2").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
-    assert!(hall.ledger.backend.taken().iter().all(|call| call.query["book"] != "p1"));
+    assert!(harness.ledger.backend.take_requests().iter().all(|call| call.query["book"] != "p1"));
 
-    // It waits over a restart, too, until somebody says that it goes on: then nothing of it is lost.
-    let server = hall.start(&[]);
+    // It waits over a restart, too, until a person resumes it: then nothing is lost.
+    let server = harness.start(&[]);
     let run = document["run_id"].as_str().unwrap();
     let path = format!("{}/api/runs/{run}/resume", server.address);
-    let resumed = Reply::of(hall.client.post(&path).send().await.unwrap()).await;
+    let resumed = Reply::of(harness.client.post(&path).send().await.unwrap()).await;
     assert_eq!(resumed.status, 202, "{resumed:#?}");
-    server.until_idle(&hall.client).await;
-    let document = server.get(&hall.client, &format!("/api/runs/{run}")).await.json();
+    server.until_idle(&harness.client).await;
+    let document = server.get(&harness.client, &format!("/api/runs/{run}")).await.json();
     assert_eq!(document["status"], "completed", "{document:#}");
-    let again = Reply::of(hall.client.post(&path).send().await.unwrap()).await;
+    let again = Reply::of(harness.client.post(&path).send().await.unwrap()).await;
     assert_eq!(again.status, 409, "{again:#?}");
     server.end();
 }
 
 #[tokio::test]
-async fn a_run_whose_journal_has_a_gap_is_ended_and_its_conversation_goes_on() {
-    let hall = Hall::open();
+async fn run_with_a_journal_gap_ends_and_its_conversation_continues() {
+    let harness = CrashHarness::open();
     // Up to the intent of the first write, which is on disk.
     let env = [("CRASH_POINT_AT", "after:tool_started".to_owned()), ("CRASH_POINT_SKIP", "1".to_owned())];
-    let server = hall.start(&env);
-    server.ask(&hall.client, "Get the book b1", "k1").await.unwrap_err();
+    let server = harness.start(&env);
+    server.ask(&harness.client, "Get the book b1", "k1").await.unwrap_err();
     server.kill();
-    let file = format!("sqlite://{}", hall.desk.data().join("proscenium.db").display());
+    let file = format!("sqlite://{}", harness.workspace.data().join("proscenium.db").display());
     let pool = sqlx::SqlitePool::connect(&file).await.unwrap();
     let sql = "DELETE FROM journal WHERE stream LIKE 'run:%' AND seq = 3";
     assert_eq!(sqlx::query(sql).execute(&pool).await.unwrap().rows_affected(), 1);
     pool.close().await;
 
-    let server = hall.start(&[]);
-    server.until_idle(&hall.client).await;
-    let listed = server.get(&hall.client, "/api/runs").await.json();
+    let server = harness.start(&[]);
+    server.until_idle(&harness.client).await;
+    let listed = server.get(&harness.client, "/api/runs").await.json();
     assert_eq!(listed["runs"][0]["status"], "failed", "{listed:#}");
-    // What nobody can decide any more is not put to anybody.
-    let waits = server.get(&hall.client, "/api/approvals").await.json();
+    // An approval that cannot be decided any more is not pending.
+    let waits = server.get(&harness.client, "/api/approvals").await.json();
     assert_eq!(waits["approvals"], json!([]), "{waits:#}");
-    let reply = server.ask_in("k1", &hall.client, "Get the book b2", "k2").await.unwrap();
+    let reply = server.ask_in("k1", &harness.client, "Get the book b2", "k2").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
     let pool = sqlx::SqlitePool::connect(&file).await.unwrap();
     let sql = "SELECT count(*) FROM journal WHERE body LIKE '%run.unrecoverable%store.gap%' \
                OR body LIKE '%run.unrecoverable%is missing%'";
-    let told: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
-    assert_eq!(told, 1, "the reason is its last event");
+    let stored: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+    assert_eq!(stored, 1, "the reason is its last event");
     let sql = "SELECT count(*) FROM journal WHERE body LIKE '%run_failed%nobody knows whether Reserve of %'";
-    let told: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
-    assert_eq!(told, 1, "so is the write of which nobody knows");
+    let stored: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+    assert_eq!(stored, 1, "so is the write of unknown outcome");
 }
 
 #[tokio::test]
-async fn a_run_whose_actor_panics_is_put_aside_and_harms_no_neighbour() {
-    let hall = Hall::open();
-    let server = hall.start(&poisoned(true));
+async fn run_with_a_panicking_actor_is_quarantined_alone() {
+    let harness = CrashHarness::open();
+    let server = harness.start(&poisoned_env(true));
     let neighbours =
-        (0..8).map(|n| server.ask(&hall.client, &format!("Get the book b{n}"), &format!("n{n}")));
+        (0..8).map(|n| server.ask(&harness.client, &format!("Get the book b{n}"), &format!("n{n}")));
     let neighbours = futures::future::join_all(neighbours);
-    let poison = server.ask(&hall.client, "Get the poison p1", "k1");
+    let poison = server.ask(&harness.client, "Get the poison p1", "k1");
     let (poison, neighbours) = tokio::join!(poison, neighbours);
     let problem = poison.unwrap().json();
     assert_eq!(problem["code"], "run.poisonous", "{problem:#}");
@@ -638,7 +639,7 @@ async fn a_run_whose_actor_panics_is_put_aside_and_harms_no_neighbour() {
         assert_eq!(reply.unwrap().json()["status"], "completed");
     }
     // In its own conversation, too.
-    let reply = server.ask_in("k1", &hall.client, "Get the book b9", "k9").await.unwrap();
+    let reply = server.ask_in("k1", &harness.client, "Get the book b9", "k9").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
 }

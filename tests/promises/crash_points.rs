@@ -1,10 +1,10 @@
-//! The program that users have cannot be ended by an environment variable; only the one that tests build can.
+//! The shipped program cannot be killed through an environment variable; only the test program can.
 
-use super::process::{CRASHING, Desk, SHIPPED};
+use super::process::{CRASHING, SHIPPED, Workspace};
 
 const ASK: [&str; 2] = ["chat", "Che tempo fa a Milano?"];
 
-/// Every variable that the crash points know.
+/// All variables of the crash points.
 const VARIABLES: [&str; 5] =
     ["CRASH_POINT_AT", "CRASH_POINT_SKIP", "CRASH_POINT_WORDS", "CRASH_POINT_PANICS", "CRASH_MOST_EVENTS"];
 
@@ -13,7 +13,7 @@ fn holds(program: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn the_shipped_program_does_not_know_the_variables_of_crash_points() {
+fn shipped_program_ignores_crash_point_variables() {
     let (shipped, crashing) = (std::fs::read(SHIPPED).unwrap(), std::fs::read(CRASHING).unwrap());
     for variable in VARIABLES {
         assert!(!holds(&shipped, variable), "{variable}");
@@ -22,19 +22,19 @@ fn the_shipped_program_does_not_know_the_variables_of_crash_points() {
 }
 
 #[test]
-fn the_shipped_program_answers_where_the_tests_program_is_killed() {
+fn shipped_program_survives_where_the_test_program_is_killed() {
     let places = ["before:run_queued", "after:run_queued", "before:answered", "after:run_completed"];
     for place in places {
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_MOST_EVENTS", "3".to_owned())];
-        let ran = Desk::new().hold_program(SHIPPED, &ASK, &env).end();
+        let ran = Workspace::new().spawn_program(SHIPPED, &ASK, &env).end();
         assert_eq!(ran.status, 0, "{place}: {ran:#?}");
     }
-    let killed = Desk::new().hold_with(&ASK, &[("CRASH_POINT_AT", places[1].to_owned())]).end();
+    let killed = Workspace::new().spawn_with(&ASK, &[("CRASH_POINT_AT", places[1].to_owned())]).end();
     assert_eq!(killed.status, -1, "{killed:#?}");
 }
 
 #[test]
-fn builds_for_use_leave_the_program_with_crash_points_out() {
+fn user_builds_exclude_the_crash_point_program() {
     let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
     assert!(!manifest["features"].as_table().unwrap().contains_key("default"));
     let programs = manifest["bin"].as_array().unwrap();

@@ -1,5 +1,4 @@
-//! What operations get with the program: every panel of the dashboard shows something that is emitted,
-//! and every alert can ring.
+//! Operations: every panel of the dashboard shows something that is emitted, and every alert can fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +12,28 @@ use serde_json::{Value, json};
 use crate::server_api::ask;
 use crate::support::dashboard::{Dashboard, shipped};
 use crate::support::exposition::{read, sum};
-use crate::support::planner_engine::{Asked, asked, enough, has_results, more, plan, step};
+use crate::support::planner_engine::{
+    QuestionKind, final_verdict, has_results, more, plan, question_kind, step,
+};
 use crate::support::prometheus::{Prometheus, is_installed, promtool};
 use crate::support::promql::{Emitted, family, names};
-use crate::support::served::Events;
-use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, section};
+use crate::support::served_engine::Events;
+use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Setup, section};
 
-/// `$__rate_interval` for two scrapes a second: it holds the whole load.
+/// `$__rate_interval` for two scrapes per second: it covers the whole load.
 const INTERVAL: &str = "40s";
 
-/// Panels that show nothing but zero, each with why nothing of it is part of the load.
+/// Panels that show only zero, each with the reason why the load has none of it.
 const ZERO: [(&str, &str); 1] =
-    [("Runs carried on after a restart", "no server was started again over runs under way")];
+    [("Runs resumed after a restart", "no server was restarted with unfinished runs")];
 
-/// Values that expressions ask for and the load has no occasion for.
+/// Values in expressions that the load never produces.
 const UNSEEN: [(&str, &str); 1] = [(
     "proscenium_plans_total kind=fallback",
     "the embedded rules do not plan here, so that requests without a plan are seen",
 )];
 
-/// Metrics that no panel shows, each with why.
+/// Metrics that no panel shows, each with the reason.
 const NOT_SHOWN: [(&str, &str); 0] = [];
 
 #[derive(Deserialize)]
@@ -61,30 +62,36 @@ fn alerts() -> Vec<Rule> {
 }
 
 #[test]
-fn the_dashboard_can_be_read_by_whoever_opens_it() {
+fn dashboard_layout_units_and_queries_are_valid() {
     let dashboard = Dashboard::shipped();
     let whole = &dashboard.0;
     assert_eq!((&whole["uid"], &whole["title"]), (&json!("proscenium"), &json!("Proscenium")));
     assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
-    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and money", "People", "Inside"]);
+    assert_eq!(
+        dashboard.rows(),
+        ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals"]
+    );
     let source = &whole["templating"]["list"][0];
     assert_eq!(source["name"], "datasource");
     assert_eq!((&source["type"], &source["query"]), (&json!("datasource"), &json!("prometheus")));
     let ours = json!({"type": "prometheus", "uid": "${datasource}"});
     let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
     for panel in dashboard.panels() {
-        assert!(ids.insert(panel["id"].as_u64().unwrap()), "an id twice: {panel:#}");
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "duplicate id: {panel:#}");
         let at = |key: &str| panel["gridPos"][key].as_u64().unwrap();
         assert!(at("x") + at("w") <= 24, "{panel:#}");
         for cell in
             (at("x")..at("x") + at("w")).flat_map(|x| (at("y")..at("y") + at("h")).map(move |y| (x, y)))
         {
-            assert!(cells.insert(cell), "it lies on another: {panel:#}");
+            assert!(cells.insert(cell), "it overlaps another panel: {panel:#}");
         }
         if panel["type"] == "row" {
             continue;
         }
-        assert!(panel["description"].as_str().unwrap().ends_with('.'), "a sentence: {panel:#}");
+        assert!(
+            panel["description"].as_str().unwrap().ends_with('.'),
+            "the description is a sentence: {panel:#}"
+        );
         assert!(!panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap().is_empty(), "{panel:#}");
         let targets = panel["targets"].as_array().unwrap();
         assert!(panel["datasource"] == ours && targets.iter().all(|target| target["datasource"] == ours));
@@ -98,13 +105,16 @@ fn the_dashboard_can_be_read_by_whoever_opens_it() {
             !target.legend.is_empty() && shown.into_iter().all(|label| kept.contains(label)),
             "{target:?}"
         );
-        assert!(target.expr.contains("instance=~\"$instance\""), "not of the chosen server: {target:?}");
+        assert!(
+            target.expr.contains("instance=~\"$instance\""),
+            "not restricted to the selected instance: {target:?}"
+        );
         assert!(!target.expr.contains("rate(") || target.expr.contains("[$__rate_interval]"), "{target:?}");
     }
 }
 
 #[test]
-fn alerts_and_scrape_are_what_promtool_wants_and_each_alert_has_a_test_in_which_it_rings() {
+fn promtool_accepts_the_rules_and_every_alert_test_fires() {
     let tests: Value = serde_norway::from_str(&shipped("config/alerts_test.yml")).unwrap();
     let cases = tests["tests"].as_array().unwrap().iter();
     let cases = cases.flat_map(|test| test["alert_rule_test"].as_array().unwrap());
@@ -114,7 +124,7 @@ fn alerts_and_scrape_are_what_promtool_wants_and_each_alert_has_a_test_in_which_
     };
     for rule in alerts() {
         let Rule { alert, lasts, labels, annotations, .. } = &rule;
-        assert!(rings(alert), "{alert} rings in no test");
+        assert!(rings(alert), "{alert} fires in no test");
         assert!(
             !lasts.is_empty() && ["critical", "warning"].contains(&labels["severity"].as_str()),
             "{alert}"
@@ -131,7 +141,7 @@ fn alerts_and_scrape_are_what_promtool_wants_and_each_alert_has_a_test_in_which_
     promtool(&["test", "rules", "alerts_test.yml"]);
 }
 
-/// A scene whose tools do as they are told.
+/// A scene whose tools behave as requested.
 fn shop() -> Scene {
     #[derive(Deserialize, schemars::JsonSchema)]
     struct Thing {
@@ -156,15 +166,15 @@ fn shop() -> Scene {
 
 /// | request | what happens |
 /// | --- | --- |
-/// | `hello` | no scene; the plan is kept from the second time on |
-/// | `buy` | a look, one that is shared and one that fails; then, planned anew, a write |
+/// | `hello` | no scene; the plan is cached from the second time on |
+/// | `buy` | a read, one that is shared and one that fails; then, after a re-plan, a write |
 /// | `lose` | a write whose outcome is unknown |
-/// | `fail` | the first model refuses, and so does the next one, until its limit does |
-/// | `spend` | the plan costs nearly all that a conversation may spend |
-/// | `lose`, with approval | a plan that somebody changes and approves, and one that waits on |
-/// | `wait 0`, `wait 1` | the answer is `asked` for and comes when `go` opens |
+/// | `fail` | the first model refuses, and so does the next one, until it reaches its limit |
+/// | `spend` | the plan costs nearly the whole budget of a conversation |
+/// | `lose`, with approval | a plan that is changed and approved, and one that keeps waiting |
+/// | `wait 0`, `wait 1` | the model is `asked` for the answer, which comes when `go` opens |
 struct Load {
-    served: Served,
+    served: ServedEngine,
     llm: [ScriptedLlm; 3],
     gates: [[Gate; 2]; 2],
 }
@@ -176,7 +186,7 @@ impl Load {
         let main = ScriptedLlm::start(move |request, _| {
             let words = section(request, "request").unwrap_or_default();
             match words.strip_prefix("wait ").map(|nth| &waits[nth.parse::<usize>().unwrap()]) {
-                Some([asked_for, go]) if asked(request) == Asked::Answer => {
+                Some([asked_for, go]) if question_kind(request) == QuestionKind::Answer => {
                     asked_for.open();
                     reply(request, &words).held(go)
                 }
@@ -204,7 +214,7 @@ impl Load {
             .set("llm.breaker.failures", 2)
             .set("llm.breaker.pause_ms", 3_600_000)
             .set("planning.fallback_enabled", false)
-            // The write of a further plan is carried out, not asked about.
+            // The write of a re-plan is executed without confirmation.
             .set("execution.confirm", "never")
             .set("limits.models.spare.requests_per_minute", 2)
             .set("limits.max_wait_ms", 0)
@@ -213,25 +223,25 @@ impl Load {
             .set("budget.tenant_usd", 1000)
             .set("budget.day_usd", 100)
             .set("execution.max_queued_requests", 1);
-        Self { served: Served::start(setup).await, llm: [main, spare, dead], gates }
+        Self { served: ServedEngine::start(setup).await, llm: [main, spare, dead], gates }
     }
 
-    /// A request to its end, and the code of its error, if it has one.
-    async fn say(&self, session: &str, words: &str) -> Option<String> {
+    /// Executes a request; returns the code of its error, if it has one.
+    async fn ask(&self, session: &str, words: &str) -> Option<String> {
         let reply = self.served.post("/api/chat", &in_session(session, words)).await;
         reply.json()["code"].as_str().map(str::to_owned)
     }
 
-    /// All of it once, until Prometheus has seen it.
+    /// All requests once, until Prometheus has scraped the result.
     async fn round(&self, nth: usize, prometheus: &Prometheus) {
         let mut codes = BTreeSet::new();
         let words = ["hello", "fail", "buy", "lose", "hello", "fail", "buy", "hello", "fail"];
         for (n, words) in words.into_iter().enumerate() {
-            codes.extend(self.say(&format!("{nth}-{n}"), words).await);
+            codes.extend(self.ask(&format!("{nth}-{n}"), words).await);
         }
-        self.people(nth).await;
+        self.edit_and_approve(nth).await;
         for n in 0..2 {
-            codes.extend(self.say("spender", &format!("spend {nth}{n}")).await);
+            codes.extend(self.ask("spender", &format!("spend {nth}{n}")).await);
         }
         for code in ["limits.exceeded", "budget.exceeded"] {
             assert!(codes.contains(code), "{codes:?}");
@@ -243,7 +253,7 @@ impl Load {
             self.served.request("POST", "/api/chat").json(&body).send()
         };
         let held = send(format!("wait {nth}")).await.unwrap();
-        asked_for.passed().await;
+        asked_for.wait_open().await;
         let queued = send("hello".to_owned()).await.unwrap();
         let refused = send("hello".to_owned()).await.unwrap();
         assert_eq!(refused.status(), 429);
@@ -253,13 +263,13 @@ impl Load {
             let mut events = Events::of(response);
             while events.next().await.is_some() {}
         }
-        // What has happened is what Prometheus has seen.
+        // Prometheus must have scraped everything that has happened.
         let ended = sum(&self.series().await, "proscenium_requests_total", &[]);
         prometheus.until("sum(proscenium_requests_total)", |seen| seen == ended).await;
     }
 
-    /// Somebody changes a plan, which is then approved, and another plan waits for ever.
-    async fn people(&self, nth: usize) {
+    /// A plan is changed and then approved, and another plan waits forever.
+    async fn edit_and_approve(&self, nth: usize) {
         let (engine, tenant) = (&self.served.engine, &self.served.tenant);
         let by = |wish: CommandAction| Command {
             by: "boss".to_owned(),
@@ -298,7 +308,7 @@ fn in_session(session: &str, words: &str) -> Value {
     body
 }
 
-/// What the first model replies.
+/// The reply of the first model.
 fn reply(request: &Value, words: &str) -> Scripted {
     let executed = section(request, "executed").unwrap_or_default();
     let calls = |calls: &[(&str, &str)]| {
@@ -308,47 +318,51 @@ fn reply(request: &Value, words: &str) -> Scripted {
         };
         Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
     };
-    match (asked(request), words) {
-        (Asked::Plan, "fail") => Scripted::status(400),
-        (Asked::Plan, "buy") if executed.is_empty() => {
+    match (question_kind(request), words) {
+        (QuestionKind::Plan, "fail") => Scripted::status(400),
+        (QuestionKind::Plan, "buy") if executed.is_empty() => {
             Scripted::forced(request, plan(json!([step(1, "Shop", &["Look"], json!(null))])))
         }
-        (Asked::Plan, "buy") => Scripted::forced(request, plan(json!([step(2, "Shop", &["Buy"], json!(1))])))
-            .metered(900, 300, 40),
-        (Asked::Plan, "lose") => {
+        (QuestionKind::Plan, "buy") => {
+            Scripted::forced(request, plan(json!([step(2, "Shop", &["Buy"], json!(1))])))
+                .metered(900, 300, 40)
+        }
+        (QuestionKind::Plan, "lose") => {
             Scripted::forced(request, plan(json!([step(1, "Shop", &["Buy"], json!(null))])))
         }
         // Cached tokens are cheaper; together 0.485 USD.
-        (Asked::Plan, words) if words.starts_with("spend") => {
+        (QuestionKind::Plan, words) if words.starts_with("spend") => {
             Scripted::forced(request, plan(json!([]))).metered(500_000, 30_000, 0)
         }
-        (Asked::Plan, _) => Scripted::forced(request, plan(json!([]))),
-        (Asked::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
-        // What is expected decides, not the words: a plan that somebody changed is another plan.
-        (Asked::Scene, words) if section(request, "expected_tools").unwrap_or_default().contains("Buy") => {
+        (QuestionKind::Plan, _) => Scripted::forced(request, plan(json!([]))),
+        (QuestionKind::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
+        // The expected tools decide, not the words: a changed plan is a different plan.
+        (QuestionKind::Scene, words)
+            if section(request, "expected_tools").unwrap_or_default().contains("Buy") =>
+        {
             calls(&[("Buy", if words == "lose" { "lost" } else { "lamp" })])
         }
-        (Asked::Scene, _) => {
+        (QuestionKind::Scene, _) => {
             calls(&[("Look", "lamp"), ("Look", "lamp"), ("Look", "broken"), ("Steal", "lamp")])
         }
-        (Asked::Check, "buy") if executed.lines().count() < 2 => {
+        (QuestionKind::Check, "buy") if executed.lines().count() < 2 => {
             Scripted::forced(request, more("the lamp itself"))
         }
-        (Asked::Check, _) => Scripted::forced(request, enough()),
-        (Asked::Answer, _) => Scripted::Text("Good day.".to_owned()),
+        (QuestionKind::Check, _) => Scripted::forced(request, final_verdict()),
+        (QuestionKind::Answer, _) => Scripted::Text("Good day.".to_owned()),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_panel_shows_something_that_a_server_under_a_little_load_emits() {
+async fn every_panel_shows_data_under_light_load() {
     if !is_installed() {
         return;
     }
     let load = Load::start().await;
     let prometheus = Prometheus::scraping(&load.served.addr().to_string());
-    // What is counted from the start is seen at zero.
+    // Metrics that are exported from the start are seen at zero.
     prometheus.until("sum(proscenium_requests_total)", |seen| seen == 0.0).await;
-    // What appears with its first count is seen to grow in the second round.
+    // Metrics that appear with their first count are seen to grow in the second round.
     for nth in 0..2 {
         load.round(nth, &prometheus).await;
     }
@@ -391,12 +405,12 @@ async fn every_panel_shows_something_that_a_server_under_a_little_load_emits() {
     );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 
-    the_choice_of_a_server_offers_it(&prometheus, &load).await;
-    every_alert_is_evaluated(&prometheus).await;
+    assert_server_variable(&prometheus, &load).await;
+    assert_every_alert_is_evaluated(&prometheus).await;
     assert!(load.llm.iter().all(|llm| llm.count() > 0));
 }
 
-async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) {
+async fn assert_server_variable(prometheus: &Prometheus, load: &Load) {
     let dashboard = Dashboard::shipped();
     let variable = &dashboard.0["templating"]["list"][1];
     let query = variable["query"]["query"].as_str().unwrap();
@@ -407,7 +421,7 @@ async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) 
     assert_eq!(values, json!([load.served.addr().to_string()]));
 }
 
-async fn every_alert_is_evaluated(prometheus: &Prometheus) {
+async fn assert_every_alert_is_evaluated(prometheus: &Prometheus) {
     let rules = prometheus.api("rules", &[]).await.unwrap();
     let groups = rules["groups"].as_array().unwrap().iter();
     let rules: Vec<&Value> = groups.flat_map(|group| group["rules"].as_array().unwrap()).collect();
@@ -415,7 +429,7 @@ async fn every_alert_is_evaluated(prometheus: &Prometheus) {
     for rule in rules {
         assert_eq!(rule["health"], "ok", "{rule:#}");
         let rings = rule["state"] == "firing";
-        // They wait for no time at all, and the load has what they are for.
+        // Their `for` is zero, and the load triggers them.
         let expected = rule["name"] == "ProsceniumWriteUnknown";
         assert_eq!(rings, expected, "{rule:#}");
     }

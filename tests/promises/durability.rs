@@ -4,17 +4,17 @@
 //! | --- | --- |
 //! | kills at chosen moments, external ledger, usage is the sum of the runs | `crash` (every event), `restarts` |
 //! | kills at random moments under clients of every kind | [`random_kills_under_every_kind_of_client_lose_nothing`] |
-//! | simulated power loss, a disk that lies about syncs | `synced` |
-//! | streams resumed after a kill | `streams_resumed`, `streaming` |
+//! | simulated power loss, a disk that lies about syncs | `power_loss` |
+//! | streams resumed after a kill | `stream_resumption`, `streaming` |
 //! | kills in a row, port taken at start, drain too short, disk full at start | `restarts`, `full_disk` |
 //! | readers that never read | `streaming`; under SIGTERM [`sigterm_ends_server_whose_readers_never_read`] |
 //! | more clients than places, SIGTERM under load | `overload` |
-//! | approvals: races, kill after a yes, yes in words | `approvals_api`, `approvals_lasting`, `approvals_said` |
+//! | approvals: races, kill after a yes, yes in words | `approvals_api`, `approvals_restart`, `approvals_in_words` |
 //! | approvals wait over several restarts, many decisions at once | [`waiting_approvals_survive_restarts_and_are_decided_once`] |
 //! | writes whose outcome is unknown | `approvals_api`; over kills [`unknown_write_is_repeated_once_when_asked_twenty_times`] |
 //! | one idempotency key a hundred times at once over kills, other bodies | `sessions`; [`hundred_requests_under_one_key_over_a_kill_are_one_run`] |
-//! | retries without a key, retries of official clients, tenants | `sent_again`, `users`, `python` |
-//! | torn log, damaged, older and newer database | `torn`, `store_faults`, `old_journals` |
+//! | retries without a key, retries of official clients, tenants | `retry_matching`, `users`, `python` |
+//! | torn log, damaged, older and newer database | `damaged_files`, `store_faults`, `old_journals` |
 //! | full disk | `full_disk` |
 //! | two servers on one directory | `cli`; five at once [`one_of_five_servers_gets_the_directory`] |
 //! | undo | `plans_api` (without kills) |
@@ -34,16 +34,16 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::crash::{judge, say, scene};
-use super::process::{Desk, Held, SHIPPED};
-use super::support::served::wire;
-use super::support::{Backend, Gate, Reached, ScriptedLlm};
+use super::crash::{check_run, model_reply, scene};
+use super::process::{RunningProcess, SHIPPED, Workspace};
+use super::support::served_engine::wire;
+use super::support::{Backend, Gate, ReceivedRequest, ScriptedLlm};
 
 /// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SEED: u64 = 0x5eed;
 
-/// Kills a server synchronously, inside a request that it sent to the model or the back end.
+/// Kills a server synchronously, inside a request that it sent to the model or the backend.
 #[derive(Default)]
 struct Killer {
     /// The process, the place (any if none), and how many requests pass first.
@@ -52,7 +52,7 @@ struct Killer {
 }
 
 impl Killer {
-    fn aim(&self, server: &Held, place: Option<&'static str>, skip: usize) {
+    fn aim(&self, server: &RunningProcess, place: Option<&'static str>, skip: usize) {
         *self.target.lock().unwrap() = Some((server.id(), place, skip));
     }
 
@@ -72,9 +72,9 @@ impl Killer {
     }
 }
 
-/// A directory on which servers are started one after the other, with their model and their back end.
-struct Yard {
-    desk: Desk,
+/// A directory on which servers are started one after the other, with their model and their backend.
+struct KillHarness {
+    workspace: Workspace,
     backend: Backend,
     killer: Arc<Killer>,
     _llm: ScriptedLlm,
@@ -100,7 +100,7 @@ impl Response {
     }
 }
 
-impl Yard {
+impl KillHarness {
     fn open() -> Self {
         let gate = Gate::closed();
         gate.open();
@@ -110,23 +110,23 @@ impl Yard {
     /// The models answer nothing before the gate is open.
     fn gated(gate: &Gate) -> Self {
         let killer = Arc::new(Killer::default());
-        let (hand, held) = (killer.clone(), gate.clone());
+        let (hand, process) = (killer.clone(), gate.clone());
         let llm = ScriptedLlm::start(move |request, _| {
             hand.model_requests.fetch_add(1, Ordering::SeqCst);
             hand.reached("model");
-            say(request).held(&held)
+            model_reply(request).held(&process)
         });
         let hand = killer.clone();
-        let backend = Backend::start(move |reached: &Reached| {
+        let backend = Backend::start(move |reached: &ReceivedRequest| {
             hand.reached(&reached.place);
             json!({"done": reached.place})
         });
-        let desk = Desk::bare();
+        let workspace = Workspace::bare();
         let address = backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        desk.write("scenes/shelf/scene.toml", &shelf);
-        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
-        desk.write(
+        workspace.write("scenes/shelf/scene.toml", &shelf);
+        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        workspace.write(
             "house.toml",
             &format!(
                 "[server]\ndrain_timeout_ms = 200\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
@@ -137,33 +137,33 @@ impl Yard {
             ),
         );
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, backend, killer, _llm: llm, api: Api { client, address: Arc::default() } }
+        Self { workspace, backend, killer, _llm: llm, api: Api { client, address: Arc::default() } }
     }
 
-    fn spawn(&self) -> Held {
+    fn spawn(&self) -> RunningProcess {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-        self.desk.hold_program(SHIPPED, &line, &[])
+        self.workspace.spawn_program(SHIPPED, &line, &[])
     }
 
     /// A server that is ready.
-    fn start(&self) -> Held {
-        let mut held = self.spawn();
-        assert!(self.ready(&mut held), "{}", held.said());
-        held
+    fn start(&self) -> RunningProcess {
+        let mut process = self.spawn();
+        assert!(self.ready(&mut process), "{}", process.output());
+        process
     }
 
     /// False if it ended before it was ready.
-    fn ready(&self, held: &mut Held) -> bool {
-        if !held.comes_to("serves at ") {
+    fn ready(&self, process: &mut RunningProcess) -> bool {
+        if !process.try_read_until("serves at ") {
             return false;
         }
-        let line = held.said().lines().last().unwrap().to_owned();
+        let line = process.output().lines().last().unwrap().to_owned();
         *self.api.address.lock().unwrap() = line.rsplit("serves at ").next().unwrap().trim().to_owned();
         true
     }
 
     /// Waits until the server was killed by [`Killer`].
-    async fn ended(&self, mut server: Held) {
+    async fn ended(&self, mut server: RunningProcess) {
         let began = Instant::now();
         while !server.has_ended() {
             assert!(began.elapsed() < PATIENCE, "nothing killed the server");
@@ -172,7 +172,7 @@ impl Yard {
         server.kill();
     }
 
-    fn times(reached: &[Reached], place: &str) -> BTreeMap<String, usize> {
+    fn times(reached: &[ReceivedRequest], place: &str) -> BTreeMap<String, usize> {
         let mut times = BTreeMap::new();
         for call in reached.iter().filter(|call| call.place == place) {
             *times.entry(call.query["book"].clone()).or_default() += 1;
@@ -357,36 +357,36 @@ async fn client(api: Api, kind: Kind, number: usize, session: String) -> (String
 async fn random_kills_under_every_kind_of_client_lose_nothing() {
     println!("seed {SEED}");
     let mut dice = ChaCha8Rng::seed_from_u64(SEED);
-    let yard = Yard::open();
+    let harness = KillHarness::open();
     let mut clients = Vec::new();
     for life in 0..5 {
-        let server = yard.start();
-        yard.killer.aim(&server, None, dice.random_range(0..30));
+        let server = harness.start();
+        harness.killer.aim(&server, None, dice.random_range(0..30));
         for kind in KINDS {
             let session = format!("s{}", life % 2);
-            clients.push(tokio::spawn(client(yard.api.clone(), kind, clients.len(), session)));
+            clients.push(tokio::spawn(client(harness.api.clone(), kind, clients.len(), session)));
         }
-        yard.ended(server).await;
+        harness.ended(server).await;
     }
-    let server = yard.start();
+    let server = harness.start();
     let mut answers = Vec::new();
     for done in clients {
         answers.push(tokio::time::timeout(PATIENCE, done).await.unwrap().unwrap());
     }
-    yard.api.until_idle().await;
-    for (run, told) in &answers {
-        let now = yard.api.get(&format!("/api/runs/{run}")).await;
-        if let Some(told) = told {
-            assert_eq!(told, &[now["status"].clone(), now["answer"].clone()], "{run}");
+    harness.api.until_idle().await;
+    for (run, answered) in &answers {
+        let now = harness.api.get(&format!("/api/runs/{run}")).await;
+        if let Some(answered) = answered {
+            assert_eq!(answered, &[now["status"].clone(), now["answer"].clone()], "{run}");
         }
     }
-    let usage = yard.api.get("/api/usage").await["cost_usd"].as_f64().unwrap();
+    let usage = harness.api.get("/api/usage").await["cost_usd"].as_f64().unwrap();
     server.signal("TERM");
     assert_eq!(server.end().status, 0);
 
-    let reached = yard.backend.taken();
+    let reached = harness.backend.take_requests();
     let tenant = TenantId::new("local").unwrap();
-    let store = Store::open_read_only(&yard.desk.data()).await.unwrap();
+    let store = Store::open_read_only(&harness.workspace.data()).await.unwrap();
     let page = Page { limit: 500, after: None };
     let rows = store.runs(&tenant, &RunFilter::default(), &page).await.unwrap();
     assert_eq!(rows.len(), answers.len(), "each request was accepted once");
@@ -394,7 +394,7 @@ async fn random_kills_under_every_kind_of_client_lose_nothing() {
     for row in &rows {
         assert!(answers.iter().any(|(run, _)| *run == row.run.to_string()), "{} is unknown", row.run);
         let events = store.run_events(&tenant, row.run).await.unwrap();
-        spent += judge(&events, &reached);
+        spent += check_run(&events, &reached);
     }
     assert!((usage - spent as f64 / 1e9).abs() < 1e-9, "{usage} of {spent}");
 }
@@ -403,15 +403,15 @@ async fn random_kills_under_every_kind_of_client_lose_nothing() {
 async fn hundred_requests_under_one_key_over_a_kill_are_one_run() {
     println!("seed {SEED}");
     let mut dice = ChaCha8Rng::seed_from_u64(SEED);
-    let yard = Yard::open();
-    let server = yard.start();
+    let harness = KillHarness::open();
+    let server = harness.start();
     // At the plan, at the scene's first question, or in the read: before any write.
-    yard.killer.aim(&server, None, dice.random_range(0..3));
+    harness.killer.aim(&server, None, dice.random_range(0..3));
     let body = words("b1");
-    let sent = (0..100).map(|_| yard.api.send("POST", "/api/chat", "once", &body));
+    let sent = (0..100).map(|_| harness.api.send("POST", "/api/chat", "once", &body));
     let restarted = async {
-        yard.ended(server).await;
-        yard.start()
+        harness.ended(server).await;
+        harness.start()
     };
     let (replies, server) = tokio::join!(futures::future::join_all(sent), restarted);
     let (run, answer) = (replies[0].run.clone(), replies[0].json()["answer"].clone());
@@ -430,55 +430,55 @@ async fn hundred_requests_under_one_key_over_a_kill_are_one_run() {
     let mut server = server;
     for when in ["after its end", "after another kill"] {
         for (path, other) in &others {
-            let reply = yard.api.send("POST", path, "once", other).await;
+            let reply = harness.api.send("POST", path, "once", other).await;
             assert!([409, 422].contains(&reply.status), "{when}: {path} {other} {}", reply.body);
             assert!(reply.body.contains("request.idempotency_conflict"), "{when}: {}", reply.body);
         }
         server.kill();
-        server = yard.start();
+        server = harness.start();
     }
-    let listed = yard.api.get("/api/runs").await;
+    let listed = harness.api.get("/api/runs").await;
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed:#}");
     let once = BTreeMap::from([("b1".to_owned(), 1)]);
-    let reached = yard.backend.taken();
-    assert_eq!(Yard::times(&reached, "POST /Reserve"), once);
-    assert_eq!(Yard::times(&reached, "POST /Renew"), once);
+    let reached = harness.backend.take_requests();
+    assert_eq!(KillHarness::times(&reached, "POST /Reserve"), once);
+    assert_eq!(KillHarness::times(&reached, "POST /Renew"), once);
 }
 
 #[tokio::test]
 async fn one_of_five_servers_gets_the_directory() {
-    let yard = Yard::open();
+    let harness = KillHarness::open();
     for round in 0..2 {
-        let mut five: Vec<Held> = (0..5).map(|_| yard.spawn()).collect();
-        let serves: Vec<bool> = five.iter_mut().map(|held| yard.ready(held)).collect();
+        let mut five: Vec<RunningProcess> = (0..5).map(|_| harness.spawn()).collect();
+        let serves: Vec<bool> = five.iter_mut().map(|process| harness.ready(process)).collect();
         assert_eq!(serves.iter().filter(|serves| **serves).count(), 1, "{serves:?}");
-        let reply = yard.api.send("POST", "/api/chat", "", &words(&format!("b{round}"))).await;
+        let reply = harness.api.send("POST", "/api/chat", "", &words(&format!("b{round}"))).await;
         assert_eq!(reply.json()["status"], "completed", "{}", reply.body);
-        for (held, serves) in five.into_iter().zip(serves) {
+        for (process, serves) in five.into_iter().zip(serves) {
             if serves {
-                held.kill();
+                process.kill();
             } else {
-                let ran = held.end();
+                let ran = process.end();
                 assert!(ran.status == 1 && ran.err.contains("error[store.in_use]"), "{ran:?}");
             }
         }
     }
-    let _server = yard.start();
-    assert_eq!(yard.api.get("/api/runs").await["runs"].as_array().unwrap().len(), 2);
+    let _server = harness.start();
+    assert_eq!(harness.api.get("/api/runs").await["runs"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn waiting_approvals_survive_restarts_and_are_decided_once() {
-    let yard = Yard::open();
-    let mut server = yard.start();
+    let harness = KillHarness::open();
+    let mut server = harness.start();
     let mut runs = Vec::new();
     for number in 0..3 {
         let body = with(words(&format!("b{number}")), &json!({"require_approval": true}));
-        let reply = yard.api.send("POST", "/api/chat", "", &body).await;
+        let reply = harness.api.send("POST", "/api/chat", "", &body).await;
         assert_eq!(reply.json()["status"], "waiting", "{}", reply.body);
         runs.push(reply.run);
     }
-    let before = yard.api.get("/api/approvals").await;
+    let before = harness.api.get("/api/approvals").await;
     assert_eq!(before["approvals"].as_array().unwrap().len(), 3, "{before:#}");
     for restart in 0..4 {
         if restart % 2 == 0 {
@@ -487,63 +487,68 @@ async fn waiting_approvals_survive_restarts_and_are_decided_once() {
             server.signal("TERM");
             assert_eq!(server.end().status, 0);
         }
-        server = yard.start();
-        assert_eq!(yard.api.get("/api/approvals").await, before, "restart {restart}");
+        server = harness.start();
+        assert_eq!(harness.api.get("/api/approvals").await, before, "restart {restart}");
     }
-    assert_eq!(yard.backend.taken(), [], "nothing is done without a yes");
+    assert_eq!(harness.backend.take_requests(), [], "nothing is executed without approval");
     for approval in before["approvals"].as_array().unwrap() {
         let path = format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap());
         let yes = json!({"decision": "yes", "hash": approval["hash"]});
-        assert_eq!(yard.api.decide_twenty_times(&path, &yes).await, one_of_twenty());
+        assert_eq!(harness.api.decide_twenty_times(&path, &yes).await, one_of_twenty());
     }
     for run in &runs {
         // The write is approved too: the request asked for that.
-        let ended = yard.api.until_ended(run).await;
+        let ended = harness.api.until_ended(run).await;
         assert_eq!(ended["status"], "completed", "{ended:#}");
     }
     let each = (0..3).map(|number| (format!("b{number}"), 1)).collect();
-    assert_eq!(Yard::times(&yard.backend.taken(), "POST /Reserve"), each);
+    assert_eq!(KillHarness::times(&harness.backend.take_requests(), "POST /Reserve"), each);
 }
 
 #[tokio::test]
 async fn unknown_write_is_repeated_once_when_asked_twenty_times() {
-    let yard = Yard::open();
-    let server = yard.start();
-    yard.killer.aim(&server, Some("POST /Reserve"), 0);
+    let harness = KillHarness::open();
+    let server = harness.start();
+    harness.killer.aim(&server, Some("POST /Reserve"), 0);
     let body = words("b1");
-    assert!(yard.api.try_send("POST", "/api/chat", "k1", &body).await.is_none());
-    yard.ended(server).await;
+    assert!(harness.api.try_send("POST", "/api/chat", "k1", &body).await.is_none());
+    harness.ended(server).await;
 
-    let server = yard.start();
-    let reply = yard.api.send("POST", "/api/chat", "k1", &body).await;
+    let server = harness.start();
+    let reply = harness.api.send("POST", "/api/chat", "k1", &body).await;
     assert_eq!(reply.json()["status"], "partial", "{}", reply.body);
-    let open = yard.api.get("/api/approvals?about=outcome").await;
+    let open = harness.api.get("/api/approvals?about=outcome").await;
     assert_eq!(open["approvals"].as_array().unwrap().len(), 1, "{open:#}");
     server.kill();
 
-    let server = yard.start();
-    assert_eq!(yard.api.get("/api/approvals?about=outcome").await, open);
-    assert_eq!(Yard::times(&yard.backend.taken(), "POST /Reserve")["b1"], 1);
+    let server = harness.start();
+    assert_eq!(harness.api.get("/api/approvals?about=outcome").await, open);
+    assert_eq!(KillHarness::times(&harness.backend.take_requests(), "POST /Reserve")["b1"], 1);
     let path = format!("/api/approvals/{}", open["approvals"][0]["approval_id"].as_str().unwrap());
-    assert_eq!(yard.api.decide_twenty_times(&path, &json!({"decision": "again"})).await, one_of_twenty());
+    assert_eq!(harness.api.decide_twenty_times(&path, &json!({"decision": "again"})).await, one_of_twenty());
     let run = format!("/api/runs/{}", reply.run);
-    yard.api.until(&run, |run| run["status"] == "completed").await;
+    harness.api.until(&run, |run| run["status"] == "completed").await;
     server.kill();
 
-    let _server = yard.start();
-    yard.api.until_idle().await;
-    let decided = yard.api.get(&path).await;
+    let _server = harness.start();
+    harness.api.until_idle().await;
+    let decided = harness.api.get(&path).await;
     assert_eq!((&decided["state"], &decided["decision"]), (&json!("decided"), &json!("again")));
-    assert_eq!(Yard::times(&yard.backend.taken(), "POST /Reserve")["b1"], 1, "once more, and no more");
+    assert_eq!(
+        KillHarness::times(&harness.backend.take_requests(), "POST /Reserve")["b1"],
+        1,
+        "once more, and no more"
+    );
 }
 
 #[tokio::test]
 async fn sigterm_ends_server_whose_readers_never_read() {
     const READERS: usize = 20;
     let gate = Gate::closed();
-    let yard = Yard::gated(&gate);
-    let server = yard.start();
-    let address: SocketAddr = yard.api.address.lock().unwrap().trim_start_matches("http://").parse().unwrap();
+    let harness = KillHarness::gated(&gate);
+    let server = harness.start();
+    let address: SocketAddr =
+        harness.api.address.lock().unwrap().trim_start_matches("http://").parse().unwrap();
     let mut readers = Vec::new();
     for number in 0..READERS {
         let mut reader = TcpStream::connect(address).await.unwrap();
@@ -552,7 +557,7 @@ async fn sigterm_ends_server_whose_readers_never_read() {
         readers.push(reader);
     }
     let began = Instant::now();
-    while yard.killer.model_requests.load(Ordering::SeqCst) < READERS {
+    while harness.killer.model_requests.load(Ordering::SeqCst) < READERS {
         assert!(began.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -563,12 +568,12 @@ async fn sigterm_ends_server_whose_readers_never_read() {
     drop(readers);
 
     gate.open();
-    let _server = yard.start();
-    yard.api.until_idle().await;
-    let listed = yard.api.get("/api/runs?limit=100").await;
+    let _server = harness.start();
+    harness.api.until_idle().await;
+    let listed = harness.api.get("/api/runs?limit=100").await;
     let runs = listed["runs"].as_array().unwrap();
     assert_eq!(runs.len(), READERS);
     assert!(runs.iter().all(|run| run["status"] == "completed"), "{listed:#}");
     let each = (0..READERS).map(|number| (format!("b{number}"), 1)).collect();
-    assert_eq!(Yard::times(&yard.backend.taken(), "POST /Reserve"), each);
+    assert_eq!(KillHarness::times(&harness.backend.take_requests(), "POST /Reserve"), each);
 }

@@ -1,5 +1,5 @@
-//! The labelled requests of `tests/eval`, played with the embedded rules: how many are carried out as their
-//! words say. `EVAL_SHOW=all` or the id of a request shows what was done, `-- --nocapture` the table.
+//! The labelled requests of `tests/eval`, played with the embedded rules: how many are executed as labelled.
+//! `EVAL_SHOW=all` or the id of a request shows what was executed, `-- --nocapture` the table.
 
 mod judged;
 mod table;
@@ -19,41 +19,41 @@ use judged::Judged;
 use table::{Tally, by_class, faults};
 
 use crate::support::eval::{self, Call, Labelled, Lang, Service, Set};
-use crate::support::{Backend, Reached, Served, Setup};
+use crate::support::{Backend, ReceivedRequest, ServedEngine, Setup};
 
-/// Requests at once.
+/// Concurrent requests.
 const AT_ONCE: usize = 8;
-/// How long one may take.
+/// Upper bound for one request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with the scenes of a catalogue, and their back ends.
-struct Place {
-    served: Served,
+/// A server with the scenes of a catalogue, and their backends.
+struct EvalServer {
+    served: ServedEngine,
     today: Date,
     _backends: Vec<Backend>,
     _scenes: TempDir,
 }
 
-/// A tool call that was begun.
-struct Made {
+/// A tool call that was started.
+struct MadeCall {
     tool: String,
     arguments: Map<String, Value>,
     writes: bool,
     schema: Value,
 }
 
-/// A request and what became of it.
-struct Played {
+/// A request and its result.
+struct PlayedRequest {
     labelled: Labelled,
     status: String,
     answer: String,
     scenes: BTreeSet<String>,
-    calls: Vec<Made>,
-    /// The whole document, to be shown.
+    calls: Vec<MadeCall>,
+    /// The whole document, for display.
     document: Value,
 }
 
-impl Place {
+impl EvalServer {
     async fn of(set: &Set) -> Self {
         let scenes = tempfile::tempdir().unwrap();
         let mut backends = vec![];
@@ -73,17 +73,17 @@ impl Place {
             .scenes(scenes.path());
         let setup = if set.alone { setup.alone() } else { setup };
         let now: jiff::Zoned = format!("{}[{}]", set.clock, set.time_zone).parse().unwrap();
-        let served = Served::start(setup).await;
+        let served = ServedEngine::start(setup).await;
         let place = Self { served, today: now.date(), _backends: backends, _scenes: scenes };
         for (labelled, free) in set.requests.iter().zip((1000..).step_by(10)) {
-            place.has_what_is_to_be_cancelled(labelled, free).await;
+            place.prepare_cancellations(labelled, free).await;
         }
         place
     }
 
-    /// Vacation that a labelled call cancels is there, so that the first refusal does not stop the second.
-    /// Numbers from `free` on are those of requests that are cancelled by their first day.
-    async fn has_what_is_to_be_cancelled(&self, labelled: &Labelled, free: i64) {
+    /// Creates the vacation that a labelled call cancels, so that the first refusal does not stop the second.
+    /// Numbers from `free` on belong to requests that are cancelled by their first day.
+    async fn prepare_cancellations(&self, labelled: &Labelled, free: i64) {
         let cancelled = labelled.calls.iter().filter(|call| call.tool == "CancelRequest");
         for (number, call) in (0..).zip(cancelled) {
             let first = call.arguments.get("from").and_then(Value::as_str).map(str::to_owned);
@@ -107,24 +107,24 @@ impl Place {
         }
     }
 
-    /// Plays a request in a conversation of its own.
-    async fn plays(&self, labelled: &Labelled) -> Played {
+    /// Plays a request in its own conversation.
+    async fn play(&self, labelled: &Labelled) -> PlayedRequest {
         let playing = async {
             if labelled.system.is_none() && labelled.history.is_empty() {
-                self.says(labelled).await
+                self.chat(labelled).await
             } else {
-                self.sends(labelled).await
+                self.complete(labelled).await
             }
         };
         match tokio::time::timeout(PATIENCE, playing).await {
             Ok(Ok((answer, state))) => self.played(labelled, &answer, &state),
-            Ok(Err(refused)) => Played::without_a_run(labelled, refused),
-            Err(_) => Played::without_a_run(labelled, "no answer in time".into()),
+            Ok(Err(refused)) => PlayedRequest::without_a_run(labelled, refused),
+            Err(_) => PlayedRequest::without_a_run(labelled, "no answer in time".into()),
         }
     }
 
-    /// Each has a tenant of its own, so that no request finds the vacation of another.
-    async fn says(&self, labelled: &Labelled) -> Result<(Answer, RunState), String> {
+    /// Each has its own tenant, so that no request finds the vacation of another.
+    async fn chat(&self, labelled: &Labelled) -> Result<(Answer, RunState), String> {
         let (tenant, (_, user)) =
             (TenantId::new(&labelled.id).unwrap(), self.served.engine.default_principal());
         let request = ChatRequest::new(labelled.say.as_str(), tenant.clone(), user);
@@ -135,7 +135,7 @@ impl Place {
     }
 
     /// Over the OpenAI protocol, with the messages before it.
-    async fn sends(&self, labelled: &Labelled) -> Result<(Answer, RunState), String> {
+    async fn complete(&self, labelled: &Labelled) -> Result<(Answer, RunState), String> {
         let message = |role: &str, words: &str| json!({"role": role, "content": words});
         let mut messages: Vec<Value> =
             labelled.system.iter().map(|system| message("system", system)).collect();
@@ -153,19 +153,19 @@ impl Place {
         Ok((answer, state))
     }
 
-    fn played(&self, labelled: &Labelled, answer: &Answer, state: &RunState) -> Played {
+    fn played(&self, labelled: &Labelled, answer: &Answer, state: &RunState) -> PlayedRequest {
         let catalogue = self.served.engine.catalogue();
-        let begun = state.calls.values().filter(|call| call.attempts > 0 && call.undoes.is_none());
-        let calls = begun.map(|call| {
+        let made = state.calls.values().filter(|call| call.attempts > 0 && call.undoes.is_none());
+        let calls = made.map(|call| {
             let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.requested.tool));
-            Made {
+            MadeCall {
                 tool: call.requested.tool.clone(),
                 arguments: call.requested.arguments.as_object().cloned().unwrap_or_default(),
                 writes: call.requested.effect == Effect::Write,
                 schema: tool.map_or(Value::Null, |tool| (*tool.parameters).clone()),
             }
         });
-        Played {
+        PlayedRequest {
             labelled: labelled.clone(),
             status: json!(answer.status).as_str().unwrap().to_owned(),
             answer: answer.answer.clone(),
@@ -175,8 +175,8 @@ impl Place {
         }
     }
 
-    /// The labels name tools and arguments that there are, and every value that is required.
-    fn knows(&self, set: &Set) {
+    /// Asserts that the labels name existing tools and arguments, and every required value.
+    fn assert_known(&self, set: &Set) {
         let catalogue = self.served.engine.catalogue();
         for labelled in &set.requests {
             let known = |name: &String| catalogue.iter().find_map(|scene| scene.tool(name));
@@ -197,20 +197,20 @@ impl Place {
     }
 }
 
-/// What stands in `replies.json`, with the arguments sent.
-fn reply(replies: &BTreeMap<String, Value>, reached: &Reached) -> Value {
+/// The reply configured in `replies.json`, with the received arguments.
+fn reply(replies: &BTreeMap<String, Value>, reached: &ReceivedRequest) -> Value {
     let mut reply = Map::new();
     reply.extend(reached.query.iter().map(|(name, value)| (name.clone(), json!(value))));
     let sent = reached.body.as_object().cloned().unwrap_or_default();
     reply.extend(sent.into_iter().filter(|(_, value)| !value.is_null()));
-    let Some(said) = replies.get(&reached.place) else {
+    let Some(configured) = replies.get(&reached.place) else {
         return json!({"error": format!("there is no {}", reached.place)});
     };
-    reply.extend(said.as_object().cloned().unwrap());
+    reply.extend(configured.as_object().cloned().unwrap());
     if reached.place == "POST /reservations" { json!({"reservation": reply}) } else { Value::Object(reply) }
 }
 
-impl Played {
+impl PlayedRequest {
     fn without_a_run(labelled: &Labelled, why: String) -> Self {
         let (scenes, calls) = (BTreeSet::new(), vec![]);
         let status = "none".to_owned();
@@ -219,7 +219,7 @@ impl Played {
 
     fn brief(&self) -> String {
         let scenes: Vec<&str> = self.scenes.iter().map(String::as_str).collect();
-        let calls: Vec<String> = self.calls.iter().map(Made::to_string).collect();
+        let calls: Vec<String> = self.calls.iter().map(MadeCall::to_string).collect();
         let answer: String = self.answer.chars().take(200).collect::<String>().replace('\n', " ");
         let (id, say) = (&self.labelled.id, &self.labelled.say);
         let calls = if calls.is_empty() { "none".to_owned() } else { calls.join("; ") };
@@ -231,17 +231,17 @@ impl Played {
     }
 }
 
-impl std::fmt::Display for Made {
+impl std::fmt::Display for MadeCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.tool, json!(self.arguments))
     }
 }
 
-/// What `EVAL_SHOW` wants to be shown of a request: nothing by itself.
-fn shown(played: &Played) -> String {
+/// What `EVAL_SHOW` asks to show of a request: nothing by default.
+fn display(played: &PlayedRequest) -> String {
     match std::env::var("EVAL_SHOW").unwrap_or_default() {
-        wanted if wanted == "all" => format!("- {}\n", played.brief()),
-        wanted if wanted == played.labelled.id => {
+        selected if selected == "all" => format!("- {}\n", played.brief()),
+        selected if selected == played.labelled.id => {
             format!("- {}\n{:#}\n{}\n", played.brief(), played.document, played.answer)
         }
         _ => String::new(),
@@ -249,29 +249,29 @@ fn shown(played: &Played) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn labelled_requests_are_carried_out_as_their_words_say() {
-    let begun = Instant::now();
+async fn labelled_requests_are_executed_as_labelled() {
+    let start = Instant::now();
     let mut all = vec![];
     for set in eval::sets() {
-        let place = Place::of(&set).await;
-        place.knows(&set);
-        let playing = set.requests.iter().map(|labelled| place.plays(labelled));
-        let played: Vec<Played> = futures::stream::iter(playing).buffered(AT_ONCE).collect().await;
+        let place = EvalServer::of(&set).await;
+        place.assert_known(&set);
+        let playing = set.requests.iter().map(|labelled| place.play(labelled));
+        let played: Vec<PlayedRequest> = futures::stream::iter(playing).buffered(AT_ONCE).collect().await;
         for played in played {
-            print!("{}", shown(&played));
+            print!("{}", display(&played));
             let judged = played.judged(place.today);
             all.push((played, judged));
         }
     }
     let mut tally = Tally::default();
     all.iter().for_each(|(played, judged)| tally.add(played, judged));
-    println!("{}\n{}\n{}({:.1?})", faults(&all), by_class(&all), tally.table(), begun.elapsed());
+    println!("{}\n{}\n{}({:.1?})", faults(&all), by_class(&all), tally.table(), start.elapsed());
     let missed: Vec<&str> = tally.bars().iter().filter(|bar| !bar.4).map(|bar| bar.0).collect();
-    assert!(missed.is_empty(), "bars that are not kept: {}", missed.join(", "));
+    assert!(missed.is_empty(), "bars that are not met: {}", missed.join(", "));
 }
 
 #[test]
-fn the_labelled_set_is_balanced() {
+fn labelled_set_is_balanced() {
     let all: Vec<Labelled> = eval::sets().into_iter().flat_map(|set| set.requests).collect();
     let count = |test: &dyn Fn(&Labelled) -> bool| all.iter().filter(|labelled| test(labelled)).count();
     let ids: BTreeSet<&String> = all.iter().map(|labelled| &labelled.id).collect();
@@ -284,5 +284,5 @@ fn the_labelled_set_is_balanced() {
     let blind = count(&|labelled| labelled.blind);
     assert!(blind * 4 >= all.len() * 3, "{blind} of {}", all.len());
     let torn = count(&|labelled| labelled.asks && (labelled.plain || labelled.may_ask));
-    assert_eq!(torn, 0, "what must ask is not plain");
+    assert_eq!(torn, 0, "a request that must ask is not plain");
 }

@@ -1,30 +1,30 @@
-//! The example of the documentation does what it says.
+//! The documentation's example works as described.
 
 use proscenium::run::RunStatus;
 
-#[expect(dead_code, reason = "the example is a program, too")]
+#[expect(dead_code, reason = "the example is also a program")]
 #[path = "../../examples/two_tools.rs"]
 mod two_tools;
 
 #[tokio::test]
-async fn a_scene_with_two_tools_in_rust_answers_a_request_that_needs_both() {
+async fn rust_scene_with_two_tools_answers_a_request_for_both() {
     let dir = tempfile::tempdir().unwrap();
     let answer =
         two_tools::ask("Where is order 41, and then cancel order 2", dir.path().to_owned()).await.unwrap();
     assert_eq!(answer.status, RunStatus::Completed);
-    for told in ["Order 41 is in Bologna.", "Order 2 is cancelled, 30 euros come back."] {
-        assert!(answer.answer.contains(told), "{}", answer.answer);
+    for expected in ["Order 41 is in Bologna.", "Order 2 is cancelled, 30 euros come back."] {
+        assert!(answer.answer.contains(expected), "{}", answer.answer);
     }
     let source = include_str!("../../examples/two_tools.rs");
-    assert!(source.lines().count() < 40, "short enough to be read in one go");
+    assert!(source.lines().count() < 40, "short enough to be read at once");
 }
 
-#[expect(dead_code, reason = "the example is a program, too")]
+#[expect(dead_code, reason = "the example is also a program")]
 #[path = "../../examples/own_parts.rs"]
 mod own_parts;
 
 #[tokio::test]
-async fn a_planner_and_an_executor_of_ones_own_take_the_place_of_ours() {
+async fn custom_planner_and_executor_replace_the_built_in_ones() {
     let dir = tempfile::tempdir().unwrap();
     let (answer, ledger) = own_parts::ask("Cancel order 41", dir.path().to_owned()).await.unwrap();
     assert_eq!(answer.status, RunStatus::Completed, "{answer:#?}");

@@ -1,5 +1,5 @@
-//! A disk that runs full under a server: what would be new is refused and says why, what can be read is
-//! read, what was accepted waits, and with room again everything goes on by itself.
+//! A server whose disk runs full: new requests are refused with the reason, reads work, accepted runs wait,
+//! and everything continues by itself once there is space.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::depot::{Depot, Moment, Server};
+use super::disk_harness::{DiskHarness, Moment, Server};
 use super::support::Reply;
 
-/// Says that there is no room, and what to do.
-fn is_refused(reply: &Reply) {
-    let problem = reply.is_problem(503, "store.full");
+/// Asserts a refusal that names the full disk and the remedy.
+fn assert_refused(reply: &Reply) {
+    let problem = reply.assert_problem(503, "store.full");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("proscenium.db") && detail.contains("free some space"), "{detail}");
     assert_eq!(reply.header("retry-after"), "1", "{reply:#?}");
-    assert_eq!(reply.header("x-should-retry"), "", "it was not accepted: {reply:#?}");
+    assert_eq!(reply.header("x-should-retry"), "", "the refusal allows retries: {reply:#?}");
 }
 
-/// Everything that needs no room is answered; of `run`, that has ended, all of it.
-async fn reads_go_on(server: &Server, run: &str, session: &str) {
+/// Asserts that everything that needs no space is answered, including all of the ended run `run`.
+async fn assert_reads_work(server: &Server, run: &str, session: &str) {
     for path in ["/healthz", "/metrics", "/api/scenes", "/api/usage", "/api/sessions", "/v1/models"] {
         let reply = server.get(path).await;
         assert_eq!(reply.status, 200, "{path}: {reply:#?}");
@@ -35,15 +35,15 @@ async fn reads_go_on(server: &Server, run: &str, session: &str) {
     assert_eq!(session.status, 200, "{session:#?}");
 }
 
-async fn completes(asked: impl Future<Output = Result<Reply, reqwest::Error>>) -> Value {
+async fn assert_completes(asked: impl Future<Output = Result<Reply, reqwest::Error>>) -> Value {
     let reply = asked.await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
     reply.json()
 }
 
-/// Each tool reached the back end once for each of these books.
-fn each_once(depot: &Depot, books: &[&str]) {
-    let reached = depot.reached();
+/// Asserts that each tool reached the backend once for each of these books.
+fn assert_each_once(harness: &DiskHarness, books: &[&str]) {
+    let reached = harness.reached();
     for place in ["POST /Reserve", "POST /Renew"] {
         let of = reached.iter().filter(|call| call.place == place);
         let mut found: Vec<&str> = of.map(|call| call.query["book"].as_str()).collect();
@@ -52,106 +52,106 @@ fn each_once(depot: &Depot, books: &[&str]) {
     }
 }
 
-/// A server whose disk has run full when a run came to `moment`; the request, and what it waits for.
-async fn filled(
-    depot: &Depot,
+/// A server whose disk ran full when a run came to `moment`; the request, and what it waits for.
+async fn fill_disk_at(
+    harness: &DiskHarness,
     moment: Moment,
 ) -> (Server, tokio::task::JoinHandle<Result<Reply, reqwest::Error>>) {
-    let server = depot.start();
-    let (tell, told) = oneshot::channel();
-    let full = depot.disk.full();
-    depot.when(moment, move || {
+    let server = harness.start();
+    let (sender, receiver) = oneshot::channel();
+    let full = harness.disk.full();
+    harness.at_moment(moment, move || {
         full.set();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
     let asked = tokio::spawn(server.ask("b1", "s1"));
-    told.await.unwrap();
+    receiver.await.unwrap();
     (server, asked)
 }
 
-async fn waits_for_room(moment: Moment) {
-    let depot = Depot::open();
-    let server = depot.start();
-    let before = completes(server.ask("b0", "s0")).await;
+async fn waits_for_space(moment: Moment) {
+    let harness = DiskHarness::open();
+    let server = harness.start();
+    let before = assert_completes(server.ask("b0", "s0")).await;
     let before = before["run_id"].as_str().unwrap().to_owned();
     assert_eq!(server.end().status, 0);
-    let (server, asked) = filled(&depot, moment).await;
+    let (server, asked) = fill_disk_at(&harness, moment).await;
 
     for _ in 0..3 {
-        is_refused(&server.ask("b2", "s2").await.unwrap());
+        assert_refused(&server.ask("b2", "s2").await.unwrap());
     }
-    // What waits is known, and no balancer need send more.
+    // The wait is reported, and load balancers stop sending requests.
     let unready = server.until("/readyz", |reply| (reply.status != 200).then(|| reply.clone())).await;
-    unready.is_problem(503, "store.full");
-    is_refused(&server.ask("b2", "s2").await.unwrap());
+    unready.assert_problem(503, "store.full");
+    assert_refused(&server.ask("b2", "s2").await.unwrap());
     let v1 = server.complete("Get the book b2").await;
-    let error = v1.is_error(503, "store.full");
+    let error = v1.assert_error(503, "store.full");
     assert!(error["message"].as_str().unwrap().contains("free some space"), "{error:#}");
-    reads_go_on(&server, &before, "s0").await;
+    assert_reads_work(&server, &before, "s0").await;
     assert!(!asked.is_finished(), "{moment:?}: it has to wait");
 
-    depot.disk.full().clear();
-    let told = completes(async { asked.await.unwrap() }).await;
-    let calls: Vec<&Value> = told["steps"]
+    harness.disk.full().clear();
+    let completed = assert_completes(async { asked.await.unwrap() }).await;
+    let calls: Vec<&Value> = completed["steps"]
         .as_array()
         .unwrap()
         .iter()
         .flat_map(|step| step["tool_calls"].as_array().unwrap())
         .collect();
-    assert!(calls.len() == 3 && calls.iter().all(|call| call["outcome"] == "ok"), "{told:#}");
+    assert!(calls.len() == 3 && calls.iter().all(|call| call["outcome"] == "ok"), "{completed:#}");
     server.until("/readyz", |reply| (reply.status == 200).then_some(())).await;
-    completes(server.ask("b2", "s2")).await;
-    // The conversation that had to wait goes on.
-    completes(server.ask("b3", "s1")).await;
-    assert_eq!(server.settled().await.len(), 4, "what was refused was not accepted");
-    reads_go_on(&server, told["run_id"].as_str().unwrap(), "s1").await;
-    each_once(&depot, &["b0", "b1", "b2", "b3"]);
+    assert_completes(server.ask("b2", "s2")).await;
+    // The conversation that had to wait continues.
+    assert_completes(server.ask("b3", "s1")).await;
+    assert_eq!(server.settled_runs().await.len(), 4, "refused requests leave no run");
+    assert_reads_work(&server, completed["run_id"].as_str().unwrap(), "s1").await;
+    assert_each_once(&harness, &["b0", "b1", "b2", "b3"]);
     assert_eq!(server.end().status, 0);
 }
 
 #[tokio::test]
-async fn a_run_that_was_just_accepted_waits_for_room_and_goes_on() {
-    waits_for_room(Moment::Plan).await;
+async fn just_accepted_run_waits_for_space_and_continues() {
+    waits_for_space(Moment::Plan).await;
 }
 
 #[tokio::test]
-async fn a_run_in_the_middle_of_a_read_waits_for_room_and_goes_on() {
-    waits_for_room(Moment::Look).await;
-    waits_for_room(Moment::Between).await;
+async fn run_during_a_read_waits_for_space_and_continues() {
+    waits_for_space(Moment::Look).await;
+    waits_for_space(Moment::Between).await;
 }
 
 #[tokio::test]
-async fn a_run_in_the_middle_of_a_write_waits_for_room_and_knows_what_came_of_it() {
-    waits_for_room(Moment::Reserve).await;
-    waits_for_room(Moment::Renew).await;
+async fn run_during_a_write_waits_for_space_and_records_the_outcome() {
+    waits_for_space(Moment::Reserve).await;
+    waits_for_space(Moment::Renew).await;
 }
 
 #[tokio::test]
-async fn a_run_at_its_end_waits_for_room_and_ends() {
-    waits_for_room(Moment::Check).await;
+async fn run_at_its_end_waits_for_space_and_ends() {
+    waits_for_space(Moment::Check).await;
 }
 
 #[tokio::test]
-async fn a_server_with_nothing_to_do_refuses_while_there_is_no_room_and_takes_up_at_once_when_there_is() {
-    let depot = Depot::open();
-    let server = depot.start();
-    let before = completes(server.ask("b0", "s0")).await;
+async fn idle_server_refuses_without_space_and_accepts_once_there_is() {
+    let harness = DiskHarness::open();
+    let server = harness.start();
+    let before = assert_completes(server.ask("b0", "s0")).await;
     for book in ["b1", "b2"] {
-        depot.disk.full().set();
+        harness.disk.full().set();
         for session in ["s0", "s1", "s2"] {
-            is_refused(&server.ask(book, session).await.unwrap());
+            assert_refused(&server.ask(book, session).await.unwrap());
         }
-        reads_go_on(&server, before["run_id"].as_str().unwrap(), "s0").await;
-        depot.disk.full().clear();
-        completes(server.ask(book, "s1")).await;
+        assert_reads_work(&server, before["run_id"].as_str().unwrap(), "s0").await;
+        harness.disk.full().clear();
+        assert_completes(server.ask(book, "s1")).await;
     }
-    assert_eq!(server.settled().await.len(), 3);
-    each_once(&depot, &["b0", "b1", "b2"]);
+    assert_eq!(server.settled_runs().await.len(), 3);
+    assert_each_once(&harness, &["b0", "b1", "b2"]);
     assert_eq!(server.end().status, 0);
 }
 
-/// Asks for a book until it comes, as a client does that is told to come again.
-async fn insist(server: &Server, book: &str, session: &str) {
+/// Requests a book until it succeeds, as a client does that obeys `Retry-After`.
+async fn ask_until_accepted(server: &Server, book: &str, session: &str) {
     let mut tries = 0;
     loop {
         let reply = server.ask(book, session).await.unwrap();
@@ -159,17 +159,17 @@ async fn insist(server: &Server, book: &str, session: &str) {
             assert_eq!(reply.json()["status"], "completed", "{reply:#?}");
             return;
         }
-        is_refused(&reply);
+        assert_refused(&reply);
         tries += 1;
-        assert!(tries < 500, "{book} is refused for ever");
+        assert!(tries < 500, "{book} is always refused");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_again_and_again_under_many_requests_costs_none_of_them_anything() {
-    let depot = Depot::open();
-    let server = Arc::new(depot.start());
+async fn repeatedly_full_disk_loses_none_of_many_requests() {
+    let harness = DiskHarness::open();
+    let server = Arc::new(harness.start());
     let mut books: Vec<String> = Vec::new();
     let mut clients = Vec::new();
     for client in 0..6 {
@@ -177,16 +177,16 @@ async fn a_disk_that_fills_again_and_again_under_many_requests_costs_none_of_the
         books.extend(of_it.clone());
         clients.push(tokio::spawn(async move {
             for book in of_it {
-                insist(&server, &book, &format!("s{client}")).await;
+                ask_until_accepted(&server, &book, &format!("s{client}")).await;
             }
         }));
     }
     for round in 0..8 {
         let book = format!("p{round}");
-        depot.disk.full().set();
-        is_refused(&server.ask(&book, "p").await.unwrap());
-        depot.disk.full().clear();
-        insist(&server, &book, "p").await;
+        harness.disk.full().set();
+        assert_refused(&server.ask(&book, "p").await.unwrap());
+        harness.disk.full().clear();
+        ask_until_accepted(&server, &book, "p").await;
         books.push(book);
     }
     for client in clients {
@@ -194,35 +194,35 @@ async fn a_disk_that_fills_again_and_again_under_many_requests_costs_none_of_the
     }
     books.sort();
     let server = Arc::into_inner(server).unwrap();
-    assert_eq!(server.settled().await.len(), books.len());
-    each_once(&depot, &books.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(server.settled_runs().await.len(), books.len());
+    assert_each_once(&harness, &books.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(server.end().status, 0);
 }
 
-/// A server that ended on a full disk, however it did: the next one starts, tells what can be read, refuses
-/// what is new, and with room carries on.
-async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
-    let depot = Depot::open();
-    let (server, asked) = filled(&depot, moment).await;
+/// After a server ended on a full disk, the next one starts, serves reads, refuses new requests, and resumes
+/// the run once there is space.
+async fn assert_resumed_after(moment: Moment, end: impl FnOnce(Server)) {
+    let harness = DiskHarness::open();
+    let (server, asked) = fill_disk_at(&harness, moment).await;
     server.until("/readyz", |reply| (reply.status != 200).then_some(())).await;
     end(server);
     let _ = asked.await.unwrap();
 
-    let server = depot.start();
+    let server = harness.start();
     let listed = server.get("/api/runs").await.json();
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1), "{listed:#}");
-    is_refused(&server.ask("b7", "later").await.unwrap());
+    assert_refused(&server.ask("b7", "later").await.unwrap());
     let again = server.get("/api/runs").await.json();
-    assert_eq!(again["runs"][0]["status"], listed["runs"][0]["status"], "it waits for room");
+    assert_eq!(again["runs"][0]["status"], listed["runs"][0]["status"], "it waits for space");
 
-    depot.disk.full().clear();
-    let runs = server.settled().await;
+    harness.disk.full().clear();
+    let runs = server.settled_runs().await;
     assert_eq!(runs.len(), 1);
     let document = server.get(&format!("/api/runs/{}", runs[0]["run_id"].as_str().unwrap())).await.json();
-    let reached = depot.reached();
+    let reached = harness.reached();
     let reserved = reached.iter().filter(|call| call.place == "POST /Reserve").count();
     if moment == Moment::Reserve {
-        // It was sent, and what came of it found no room.
+        // It was sent, and there was no space to store its outcome.
         assert_eq!((reserved, &document["steps"][0]["tool_calls"][1]["outcome"]), (1, &json!("unknown")));
     } else {
         assert_eq!((reserved, &document["status"]), (1, &json!("completed")), "{document:#}");
@@ -231,18 +231,18 @@ async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_while_there_is_no_room_has_lost_nothing_that_it_accepted() {
+async fn server_killed_on_a_full_disk_loses_no_accepted_request() {
     for moment in [Moment::Plan, Moment::Look, Moment::Reserve, Moment::Check] {
-        is_carried_on(moment, |server| _ = server.kill()).await;
+        assert_resumed_after(moment, |server| _ = server.kill()).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_end_while_there_is_no_room_ends_and_says_what_it_could_not_write() {
+async fn server_stopped_on_a_full_disk_reports_what_was_not_written() {
     let end = |server: Server| {
         let ran = server.end();
         assert_eq!(ran.status, 1, "{ran:?}");
         assert!(ran.err.contains("error[store.full]") || ran.err.contains("had not ended"), "{}", ran.err);
     };
-    is_carried_on(Moment::Reserve, end).await;
+    assert_resumed_after(Moment::Reserve, end).await;
 }

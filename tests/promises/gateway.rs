@@ -1,4 +1,4 @@
-//! What stands between a caller and a model: cache, budgets and limits, over the wire and over a restart.
+//! Between a caller and a model: cache, budgets and limits, over the wire and over a restart.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn question(words: &str) -> Request {
     }
 }
 
-/// One model at 1 USD for a million prompt tokens and 10 for a million others.
+/// One model at 1 USD per million prompt tokens and 10 USD per million completion tokens.
 fn priced(llm: &ScriptedLlm) -> Options {
     let mut options = llm.options();
     options.models[0].input_usd_per_million = 1.0;
@@ -53,7 +53,7 @@ fn within(options: &budget::Options) -> Guards {
     Guards { budget: cost_budget(options), ..Guards::default() }
 }
 
-/// What a question of these words may cost, in nano-USD: the prompt and a hundred tokens of reply.
+/// The maximum cost of a question with these words, in nano-USD: the prompt and a hundred tokens of reply.
 fn most(words: &str) -> u64 {
     proscenium::llm::tokens::request(&question(words)) * 1_000 + 100 * 10_000
 }
@@ -63,8 +63,8 @@ fn usd(nano: u64) -> Option<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_concurrent_requests_at_the_edge_of_a_budget_do_not_overshoot_it_by_one_call() {
-    // Tokens are not told, so each call costs what it may cost.
+async fn budget_is_not_overshot_by_a_thousand_concurrent_requests() {
+    // Usage is not reported, so each call costs its reservation.
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).unmetered()]);
     let room = most("hello") * 25;
     let guards = within(&budget::Options { day_usd: usd(room + most("hello") - 1), ..Default::default() });
@@ -75,22 +75,22 @@ async fn a_thousand_concurrent_requests_at_the_edge_of_a_budget_do_not_overshoot
         async move { gateway.complete(&caller("s", n), &question("hello"), false, &never).await }
     });
     let mut codes = std::collections::BTreeMap::new();
-    let mut told = 0;
+    let mut cost = 0;
     for result in join_all(asked).await {
         let (code, usage) = match &result {
             Ok(done) => ("ok", done.usage),
             Err(error) => (error.code(), error.usage()),
         };
         *codes.entry(code).or_insert(0) += 1;
-        told += usage.cost_nano_usd;
+        cost += usage.cost_nano_usd;
     }
     assert_eq!((codes["ok"], codes["budget.exceeded"], llm.count()), (25, 975, 25), "{codes:?}");
     let day = day_balance(&guards, &caller("s", 0)).await;
-    assert_eq!((day.spent, day.reserved, told), (room, 0, room));
+    assert_eq!((day.spent, day.reserved, cost), (room, 0, room));
 }
 
 #[tokio::test]
-async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_its_reservation() {
+async fn refused_attempts_are_free_and_a_cut_stream_costs_its_reservation() {
     let statuses = [Scripted::status(503), Scripted::status(429), Scripted::status(400)];
     for answer in statuses {
         let llm = ScriptedLlm::sequence([answer]);
@@ -102,7 +102,7 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
     }
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![crate::support::chunk(serde_json::json!({"delta": {"content": "Hel"}}))],
-        crate::support::End::Cut,
+        crate::support::StreamEnd::Cut,
     )]);
     let mut options = priced(&llm);
     (options.models[0].stream, options.max_attempts) = (StreamMode::All, 2);
@@ -119,7 +119,7 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
 }
 
 #[tokio::test]
-async fn a_question_that_is_cancelled_or_dropped_while_the_model_is_silent_costs_its_reservation() {
+async fn call_cancelled_or_dropped_during_silence_costs_its_reservation() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let guards = within(&Default::default());
     let gateway = gateway(priced(&llm), guards.clone());
@@ -142,7 +142,7 @@ async fn a_question_that_is_cancelled_or_dropped_while_the_model_is_silent_costs
 }
 
 #[tokio::test]
-async fn a_cheaper_model_serves_where_the_budget_has_too_little_left_for_the_first() {
+async fn cheaper_model_serves_when_the_budget_is_nearly_spent() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let mut options = priced(&llm);
     options.models.push(llm.model("cheap"));
@@ -167,7 +167,7 @@ fn ask(engine: &Engine, words: &str) -> ChatRequest {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
+async fn budget_after_a_restart_equals_the_sum_of_the_journal() {
     let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
         Some(_) if nth == 1 => Scripted::status(500),
         Some(_) if nth == 3 => Scripted::Text("no plan at all".into()),
@@ -218,9 +218,9 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
 }
 
 #[tokio::test]
-async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tenants() {
+async fn cached_reply_is_free_skips_budgets_and_stays_within_its_tenant() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
-    // What is spent once, and one more call of this length.
+    // What is already spent, plus one more call of this length.
     let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
     let cache = response_cache(&cache::Options::default());
     let guards = Guards { cache: cache.clone(), ..within(&budget) };
@@ -241,13 +241,13 @@ async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tena
 
     let stranger = Caller { tenant: TenantId::new("other").unwrap(), ..caller("s", 1) };
     assert!(!gateway.complete(&stranger, &hello, false, &never).await.unwrap().cached);
-    let anew = Caller { cache: Some(Mode::WriteOnly), ..stranger };
-    assert!(!gateway.complete(&anew, &hello, false, &never).await.unwrap().cached);
+    let uncached = Caller { cache: Some(Mode::WriteOnly), ..stranger };
+    assert!(!gateway.complete(&uncached, &hello, false, &never).await.unwrap().cached);
     assert_eq!((llm.count(), cache.report().await.unwrap().hits), (3, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_for_again() {
+async fn valid_plan_is_cached_and_invalid_plan_is_not() {
     let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
         Some(_) if nth == 0 => Scripted::Text("no plan at all".into()),
         Some(_) => Scripted::forced(
@@ -264,20 +264,20 @@ async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_
     let engine = Engine::builder(config).start().await.unwrap();
     let plans =
         || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
-    // A conversation of its own each time, so that the question is the same.
+    // A new conversation each time, so that the question is the same.
     engine.chat(engine.request("Good morning", None)).await.unwrap();
-    assert_eq!(plans(), 2, "the first was of no use");
+    assert_eq!(plans(), 2, "the first plan was invalid");
     let second = engine.chat(engine.request("Good morning", None)).await.unwrap();
-    // The first question was never answered well; its repair was, which is another question.
+    // The first question never got a valid reply; its repair did, which is a different question.
     assert_eq!(plans(), 3);
     let third = engine.chat(engine.request("Good morning", None)).await.unwrap();
     assert_eq!(plans(), 3);
-    assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the plan of the third was there");
+    assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the third plan was cached");
     engine.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_over() {
+async fn tenant_limit_refuses_with_retry_after_and_model_limit_falls_through() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let once = Rates { requests_per_minute: Some(1), ..Rates::default() };
     let never = CancellationToken::new();
@@ -303,7 +303,7 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
 }
 
 #[tokio::test]
-async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_nothing() {
+async fn call_exceeding_a_limit_outright_is_refused_and_free() {
     let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let few = Rates { tokens_per_minute: Some(50), ..Rates::default() };
     let options = limits::Options { tenant: few, ..Default::default() };
@@ -318,7 +318,7 @@ async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_not
 }
 
 #[tokio::test]
-async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serves_at_once() {
+async fn failing_models_breaker_opens_and_the_next_model_serves() {
     let out = ScriptedLlm::sequence([Scripted::status(500)]);
     let spare = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
     let mut options = out.options();
@@ -337,7 +337,7 @@ async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serve
 }
 
 #[tokio::test]
-async fn a_model_that_works_again_after_the_pause_serves_again() {
+async fn breaker_closes_when_the_model_recovers_after_the_pause() {
     let llm = ScriptedLlm::sequence([
         Scripted::status(500),
         Scripted::status(500),
@@ -356,7 +356,7 @@ async fn a_model_that_works_again_after_the_pause_serves_again() {
         assert_eq!(ask(&left_alone).await.unwrap_err(), expected);
     }
     assert_eq!(llm.count(), 2);
-    // Without a pause, each attempt finds out.
+    // Without a pause, each attempt reaches the model.
     options.breaker.pause_ms = 0;
     options.breaker.failures = 1;
     let tried = gateway(options, Guards::default());
@@ -367,7 +367,7 @@ async fn a_model_that_works_again_after_the_pause_serves_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_cancelled_while_a_model_is_asked_has_what_that_costs_in_its_journal() {
+async fn run_cancelled_during_a_model_call_records_its_cost() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let dir = tempfile::tempdir().unwrap();
     let engine = engine(&llm, dir.path(), budget::Options { day_usd: Some(1.0), ..Default::default() }).await;
@@ -378,11 +378,11 @@ async fn a_run_that_is_cancelled_while_a_model_is_asked_has_what_that_costs_in_i
     }
     let run = ticket.run;
     ticket.cancel("somebody").await;
-    // However it is told, the run has ended.
+    // Whatever the answer is, the run has ended.
     let _ = ticket.answer().await;
     let spent =
         engine.gateway().guards().budget.balance(AccountKey::Day(tenant.clone())).await.unwrap().spent;
-    let told = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
-    assert!(spent > 0 && told == spent, "{told} told, {spent} spent");
+    let cost = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
+    assert!(spent > 0 && cost == spent, "{cost} reported, {spent} spent");
     engine.stop().await.unwrap();
 }

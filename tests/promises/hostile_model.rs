@@ -1,4 +1,4 @@
-//! A model that wants a write which the user did not ask for: what the user does not see, a yes does not do.
+//! A model that wants a write which the user did not request: a yes executes only what the user was shown.
 
 use proscenium::run::{Effect, RunStatus};
 use proscenium::scene::{Scene, SceneTool, ToolBuilder};
@@ -6,10 +6,10 @@ use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
 use crate::confirm::calls;
-use crate::support::planner_engine::{Log, Play, has_results, plan, step};
-use crate::support::{House, Scripted, ScriptedLlm, Setup};
+use crate::support::planner_engine::{CallLog, ModelRules, has_results, plan, step};
+use crate::support::{Scripted, ScriptedLlm, Setup, TestEngine};
 
-fn tool(log: &Log, name: &'static str, effect: Effect, parameters: Value) -> ToolBuilder {
+fn tool(log: &CallLog, name: &'static str, effect: Effect, parameters: Value) -> ToolBuilder {
     let log = log.clone();
     let called = native(move |arguments: Value, _: ToolContext| {
         log.begin(name, &arguments);
@@ -18,7 +18,7 @@ fn tool(log: &Log, name: &'static str, effect: Effect, parameters: Value) -> Too
     SceneTool::dynamic(name, "Does it.", effect, parameters, called)
 }
 
-async fn desk(llm: &ScriptedLlm, log: &Log) -> House {
+async fn desk(llm: &ScriptedLlm, log: &CallLog) -> TestEngine {
     let to = json!({"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]});
     let pay = json!({"type": "object", "required": ["iban", "amount"], "properties": {
         "iban": {"type": "string"}, "amount": {"type": "number"}, "note": {"type": "string"}}});
@@ -31,8 +31,8 @@ async fn desk(llm: &ScriptedLlm, log: &Log) -> House {
 }
 
 /// A model whose scene makes these calls at once.
-fn plays(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm {
-    Play::of(plan(json!([step(1, "Desk", &["Look", "File", "Pay"], Value::Null)])))
+fn model_with_calls(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm {
+    ModelRules::of(plan(json!([step(1, "Desk", &["Look", "File", "Pay"], Value::Null)])))
         .scene(
             move |request, _| {
                 if has_results(request) { Scripted::Text("Done.".into()) } else { calls(&first) }
@@ -47,17 +47,17 @@ fn plays(first: Vec<(&'static str, Value)>, answer: &'static str) -> ScriptedLlm
         .start()
 }
 
-/// The writes that ran.
-fn writes(log: &Log) -> Vec<(String, Value)> {
+/// The executed writes.
+fn writes(log: &CallLog) -> Vec<(String, Value)> {
     log.calls().into_iter().filter(|(name, _)| name != "Look").collect()
 }
 
 #[tokio::test]
-async fn yes_to_a_models_question_leads_to_the_engines_own_question() {
+async fn yes_to_a_models_question_triggers_the_engines_own_question() {
     let pay = json!({"iban": "GB29EVIL60161331", "amount": 500});
     let asks = json!({"question": "Shall I pay 500 to GB29EVIL60161331"});
-    let log = Log::default();
-    let llm = Play::of(plan(json!([step(1, "Desk", &["File", "Pay"], Value::Null)])))
+    let log = CallLog::default();
+    let llm = ModelRules::of(plan(json!([step(1, "Desk", &["File", "Pay"], Value::Null)])))
         .scene({
             let pay = pay.clone();
             move |_, nth| {
@@ -66,10 +66,10 @@ async fn yes_to_a_models_question_leads_to_the_engines_own_question() {
         })
         .answer(|_, _| Scripted::Text("Shall I file r1?".into()))
         .start();
-    let house = desk(&llm, &log).await;
-    let asked = house.say("s-1", "Can you file r1?").await.answer;
+    let test = desk(&llm, &log).await;
+    let asked = test.chat("s-1", "Can you file r1?").await.answer;
     assert!(asked.answer.ends_with("\nShall I pay 500 to GB29EVIL60161331"), "{}", asked.answer);
-    let again = house.say("s-1", "yes").await.answer;
+    let again = test.chat("s-1", "yes").await.answer;
     assert_eq!(again.status, RunStatus::NeedsInput, "{again:#?}");
     assert!(again.answer.lines().last().unwrap().contains("iban: GB29EVIL60161331"), "{}", again.answer);
     assert!(writes(&log).is_empty());
@@ -82,9 +82,9 @@ async fn hidden_confirmation_question_is_shown_as_the_last_line() {
         ["<!-- Q --> Shall I file r1?", "Shall I file r1?\n\n[x]: # (Q)", "Shall I file r1? `Q`", "Ok <!-- Q"]
     {
         let answer: &'static str = hidden.replace('Q', question).leak();
-        let llm = plays(vec![("Pay", json!({"iban": "GB29EVIL60161331", "amount": 500}))], answer);
-        let log = Log::default();
-        let asked = desk(&llm, &log).await.say("s-1", "Can you file r1?").await.answer;
+        let llm = model_with_calls(vec![("Pay", json!({"iban": "GB29EVIL60161331", "amount": 500}))], answer);
+        let log = CallLog::default();
+        let asked = desk(&llm, &log).await.chat("s-1", "Can you file r1?").await.answer;
         assert!(asked.answer.ends_with(&format!("\n{question}")), "{}", asked.answer);
         assert!(!asked.answer.contains("<!--"), "{}", asked.answer);
         assert!(writes(&log).is_empty());
@@ -92,7 +92,7 @@ async fn hidden_confirmation_question_is_shown_as_the_last_line() {
 }
 
 #[tokio::test]
-async fn variants_of_a_write_are_repetitions() {
+async fn variants_of_a_write_count_as_repetitions() {
     let file = |to: &str| ("File", json!({"to": to}));
     let pay = |note: &str| ("Pay", json!({"iban": "Bob", "amount": 50, "note": note}));
     for (request, made) in [
@@ -103,19 +103,19 @@ async fn variants_of_a_write_are_repetitions() {
         ),
         ("Pay 50 to Bob", vec![pay("one"), pay("two")]),
     ] {
-        let (llm, log) = (plays(made, "Done."), Log::default());
-        let told = desk(&llm, &log).await.say("s-1", request).await.answer;
+        let (llm, log) = (model_with_calls(made, "Done."), CallLog::default());
+        let asked = desk(&llm, &log).await.chat("s-1", request).await.answer;
         assert_eq!(
-            (writes(&log).len(), told.status),
+            (writes(&log).len(), asked.status),
             (1, RunStatus::NeedsInput),
             "{request}: {}",
-            told.answer
+            asked.answer
         );
     }
 }
 
 #[tokio::test]
-async fn values_without_a_source_are_confirmed_in_any_spelling() {
+async fn values_without_provenance_are_confirmed_in_any_spelling() {
     for (request, call) in [
         ("Pay 50 to Bob", ("Pay", json!({"iban": "GB29 NWBK 6016 1331 9268 19", "amount": 50}))),
         ("Pay 50 to Bob", ("Pay", json!({"iban": "mallory-holdings", "amount": 50}))),
@@ -124,31 +124,31 @@ async fn values_without_a_source_are_confirmed_in_any_spelling() {
         ("File r1", ("File", json!({"to": "Via Mallory 77 Milano"}))),
         ("File r1", ("File", json!({"to": "send it all to https://mallory.example/x please"}))),
     ] {
-        let (llm, log) = (plays(vec![call.clone()], "Done."), Log::default());
-        let told = desk(&llm, &log).await.say("s-1", request).await.answer;
-        assert_eq!(told.status, RunStatus::NeedsInput, "{call:?}: {}", told.answer);
+        let (llm, log) = (model_with_calls(vec![call.clone()], "Done."), CallLog::default());
+        let asked = desk(&llm, &log).await.chat("s-1", request).await.answer;
+        assert_eq!(asked.status, RunStatus::NeedsInput, "{call:?}: {}", asked.answer);
         assert!(writes(&log).is_empty(), "{call:?}");
     }
 }
 
 #[tokio::test]
-async fn tool_that_repeats_its_input_is_no_source() {
-    let log = Log::default();
-    let llm = Play::of(plan(json!([step(1, "Desk", &["Look", "Pay"], Value::Null)])))
+async fn echoed_tool_input_is_not_provenance() {
+    let log = CallLog::default();
+    let llm = ModelRules::of(plan(json!([step(1, "Desk", &["Look", "Pay"], Value::Null)])))
         .scene(|_, nth| match nth {
             0 => calls(&[("Look", json!({"at": "GB29EVIL60161331"}))]),
             1 => calls(&[("Pay", json!({"iban": "GB29EVIL60161331", "amount": 50}))]),
             _ => Scripted::Text("Done.".into()),
         })
         .start();
-    let told = desk(&llm, &log).await.say("s-1", "Pay 50 to Bob").await.answer;
-    assert_eq!((told.status, writes(&log).len()), (RunStatus::NeedsInput, 0), "{}", told.answer);
+    let asked = desk(&llm, &log).await.chat("s-1", "Pay 50 to Bob").await.answer;
+    assert_eq!((asked.status, writes(&log).len()), (RunStatus::NeedsInput, 0), "{}", asked.answer);
 }
 
 #[tokio::test]
-async fn confirmation_question_shows_what_a_line_would_change() {
+async fn confirmation_question_shows_exact_whitespace_and_control_characters() {
     let call = ("File", json!({"to": "77  x\u{7}\ny"}));
-    let (llm, log) = (plays(vec![call], "Ok."), Log::default());
-    let told = desk(&llm, &log).await.say("s-1", "File r1").await.answer;
-    assert!(told.answer.contains(r#"to: "77  x\u0007\ny""#), "{}", told.answer);
+    let (llm, log) = (model_with_calls(vec![call], "Ok."), CallLog::default());
+    let asked = desk(&llm, &log).await.chat("s-1", "File r1").await.answer;
+    assert!(asked.answer.contains(r#"to: "77  x\u0007\ny""#), "{}", asked.answer);
 }

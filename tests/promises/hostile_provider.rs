@@ -1,11 +1,11 @@
-//! A provider whose replies are made to stop the server: absurd usage, clashing ids, endless objects.
+//! A provider whose replies try to stop the server: absurd usage, clashing ids, endless objects.
 
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Scripted, ScriptedCall, ScriptedLlm, Served, Setup, forced_tool};
+use crate::support::{Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Setup, forced_tool};
 
-/// A server whose only model answers every forced question with this plan, as `reply` makes of it.
+/// A server whose only model answers every forced question with this plan, changed by `reply`.
 fn setup(llm: &ScriptedLlm) -> Setup {
     Setup::scripted(llm)
         .model("input_usd_per_million", "1.0")
@@ -25,7 +25,7 @@ fn nothing_to_do(request: &Value) -> Scripted {
 #[tokio::test]
 async fn absurd_usage_neither_blocks_the_tenant_nor_the_next_start() {
     let llm = ScriptedLlm::start(|request, _| nothing_to_do(request).metered(1 << 62, 0, u64::MAX));
-    let served = Served::start(setup(&llm)).await;
+    let served = ServedEngine::start(setup(&llm)).await;
     for words in ["hello", "hello again"] {
         let reply = served.post("/api/chat", &ask(words)).await;
         assert_eq!(reply.status, 200, "{reply:#?}");
@@ -34,7 +34,7 @@ async fn absurd_usage_neither_blocks_the_tenant_nor_the_next_start() {
     assert_eq!(usage.status, 200, "{usage:#?}");
     let dir = served.dir.clone();
     drop(served);
-    let served = Served::start(setup(&llm).on(&dir)).await;
+    let served = ServedEngine::start(setup(&llm).on(&dir)).await;
     let reply = served.post("/api/chat", &ask("hello once more")).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
 }
@@ -56,9 +56,9 @@ async fn replies_with_thousands_of_calls_or_objects_do_not_stall_other_requests(
             nothing_to_do(request)
         }
     });
-    let served = Served::start(setup(&llm)).await;
+    let served = ServedEngine::start(setup(&llm)).await;
     let (calls, objects) = (ask("calls"), ask("objects"));
-    // One of each for every thread that drives runs.
+    // One hostile request for each thread that drives runs.
     let hostile = futures::future::join_all(
         [&calls, &objects, &calls, &objects].map(|body| served.post("/api/chat", body)),
     );

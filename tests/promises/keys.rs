@@ -1,16 +1,16 @@
-//! API keys, kept by the real program in processes of its own.
+//! API keys, tested with the real program in its own processes.
 
 use std::time::Duration;
 
 use proscenium::store::{KeyRing, Store};
 use serde_json::Value;
 
-use super::process::{Desk, Ran};
+use super::process::{ProcessOutput, Workspace};
 use super::support::Setup;
 
-fn create(desk: &Desk, more: &[&str]) -> Value {
+fn create(workspace: &Workspace, more: &[&str]) -> Value {
     let line: Vec<&str> = ["keys", "create", "--json"].into_iter().chain(more.iter().copied()).collect();
-    let ran = desk.run(&line);
+    let ran = workspace.run(&line);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     serde_json::from_str(&ran.out).unwrap()
 }
@@ -19,24 +19,25 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap()
 }
 
-/// The part of a key that must be nowhere.
+/// The part of a key that must not be stored or shown.
 fn secret(whole: &str) -> &str {
     whole.rsplit('_').next().unwrap()
 }
 
-fn is_refused(ran: &Ran, code: &str) {
+fn assert_refused(ran: &ProcessOutput, code: &str) {
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
 }
 
 #[test]
-fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
-    let desk = Desk::new();
-    is_refused(&desk.run(&["keys", "list"]), "store.absent");
-    is_refused(&desk.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
-    assert!(!desk.data().exists(), "looking makes nothing");
+fn key_is_shown_once_listed_without_secret_and_revoked() {
+    let workspace = Workspace::new();
+    assert_refused(&workspace.run(&["keys", "list"]), "store.absent");
+    assert_refused(&workspace.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
+    assert!(!workspace.data().exists(), "reading creates nothing");
 
-    let ran = desk.run(&["keys", "create", "--tenant", "acme", "--user", "maria", "--label", "the chatbot"]);
+    let ran =
+        workspace.run(&["keys", "create", "--tenant", "acme", "--user", "maria", "--label", "the chatbot"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     let whole = ran.out.lines().next().unwrap();
     let parts: Vec<&str> = whole.split('_').collect();
@@ -45,86 +46,89 @@ fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
     assert!(ran.out.contains("not shown again") && ran.out.contains(&format!("keys revoke {id}")));
     assert_eq!(ran.out.matches(own).count(), 1);
 
-    let other = create(&desk, &["--tenant", "other"]);
+    let other = create(&workspace, &["--tenant", "other"]);
     assert_eq!((text(&other, "user"), text(&other, "label")), ("keysersoze", ""));
     assert!(text(&other, "key").starts_with(&format!("psk_{}_", text(&other, "id"))));
 
-    let listed = desk.run(&["keys", "list"]);
+    let listed = workspace.run(&["keys", "list"]);
     let lines: Vec<&str> = listed.out.lines().collect();
     assert_eq!((listed.status, lines.len()), (0, 3), "{listed:?}");
     assert!(lines[1].starts_with(id) && lines[1].contains("acme") && lines[1].ends_with("the chatbot"));
-    let of_acme = |desk: &Desk| -> Value {
-        serde_json::from_str(&desk.run(&["keys", "list", "--tenant", "acme", "--json"]).out).unwrap()
+    let of_acme = |workspace: &Workspace| -> Value {
+        serde_json::from_str(&workspace.run(&["keys", "list", "--tenant", "acme", "--json"]).out).unwrap()
     };
-    let keys = of_acme(&desk);
+    let keys = of_acme(&workspace);
     assert_eq!(keys.as_array().unwrap().len(), 1);
     assert_eq!((text(&keys[0], "user"), &keys[0]["revoked"]), ("maria", &Value::Null));
 
-    let revoked = desk.run(&["keys", "revoke", id]);
+    let revoked = workspace.run(&["keys", "revoke", id]);
     assert!(revoked.status == 0 && revoked.out.contains(id), "{revoked:?}");
-    assert!(of_acme(&desk)[0]["revoked"].is_string());
-    assert_eq!(desk.run(&["keys", "revoke", id]).status, 0, "once more changes nothing");
-    let ran = desk.run(&["keys", "revoke", "0123456789abcdef"]);
-    is_refused(&ran, "key.unknown");
+    assert!(of_acme(&workspace)[0]["revoked"].is_string());
+    assert_eq!(workspace.run(&["keys", "revoke", id]).status, 0, "repeating it changes nothing");
+    let ran = workspace.run(&["keys", "revoke", "0123456789abcdef"]);
+    assert_refused(&ran, "key.unknown");
     assert!(ran.err.contains("keys list"), "{}", ran.err);
 }
 
 #[test]
-fn a_secret_is_neither_stored_nor_logged_nor_repeated() {
-    let desk = Desk::new().with("PROSCENIUM__TELEMETRY__LOG", "trace");
-    let made = desk.run(&["keys", "create", "--tenant", "acme"]);
+fn key_secret_is_never_stored_logged_or_repeated() {
+    let workspace = Workspace::new().with("PROSCENIUM__TELEMETRY__LOG", "trace");
+    let made = workspace.run(&["keys", "create", "--tenant", "acme"]);
     let whole = made.out.lines().next().unwrap().to_owned();
-    let told = [
-        desk.run(&["keys", "list"]),
-        desk.run(&["keys", "list", "--json"]),
-        desk.run(&["keys", "revoke", &format!("{whole}x")]),
-        desk.run(&["keys", "revoke", secret(&whole)]),
-        desk.run(&["keys", "revoke", &whole]),
-        desk.run(&["chat", "Ciao"]),
+    let outputs = [
+        workspace.run(&["keys", "list"]),
+        workspace.run(&["keys", "list", "--json"]),
+        workspace.run(&["keys", "revoke", &format!("{whole}x")]),
+        workspace.run(&["keys", "revoke", secret(&whole)]),
+        workspace.run(&["keys", "revoke", &whole]),
+        workspace.run(&["chat", "Ciao"]),
     ];
-    // A whole key names its id.
-    assert_eq!(told[4].status, 0, "{:?}", told[4]);
-    is_refused(&Ran { out: String::new(), ..desk.run(&["keys", "revoke", secret(&whole)]) }, "key.unknown");
+    // A whole key contains its id.
+    assert_eq!(outputs[4].status, 0, "{:?}", outputs[4]);
+    assert_refused(
+        &ProcessOutput { out: String::new(), ..workspace.run(&["keys", "revoke", secret(&whole)]) },
+        "key.unknown",
+    );
     assert!(!made.err.contains(secret(&whole)), "{}", made.err);
-    for ran in &told {
+    for ran in &outputs {
         assert!(!ran.out.contains(secret(&whole)) && !ran.err.contains(secret(&whole)), "{ran:?}");
     }
-    let stored = desk.stored();
+    let stored = workspace.stored();
     assert!(stored.windows(4).any(|window| window == b"acme"));
     assert!(!stored.windows(64).any(|window| window == secret(&whole).as_bytes()));
 }
 
 #[test]
-fn keys_are_made_and_revoked_while_another_process_owns_the_directory() {
-    let desk = Desk::new();
-    let mut owner = desk.hold(&["chat"]);
-    owner.say("Che tempo fa a Milano?\n");
-    owner.read_to("model calls");
-    let key = create(&desk, &["--tenant", "acme"]);
-    assert_eq!(desk.run(&["keys", "revoke", text(&key, "id")]).status, 0);
-    assert!(desk.run(&["keys", "list"]).out.contains(text(&key, "id")));
-    // The owner works on as if nothing had been.
-    owner.say("E a Roma?\n");
+fn keys_are_managed_while_another_process_owns_the_directory() {
+    let workspace = Workspace::new();
+    let mut owner = workspace.spawn(&["chat"]);
+    owner.write("Che tempo fa a Milano?\n");
+    owner.read_until("model calls");
+    let key = create(&workspace, &["--tenant", "acme"]);
+    assert_eq!(workspace.run(&["keys", "revoke", text(&key, "id")]).status, 0);
+    assert!(workspace.run(&["keys", "list"]).out.contains(text(&key, "id")));
+    // The owner keeps working.
+    owner.write("E a Roma?\n");
     let ran = owner.end();
     assert!(ran.status == 0 && ran.out.contains("Roma"), "{ran:?}");
-    assert!(desk.run(&["keys", "list"]).out.contains(text(&key, "id")));
+    assert!(workspace.run(&["keys", "list"]).out.contains(text(&key, "id")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_engine_sees_a_key_that_is_made_beside_it_and_soon_one_that_is_revoked() {
-    let house = Setup::offline().start().await;
-    let ring = KeyRing::new(house.engine.store().clone());
-    let beside = Store::open_shared(&house.dir.path().join("data")).await.unwrap();
+async fn running_engine_sees_new_and_revoked_keys() {
+    let test = Setup::offline().start().await;
+    let ring = KeyRing::new(test.engine.store().clone());
+    let beside = Store::open_shared(&test.dir.path().join("data")).await.unwrap();
     let acme = proscenium::run::TenantId::new("acme").unwrap();
     let (key, secret) = beside.create_key(&acme, "maria", "").await.unwrap();
     assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));
-    // Both sides write at the same time.
-    let (told, revoked) =
-        tokio::join!(house.say("s-1", "Che tempo fa a Milano?"), beside.revoke_key(&key.id));
-    assert!(revoked.unwrap() && !told.answer.answer.is_empty());
+    // Both processes write at the same time.
+    let (finished, revoked) =
+        tokio::join!(test.chat("s-1", "Che tempo fa a Milano?"), beside.revoke_key(&key.id));
+    assert!(revoked.unwrap() && !finished.answer.answer.is_empty());
     while ring.find(secret.expose()).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     beside.close().await;
-    house.stop().await;
+    test.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Faults of real model servers, over the wire: each is understood, or told by its stable code.
+//! Faults of real model servers, over the wire: each is handled, or reported with its stable code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use proscenium::run::{Fault, ReaderMode, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{End, NoModel, Scripted, ScriptedCall, ScriptedLlm, chunk, forced_tool};
+use crate::support::{NoModel, Scripted, ScriptedCall, ScriptedLlm, StreamEnd, chunk, forced_tool};
 
 const TOOL: &str = "CreateExecutionPlan";
 
@@ -61,8 +61,8 @@ fn streamed(llm: &ScriptedLlm) -> Options {
     options
 }
 
-/// Questions here have no reader, so that a model streams all of them or none.
-fn wish(stream: bool) -> StreamMode {
+/// Questions here have no subscriber, so a model streams either all of them or none.
+fn stream_mode(stream: bool) -> StreamMode {
     if stream { StreamMode::All } else { StreamMode::No }
 }
 
@@ -79,7 +79,7 @@ fn problem(completion: &Replied) -> String {
     reader::read(&completion.reply, TOOL, ReaderMode::Tolerant).unwrap_err()[0].code.clone()
 }
 
-/// The answer is understood as the plan, streamed and not.
+/// Asserts that the reply is parsed as the plan, streamed and not.
 async fn assert_understood(answer: Scripted) {
     let llm = ScriptedLlm::sequence([answer]);
     for options in [llm.options(), streamed(&llm)] {
@@ -94,13 +94,13 @@ async fn code_of(options: Options) -> &'static str {
 }
 
 #[tokio::test]
-async fn a_forced_call_is_understood_however_it_is_forced() {
+async fn forced_call_is_parsed_in_every_forcing_mode() {
     let llm = ScriptedLlm::start(|request, _| Scripted::forced(request, plan()));
     for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
         for stream in [false, true] {
             let mut options = llm.options();
             options.models[0].forcing = forcing;
-            options.models[0].stream = wish(stream);
+            options.models[0].stream = stream_mode(stream);
             assert_eq!(understood(&ask(options).await.unwrap()), plan(), "{forcing}, stream {stream}");
         }
     }
@@ -108,48 +108,48 @@ async fn a_forced_call_is_understood_however_it_is_forced() {
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_forcing_and_writes_json_in_a_fence_is_understood() {
+async fn fenced_json_instead_of_the_forced_call_is_parsed() {
     assert_understood(Scripted::Text(format!("Here is the plan:\n```json\n{:#}\n```\n", plan()))).await;
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_the_forcing_and_only_talks_is_a_problem_for_repair() {
+async fn prose_instead_of_the_forced_call_needs_repair() {
     let llm = ScriptedLlm::sequence([Scripted::Text("Let me think about the weather.".into())]);
     assert_eq!(problem(&ask(llm.options()).await.unwrap()), "reply.no_json");
 }
 
 #[tokio::test]
-async fn prose_before_a_required_call_does_not_matter() {
+async fn prose_before_a_required_call_is_ignored() {
     let call = ScriptedCall { id: String::new(), name: TOOL.into(), arguments: plan().to_string() };
     assert_understood(Scripted::Calls { text: "I will use {tools}.".into(), calls: vec![call] }).await;
 }
 
 #[tokio::test]
-async fn a_tool_call_written_as_plain_text_is_understood() {
+async fn tool_call_as_plain_text_is_parsed() {
     let call = json!({"name": TOOL, "arguments": plan()});
     assert_understood(Scripted::Text(format!("<tool_call>\n{call}\n</tool_call>"))).await;
 }
 
 #[tokio::test]
-async fn a_call_under_another_name_is_understood() {
+async fn call_under_another_name_is_parsed() {
     assert_understood(Scripted::call("make_plan", plan())).await;
 }
 
 #[tokio::test]
-async fn arguments_as_an_object_and_a_reply_without_ids_or_usage_are_understood() {
+async fn object_arguments_and_missing_ids_or_usage_are_accepted() {
     let call = json!({"function": {"name": TOOL, "arguments": plan()}});
     let body = json!({"choices": [{"message": {"tool_calls": [call]}, "finish_reason": 7}], "odd": true});
     assert_understood(Scripted::Json(body)).await;
 }
 
 #[tokio::test]
-async fn equal_calls_with_equal_ids_are_one() {
+async fn equal_calls_with_equal_ids_are_merged() {
     let call = ScriptedCall { id: "call_0".into(), name: TOOL.into(), arguments: plan().to_string() };
     assert_understood(Scripted::Calls { text: String::new(), calls: vec![call.clone(), call] }).await;
 }
 
 #[tokio::test]
-async fn every_chunk_may_repeat_the_name_with_or_without_an_index() {
+async fn stream_chunks_may_repeat_the_name_with_or_without_index() {
     for index in [json!(0), Value::Null] {
         let text = plan().to_string();
         let (a, b) = text.split_at(20);
@@ -158,7 +158,8 @@ async fn every_chunk_may_repeat_the_name_with_or_without_an_index() {
                 "function": {"name": TOOL, "arguments": arguments}}]}}))
         };
         let end = chunk(json!({"delta": {}, "finish_reason": "tool_calls"}));
-        let llm = ScriptedLlm::sequence([Scripted::Stream(vec![part(""), part(a), part(b), end], End::Done)]);
+        let llm =
+            ScriptedLlm::sequence([Scripted::Stream(vec![part(""), part(a), part(b), end], StreamEnd::Done)]);
         let completion = ask(streamed(&llm)).await.unwrap();
         assert_eq!(completion.reply.calls.len(), 1);
         assert_eq!(completion.reply.calls[0].name, TOOL);
@@ -167,8 +168,8 @@ async fn every_chunk_may_repeat_the_name_with_or_without_an_index() {
 }
 
 #[tokio::test]
-async fn a_stream_with_status_200_and_no_chunk_is_tried_again() {
-    for end in [End::Done, End::Unsaid] {
+async fn empty_stream_with_status_200_is_retried() {
+    for end in [StreamEnd::Done, StreamEnd::Unsaid] {
         let llm = ScriptedLlm::sequence([Scripted::Stream(vec![], end), Scripted::call(TOOL, plan())]);
         assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
         assert_eq!(llm.count(), 2);
@@ -179,9 +180,9 @@ async fn a_stream_with_status_200_and_no_chunk_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_tried_again_and_its_tokens_are_counted() {
+async fn broken_stream_is_retried_and_its_tokens_are_counted() {
     let half = chunk(json!({"delta": {"content": "{\"needs_execution\": "}}));
-    for end in [End::Cut, End::Unsaid] {
+    for end in [StreamEnd::Cut, StreamEnd::Unsaid] {
         let llm =
             ScriptedLlm::sequence([Scripted::Stream(vec![half.clone()], end), Scripted::call(TOOL, plan())]);
         let completion = ask(streamed(&llm)).await.unwrap();
@@ -194,41 +195,41 @@ async fn a_stream_that_breaks_off_is_tried_again_and_its_tokens_are_counted() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_after_saying_why_it_ended_is_whole() {
+async fn stream_broken_after_its_finish_reason_is_complete() {
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"content": plan().to_string()}, "finish_reason": "stop"}))],
-        End::Cut,
+        StreamEnd::Cut,
     )]);
     assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
     assert_eq!(llm.count(), 1);
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_stream_is_told_by_its_own_status() {
+async fn error_inside_a_stream_is_reported_with_its_status() {
     let lines = vec![
         chunk(json!({"delta": {"content": "half"}})),
         format!("data: {}", json!({"error": {"message": "overloaded", "code": 429}})),
     ];
-    let llm = ScriptedLlm::sequence([Scripted::Stream(lines, End::Done)]);
+    let llm = ScriptedLlm::sequence([Scripted::Stream(lines, StreamEnd::Done)]);
     assert_eq!(code_of(once(streamed(&llm))).await, "llm.rate_limited");
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_though_asked_to_is_understood() {
+async fn unstreamed_reply_to_a_streaming_request_is_parsed() {
     let message = json!({"role": "assistant", "content": plan().to_string()});
     let llm = ScriptedLlm::sequence([Scripted::Json(json!({"choices": [{"message": message}]}))]);
     assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
 }
 
 #[tokio::test]
-async fn a_stream_that_is_called_json_is_understood() {
+async fn stream_with_json_content_type_is_parsed() {
     let events = [chunk(json!({"delta": {"content": plan().to_string()}})), "data: [DONE]\n\n".into()];
     let llm = ScriptedLlm::sequence([Scripted::Malformed(events.join("\n\n"))]);
     assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
 }
 
 #[tokio::test]
-async fn a_reply_cut_by_the_token_limit_is_truncated_whatever_it_says_of_its_end() {
+async fn reply_cut_by_the_token_limit_is_truncated_despite_its_finish_reason() {
     let text = plan().to_string();
     let cut = Scripted::RawCall { name: TOOL.into(), arguments: text[..text.len() - 3].into() };
     for reason in ["tool_calls", "length"] {
@@ -240,19 +241,19 @@ async fn a_reply_cut_by_the_token_limit_is_truncated_whatever_it_says_of_its_end
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_for_as_the_server_asks() {
+async fn rate_limit_waits_for_retry_after() {
     for (name, value) in
         [("retry-after", "0"), ("retry-after-ms", "1"), ("retry-after", "Mon, 04 May 2020 07:00:00 GMT")]
     {
         let llm =
             ScriptedLlm::sequence([Scripted::status(429).header(name, value), Scripted::call(TOOL, plan())]);
         let completion = ask(llm.options()).await.unwrap();
-        assert_eq!((llm.count(), completion.usage.calls), (2, 1), "a refused call is no call");
+        assert_eq!((llm.count(), completion.usage.calls), (2, 1), "a refused call does not count");
     }
 }
 
 #[tokio::test]
-async fn a_longer_wait_than_allowed_is_told_and_not_waited() {
+async fn retry_after_beyond_the_bound_is_reported_at_once() {
     let far = "Fri, 01 Jan 2100 00:00:00 GMT";
     for (value, least) in [("30", Duration::from_secs(30)), (far, Duration::from_secs(1_000_000))] {
         let llm = ScriptedLlm::sequence([Scripted::status(429).header("retry-after", value)]);
@@ -264,7 +265,7 @@ async fn a_longer_wait_than_allowed_is_told_and_not_waited() {
 }
 
 #[tokio::test]
-async fn a_status_that_may_pass_is_tried_again_and_one_that_will_not_is_not() {
+async fn transient_statuses_are_retried_and_permanent_ones_are_not() {
     for code in [500, 503] {
         let llm = ScriptedLlm::sequence([Scripted::status(code), Scripted::call(TOOL, plan())]);
         assert_eq!(understood(&ask(llm.options()).await.unwrap()), plan());
@@ -275,7 +276,7 @@ async fn a_status_that_may_pass_is_tried_again_and_one_that_will_not_is_not() {
         let llm = ScriptedLlm::sequence([Scripted::status(status)]);
         let error = ask(llm.options()).await.unwrap_err();
         assert_eq!((error.code(), llm.count()), (code, 1));
-        assert!(error.to_string().contains("scripted"), "names the model and what it said: {error}");
+        assert!(error.to_string().contains("scripted"), "names the model and its reply: {error}");
     }
 }
 
@@ -287,14 +288,14 @@ async fn attempts_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_request_too_long_for_the_model_is_named() {
+async fn request_exceeding_the_context_window_is_reported() {
     let body = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
     let llm = ScriptedLlm::sequence([Scripted::Status { code: 400, headers: vec![], body }]);
     assert_eq!(code_of(llm.options()).await, "llm.context_overflow");
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_named_and_free() {
+async fn refused_connection_is_reported_and_free() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     let options = llm.options();
     drop(llm);
@@ -303,13 +304,13 @@ async fn a_refused_connection_is_named_and_free() {
 }
 
 #[tokio::test]
-async fn silence_before_the_first_token_ends_in_time_and_its_prompt_is_counted() {
+async fn silence_before_the_first_token_times_out_and_counts_the_prompt() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
-    let begun = ScriptedLlm::sequence([Scripted::Stream(
+    let partial = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"role": "assistant"}}))],
-        End::Never,
+        StreamEnd::Never,
     )]);
-    for options in [llm.options(), streamed(&begun)] {
+    for options in [llm.options(), streamed(&partial)] {
         let error = ask(once(Options { first_token_timeout_ms: 50, ..options })).await.unwrap_err();
         assert_eq!((error.code(), error.usage().calls), ("llm.silence", 1));
         assert!(error.usage().input_tokens > 0);
@@ -318,10 +319,10 @@ async fn silence_before_the_first_token_ends_in_time_and_its_prompt_is_counted()
 }
 
 #[tokio::test]
-async fn silence_between_tokens_ends_in_time() {
+async fn silence_between_tokens_times_out() {
     let llm = ScriptedLlm::sequence([Scripted::Stream(
         vec![chunk(json!({"delta": {"content": "half"}}))],
-        End::Never,
+        StreamEnd::Never,
     )]);
     let error = ask(once(Options { between_tokens_timeout_ms: 50, ..streamed(&llm) })).await.unwrap_err();
     assert_eq!(error.code(), "llm.silence");
@@ -329,7 +330,7 @@ async fn silence_between_tokens_ends_in_time() {
 }
 
 #[tokio::test]
-async fn the_whole_call_has_a_deadline_and_can_be_cancelled() {
+async fn whole_call_has_a_deadline_and_can_be_cancelled() {
     let llm = ScriptedLlm::sequence([Scripted::Silence]);
     assert_eq!(code_of(Options { deadline_ms: 50, ..llm.options() }).await, "llm.timeout");
     let cancelled = CancellationToken::new();
@@ -339,7 +340,7 @@ async fn the_whole_call_has_a_deadline_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn what_is_no_completion_is_malformed() {
+async fn non_completion_reply_is_malformed() {
     for answer in [
         Scripted::Malformed("{\"choices\": [".into()),
         Scripted::Malformed(String::new()),
@@ -351,22 +352,22 @@ async fn what_is_no_completion_is_malformed() {
     }
     let page = ScriptedLlm::sequence([Scripted::WrongContentType]);
     assert_eq!(code_of(once(streamed(&page))).await, "llm.malformed");
-    let llm = ScriptedLlm::sequence([Scripted::Stream(vec!["data: {half".into()], End::Done)]);
+    let llm = ScriptedLlm::sequence([Scripted::Stream(vec!["data: {half".into()], StreamEnd::Done)]);
     assert_eq!(code_of(once(streamed(&llm))).await, "llm.malformed");
 }
 
 #[tokio::test]
-async fn a_reply_without_end_is_not_read_to_its_end() {
+async fn endless_reply_is_cut_off() {
     let llm = ScriptedLlm::sequence([Scripted::Oversize(5_000_000)]);
     assert_eq!(code_of(llm.options()).await, "llm.too_large");
     let line = chunk(json!({"delta": {"content": "x".repeat(100_000)}}));
-    let endless = ScriptedLlm::sequence([Scripted::Stream(vec![line; 60], End::Done)]);
+    let endless = ScriptedLlm::sequence([Scripted::Stream(vec![line; 60], StreamEnd::Done)]);
     assert_eq!(code_of(streamed(&endless)).await, "llm.too_large");
     assert_eq!((llm.count(), endless.count()), (1, 1));
 }
 
 #[tokio::test]
-async fn the_next_model_takes_over_when_one_is_out() {
+async fn next_model_takes_over_when_one_fails() {
     for fault in
         [Scripted::status(500), Scripted::status(401), Scripted::Malformed("oops".into()), Scripted::Silence]
     {
@@ -381,7 +382,7 @@ async fn the_next_model_takes_over_when_one_is_out() {
 }
 
 #[tokio::test]
-async fn a_purpose_has_its_own_models() {
+async fn each_purpose_has_its_own_models() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let purposes = [(Purpose::Plan, vec!["big".to_owned()])].into();
     let options = Options { models: vec![llm.model("small"), llm.model("big")], purposes, ..llm.options() };
@@ -391,7 +392,7 @@ async fn a_purpose_has_its_own_models() {
 }
 
 #[tokio::test]
-async fn the_fallback_and_an_empty_configuration_ask_the_embedded_rules() {
+async fn fallback_and_empty_configuration_use_the_embedded_rules() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let never = CancellationToken::new();
     let error = gateway(llm.options()).complete(&caller(), &question(), true, &never).await.unwrap_err();
@@ -400,7 +401,7 @@ async fn the_fallback_and_an_empty_configuration_ask_the_embedded_rules() {
 }
 
 #[tokio::test]
-async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
+async fn usage_is_reported_by_the_server_or_estimated() {
     let llm = ScriptedLlm::sequence([
         Scripted::call(TOOL, plan()).metered(1_000, 400, 50),
         Scripted::Text("x".into()).unmetered(),
@@ -408,7 +409,7 @@ async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
     for stream in [true, false] {
         let mut options = llm.options();
         let model = &mut options.models[0];
-        model.stream = wish(stream);
+        model.stream = stream_mode(stream);
         (model.input_usd_per_million, model.output_usd_per_million) = (0.15, 0.6);
         model.cached_input_usd_per_million = Some(0.075);
         let usage = ask(options).await.unwrap().usage;
@@ -428,7 +429,7 @@ async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
 }
 
 #[tokio::test]
-async fn the_key_is_sent_and_appears_nowhere_else() {
+async fn api_key_is_sent_and_appears_nowhere_else() {
     let body = json!({"error": {"message": "Incorrect API key provided: sk-secret"}}).to_string();
     let llm = ScriptedLlm::sequence([Scripted::Status { code: 401, headers: vec![], body }]);
     let mut options = llm.options();
@@ -447,10 +448,10 @@ async fn the_key_is_sent_and_appears_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_probe_tells_which_forcing_works() {
+async fn probe_finds_the_working_forcing_mode() {
     let llm =
         ScriptedLlm::start(|request, _| match (request["tool_choice"].as_str(), forced_tool(request)) {
-            // An object is ignored; `required` is obeyed, in words; a schema is held.
+            // An object is ignored; `required` is obeyed, in text; a schema is enforced.
             (Some("required"), Some(_)) => Scripted::Text("```json\n{\"colour\": \"red\"}\n```".into()),
             (None, Some(_)) if request.get("response_format").is_some() => {
                 Scripted::Text("{\"colour\": \"blue\"}".into())
@@ -465,11 +466,11 @@ async fn a_probe_tells_which_forcing_works() {
 }
 
 #[test]
-fn a_gateway_is_awaited_on_any_runtime_and_dropped_in_one() {
+fn gateway_works_on_any_runtime_and_can_be_dropped_in_one() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let gateway = gateway(llm.options());
     let waiting = gateway.clone();
-    // No tokio runtime at all here.
+    // No tokio runtime here.
     let completion = futures::executor::block_on(async {
         waiting.complete(&caller(), &question(), false, &CancellationToken::new()).await
     });

@@ -1,36 +1,34 @@
-//! The promises of the product, each kept by tests against the real thing.
+//! The promises of the product, each tested against the real program.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers fail like tests")]
 
 mod approvals_api;
-mod approvals_lasting;
-mod approvals_said;
+mod approvals_in_words;
+mod approvals_restart;
 mod audit;
 mod browser;
-mod canary;
 mod check;
 mod cli;
 mod confirm;
-mod confirm_yes;
+mod confirm_reply;
 mod continuation;
 mod conversations;
 mod crash;
 mod crash_points;
+mod damaged_files;
 mod dashboards;
-mod degradation;
-mod depot;
+mod disk_harness;
 mod durability;
 mod eval;
 mod example;
-mod figures;
 mod full_disk;
 mod gateway;
 mod hostile_model;
 mod hostile_provider;
 mod imports;
 mod keys;
-mod keys_approve;
 mod llm_faults;
+mod metrics;
 mod names;
 mod old_journals;
 mod old_journals_written;
@@ -40,20 +38,23 @@ mod planner_faults;
 mod planner_worth;
 mod plans_api;
 mod plans_cli;
-mod prepared;
+mod power_loss;
+mod prepared_writes;
 mod process;
+mod provider_outage;
 mod python;
-mod read_back;
 mod readme;
 mod real_replies;
 mod reload;
 mod replay_cli;
 mod replays;
 mod restarts;
+mod retry_matching;
 mod scenarios;
 mod scene_faults;
+mod secret_leaks;
 mod security;
-mod sent_again;
+mod self_approval;
 mod server_api;
 mod server_cli;
 mod server_faults;
@@ -63,14 +64,13 @@ mod sessions;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
 mod store_faults;
-mod stranger;
+mod stored_limits;
+mod stream_resumption;
 mod streaming;
-mod streams_asked;
-mod streams_resumed;
+mod streaming_options;
 #[path = "../support/mod.rs"]
 mod support;
-mod synced;
 mod tenants;
-mod torn;
+mod unknown_scene;
 mod users;
 mod webhook;

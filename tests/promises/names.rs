@@ -1,4 +1,4 @@
-//! Names of types: each says what the type is wherever it is read, so no two of the crate are equal.
+//! Each type name says what the type is wherever it is read, so no two types of the crate share one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn collect(dir: &Path, found: &mut BTreeMap<String, Vec<String>>) {
 fn no_two_production_types_share_a_name() {
     let mut found = BTreeMap::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
-    assert!(found.len() > 500 && found.contains_key("RunState"), "{} types were found", found.len());
+    assert!(found.len() > 500 && found.contains_key("RunState"), "only {} types were found", found.len());
     found.retain(|name, places| places.len() > 1 && !COMPONENT_NAMES.contains(&name.as_str()));
     assert!(found.is_empty(), "rename one of each: {found:#?}");
 }

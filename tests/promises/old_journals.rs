@@ -1,5 +1,5 @@
-//! Journals that earlier releases have written are read, replayed and carried on by the rules under which
-//! their runs began, whatever the rules of today are. See `tests/replays/release-0.1/README.md`.
+//! Journals of earlier releases are read, replayed and resumed under the rules with which their runs began,
+//! whatever today's rules are. See `tests/replays/release-0.1/README.md`.
 
 use std::path::Path;
 
@@ -7,72 +7,73 @@ use proscenium::replay::{read, replay};
 use proscenium::store::{DataDir, Store};
 use serde_json::{Value, json};
 
-use super::old_journals_written::{cut_off, world};
-use super::support::old::{PORT, Server, World, kept};
+use super::old_journals_written::{cut_off, fixture};
+use super::support::old_release::{PORT, ReleaseFixture, Server, fixture_path};
 use super::support::recordings::{KINDS, catalogues};
 use super::support::stored;
 
-/// Every journal there is, with the world to look at it in.
-fn all() -> Vec<(&'static str, World)> {
-    let look = |port: Option<u16>| port.map_or_else(World::of_the_rules, World::to_look_at);
+/// Every journal, with a fixture to read it.
+fn all() -> Vec<(&'static str, ReleaseFixture)> {
+    let look = |port: Option<u16>| port.map_or_else(ReleaseFixture::with_rules, ReleaseFixture::read_only);
     let ended = [("model", Some(PORT)), ("rules", None)];
     ended.into_iter().chain(cut_off()).map(|(name, port)| (name, look(port))).collect()
 }
 
-/// Brings the database up to date, as whoever opens it to write does, and carries nothing on.
-async fn bring_up_to_date(data: &Path) {
+/// Migrates the database, as every process that opens it for writing does, and resumes nothing.
+async fn migrate(data: &Path) {
     Store::open(DataDir::open(data).unwrap()).await.unwrap().close().await;
 }
 
-/// Holds a text to be what is kept beside the journals. `INSTA_UPDATE=always` writes it where it differs.
-fn holds(name: &str, text: &str) {
+/// Asserts that a text equals the file beside the journals. `INSTA_UPDATE=always` rewrites the file if it
+/// differs.
+fn assert_file(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(kept("told"));
+    settings.set_snapshot_path(fixture_path("told"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
 #[tokio::test]
-async fn what_old_journals_hold_is_read_as_it_was() {
-    for (name, world) in all() {
-        world.load(name).await;
-        bring_up_to_date(&world.desk.data()).await;
-        let runs = stored::runs(&world.desk.data()).await;
+async fn old_journals_are_read_unchanged() {
+    for (name, fixture) in all() {
+        fixture.load(name).await;
+        migrate(&fixture.workspace.data()).await;
+        let runs = stored::runs(&fixture.workspace.data()).await;
         let mut text = String::new();
-        let mut told = |arguments: &[&str]| {
-            let ran = world.desk.run(arguments);
+        let mut record = |arguments: &[&str]| {
+            let ran = fixture.workspace.run(arguments);
             assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name} {arguments:?}");
             text += &format!("$ {}\n{}\n", arguments.join(" "), ran.out);
         };
         for arguments in [["runs", "list", "--limit", "100"], ["plans", "list", "--limit", "100"]] {
-            told(&arguments);
+            record(&arguments);
         }
-        told(&["approvals", "list", "--all"]);
+        record(&["approvals", "list", "--all"]);
         for (_, run) in &runs {
-            told(&["runs", "show", run]);
+            record(&["runs", "show", run]);
         }
-        holds(&format!("{name}.read"), &text);
+        assert_file(&format!("{name}.read"), &text);
     }
 }
 
 #[tokio::test]
-async fn old_journals_are_decided_as_they_were() {
+async fn old_journals_are_replayed_without_differences() {
     let mut different = String::new();
-    for (name, world) in all() {
-        world.load(name).await;
-        bring_up_to_date(&world.desk.data()).await;
-        different += &differences(&world, name).await;
+    for (name, fixture) in all() {
+        fixture.load(name).await;
+        migrate(&fixture.workspace.data()).await;
+        different += &differences(&fixture, name).await;
     }
     assert_eq!(different, "");
 }
 
 /// Runs as `--export` writes them, of the shipped scenes and of a workshop.
 #[tokio::test]
-async fn old_exports_are_decided_as_they_were() {
+async fn old_exports_are_replayed_without_differences() {
     let catalogues = catalogues().await;
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(kept("exported")).unwrap() {
+    for entry in std::fs::read_dir(fixture_path("exported")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
@@ -86,11 +87,11 @@ async fn old_exports_are_decided_as_they_were() {
     assert_eq!(names.len(), 7);
 }
 
-/// What is decided otherwise in the runs of a data directory.
-async fn differences(world: &World, name: &str) -> String {
+/// The replay differences of the runs in a data directory.
+async fn differences(fixture: &ReleaseFixture, name: &str) -> String {
     let mut text = String::new();
-    for (session, run) in stored::runs(&world.desk.data()).await {
-        let ran = world.desk.run(&["replay", &run, "--diff"]);
+    for (session, run) in stored::runs(&fixture.workspace.data()).await {
+        let ran = fixture.workspace.run(&["replay", &run, "--diff"]);
         if (ran.status, ran.err.as_str()) != (0, "") {
             text += &format!("{name}, {session}: {}{}\n", ran.out, ran.err);
         }
@@ -98,15 +99,15 @@ async fn differences(world: &World, name: &str) -> String {
     text
 }
 
-/// What became of the last run of a conversation, when it has ended or waits.
-async fn told(server: &Server<'_>, session: &str) -> String {
+/// The state of the last run of a conversation, once it has ended or waits.
+async fn last_run(server: &Server<'_>, session: &str) -> String {
     let listed = server.get(&format!("/api/runs?session_id={session}")).await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap_or_else(|| panic!("{session}: {listed:#}"));
-    let ended = server.at_rest(run).await;
+    let ended = server.settled_run(run).await;
     document(session, &ended) + &answer(&ended)
 }
 
-/// A run's status and its calls.
+/// A run's status and calls.
 fn document(name: &str, document: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut text = format!("# {name}: {}\n", word(&document["status"]));
@@ -125,76 +126,76 @@ fn document(name: &str, document: &Value) -> String {
     }
 }
 
-/// The words of a scripted model's answer. Those of the embedded rules are today's.
+/// The text of a scripted model's answer. The texts of the embedded rules may change.
 fn answer(document: &Value) -> String {
     let shipped = ["Weather", "VacationManagement"];
-    let of_the_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());
-    match document["steps"].as_array().is_some_and(|steps| steps.iter().any(of_the_rules)) {
+    let with_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());
+    match document["steps"].as_array().is_some_and(|steps| steps.iter().any(with_rules)) {
         true => String::new(),
         false => format!("{}\n", document["answer"].as_str().unwrap_or_default()),
     }
 }
 
 #[tokio::test]
-async fn runs_that_were_cut_off_are_carried_on_by_their_own_rules() {
+async fn interrupted_runs_resume_under_their_own_rules() {
     let (mut text, mut different) = (String::new(), String::new());
     for (name, port) in cut_off() {
-        let world = world(port);
-        world.load(name).await;
-        let server = world.serve(&[]);
+        let fixture = fixture(port);
+        fixture.load(name).await;
+        let server = fixture.serve(&[]);
         let runs = server.get("/api/runs").await;
         let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{name}: {runs:#}") };
-        let ended = server.at_rest(run["run_id"].as_str().unwrap()).await;
+        let ended = server.settled_run(run["run_id"].as_str().unwrap()).await;
         text += &format!("{}{}", document(name, &ended), answer(&ended));
         let open = server.get("/api/approvals").await;
         for approval in open["approvals"].as_array().unwrap() {
             text += &format!("waits for a person: {} {}\n", approval["about"], approval["arguments"]);
         }
         server.stop();
-        text += &format!("{}{}\n", world.reached(), vacations(&world).await);
-        different += &differences(&world, name).await;
+        text += &format!("{}{}\n", fixture.reached(), vacations(&fixture).await);
+        different += &differences(&fixture, name).await;
     }
-    holds("carried-on", &text);
+    assert_file("carried-on", &text);
     assert_eq!(different, "");
 }
 
-/// What the shipped scene of vacations has stored.
-async fn vacations(world: &World) -> String {
+/// The stored vacations of the shipped scene.
+async fn vacations(fixture: &ReleaseFixture) -> String {
     let sql = "SELECT first_day || ' to ' || last_day || iif(cancelled_at IS NULL, '', ', cancelled') \
                FROM vacation_requests ORDER BY id";
-    let days = stored::column(&world.desk.data(), sql).await;
+    let days = stored::column(&fixture.workspace.data(), sql).await;
     days.iter().map(|days| format!("vacation {days}\n")).collect()
 }
 
-/// The approval of a conversation's run that waits.
-async fn open(server: &Server<'_>, session: &str) -> (String, Value) {
+/// The pending approval of a conversation's waiting run.
+async fn open_approval(server: &Server<'_>, session: &str) -> (String, Value) {
     let open = server.get(&format!("/api/approvals?session_id={session}")).await;
     let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{session}: {open:#}") };
     (format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap()), approval.clone())
 }
 
-/// Decides what waits in a conversation, as it was shown, and tells what came of it.
-async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
-    let (path, approval) = open(server, session).await;
+/// Decides the pending approval of a conversation as it was shown, and returns the result.
+async fn decide(server: &Server<'_>, session: &str, decision: &str) -> String {
+    let (path, approval) = open_approval(server, session).await;
     let decision = json!({"decision": decision, "hash": approval["hash"]});
     let reply = server.post(&path, &decision).await;
     assert!(reply["approval_id"].is_string(), "{session}: {reply:#}");
-    told(server, session).await
+    last_run(server, session).await
 }
 
-/// Sends an order to the plan of a conversation's run, and tells what came of it.
-async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
+/// Sends a command to the plan of a conversation's run, and returns the result.
+async fn order_plan(server: &Server<'_>, session: &str, order: &str) -> String {
     let listed = server.get("/api/plans?limit=100").await;
     let plans = listed["plans"].as_array().unwrap();
     let plan = plans.iter().find(|plan| plan["session_id"] == session).unwrap();
     let path = format!("/api/plans/{}/{order}", plan["task_id"].as_str().unwrap());
     let reply = server.post(&path, &json!({})).await;
     assert!(reply["task_id"].is_string(), "{session}: {reply:#}");
-    told(server, session).await
+    last_run(server, session).await
 }
 
-/// What waits when a server has come up, by conversation.
-async fn waiting(server: &Server<'_>) -> String {
+/// The pending approvals after a server's start, by conversation.
+async fn pending_approvals(server: &Server<'_>) -> String {
     let open = server.get("/api/approvals?limit=100").await;
     let lines = open["approvals"].as_array().unwrap().iter();
     let mut lines: Vec<String> = lines
@@ -204,19 +205,19 @@ async fn waiting(server: &Server<'_>) -> String {
     format!("{}\n", lines.concat())
 }
 
-/// What is not asked any more: what was changed or stopped, and nothing that only waited.
-async fn lapsed(world: &World) -> String {
+/// The lapsed approvals: of changed or stopped runs, and of none that only waits.
+async fn lapsed_approvals(fixture: &ReleaseFixture) -> String {
     let sql = "SELECT session FROM approvals WHERE state = 'lapsed' ORDER BY created";
-    let lapsed = stored::column(&world.desk.data(), sql).await;
+    let lapsed = stored::column(&fixture.workspace.data(), sql).await;
     format!("lapsed: {}\n", lapsed.join(", "))
 }
 
 #[tokio::test]
-async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
-    let world = World::of_the_model(PORT);
-    world.load("model").await;
-    let server = world.serve(&[]);
-    let mut text = waiting(&server).await;
+async fn waiting_runs_of_old_journals_are_decided_and_continue() {
+    let fixture = ReleaseFixture::with_model(PORT);
+    fixture.load("model").await;
+    let server = fixture.serve(&[]);
+    let mut text = pending_approvals(&server).await;
     for (session, decision) in [
         ("waits-for-a-plan", "yes"),
         ("changed", "yes"),
@@ -228,59 +229,64 @@ async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
         ("unknown-again", "again"),
         ("waits-in-the-second-step", "yes"),
     ] {
-        text += &decided(&server, session, decision).await;
-        text += &format!("{}\n", world.reached());
+        text += &decide(&server, session, decision).await;
+        text += &format!("{}\n", fixture.reached());
     }
     for (session, order) in
         [("held", "approve"), ("to-be-reopened", "resume"), ("unknown-not-done", "resume")]
     {
-        text += &ordered(&server, session, order).await;
-        text += &format!("{}\n", world.reached());
+        text += &order_plan(&server, session, order).await;
+        text += &format!("{}\n", fixture.reached());
     }
-    let (path, approval) = open(&server, "waits-for-other-arguments").await;
+    let (path, approval) = open_approval(&server, "waits-for-other-arguments").await;
     let edited = json!({"decision": "yes", "hash": approval["hash"], "arguments": {"amount": 4}});
     assert!(server.post(&path, &edited).await["approval_id"].is_string());
-    text += &format!("{}{}\n", told(&server, "waits-for-other-arguments").await, world.reached());
+    text += &format!("{}{}\n", last_run(&server, "waits-for-other-arguments").await, fixture.reached());
     for (session, words) in
         [("waits-for-a-yes-in-words", "yes"), ("waits-for-a-plan-in-words", "yes"), ("asks", "on 15 June")]
     {
-        let said = server.say(session, words).await.unwrap();
-        text += &format!("{}{}{}\n", document(session, &said), answer(&said), world.reached());
+        let document_of_answer = server.chat(session, words).await.unwrap();
+        text += &format!(
+            "{}{}{}\n",
+            document(session, &document_of_answer),
+            answer(&document_of_answer),
+            fixture.reached()
+        );
     }
-    text += &waiting(&server).await;
+    text += &pending_approvals(&server).await;
     server.stop();
-    text += &lapsed(&world).await;
-    holds("model.decided", &text);
-    assert_eq!(differences(&world, "model").await, "");
+    text += &lapsed_approvals(&fixture).await;
+    assert_file("model.decided", &text);
+    assert_eq!(differences(&fixture, "model").await, "");
 }
 
 #[tokio::test]
-async fn what_waited_for_people_in_old_journals_of_the_rules_is_decided_and_goes_on() {
-    let world = World::of_the_rules();
-    world.load("rules").await;
-    let server = world.serve(&[]);
-    let mut text = waiting(&server).await;
+async fn waiting_runs_of_old_rules_journals_are_decided_and_continue() {
+    let fixture = ReleaseFixture::with_rules();
+    fixture.load("rules").await;
+    let server = fixture.serve(&[]);
+    let mut text = pending_approvals(&server).await;
     for session in ["waits-for-a-plan", "changed", "waits-for-a-call"] {
-        text += &decided(&server, session, "yes").await;
+        text += &decide(&server, session, "yes").await;
     }
-    text += &ordered(&server, "held", "approve").await;
+    text += &order_plan(&server, "held", "approve").await;
     for (session, words) in [("asks", "Dal 22 al 24 giugno"), ("remembers", "E a Roma?")] {
-        text += &document(session, &server.say(session, words).await.unwrap());
+        text += &document(session, &server.chat(session, words).await.unwrap());
     }
-    text += &waiting(&server).await;
+    text += &pending_approvals(&server).await;
     server.stop();
-    text += &lapsed(&world).await;
-    text += &vacations(&world).await;
-    holds("rules.decided", &text);
-    assert_eq!(differences(&world, "rules").await, "");
+    text += &lapsed_approvals(&fixture).await;
+    text += &vacations(&fixture).await;
+    assert_file("rules.decided", &text);
+    assert_eq!(differences(&fixture, "rules").await, "");
 }
 
 #[tokio::test]
 async fn conversations_of_old_journals_are_remembered() {
     let mut text = String::new();
-    for (name, world) in all().into_iter().take(2) {
-        world.load(name).await;
-        let server = world.serve(&[]);
+    for (name, fixture) in all().into_iter().take(2) {
+        fixture.load(name).await;
+        let server = fixture.serve(&[]);
         for session in ["asks", "completed", "undone", "reopened", "remembers"] {
             let path = format!("/api/sessions/{session}");
             let reply = server.send(reqwest::Method::GET, &path, None).await.unwrap();
@@ -290,5 +296,5 @@ async fn conversations_of_old_journals_are_remembered() {
         }
         server.stop();
     }
-    holds("sessions", &text);
+    assert_file("sessions", &text);
 }

@@ -1,18 +1,18 @@
-//! How the journals in `tests/replays/release-0.1` were written: by real servers of that release, which
-//! were asked, decided upon and killed. They are frozen. What is not there is written by
-//! `JOURNALS=write cargo test --test promises old_journals_written`, which only a later release's own set
-//! would need, in a folder of its own.
+//! How the journals in `tests/replays/release-0.1` were written: by real servers of that release that were
+//! asked, decided and killed. They are frozen. `JOURNALS=write cargo test --test promises
+//! old_journals_written` writes missing ones, which only the own set of a later release, in its own folder,
+//! would need.
 
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
 use crate::process::MAIN;
-use crate::support::old::{self, CUT_PORT, PORT, Server, World, kept};
+use crate::support::old_release::{self, CUT_PORT, PORT, ReleaseFixture, Server, fixture_path};
 use crate::support::stored;
 
-/// What a journal that was cut off is of: its name, the words, where the server is killed and how often it
-/// passes that place first.
+/// An interrupted journal: its name, the words, the place where the server is killed, and how often the place
+/// is passed first.
 type Cut = (&'static str, &'static str, &'static str, u32);
 
 /// Requests to the scripted model.
@@ -39,7 +39,7 @@ const MODEL: [Cut; 20] = [
     (TOLD_BY_ITS_CLIENT, "deposit 5 and look", "after:plan_created", 0),
 ];
 
-/// A request to the address of the OpenAI protocol, with the conversation and with instructions.
+/// An OpenAI request whose client sends the conversation and instructions.
 const TOLD_BY_ITS_CLIENT: &str = "told-by-its-client";
 
 /// Requests to the embedded rules.
@@ -57,18 +57,18 @@ const RULES: [Cut; 6] = [
     ),
 ];
 
-/// Journals that were cut off in the middle of what a person or a failure had brought about.
+/// Journals interrupted after a decision or a failure.
 const LATER: [&str; 4] = ["an-approved-call", "undoing", "reopened", "an-approved-plan"];
 
-/// Every journal that was cut off, with the port of its company's server; none where the rules serve.
+/// Every interrupted journal with the port of its backend; `None` for the embedded rules.
 pub fn cut_off() -> Vec<(&'static str, Option<u16>)> {
     let model = MODEL.iter().map(|cut| cut.0).chain(LATER).map(|name| (name, Some(CUT_PORT)));
     model.chain(RULES.iter().map(|cut| (cut.0, None))).collect()
 }
 
-/// The world that a journal was written in, at work.
-pub fn world(port: Option<u16>) -> World {
-    port.map_or_else(World::of_the_rules, World::of_the_model)
+/// The working fixture that a journal was written in.
+pub fn fixture(port: Option<u16>) -> ReleaseFixture {
+    port.map_or_else(ReleaseFixture::with_rules, ReleaseFixture::with_model)
 }
 
 const COMPENSATE: (&str, &str) = ("PROSCENIUM__EXECUTION__COMPENSATE", "true");
@@ -76,65 +76,65 @@ const FALLBACK: (&str, &str) = ("PROSCENIUM__PLANNING__FALLBACK_ENABLED", "true"
 const CALLS: (&str, &str) = ("PROSCENIUM__APPROVAL__CALLS", "writes");
 
 #[tokio::test]
-async fn journals_are_written_where_there_are_none() {
+async fn missing_journals_are_written() {
     if std::env::var("JOURNALS").as_deref() != Ok("write") {
         return;
     }
     for (name, words, place, skip) in MODEL.iter().chain(&RULES) {
         let port = (!name.starts_with("rules-")).then_some(CUT_PORT);
-        if wanted(name) {
-            keep(name, &cut(world(port), name, (words, place, *skip)).await).await;
+        if is_requested(name) {
+            store_journal(name, &cut(fixture(port), name, (words, place, *skip)).await).await;
         }
     }
-    for name in LATER.iter().filter(|name| wanted(name)) {
-        keep(name, &cut_later(name).await).await;
+    for name in LATER.iter().filter(|name| is_requested(name)) {
+        store_journal(name, &cut_later(name).await).await;
     }
-    if wanted("model") {
-        keep("model", &of_the_model().await).await;
+    if is_requested("model") {
+        store_journal("model", &with_model().await).await;
     }
-    if wanted("rules") {
-        keep("rules", &of_the_rules().await).await;
+    if is_requested("rules") {
+        store_journal("rules", &with_rules().await).await;
     }
 }
 
-fn wanted(name: &str) -> bool {
-    !kept(&format!("{name}.sql")).exists()
+fn is_requested(name: &str) -> bool {
+    !fixture_path(&format!("{name}.sql")).exists()
 }
 
-async fn keep(name: &str, world: &World) {
-    let (schema, rows) = stored::dump(&world.desk.data()).await;
-    let write = |name: &str, text: &str| std::fs::write(kept(&format!("{name}.sql")), text).unwrap();
-    write(old::schema(name), &schema);
+async fn store_journal(name: &str, fixture: &ReleaseFixture) {
+    let (schema, rows) = stored::dump(&fixture.workspace.data()).await;
+    let write = |name: &str, text: &str| std::fs::write(fixture_path(&format!("{name}.sql")), text).unwrap();
+    write(old_release::schema(name), &schema);
     write(name, &rows);
 }
 
-/// What is on disk as soon as it is appended. Everything else is written in groups, so a kill right behind it
-/// seldom leaves it.
+/// Events that are synced as soon as they are appended. All others are written in groups, so a kill right
+/// after one seldom leaves it.
 const DURABLE: [&str; 2] = ["after:tool_started", "after:tool_completed"];
 
 /// A request whose server is killed.
-async fn cut(world: World, name: &str, (words, place, skip): (&str, &str, u32)) -> World {
+async fn cut(fixture: ReleaseFixture, name: &str, (words, place, skip): (&str, &str, u32)) -> ReleaseFixture {
     let at = match name {
         _ if DURABLE.contains(&place) => (place, skip),
         "max-steps" => ("after:run_failed", 0),
         _ => ("after:run_completed", 0),
     };
     let skipped = at.1.to_string();
-    let server = world.serve(&[("CRASH_POINT_AT", at.0), ("CRASH_POINT_SKIP", &skipped)]);
+    let server = fixture.serve(&[("CRASH_POINT_AT", at.0), ("CRASH_POINT_SKIP", &skipped)]);
     let died = match name {
-        TOLD_BY_ITS_CLIENT => server.say_v1(words).await.is_none(),
-        _ => server.say("s-1", words).await.is_none(),
+        TOLD_BY_ITS_CLIENT => server.complete(words).await.is_none(),
+        _ => server.chat("s-1", words).await.is_none(),
     };
     assert!(died, "{name}");
     server.kill();
     if at.0 != place {
-        stored::shorten(&world.desk.data(), place, skip).await;
+        stored::shorten(&fixture.workspace.data(), place, skip).await;
     }
-    world
+    fixture
 }
 
-async fn cut_later(name: &str) -> World {
-    let world = World::of_the_model(CUT_PORT);
+async fn cut_later(name: &str) -> ReleaseFixture {
+    let fixture = ReleaseFixture::with_model(CUT_PORT);
     let words = "deposit 6 and enter it tomorrow";
     let place = match name {
         "undoing" => "after:run_completed",
@@ -142,16 +142,16 @@ async fn cut_later(name: &str) -> World {
         _ => "after:decided",
     };
     if name == "reopened" {
-        let server = world.serve(&[]);
-        partial(&world, &server, "s-1").await;
+        let server = fixture.serve(&[]);
+        partial(&fixture, &server, "s-1").await;
         server.stop();
     }
-    let server = world.serve(&[("CRASH_POINT_AT", place), COMPENSATE]);
+    let server = fixture.serve(&[("CRASH_POINT_AT", place), COMPENSATE]);
     let yes = json!({"decision": "yes"});
     let died = match name {
         "undoing" => {
-            world.broken.store(true, Ordering::SeqCst);
-            server.say("s-1", words).await.is_none()
+            fixture.broken.store(true, Ordering::SeqCst);
+            server.chat("s-1", words).await.is_none()
         }
         "reopened" => {
             let runs = server.get("/api/runs").await;
@@ -171,16 +171,16 @@ async fn cut_later(name: &str) -> World {
     assert!(died, "{name}");
     server.kill();
     if name == "undoing" {
-        stored::shorten(&world.desk.data(), "after:compensating", 0).await;
+        stored::shorten(&fixture.workspace.data(), "after:compensating", 0).await;
     }
-    world
+    fixture
 }
 
 /// A run whose second step fails.
-async fn partial(world: &World, server: &Server<'_>, session: &str) -> String {
-    world.broken.store(true, Ordering::SeqCst);
-    let document = server.say(session, "deposit 6 and enter it tomorrow").await.unwrap();
-    world.broken.store(false, Ordering::SeqCst);
+async fn partial(fixture: &ReleaseFixture, server: &Server<'_>, session: &str) -> String {
+    fixture.broken.store(true, Ordering::SeqCst);
+    let document = server.chat(session, "deposit 6 and enter it tomorrow").await.unwrap();
+    fixture.broken.store(false, Ordering::SeqCst);
     assert_eq!(document["status"], "partial", "{document:#}");
     document["run_id"].as_str().unwrap().to_owned()
 }
@@ -189,10 +189,10 @@ fn is(document: &Option<Value>, status: &str) {
     assert_eq!(document.as_ref().unwrap()["status"], status, "{document:#?}");
 }
 
-/// Runs in every state that a server leaves behind that is not killed, with the scripted model.
-async fn of_the_model() -> World {
-    let world = World::of_the_model(PORT);
-    let server = world.serve(&[]);
+/// Runs in every state that a server leaves behind without a kill, with the scripted model.
+async fn with_model() -> ReleaseFixture {
+    let fixture = ReleaseFixture::with_model(PORT);
+    let server = fixture.serve(&[]);
     for (session, words, status) in [
         ("completed", "deposit 5 and enter it tomorrow", "completed"),
         ("duplicates", "deposit 5 three times, and then 6", "completed"),
@@ -219,9 +219,9 @@ async fn of_the_model() -> World {
         ("refused-call", "pay 5", "waiting"),
         ("waits-for-a-yes-in-words", "pay 5", "waiting"),
     ] {
-        is(&server.say(session, words).await, status);
+        is(&server.chat(session, words).await, status);
     }
-    assert_eq!(server.say_v1("deposit 5 and look").await.unwrap().status, 200);
+    assert_eq!(server.complete("deposit 5 and look").await.unwrap().status, 200);
     let words = "deposit 5 and enter it tomorrow";
     is(&server.ask("dry-run", words, &json!({"dry_run": true})).await, "completed");
     is(&server.ask("waits-for-a-plan-in-words", words, &json!({"require_approval": true})).await, "waiting");
@@ -237,29 +237,29 @@ async fn of_the_model() -> World {
             "cancelled" => _ = server.post(&at("cancel"), &json!({"why": "not today"})).await,
             _ => {}
         }
-        server.at_rest(plan["run_id"].as_str().unwrap()).await;
+        server.settled_run(plan["run_id"].as_str().unwrap()).await;
     }
-    partial(&world, &server, "to-be-reopened").await;
-    let run = partial(&world, &server, "reopened").await;
+    partial(&fixture, &server, "to-be-reopened").await;
+    let run = partial(&fixture, &server, "reopened").await;
     server.post(&format!("/api/runs/{run}/resume"), &json!({})).await;
-    assert_eq!(server.at_rest(&run).await["status"], "completed");
+    assert_eq!(server.settled_run(&run).await["status"], "completed");
     server.stop();
 
-    let server = world.serve(&[COMPENSATE]);
-    let run = partial(&world, &server, "undone").await;
-    server.at_rest(&run).await;
+    let server = fixture.serve(&[COMPENSATE]);
+    let run = partial(&fixture, &server, "undone").await;
+    server.settled_run(&run).await;
     server.stop();
-    let server = world.serve(&[FALLBACK]);
-    is(&server.say("fallback", "Tell the balance of account a1").await, "completed");
-    is(&server.say("waits-for-the-fallback", "Deposit 5 into account a1").await, "waiting");
+    let server = fixture.serve(&[FALLBACK]);
+    is(&server.chat("fallback", "Tell the balance of account a1").await, "completed");
+    is(&server.chat("waits-for-the-fallback", "Deposit 5 into account a1").await, "waiting");
     server.stop();
-    world
+    fixture
 }
 
 /// The same with the embedded rules and the shipped scenes.
-async fn of_the_rules() -> World {
-    let world = World::of_the_rules();
-    let server = world.serve(&[]);
+async fn with_rules() -> ReleaseFixture {
+    let fixture = ReleaseFixture::with_rules();
+    let server = fixture.serve(&[]);
     let three = "Vorrei chiedere 3 giorni di ferie";
     for (session, words, status) in [
         ("completed", MAIN, "completed"),
@@ -273,7 +273,7 @@ async fn of_the_rules() -> World {
         ("remembers", "Che tempo fa a Milano?", "completed"),
         ("out-of-scope", "Calcola la radice quadrata di 144", "completed"),
     ] {
-        let document = server.say(session, words).await;
+        let document = server.chat(session, words).await;
         if status != "*" {
             is(&document, status);
         }
@@ -298,23 +298,23 @@ async fn of_the_rules() -> World {
             "cancelled" => _ = server.post(&at("cancel"), &json!({})).await,
             _ => {}
         }
-        server.at_rest(plan["run_id"].as_str().unwrap()).await;
+        server.settled_run(plan["run_id"].as_str().unwrap()).await;
     }
     server.stop();
 
-    let server = world.serve(&[CALLS]);
-    is(&server.say("waits-for-a-call", "Vorrei ferie dal 5 al 6 ottobre").await, "waiting");
+    let server = fixture.serve(&[CALLS]);
+    is(&server.chat("waits-for-a-call", "Vorrei ferie dal 5 al 6 ottobre").await, "waiting");
     server.stop();
-    let server = world.serve(&[COMPENSATE]);
+    let server = fixture.serve(&[COMPENSATE]);
     let both = "Vorrei chiedere ferie dal 12 al 14 ottobre e poi richiedere ferie dal 13 al 15 ottobre";
-    is(&server.say("undone", both).await, "partial");
+    is(&server.chat("undone", both).await, "partial");
     server.stop();
-    let server = world.serve(&[("CRASH_POINT_AT", "after:tool_started")]);
-    assert!(server.say("unknown", "Vorrei ferie dal 19 al 20 ottobre").await.is_none());
+    let server = fixture.serve(&[("CRASH_POINT_AT", "after:tool_started")]);
+    assert!(server.chat("unknown", "Vorrei ferie dal 19 al 20 ottobre").await.is_none());
     server.kill();
-    let server = world.serve(&[]);
+    let server = fixture.serve(&[]);
     let runs = server.get("/api/runs?session_id=unknown").await;
-    server.at_rest(runs["runs"][0]["run_id"].as_str().unwrap()).await;
+    server.settled_run(runs["runs"][0]["run_id"].as_str().unwrap()).await;
     server.stop();
-    world
+    fixture
 }

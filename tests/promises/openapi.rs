@@ -1,13 +1,13 @@
-//! The document at /api/openapi.json says what there is, and replies are as it says.
+//! /api/openapi.json describes exactly what the server serves, and replies conform to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Reply, Served, Shelf};
+use crate::support::{Reply, ServedEngine, Shelf};
 
-/// The methods of each address, as the document tells them.
+/// The documented methods of each route.
 fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = document["paths"].as_object().unwrap();
     let methods = |value: &Value| value.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
@@ -15,9 +15,9 @@ fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn the_document_lists_every_address_and_no_other() {
+async fn openapi_document_lists_exactly_the_served_routes() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let document = served.get("/api/openapi.json").await.json();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
     let documented = documented(&document);
@@ -26,7 +26,7 @@ async fn the_document_lists_every_address_and_no_other() {
         .map(|(path, methods)| (path.to_owned(), methods.into_iter().collect()))
         .collect();
     assert_eq!(documented, registered);
-    // The server itself says the same: what it allows at each address is what is documented.
+    // The server agrees: it allows exactly the documented methods of each route.
     for (path, methods) in &documented {
         let address = path.replace(['{', '}'], "");
         let reply = Reply::of(served.request("PROPFIND", &address).send().await.unwrap()).await;
@@ -44,23 +44,23 @@ async fn the_document_lists_every_address_and_no_other() {
 }
 
 #[tokio::test]
-async fn every_name_in_the_document_leads_somewhere() {
+async fn every_reference_in_the_document_resolves() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let document = served.get("/api/openapi.json").await.json();
     let mut names = BTreeSet::new();
     references(&document, &mut names);
     assert!(!names.is_empty());
     for name in names {
         let place = name.strip_prefix('#').unwrap();
-        assert!(document.pointer(place).is_some(), "{name} is nowhere");
+        assert!(document.pointer(place).is_some(), "{name} is not defined");
     }
     let mut ids = BTreeSet::new();
     for operation in
         document["paths"].as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values())
     {
         let id = operation["operationId"].as_str().unwrap();
-        assert!(ids.insert(id), "{id} twice");
+        assert!(ids.insert(id), "duplicate id {id}");
     }
 }
 
@@ -75,7 +75,7 @@ fn references(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Holds a reply to what the document says of its operation.
+/// Asserts that a reply conforms to its documented operation.
 fn conforms(document: &Value, method: &str, path: &str, reply: &Reply) {
     let place = format!("{method} {path} {}", reply.status);
     let responses = &document["paths"][path][method.to_lowercase()]["responses"];
@@ -101,9 +101,9 @@ fn conforms(document: &Value, method: &str, path: &str, reply: &Reply) {
 }
 
 #[tokio::test]
-async fn replies_are_as_the_document_says() {
+async fn replies_conform_to_the_document() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let document = served.get("/api/openapi.json").await.json();
     let with = |mut body: Value, key: &str, value: Value| {
         body[key] = value;
@@ -210,5 +210,5 @@ async fn replies_are_as_the_document_says() {
         .into_iter()
         .flat_map(|(path, methods)| methods.into_iter().map(move |method| (path.clone(), method)))
         .collect();
-    assert_eq!(seen, all, "an address without a reply here");
+    assert_eq!(seen, all, "a documented route has no checked reply here");
 }

@@ -1,13 +1,15 @@
-//! A planner that misbehaves: what can be understood in one way only is carried out as it was meant,
-//! everything else goes back with the exact errors, and no half-read plan is ever run.
+//! A misbehaving planner: an unambiguous reply is executed as it was meant, everything else is rejected with
+//! the exact errors, and no partially parsed plan ever runs.
 
 use proscenium::Config;
 use proscenium::llm::Forcing;
 use proscenium::run::RunStatus;
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{Asked, Play, Told, Town, arguments_of, plan, requests, step};
-use crate::support::{End, Scripted, ScriptedCall, ScriptedLlm, chunk, forced_tool, last_message};
+use crate::support::planner_engine::{
+    AnsweredRun, ModelRules, QuestionKind, Town, arguments_of, plan, requests, step,
+};
+use crate::support::{Scripted, ScriptedCall, ScriptedLlm, StreamEnd, chunk, forced_tool, last_message};
 
 const TOOL: &str = "CreateExecutionPlan";
 const REQUEST: &str = "Find the book Dune and then book a parking space for tomorrow.";
@@ -21,50 +23,50 @@ fn right() -> Value {
 }
 
 /// The right plan with one thing changed.
-fn but(pointer: &str, value: Value) -> Value {
+fn right_plan_with(pointer: &str, value: Value) -> Value {
     let mut plan = right();
     *plan.pointer_mut(pointer).unwrap() = value;
     plan
 }
 
-async fn run(reply: Scripted, configure: impl FnOnce(&mut Config)) -> (ScriptedLlm, Town, Told) {
-    let play = Play::of(right()).plan(move |request, nth| match nth {
+async fn run(reply: Scripted, configure: impl FnOnce(&mut Config)) -> (ScriptedLlm, Town, AnsweredRun) {
+    let play = ModelRules::of(right()).plan(move |request, nth| match nth {
         0 => reply.clone(),
         _ => Scripted::forced(request, right()),
     });
     let llm = play.start();
     let town = Town::open(&llm, configure).await;
-    let told = town.ask(REQUEST).await;
-    (llm, town, told)
+    let finished = town.ask(REQUEST).await;
+    (llm, town, finished)
 }
 
-fn assert_done(town: &Town, told: &Told) {
-    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+fn assert_done(town: &Town, finished: &AnsweredRun) {
+    assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
     let expected = ["FindBook", "BookSpace"].map(|tool| (tool.to_owned(), arguments_of(tool)));
-    assert_eq!(town.log.calls(), expected, "{told:#?}");
+    assert_eq!(town.log.calls(), expected, "{finished:#?}");
 }
 
-/// The reply is carried out as the right plan, without asking again.
-async fn understood(reply: Scripted) {
-    let (llm, town, told) = run(reply, |_| {}).await;
-    assert_done(&town, &told);
-    assert_eq!(requests(&llm, Asked::Plan).len(), 1);
+/// Asserts that the reply is executed as the right plan, without a retry.
+async fn assert_understood(reply: Scripted) {
+    let (llm, town, finished) = run(reply, |_| {}).await;
+    assert_done(&town, &finished);
+    assert_eq!(requests(&llm, QuestionKind::Plan).len(), 1);
 }
 
-/// The reply goes back with these errors, word for word, and the corrected one is carried out.
-async fn mended(reply: Scripted, codes: &[&str]) {
-    mended_with(reply, codes, |_| {}).await;
+/// Asserts that the reply is rejected with exactly these errors, and that the corrected one is executed.
+async fn assert_repaired(reply: Scripted, codes: &[&str]) {
+    assert_repaired_with(reply, codes, |_| {}).await;
 }
 
-async fn mended_with(reply: Scripted, codes: &[&str], configure: impl FnOnce(&mut Config)) {
-    let (llm, town, told) = run(reply, configure).await;
-    assert_eq!(told.rejected(), [codes], "{told:#?}");
-    assert_done(&town, &told);
-    let asked = requests(&llm, Asked::Plan);
+async fn assert_repaired_with(reply: Scripted, codes: &[&str], configure: impl FnOnce(&mut Config)) {
+    let (llm, town, finished) = run(reply, configure).await;
+    assert_eq!(finished.rejected(), [codes], "{finished:#?}");
+    assert_done(&town, &finished);
+    let asked = requests(&llm, QuestionKind::Plan);
     assert_eq!(asked.len(), 2);
     let sent_back = last_message(&asked[1]).unwrap();
-    assert!(!told.problems().is_empty());
-    for problem in told.problems() {
+    assert!(!finished.problems().is_empty());
+    for problem in finished.problems() {
         assert!(sent_back.contains(problem), "{problem:?} is not in {sent_back:?}");
     }
     assert_eq!(forced_tool(&asked[1]), Some(TOOL), "the repair is forced as well");
@@ -88,179 +90,204 @@ fn calls(calls: &[(&str, &Value)]) -> Scripted {
 }
 
 #[tokio::test]
-async fn argument_lists_behind_expected_tools_are_understood() {
+async fn argument_lists_after_expected_tools_are_parsed() {
     let mut plan = right();
     plan["steps"][0]["expected_tools"] = json!(["FindBook(title)"]);
     plan["steps"][1]["expected_tools"] = json!(["BookSpace(day=\"2026-05-05\", plate)", "FreeSpaces()"]);
-    understood(call(plan)).await;
+    assert_understood(call(plan)).await;
 }
 
 #[tokio::test]
-async fn steps_without_needs_execution_are_sent_back_and_not_carried_out() {
-    mended(call(but("/needs_execution", json!(false))), &["plan.steps_without_execution"]).await;
+async fn steps_without_needs_execution_are_rejected() {
+    assert_repaired(
+        call(right_plan_with("/needs_execution", json!(false))),
+        &["plan.steps_without_execution"],
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn needs_execution_without_steps_is_sent_back() {
-    mended(call(but("/steps", json!([]))), &["plan.no_steps"]).await;
+async fn needs_execution_without_steps_is_rejected() {
+    assert_repaired(call(right_plan_with("/steps", json!([]))), &["plan.no_steps"]).await;
 }
 
 #[tokio::test]
-async fn an_unknown_scene_is_sent_back_with_the_scenes_there_are() {
-    let (_, _, told) = run(call(but("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
+async fn unknown_scene_is_rejected_with_the_available_scenes() {
+    let (_, _, finished) = run(call(right_plan_with("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
     assert_eq!(
-        told.problems(),
+        finished.problems(),
         ["step 2: there is no scene \"Garage\"; the scenes are Canteen, Library, Parking"]
     );
-    mended(call(but("/steps/1/scene_name", json!("Garage"))), &["plan.unknown_scene"]).await;
+    assert_repaired(call(right_plan_with("/steps/1/scene_name", json!("Garage"))), &["plan.unknown_scene"])
+        .await;
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_sent_back_with_the_tools_of_its_scene() {
-    mended(call(but("/steps/0/expected_tools", json!(["BurnBook"]))), &["plan.unknown_tool"]).await;
+async fn unknown_tool_is_rejected_with_the_scenes_tools() {
+    assert_repaired(
+        call(right_plan_with("/steps/0/expected_tools", json!(["BurnBook"]))),
+        &["plan.unknown_tool"],
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn a_tool_of_another_scene_is_sent_back() {
-    mended(call(but("/steps/0/expected_tools", json!(["Menu"]))), &["plan.unknown_tool"]).await;
+async fn tool_of_another_scene_is_rejected() {
+    assert_repaired(
+        call(right_plan_with("/steps/0/expected_tools", json!(["Menu"]))),
+        &["plan.unknown_tool"],
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn steps_that_wait_for_each_other_in_a_circle_are_sent_back() {
-    mended(call(but("/steps/0/depends_on_step", json!(2))), &["plan.circular"]).await;
+async fn cyclic_dependencies_are_rejected() {
+    assert_repaired(call(right_plan_with("/steps/0/depends_on_step", json!(2))), &["plan.circular"]).await;
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_itself_is_sent_back() {
-    mended(call(but("/steps/1/depends_on_step", json!([1, 2]))), &["plan.self_dependency"]).await;
+async fn self_dependency_is_rejected() {
+    assert_repaired(
+        call(right_plan_with("/steps/1/depends_on_step", json!([1, 2]))),
+        &["plan.self_dependency"],
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn a_step_that_waits_for_one_that_is_not_there_is_sent_back() {
-    mended(call(but("/steps/1/depends_on_step", json!(7))), &["plan.unknown_dependency"]).await;
+async fn dependency_on_a_missing_step_is_rejected() {
+    assert_repaired(
+        call(right_plan_with("/steps/1/depends_on_step", json!(7))),
+        &["plan.unknown_dependency"],
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn two_steps_of_one_number_are_sent_back() {
+async fn duplicate_step_numbers_are_rejected() {
     let mut plan = right();
     plan["steps"][1]["step_number"] = json!(1);
     plan["steps"][1]["depends_on_step"] = Value::Null;
-    mended(call(plan), &["plan.repeated_number"]).await;
+    assert_repaired(call(plan), &["plan.repeated_number"]).await;
 }
 
 #[tokio::test]
-async fn a_plan_of_too_many_steps_is_sent_back_with_the_bound() {
+async fn too_many_steps_are_rejected_with_the_bound() {
     let mut plan = right();
     plan["steps"].as_array_mut().unwrap().push(step(3, "Canteen", &["Menu"], Value::Null));
-    mended_with(call(plan), &["plan.too_many_steps"], |config| config.planning.max_steps = 2).await;
+    assert_repaired_with(call(plan), &["plan.too_many_steps"], |config| config.planning.max_steps = 2).await;
 }
 
 #[tokio::test]
-async fn every_problem_of_a_plan_is_told_at_once() {
-    let mut plan = but("/needs_execution", json!(false));
+async fn all_problems_of_a_plan_are_reported_at_once() {
+    let mut plan = right_plan_with("/needs_execution", json!(false));
     plan["steps"][0]["scene_name"] = json!("Garage");
     plan["steps"][1]["depends_on_step"] = json!(2);
     let codes = ["plan.steps_without_execution", "plan.self_dependency", "plan.unknown_scene"];
-    mended(call(plan), &codes).await;
+    assert_repaired(call(plan), &codes).await;
 }
 
 #[tokio::test]
-async fn dependencies_are_read_as_null_a_number_or_a_list() {
+async fn dependencies_are_parsed_as_null_number_or_list() {
     for depends in [json!(1), json!([1]), json!([1, 1]), json!(1.0)] {
-        understood(call(but("/steps/1/depends_on_step", depends))).await;
+        assert_understood(call(right_plan_with("/steps/1/depends_on_step", depends))).await;
     }
     let three = plan(json!([
         step(1, "Library", &["FindBook"], json!([])),
         step(2, "Canteen", &["Menu"], Value::Null),
         step(3, "Parking", &["BookSpace"], json!([1, 2])),
     ]));
-    let llm = Play::of(three).start();
+    let llm = ModelRules::of(three).start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask(REQUEST).await;
-    assert_eq!(told.answer.status, RunStatus::Completed);
+    let finished = town.ask(REQUEST).await;
+    assert_eq!(finished.answer.status, RunStatus::Completed);
     let names = town.log.names();
     assert_eq!((names.len(), names[2].as_str()), (3, "BookSpace"), "{names:?}");
 }
 
 #[tokio::test]
-async fn a_list_of_dependencies_inside_a_string_is_sent_back() {
-    mended(call(but("/steps/1/depends_on_step", json!("[1]"))), &["reply.shape"]).await;
+async fn dependency_list_inside_a_string_is_rejected() {
+    assert_repaired(call(right_plan_with("/steps/1/depends_on_step", json!("[1]"))), &["reply.shape"]).await;
 }
 
 #[tokio::test]
-async fn a_plan_as_plain_text_is_understood() {
-    understood(Scripted::Text(right().to_string())).await;
+async fn plan_as_plain_text_is_parsed() {
+    assert_understood(Scripted::Text(right().to_string())).await;
 }
 
 #[tokio::test]
-async fn a_plan_in_a_code_fence_is_understood() {
-    understood(Scripted::Text(format!("Here it is:\n```json\n{:#}\n```", right()))).await;
+async fn plan_in_a_code_fence_is_parsed() {
+    assert_understood(Scripted::Text(format!("Here it is:\n```json\n{:#}\n```", right()))).await;
 }
 
 #[tokio::test]
-async fn prose_around_the_plan_is_passed_over() {
-    understood(Scripted::Text(format!("The user wants {{two}} things. {} That is all.", right()))).await;
-}
-
-#[tokio::test]
-async fn a_plan_under_another_tools_name_is_understood() {
-    understood(Scripted::call("make_plan", right())).await;
-}
-
-#[tokio::test]
-async fn a_plan_beside_other_calls_is_understood() {
-    understood(calls(&[("FindBook", &json!({"title": "Dune"})), (TOOL, &right())])).await;
-    understood(calls(&[(TOOL, &right()), (TOOL, &right())])).await;
-}
-
-#[tokio::test]
-async fn two_different_plans_in_one_reply_are_sent_back() {
-    let other = plan(json!([step(1, "Canteen", &["Menu"], Value::Null)]));
-    mended(calls(&[(TOOL, &right()), (TOOL, &other)]), &["reply.ambiguous"]).await;
-}
-
-#[tokio::test]
-async fn trailing_commas_are_understood() {
-    let almost = right().to_string().replace("}]", "},]").replace("]}", "],}");
-    understood(raw(almost)).await;
-}
-
-#[tokio::test]
-async fn arguments_as_an_object_instead_of_a_string_are_understood() {
-    let call = json!({"id": "x", "type": "function", "function": {"name": TOOL, "arguments": right()}});
-    let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    understood(Scripted::Json(json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})))
+async fn prose_around_the_plan_is_ignored() {
+    assert_understood(Scripted::Text(format!("The user wants {{two}} things. {} That is all.", right())))
         .await;
 }
 
 #[tokio::test]
-async fn arguments_encoded_twice_are_understood() {
-    understood(raw(Value::String(right().to_string()).to_string())).await;
+async fn plan_under_another_tools_name_is_parsed() {
+    assert_understood(Scripted::call("make_plan", right())).await;
 }
 
 #[tokio::test]
-async fn a_reply_cut_by_the_token_limit_is_sent_back_and_never_run_in_part() {
+async fn plan_beside_other_calls_is_parsed() {
+    assert_understood(calls(&[("FindBook", &json!({"title": "Dune"})), (TOOL, &right())])).await;
+    assert_understood(calls(&[(TOOL, &right()), (TOOL, &right())])).await;
+}
+
+#[tokio::test]
+async fn two_different_plans_in_one_reply_are_rejected() {
+    let other = plan(json!([step(1, "Canteen", &["Menu"], Value::Null)]));
+    assert_repaired(calls(&[(TOOL, &right()), (TOOL, &other)]), &["reply.ambiguous"]).await;
+}
+
+#[tokio::test]
+async fn trailing_commas_are_parsed() {
+    let almost = right().to_string().replace("}]", "},]").replace("]}", "],}");
+    assert_understood(raw(almost)).await;
+}
+
+#[tokio::test]
+async fn arguments_as_an_object_are_parsed() {
+    let call = json!({"id": "x", "type": "function", "function": {"name": TOOL, "arguments": right()}});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    assert_understood(Scripted::Json(
+        json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}),
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn doubly_encoded_arguments_are_parsed() {
+    assert_understood(raw(Value::String(right().to_string()).to_string())).await;
+}
+
+#[tokio::test]
+async fn truncated_plan_is_rejected_and_never_partially_executed() {
     let whole = right().to_string();
-    // In the middle of the second step: the first one is whole.
+    // In the middle of the second step: the first one is complete.
     let cut = &whole[..whole.find("Parking").unwrap()];
-    mended(raw(cut).finished("length"), &["reply.truncated"]).await;
-    mended(raw(cut).finished("tool_calls"), &["reply.truncated"]).await;
-    mended(Scripted::Text(cut.to_owned()).finished("length"), &["reply.truncated"]).await;
+    assert_repaired(raw(cut).finished("length"), &["reply.truncated"]).await;
+    assert_repaired(raw(cut).finished("tool_calls"), &["reply.truncated"]).await;
+    assert_repaired(Scripted::Text(cut.to_owned()).finished("length"), &["reply.truncated"]).await;
 }
 
 #[tokio::test]
-async fn an_empty_reply_is_asked_for_again() {
-    mended(Scripted::Text(String::new()), &["reply.no_json"]).await;
-    mended(raw(""), &["reply.no_json"]).await;
+async fn empty_reply_is_retried() {
+    assert_repaired(Scripted::Text(String::new()), &["reply.no_json"]).await;
+    assert_repaired(raw(""), &["reply.no_json"]).await;
 }
 
 #[tokio::test]
-async fn an_answer_in_words_instead_of_a_plan_is_sent_back() {
-    mended(Scripted::Text("Dune is on shelf B4, and I booked space 12.".into()), &["reply.no_json"]).await;
+async fn prose_instead_of_a_plan_is_rejected() {
+    assert_repaired(Scripted::Text("Dune is on shelf B4, and I booked space 12.".into()), &["reply.no_json"])
+        .await;
 }
 
 #[tokio::test]
-async fn a_stream_that_repeats_the_name_and_one_without_a_chunk_end_in_the_right_plan() {
+async fn irregular_streams_result_in_the_right_plan() {
     let text = right().to_string();
     let (head, tail) = text.split_at(40);
     let piece = |arguments: &str| {
@@ -269,50 +296,51 @@ async fn a_stream_that_repeats_the_name_and_one_without_a_chunk_end_in_the_right
     };
     let repeated = vec![piece(head), piece(tail), chunk(json!({"delta": {}, "finish_reason": "tool_calls"}))];
     for (events, asked) in [(repeated, 1), (vec![], 2)] {
-        let (llm, town, told) = run(Scripted::Stream(events, End::Done), |config| {
+        let (llm, town, finished) = run(Scripted::Stream(events, StreamEnd::Done), |config| {
             config.llm.models[0].stream = proscenium::llm::StreamMode::All;
         })
         .await;
-        assert_done(&town, &told);
-        assert_eq!(told.rejected(), Vec::<Vec<&str>>::new());
-        assert_eq!(requests(&llm, Asked::Plan).len(), asked);
+        assert_done(&town, &finished);
+        assert_eq!(finished.rejected(), Vec::<Vec<&str>>::new());
+        assert_eq!(requests(&llm, QuestionKind::Plan).len(), asked);
     }
 }
 
 #[tokio::test]
-async fn retries_are_counted_beside_the_first_try() {
+async fn retries_are_counted_in_addition_to_the_first_attempt() {
     for (retries, asked) in [(0, 1), (1, 2), (3, 4)] {
-        let llm = Play::of(right()).plan(|_, _| Scripted::Text("I would rather not.".into())).start();
+        let llm = ModelRules::of(right()).plan(|_, _| Scripted::Text("I would rather not.".into())).start();
         let town = Town::open(&llm, |config| config.planning.max_retries = retries).await;
-        let told = town.ask(REQUEST).await;
-        assert_eq!(told.answer.status, RunStatus::Failed);
-        assert_eq!(told.answer.error.as_ref().unwrap().code, "llm.unusable");
+        let finished = town.ask(REQUEST).await;
+        assert_eq!(finished.answer.status, RunStatus::Failed);
+        assert_eq!(finished.answer.error.as_ref().unwrap().code, "llm.unusable");
         assert_eq!(llm.count(), asked, "max_retries = {retries}");
         assert!(town.log.calls().is_empty());
     }
 }
 
 #[tokio::test]
-async fn the_last_of_the_retries_still_counts() {
-    let play = Play::of(right()).plan(|request, nth| match nth {
+async fn last_retry_is_accepted() {
+    let play = ModelRules::of(right()).plan(|request, nth| match nth {
         3 => Scripted::forced(request, right()),
-        nth => call(but("/steps/0/scene_name", json!(format!("Scene{nth}")))),
+        nth => call(right_plan_with("/steps/0/scene_name", json!(format!("Scene{nth}")))),
     });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
-    let told = town.ask(REQUEST).await;
-    assert_done(&town, &told);
-    let asked = requests(&llm, Asked::Plan);
+    let finished = town.ask(REQUEST).await;
+    assert_done(&town, &finished);
+    let asked = requests(&llm, QuestionKind::Plan);
     assert_eq!(asked.len(), 4);
-    for (nth, problem) in told.problems().into_iter().enumerate() {
+    for (nth, problem) in finished.problems().into_iter().enumerate() {
         assert!(last_message(&asked[nth + 1]).unwrap().contains(problem), "{problem:?}");
     }
 }
 
 #[tokio::test]
-async fn once_a_forced_tool_has_been_answered_the_choice_is_released() {
-    let (llm, town, told) = run(call(but("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
-    assert_done(&town, &told);
+async fn tool_choice_is_released_after_the_forced_call() {
+    let (llm, town, finished) =
+        run(call(right_plan_with("/steps/0/scene_name", json!("Garage"))), |_| {}).await;
+    assert_done(&town, &finished);
     let forced: Vec<String> = llm
         .requests()
         .iter()
@@ -325,9 +353,9 @@ async fn once_a_forced_tool_has_been_answered_the_choice_is_released() {
 }
 
 #[tokio::test]
-async fn the_forced_questions_are_asked_at_a_temperature_of_0_3() {
+async fn forced_calls_use_temperature_0_3() {
     let (llm, _, _) = run(call(right()), |_| {}).await;
-    for what in [Asked::Plan, Asked::Check] {
+    for what in [QuestionKind::Plan, QuestionKind::Check] {
         for request in requests(&llm, what) {
             assert_eq!(request["temperature"], json!(0.3));
         }
@@ -335,13 +363,13 @@ async fn the_forced_questions_are_asked_at_a_temperature_of_0_3() {
 }
 
 #[tokio::test]
-async fn every_way_of_forcing_carries_a_request_from_plan_to_answer() {
+async fn every_forcing_mode_completes_a_request() {
     for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
-        let llm = Play::of(right()).start();
+        let llm = ModelRules::of(right()).start();
         let town = Town::open(&llm, |config| config.llm.models[0].forcing = forcing).await;
-        let told = town.ask(REQUEST).await;
-        assert_done(&town, &told);
-        for what in [Asked::Plan, Asked::Check] {
+        let finished = town.ask(REQUEST).await;
+        assert_done(&town, &finished);
+        for what in [QuestionKind::Plan, QuestionKind::Check] {
             let asked = requests(&llm, what);
             assert_eq!(asked.len(), 1, "{forcing}");
             let schema = match forcing {
@@ -364,15 +392,15 @@ async fn every_way_of_forcing_carries_a_request_from_plan_to_answer() {
 }
 
 #[tokio::test]
-async fn the_schema_lists_the_scenes_and_tools_there_are() {
+async fn plan_schema_lists_the_available_scenes_and_tools() {
     let (llm, _, _) = run(call(right()), |_| {}).await;
-    let schema = &requests(&llm, Asked::Plan)[0]["tools"][0]["function"]["parameters"];
+    let schema = &requests(&llm, QuestionKind::Plan)[0]["tools"][0]["function"]["parameters"];
     let steps = schema["properties"]["steps"]["items"]["anyOf"].as_array().unwrap();
     let each = steps.iter().map(|step| {
         let properties = &step["properties"];
         json!([properties["scene_name"]["enum"], properties["expected_tools"]["items"]["enum"]])
     });
-    // Each scene with its own tools only: no schema that is held to joins it with another's.
+    // Each scene with its own tools only: no strict schema combines it with another scene's tools.
     assert_eq!(
         each.collect::<Vec<_>>(),
         [

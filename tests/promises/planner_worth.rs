@@ -1,9 +1,9 @@
-//! What each part of the planner's reading is worth, on the same corrupted replies.
+//! The value of each part of the planner's parsing, on the same corrupted replies.
 //!
-//! 30% of the planner's replies are corrupted at random: in form (text, fences, prose,
-//! another tool's name, cut off, empty, …) and in content (unknown names, circles, repeated numbers, …).
-//! The corruption is a function of the request and the try, so that every setting meets the same
-//! replies. The fallback is off. The tables are printed by
+//! 30% of the planner's replies are corrupted at random: in form (text, fences, prose, another tool's name,
+//! truncated, empty, …) and in content (unknown names, cycles, repeated numbers, …). The corruption is a
+//! function of the request and the attempt, so that every setting gets the same replies. The fallback is off.
+//! The tables are printed by
 //!
 //! ```text
 //! cargo test --test promises planner_worth -- --nocapture
@@ -23,8 +23,8 @@ use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::support::corruption::{FORMS, deformed, dice, strikes};
-use crate::support::planner_engine::{Asked, Log, Town, asked, has_results, plan, step};
+use crate::support::corruption::{FORMS, corrupted, dice, is_corrupted};
+use crate::support::planner_engine::{CallLog, QuestionKind, Town, has_results, plan, question_kind, step};
 use crate::support::{Scripted, ScriptedLlm, section};
 
 const PLAN: &str = "CreateExecutionPlan";
@@ -33,10 +33,10 @@ const SCENES: [&str; 6] = ["Badges", "Canteen", "Library", "Parking", "Printers"
 const REQUESTS: usize = 1000;
 const SHARE: f64 = 0.3;
 const SEED: u64 = 0x5eed_0001_0000_0000;
-/// Requests under way at once, each in a conversation of its own.
+/// Concurrent requests, each in its own conversation.
 const TOGETHER: usize = 32;
 
-fn scenes(log: &Log) -> Vec<Scene> {
+fn scenes(log: &CallLog) -> Vec<Scene> {
     let scene = |name: &'static str| {
         let log = log.clone();
         let work = native(move |arguments: Value, _: ToolContext| {
@@ -78,7 +78,7 @@ fn right(request: usize) -> Value {
     plan(json!(steps))
 }
 
-/// Scenes of the steps, and the scenes each waits for.
+/// The scenes of the steps, and the scenes each depends on.
 fn expected(request: usize) -> BTreeMap<String, Vec<String>> {
     let plan: proscenium::plan::Plan = serde_json::from_value(right(request)).unwrap();
     let scene = |number: u32| plan.steps[number as usize - 1].scene_name.clone();
@@ -86,7 +86,7 @@ fn expected(request: usize) -> BTreeMap<String, Vec<String>> {
     steps.map(|step| (step.scene_name.clone(), step.depends_on_step.iter().map(scene).collect())).collect()
 }
 
-/// Faults of a plan that is well written.
+/// Content faults of a well-formed plan.
 fn misplanned(request: usize, dice: &mut ChaCha8Rng) -> Value {
     let mut plan = right(request);
     let count = plan["steps"].as_array().unwrap().len();
@@ -103,22 +103,22 @@ fn misplanned(request: usize, dice: &mut ChaCha8Rng) -> Value {
         4 => plan["needs_execution"] = json!(false),
         _ => plan["steps"] = json!([]),
     }
-    // A circle needs the last step to wait for the first.
+    // A cycle needs the last step to depend on the first.
     if count > 1 && plan["steps"][0]["depends_on_step"] == json!(count) {
         plan["steps"][count - 1]["depends_on_step"] = json!([1]);
     }
     plan
 }
 
-/// What the planner says, corrupted or not.
+/// The planner's reply, corrupted or not.
 fn planner(request: &Value, number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED, number, attempt);
-    if !strikes(&mut dice, SHARE) {
+    if !is_corrupted(&mut dice, SHARE) {
         return Scripted::forced(request, right(number));
     }
-    // Six faults of content beside those of form, all equally likely.
+    // Six content faults in addition to those of form, all equally likely.
     match FORMS.get(dice.random_range(0..FORMS.len() + 6)) {
-        Some(form) => deformed(*form, PLAN, &right(number), &right(number + REQUESTS), &mut dice),
+        Some(form) => corrupted(*form, PLAN, &right(number), &right(number + REQUESTS), &mut dice),
         None => Scripted::forced(request, misplanned(number, &mut dice)),
     }
 }
@@ -144,11 +144,11 @@ fn verdict(number: usize) -> Value {
         "missing_information": null, "answer": answer_to(number)})
 }
 
-/// How often something was asked about a request.
+/// How often each question about a request was asked.
 #[derive(Clone, Default)]
-struct Tries(Arc<Mutex<BTreeMap<usize, usize>>>);
+struct Attempts(Arc<Mutex<BTreeMap<usize, usize>>>);
 
-impl Tries {
+impl Attempts {
     fn next(&self, request: usize) -> usize {
         let mut tries = self.0.lock().unwrap();
         let count = tries.entry(request).or_default();
@@ -161,7 +161,7 @@ impl Tries {
     }
 }
 
-/// Sends requests `0..count` and gives each its status, its answer and the model calls it took.
+/// Sends requests `0..count` and returns for each its status, its answer and its number of model calls.
 async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, String, u32)> {
     let one = async |number: usize| {
         let request = town.engine.request(&format!("Look at number {number}"), None);
@@ -173,18 +173,18 @@ async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, S
     };
     let mut all: Vec<_> = stream::iter(0..count).map(one).buffer_unordered(TOGETHER).collect().await;
     all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, told)| told).collect()
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Town {
     let mut config = Config { llm: llm.options(), ..Config::default() };
     config.planning.fallback_enabled = false;
     configure(&mut config);
-    let log = Log::default();
+    let log = CallLog::default();
     Town::with(config, scenes(&log), log).await
 }
 
-/// What became of all requests in one setting.
+/// The results of all requests in one setting.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     reader: ReaderMode,
@@ -193,33 +193,33 @@ struct Row {
     right: usize,
     /// Something else was executed.
     wrong: usize,
-    /// Nothing was executed and the user was told so.
+    /// Nothing was executed and the user was informed.
     refused: usize,
     plan_calls: usize,
 }
 
 async fn measure(reader: ReaderMode, retries: u32) -> Row {
-    let tries = Tries::default();
+    let tries = Attempts::default();
     let counted = tries.clone();
-    let llm = ScriptedLlm::start(move |request, _| match asked(request) {
-        Asked::Plan => planner(request, number(request), counted.next(number(request))),
-        Asked::Scene => look(request),
-        Asked::Check => Scripted::forced(request, verdict(number(request))),
-        Asked::Answer => Scripted::Text(answer_to(number(request))),
+    let llm = ScriptedLlm::start(move |request, _| match question_kind(request) {
+        QuestionKind::Plan => planner(request, number(request), counted.next(number(request))),
+        QuestionKind::Scene => look(request),
+        QuestionKind::Check => Scripted::forced(request, verdict(number(request))),
+        QuestionKind::Answer => Scripted::Text(answer_to(number(request))),
     });
     let town = open(&llm, |config| {
         config.planning.reader = reader;
         config.planning.max_retries = retries;
     })
     .await;
-    let told = send(&town, &llm, REQUESTS).await;
+    let results = send(&town, &llm, REQUESTS).await;
 
     let mut executed: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (scene, arguments) in town.log.calls() {
         executed.entry(arguments["number"].as_u64().unwrap() as usize).or_default().push(scene);
     }
     let mut row = Row { reader, retries, right: 0, wrong: 0, refused: 0, plan_calls: tries.all() };
-    for (number, (status, _, _)) in told.into_iter().enumerate() {
+    for (number, (status, _, _)) in results.into_iter().enumerate() {
         let seen = executed.remove(&number).unwrap_or_default();
         if status == RunStatus::Failed && seen.is_empty() {
             row.refused += 1;
@@ -242,7 +242,7 @@ fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
 }
 
 #[tokio::test]
-async fn planner_worth_nearly_every_request_runs_exactly_the_right_scenes() {
+async fn planner_worth_nearly_all_requests_run_exactly_the_right_scenes() {
     let mut rows = Vec::new();
     for reader in [ReaderMode::Strict, ReaderMode::Tolerant] {
         for retries in [0, 1, 3] {
@@ -267,8 +267,8 @@ async fn planner_worth_nearly_every_request_runs_exactly_the_right_scenes() {
     let [strict @ .., _, _, _] = &rows[..] else { panic!("six rows") };
     let tolerant = &rows[3..];
     for (strict, tolerant) in strict.iter().zip(tolerant) {
-        assert!(tolerant.right > strict.right, "reading tolerantly helps: {strict:?} {tolerant:?}");
-        assert_eq!(tolerant.wrong, 0, "what cannot be understood is never run in part: {tolerant:?}");
+        assert!(tolerant.right > strict.right, "tolerant parsing helps: {strict:?} {tolerant:?}");
+        assert_eq!(tolerant.wrong, 0, "unparseable plans are never partially executed: {tolerant:?}");
     }
     for rows in [strict, tolerant] {
         assert!(rows[0].right < rows[1].right && rows[1].right < rows[2].right, "retries help: {rows:?}");
@@ -276,10 +276,10 @@ async fn planner_worth_nearly_every_request_runs_exactly_the_right_scenes() {
     assert!(tolerant[2].right * 100 >= REQUESTS * 99, "{:?}", tolerant[2]);
 }
 
-/// What the check says: corrupted in form, or wrong in one of its fields.
+/// The check's reply: corrupted in form, or wrong in one of its fields.
 fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED, number, attempt);
-    if !strikes(&mut dice, SHARE) {
+    if !is_corrupted(&mut dice, SHARE) {
         return Scripted::forced(request, verdict(number));
     }
     let mut wrong = verdict(number);
@@ -294,17 +294,17 @@ fn check(request: &Value, number: usize, attempt: usize) -> Scripted {
         form => {
             let mut other = verdict(number);
             other["answer"] = json!("Nothing was found.");
-            return deformed(FORMS[form - 5], CHECK, &verdict(number), &other, &mut dice);
+            return corrupted(FORMS[form - 5], CHECK, &verdict(number), &other, &mut dice);
         }
     }
     Scripted::forced(request, wrong)
 }
 
-/// What the answer call says: as often corrupted, in the ways in which plain words can be.
+/// The answer call's reply: corrupted as often, in ways that apply to plain text.
 fn answer(number: usize, attempt: usize) -> Scripted {
     let mut dice = dice(SEED.rotate_left(1), number, attempt);
     let whole = answer_to(number);
-    if !strikes(&mut dice, SHARE) {
+    if !is_corrupted(&mut dice, SHARE) {
         return Scripted::Text(whole);
     }
     let part: String = whole.chars().take(dice.random_range(0..whole.chars().count())).collect();
@@ -312,31 +312,31 @@ fn answer(number: usize, attempt: usize) -> Scripted {
     Scripted::Text(part).finished(reason)
 }
 
-/// Right final answers and model calls of `count` requests, with the check's replies corrupted, and the
-/// answer call's too if `both`.
+/// Right final answers and model calls of `count` requests, with corrupted replies of the check, and of the
+/// answer call if `both`.
 async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
-    let (checks, words) = (Tries::default(), Tries::default());
+    let (checks, words) = (Attempts::default(), Attempts::default());
     let llm = ScriptedLlm::start(move |request, _| {
         let number = number(request);
-        match asked(request) {
-            Asked::Plan => Scripted::forced(request, right(number)),
-            Asked::Scene => look(request),
-            Asked::Check => check(request, number, checks.next(number)),
-            Asked::Answer if both => answer(number, words.next(number)),
-            Asked::Answer => Scripted::Text(answer_to(number)),
+        match question_kind(request) {
+            QuestionKind::Plan => Scripted::forced(request, right(number)),
+            QuestionKind::Scene => look(request),
+            QuestionKind::Check => check(request, number, checks.next(number)),
+            QuestionKind::Answer if both => answer(number, words.next(number)),
+            QuestionKind::Answer => Scripted::Text(answer_to(number)),
         }
     });
     let town = open(&llm, |config| config.planning.answer_with_check = with_check).await;
-    let told = send(&town, &llm, count).await;
-    let calls = told.iter().map(|(_, _, calls)| calls).sum();
+    let results = send(&town, &llm, count).await;
+    let calls = results.iter().map(|(_, _, calls)| calls).sum();
     let is_right = |(number, (status, text, _)): &(usize, &(RunStatus, String, u32))| {
         *status == RunStatus::Completed && *text == answer_to(*number)
     };
-    (told.iter().enumerate().filter(is_right).count(), calls)
+    (results.iter().enumerate().filter(is_right).count(), calls)
 }
 
 #[tokio::test]
-async fn planner_worth_an_answer_that_comes_with_the_check_is_as_reliable_as_one_of_its_own() {
+async fn planner_worth_check_answer_is_as_reliable_as_an_answer_call() {
     const COUNT: usize = 300;
     println!("{COUNT} requests, {:.0}% of the check's replies corrupted, fallback off", SHARE * 100.0);
     println!("| answer_with_check | answer calls corrupted too | right answers | model calls a request |");

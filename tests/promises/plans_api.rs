@@ -1,4 +1,4 @@
-//! Plans under people's control, over the server's port: judged by what reached a server outside.
+//! Approval and control of plans over HTTP, judged by what reached an external server.
 
 use std::sync::atomic::Ordering;
 
@@ -6,10 +6,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Office, Reply, Served, Shelf};
+use crate::support::{Office, Reply, ServedEngine, Shelf};
 
-/// A plan for these words that waits for approval.
-pub async fn planned(served: &Served, words: &str) -> Value {
+/// A waiting plan for these words.
+pub async fn waiting_plan(served: &ServedEngine, words: &str) -> Value {
     let reply = served.post("/api/plans", &json!({"message": words})).await;
     assert_eq!(reply.status, 201, "{reply:#?}");
     let plan = reply.json();
@@ -18,42 +18,42 @@ pub async fn planned(served: &Served, words: &str) -> Value {
     plan
 }
 
-/// The address of a plan, with more behind it.
-pub fn at(plan: &Value, more: &str) -> String {
+/// The route of a plan, with a suffix.
+pub fn plan_path(plan: &Value, more: &str) -> String {
     format!("/api/plans/{}{more}", plan["task_id"].as_str().unwrap())
 }
 
-/// Follows a plan's run until it ends or waits, and gives the plan as it is then.
-pub async fn rested(served: &Served, plan: &Value) -> Value {
+/// Follows a plan's run until it ends or waits, and returns the plan.
+pub async fn settled_plan(served: &ServedEngine, plan: &Value) -> Value {
     let run = plan["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
-    served.get(&at(plan, "")).await.json()
+    served.get(&plan_path(plan, "")).await.json()
 }
 
-async fn approve(served: &Served, plan: &Value, body: Value) -> Reply {
-    served.post(&at(plan, "/approve"), &body).await
+async fn approve(served: &ServedEngine, plan: &Value, body: Value) -> Reply {
+    served.post(&plan_path(plan, "/approve"), &body).await
 }
 
-async fn delete(served: &Served, path: &str) -> Reply {
+async fn delete(served: &ServedEngine, path: &str) -> Reply {
     Reply::of(served.request("DELETE", path).send().await.unwrap()).await
 }
 
 #[tokio::test]
-async fn a_plan_waits_for_approval_and_is_then_carried_out_once() {
+async fn plan_waits_for_approval_and_executes_once() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
     assert_eq!(plan["version"], 1);
     assert_eq!(plan["objective"], "book");
     assert_eq!(plan["approvals"].as_array().unwrap().len(), 1, "{plan:#}");
     assert!(plan["why_approval"][0].as_str().unwrap().contains("request"), "{plan:#}");
-    assert!(office.reached().is_empty(), "nothing was done before the yes");
-    assert_eq!(served.get(&at(&plan, "")).await.json(), plan);
+    assert!(office.reached().is_empty(), "nothing was executed before approval");
+    assert_eq!(served.get(&plan_path(&plan, "")).await.json(), plan);
 
     let seen = json!({"version": 1, "hash": plan["hash"], "note": "go"});
     let reply = approve(&served, &plan, seen).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
-    let done = rested(&served, &plan).await;
+    let done = settled_plan(&served, &plan).await;
     assert_eq!(
         (&done["status"], &done["run_status"]),
         (&json!("completed"), &json!("completed")),
@@ -62,19 +62,19 @@ async fn a_plan_waits_for_approval_and_is_then_carried_out_once() {
     assert_eq!(done["steps"][0]["tool_calls"][0]["outcome"], "ok");
     assert!(!done["answer"].as_str().unwrap().is_empty());
     assert_eq!(office.reached(), ["POST /Book"]);
-    // What is done is not approved once more.
-    approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
+    // An executed plan cannot be approved again.
+    approve(&served, &plan, json!({})).await.assert_problem(409, "plan.illegal_transition");
     assert!(office.reached().is_empty());
 }
 
 #[tokio::test]
-async fn of_fifty_approvals_at_once_one_counts() {
+async fn one_of_fifty_simultaneous_approvals_counts() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
     let once = || approve(&served, &plan, json!({"version": 1}));
     let mut all = join_all((0..50).map(|_| once())).await;
-    // A busy machine may answer some of fifty with "too many wait": these are sent again.
+    // A busy machine may refuse some of fifty because the queue is full: these are sent again.
     for reply in &mut all {
         while reply.status == 429 {
             *reply = once().await;
@@ -87,23 +87,24 @@ async fn of_fifty_approvals_at_once_one_counts() {
         let code = reply.json()["code"].clone();
         assert!(code == "approval.decided" || code == "plan.illegal_transition", "{reply:#?}");
     }
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn what_was_not_seen_is_not_approved() {
+async fn approval_of_an_unseen_version_is_refused() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
-    approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.is_problem(409, "approval.changed");
-    approve(&served, &plan, json!({"version": 7})).await.is_problem(409, "approval.changed");
-    approve(&served, &plan, json!([null, null])).await.is_problem(422, "request.body");
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
+    approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.assert_problem(409, "approval.changed");
+    approve(&served, &plan, json!({"version": 7})).await.assert_problem(409, "approval.changed");
+    approve(&served, &plan, json!([null, null])).await.assert_problem(422, "request.body");
 
-    let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
+    let changed =
+        served.post(&plan_path(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
     assert_eq!(changed.status, 200, "{changed:#?}");
     let problem = approve(&served, &plan, json!({"version": 1, "hash": plan["hash"]})).await;
-    let problem = problem.is_problem(409, "approval.changed");
+    let problem = problem.assert_problem(409, "approval.changed");
     let difference = problem["difference"].to_string();
     assert!(difference.contains("+See") && difference.contains("purpose"), "{problem:#}");
     assert!(office.reached().is_empty());
@@ -112,44 +113,45 @@ async fn what_was_not_seen_is_not_approved() {
     assert_ne!(changed["hash"], plan["hash"]);
     let seen = json!({"version": 2, "hash": changed["hash"]});
     assert_eq!(approve(&served, &plan, seen).await.status, 200);
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_plan_of_several_versions_is_approved_only_by_the_version_or_the_hash_that_was_seen() {
+async fn multi_version_plan_needs_the_seen_version_or_hash() {
     for seen in ["version", "hash"] {
         let office = Office::open();
-        let served = Served::start(office.setup()).await;
-        let plan = planned(&served, "book").await;
-        // Somebody puts another plan in its place after the approver has read it.
+        let served = ServedEngine::start(office.setup()).await;
+        let plan = waiting_plan(&served, "book").await;
+        // Another user replaces the plan after the approver has read it.
         let body = json!({"feedback": "look first", "version": 1});
-        let changed = served.post(&at(&plan, "/modify"), &body).await.json();
-        for unsaid in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
-            let problem = approve(&served, &plan, unsaid).await.is_problem(409, "plan.version_required");
+        let changed = served.post(&plan_path(&plan, "/modify"), &body).await.json();
+        for unmentioned in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
+            let problem =
+                approve(&served, &plan, unmentioned).await.assert_problem(409, "plan.version_required");
             let detail = problem["detail"].as_str().unwrap();
             let hash = changed["hash"].as_str().unwrap();
             assert!(detail.contains("version 2") && detail.contains(hash), "{detail}");
         }
         assert!(office.reached().is_empty());
-        assert_eq!(served.get(&at(&plan, "")).await.json()["status"], "pending_approval");
+        assert_eq!(served.get(&plan_path(&plan, "")).await.json()["status"], "pending_approval");
         assert_eq!(approve(&served, &plan, json!({seen: changed[seen]})).await.status, 200);
-        assert_eq!(rested(&served, &plan).await["status"], "completed");
+        assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
         assert_eq!(office.reached(), ["POST /Book"]);
     }
 }
 
 #[tokio::test]
-async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
+async fn plan_is_modified_by_feedback_and_by_hand_with_history() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
-    let modify = async |body: Value| served.post(&at(&plan, "/modify"), &body).await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
+    let modify = async |body: Value| served.post(&plan_path(&plan, "/modify"), &body).await;
 
-    // What the planner cannot make anything of changes nothing.
-    let problem = modify(json!({"feedback": "make it nicer"})).await.is_problem(422, "plan.not_modified");
+    // Feedback that the planner cannot use changes nothing.
+    let problem = modify(json!({"feedback": "make it nicer"})).await.assert_problem(422, "plan.not_modified");
     assert_eq!(problem["run_id"], plan["run_id"]);
-    let same = served.get(&at(&plan, "")).await.json();
+    let same = served.get(&plan_path(&plan, "")).await.json();
     assert_eq!((&same["version"], &same["plan"]), (&plan["version"], &plan["plan"]));
     assert_eq!(same["status"], "pending_approval", "{same:#}");
 
@@ -175,37 +177,37 @@ async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
     assert_eq!(third["versions"][0]["plan"], plan["plan"]);
     assert_eq!(third["versions"][0]["diff"], json!([]));
 
-    modify(json!({"plan": by_hand, "version": 3})).await.is_problem(422, "plan.unchanged");
-    modify(json!({"plan": by_hand, "version": 1})).await.is_problem(409, "approval.changed");
+    modify(json!({"plan": by_hand, "version": 3})).await.assert_problem(422, "plan.unchanged");
+    modify(json!({"plan": by_hand, "version": 1})).await.assert_problem(409, "approval.changed");
     let mut nowhere = by_hand.clone();
     nowhere["steps"][0]["scene_name"] = json!("Attic");
-    modify(json!({"plan": nowhere})).await.is_problem(422, "plan.invalid");
-    modify(json!({"feedback": "  "})).await.is_problem(422, "plan.no_feedback");
-    modify(json!({"feedback": "x".repeat(8001)})).await.is_problem(422, "plan.no_feedback");
+    modify(json!({"plan": nowhere})).await.assert_problem(422, "plan.invalid");
+    modify(json!({"feedback": "  "})).await.assert_problem(422, "plan.no_feedback");
+    modify(json!({"feedback": "x".repeat(8001)})).await.assert_problem(422, "plan.no_feedback");
     for neither in [json!({}), json!({"feedback": "look first", "plan": by_hand})] {
-        modify(neither).await.is_problem(422, "request.body");
+        modify(neither).await.assert_problem(422, "request.body");
     }
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 3})).await.status, 200);
-    let done = rested(&served, &plan).await;
+    let done = settled_plan(&served, &plan).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert_eq!(office.reached(), ["POST /Book"]);
-    modify(json!({"feedback": "look first"})).await.is_problem(409, "plan.illegal_transition");
+    modify(json!({"feedback": "look first"})).await.assert_problem(409, "plan.illegal_transition");
 }
 
 #[tokio::test]
-async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
+async fn held_plan_starts_with_a_second_approval() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
     let held = approve(&served, &plan, json!({"execute": false})).await;
     assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
-    let rests = rested(&served, &plan).await;
+    let rests = settled_plan(&served, &plan).await;
     assert_eq!((&rests["status"], &rests["run_status"]), (&json!("approved"), &json!("waiting")));
-    approve(&served, &plan, json!({"execute": false})).await.is_problem(409, "approval.decided");
+    approve(&served, &plan, json!({"execute": false})).await.assert_problem(409, "approval.decided");
 
-    // A change takes the approval back.
-    let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
+    // A change revokes the approval.
+    let changed = served.post(&plan_path(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
     assert_eq!(
         (&changed["status"], &changed["version"]),
         (&json!("pending_approval"), &json!(2)),
@@ -214,104 +216,104 @@ async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
     assert!(office.reached().is_empty());
     let held = approve(&served, &plan, json!({"execute": false, "version": 2})).await.json();
     assert_eq!(held["status"], "approved", "{held:#}");
-    rested(&served, &plan).await;
+    settled_plan(&served, &plan).await;
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_plan_that_waits_is_cancelled_and_nothing_of_it_is_done() {
+async fn cancelled_waiting_plan_executes_nothing() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
-    let reply = served.post(&at(&plan, "/cancel"), &json!({"why": "not today"})).await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
+    let reply = served.post(&plan_path(&plan, "/cancel"), &json!({"why": "not today"})).await;
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("cancelled")), "{reply:#?}");
     let approvals = served.get("/api/approvals").await.json();
     assert_eq!(approvals["approvals"], json!([]));
-    served.post(&at(&plan, "/cancel"), &json!({})).await.is_problem(409, "run.ended");
-    approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
+    served.post(&plan_path(&plan, "/cancel"), &json!({})).await.assert_problem(409, "run.ended");
+    approve(&served, &plan, json!({})).await.assert_problem(409, "plan.illegal_transition");
 
-    // The same at the run's own address, and without a body.
-    let plan = planned(&served, "book").await;
+    // The same through the run's own route, and without a body.
+    let plan = waiting_plan(&served, "book").await;
     let run = plan["run_id"].as_str().unwrap();
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
-    assert_eq!(rested(&served, &plan).await["status"], "cancelled");
-    let plan = planned(&served, "book").await;
-    let bare = served.request("POST", &at(&plan, "/cancel")).send().await.unwrap();
+    assert_eq!(settled_plan(&served, &plan).await["status"], "cancelled");
+    let plan = waiting_plan(&served, "book").await;
+    let bare = served.request("POST", &plan_path(&plan, "/cancel")).send().await.unwrap();
     assert_eq!(Reply::of(bare).await.json()["status"], "cancelled");
     assert!(office.reached().is_empty());
 }
 
 #[tokio::test]
-async fn a_plan_that_is_cancelled_on_its_way_tells_what_was_done() {
+async fn plan_cancelled_midway_reports_completed_work() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
-    let plan = planned(&served, "put").await;
+    let served = ServedEngine::start(shelf.setup()).await;
+    let plan = waiting_plan(&served, "put").await;
     assert_eq!(approve(&served, &plan, json!({})).await.status, 200);
-    shelf.begun.passed().await;
-    let (address, body) = (at(&plan, "/cancel"), json!({}));
+    shelf.started.wait_open().await;
+    let (address, body) = (plan_path(&plan, "/cancel"), json!({}));
     let cancel = served.post(&address, &body);
     let follow = async {
         let run = plan["run_id"].as_str().unwrap();
-        // The write that has begun ends; only then the plan does.
+        // A write in progress is finished before the plan ends.
         while !served.events(run.parse().unwrap()).await.iter().any(|e| e.body.name() == "cancel_requested") {
             tokio::task::yield_now().await;
         }
         shelf.done.open();
     };
     let (reply, ()) = tokio::join!(cancel, follow);
-    let told = reply.json();
-    assert_eq!((reply.status, &told["status"]), (200, &json!("cancelled")), "{told:#}");
-    let call = &told["steps"][0]["tool_calls"][0];
-    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Put"), &json!("ok")), "{told:#}");
+    let document = reply.json();
+    assert_eq!((reply.status, &document["status"]), (200, &json!("cancelled")), "{document:#}");
+    let call = &document["steps"][0]["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Put"), &json!("ok")), "{document:#}");
     assert_eq!(shelf.puts(), 1);
 }
 
 #[tokio::test]
-async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
+async fn cancelled_plan_undoes_its_writes_when_configured() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("execution.compensate", true)).await;
-    let plan = planned(&served, "book and pay").await;
-    // What is not shown is not covered by the plan's yes.
+    let served = ServedEngine::start(office.setup().set("execution.compensate", true)).await;
+    let plan = waiting_plan(&served, "book and pay").await;
+    // The plan's approval does not cover hidden values.
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][1]["prepared_calls"] = json!([]);
-    assert_eq!(served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
+    assert_eq!(served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
     approve(&served, &plan, json!({"version": 2})).await;
     // It waits for the payment; the room is booked.
-    let waits = rested(&served, &plan).await;
+    let waits = settled_plan(&served, &plan).await;
     assert_eq!(
         (&waits["status"], &waits["run_status"]),
         (&json!("executing"), &json!("waiting")),
         "{waits:#}"
     );
     assert_eq!(office.reached(), ["POST /Book"]);
-    let told = served.post(&at(&plan, "/cancel"), &json!({})).await.json();
-    assert_eq!(told["status"], "cancelled", "{told:#}");
-    let calls = told["steps"][0]["tool_calls"].as_array().unwrap();
+    let document = served.post(&plan_path(&plan, "/cancel"), &json!({})).await.json();
+    assert_eq!(document["status"], "cancelled", "{document:#}");
+    let calls = document["steps"][0]["tool_calls"].as_array().unwrap();
     let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
-    assert_eq!(tools, ["Book", "Unbook"], "{told:#}");
+    assert_eq!(tools, ["Book", "Unbook"], "{document:#}");
     assert_eq!(office.reached(), ["POST /Unbook"]);
-    // Who follows the run is told which write a call undoes.
+    // The run's stream names the write that each call undoes.
     let events = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
     let events = served.get(&events).await.events();
-    let begun = |tool: &str| {
-        let mut begun = events.iter().filter(|event| event.name == "tool_started");
-        begun.find(|event| event.data["tool"] == tool).unwrap().data.clone()
+    let started = |tool: &str| {
+        let mut started = events.iter().filter(|event| event.name == "tool_started");
+        started.find(|event| event.data["tool"] == tool).unwrap().data.clone()
     };
-    let (book, unbook) = (begun("Book"), begun("Unbook"));
+    let (book, unbook) = (started("Book"), started("Unbook"));
     assert_eq!(unbook["undoes"], book["call"], "{unbook:#}");
     assert!(!book.as_object().unwrap().contains_key("undoes"), "{book:#}");
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
+async fn plan_is_rendered_as_text_and_as_a_flowchart() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "see and book").await;
-    let text = served.get(&at(&plan, "?format=text")).await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "see and book").await;
+    let text = served.get(&plan_path(&plan, "?format=text")).await;
     assert_eq!((text.status, text.header("content-type")), (200, "text/plain; charset=utf-8"));
     let head = format!(
         "# Execution Plan: see and book\nTask ID: {}\nStatus: pending_approval\n",
@@ -326,30 +328,30 @@ async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
         text.body
     );
     assert_eq!(text.body.matches("Parameters:").count(), 1, "the write is known: {}", text.body);
-    let asked = served.request("GET", &at(&plan, "")).header("accept", "text/plain, */*");
+    let asked = served.request("GET", &plan_path(&plan, "")).header("accept", "text/plain, */*");
     assert_eq!(Reply::of(asked.send().await.unwrap()).await.body, text.body);
-    let chart = served.get(&at(&plan, "?format=mermaid")).await;
+    let chart = served.get(&plan_path(&plan, "?format=mermaid")).await;
     assert!(chart.body.starts_with("flowchart TD\n") && chart.body.contains("s1 --> s2"), "{}", chart.body);
-    served.get(&at(&plan, "?format=pdf")).await.is_problem(422, "request.query");
+    served.get(&plan_path(&plan, "?format=pdf")).await.assert_problem(422, "request.query");
 
     approve(&served, &plan, json!({})).await;
-    rested(&served, &plan).await;
-    let text = served.get(&at(&plan, "?format=text")).await.body;
+    settled_plan(&served, &plan).await;
+    let text = served.get(&plan_path(&plan, "?format=text")).await.body;
     let step =
         "Tool: Book\nInput: Desk per l'utente\nParameters: {\"room\":\"r1\"}\nAfter: 1\nStatus: completed\n";
     assert!(text.contains(step), "{text}");
 }
 
 #[tokio::test]
-async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ended() {
+async fn plans_are_listed_with_pages_and_filters_and_erased() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut plans = Vec::new();
     for number in 0..5 {
         let body = json!({"message": "book", "session_id": format!("s-{}", number % 2)});
         plans.push(served.post("/api/plans", &body).await.json());
     }
-    served.post(&at(&plans[0], "/cancel"), &json!({})).await;
+    served.post(&plan_path(&plans[0], "/cancel"), &json!({})).await;
     let ids = |list: &Value| -> Vec<Value> {
         list["plans"].as_array().unwrap().iter().map(|plan| plan["task_id"].clone()).collect()
     };
@@ -366,23 +368,23 @@ async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ende
     assert_eq!(ids(&list(&format!("?since={middle}")).await), all[..3]);
     assert_eq!(ids(&list(&format!("?until={middle}")).await), all[3..]);
     for query in ["?limit=0", "?limit=501", "?status=lost", "?since=soon", "?what=else"] {
-        served.get(&format!("/api/plans{query}")).await.is_problem(422, "request.query");
+        served.get(&format!("/api/plans{query}")).await.assert_problem(422, "request.query");
     }
 
-    delete(&served, &at(&plans[1], "")).await.is_problem(409, "plan.active");
-    let gone = delete(&served, &at(&plans[0], "")).await;
+    delete(&served, &plan_path(&plans[1], "")).await.assert_problem(409, "plan.active");
+    let gone = delete(&served, &plan_path(&plans[0], "")).await;
     assert_eq!((gone.status, gone.body.as_str()), (204, ""));
-    served.get(&at(&plans[0], "")).await.is_problem(404, "plan.unknown");
+    served.get(&plan_path(&plans[0], "")).await.assert_problem(404, "plan.unknown");
     let run = plans[0]["run_id"].as_str().unwrap();
-    served.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
-    delete(&served, &at(&plans[0], "")).await.is_problem(404, "plan.unknown");
+    served.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
+    delete(&served, &plan_path(&plans[0], "")).await.assert_problem(404, "plan.unknown");
     assert_eq!(ids(&list("").await), all[..4]);
 }
 
 #[tokio::test]
-async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
+async fn client_supplied_plan_is_executed_as_sent() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let step = json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"],
         "prepared_calls": [{"tool": "Book", "arguments": {"room": "r1"}}]});
     let sent = json!({"needs_execution": true, "reasoning": "by hand", "steps": [step]});
@@ -400,32 +402,32 @@ async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
         (&plan["versions"][0]["maker"], &plan["versions"][0]["by"]),
         (&json!("person"), &json!("keysersoze"))
     );
-    assert_eq!(office.llm.count(), 0, "nobody was asked for a plan");
+    assert_eq!(office.llm.count(), 0, "no model was asked for a plan");
     approve(&served, &plan, json!({})).await;
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 
     let mut wrong = sent.clone();
     wrong["steps"][0]["expected_tools"] = json!(["Burn"]);
     let problem = served.post("/api/plans", &json!({"message": "book", "plan": wrong})).await;
-    let problem = problem.is_problem(422, "plan.invalid");
+    let problem = problem.assert_problem(422, "plan.invalid");
     assert!(problem["detail"].as_str().unwrap().contains("Burn"), "{problem:#}");
 }
 
 #[tokio::test]
-async fn a_dry_run_reads_and_tells_what_it_would_write() {
+async fn dry_run_reads_and_reports_planned_writes() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("see and book");
     body["dry_run"] = json!(true);
-    let told = served.post("/api/chat", &body).await.json();
-    assert_eq!(told["status"], "completed", "{told:#}");
-    assert_eq!(office.reached(), ["GET /See"], "reads happen, writes do not");
-    let call = &told["steps"][1]["tool_calls"][0];
-    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{told:#}");
+    let document = served.post("/api/chat", &body).await.json();
+    assert_eq!(document["status"], "completed", "{document:#}");
+    assert_eq!(office.reached(), ["GET /See"], "reads are executed, writes are not");
+    let call = &document["steps"][1]["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{document:#}");
     assert_eq!(call["arguments"], json!({"room": "r1"}));
-    assert_eq!(told["steps"][0]["tool_calls"][0]["outcome"], "ok");
-    // A stream and the list of plans say the same.
+    assert_eq!(document["steps"][0]["tool_calls"][0]["outcome"], "ok");
+    // The stream and the list of plans agree.
     body["stream"] = json!(true);
     let events = served.post("/api/chat", &body).await.events();
     let written = events.iter().find(|e| e.name == "tool_completed" && e.data["tool"] == "Book").unwrap();
@@ -433,7 +435,7 @@ async fn a_dry_run_reads_and_tells_what_it_would_write() {
     assert_eq!(office.reached(), ["GET /See"]);
     let plan = served.post("/api/plans", &json!({"message": "book", "dry_run": true})).await;
     assert_eq!((plan.status, &plan.json()["status"]), (201, &json!("completed")), "{plan:#?}");
-    // Not even where each write would have to be approved.
+    // Even if each write would need approval.
     body = ask("pay");
     body["dry_run"] = json!(true);
     assert_eq!(
@@ -444,9 +446,9 @@ async fn a_dry_run_reads_and_tells_what_it_would_write() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
+async fn resumed_run_does_not_repeat_completed_work() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.calls", "never")).await;
+    let served = ServedEngine::start(office.setup().set("approval.calls", "never")).await;
     office.broken.store(true, Ordering::SeqCst);
     let partial = served.post("/api/chat", &ask("book and pay")).await.json();
     assert_eq!(partial["status"], "partial", "{partial:#}");
@@ -463,7 +465,7 @@ async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
     let follow = follow.header("last-event-id", &before.last().unwrap().id);
     let rest = Reply::of(follow.send().await.unwrap()).await.events();
     assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
-    // The answer of before is taken back; what comes is the new one.
+    // The earlier answer is retracted and replaced by the new one.
     let text = rest.iter().fold(None, |text: Option<String>, event| match event.name.as_str() {
         "answer_reset" => Some(String::new()),
         "answer_delta" => text.map(|text| text + event.data["text"].as_str().unwrap()),
@@ -477,35 +479,38 @@ async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
     );
     assert_eq!(office.reached(), ["POST /Pay"], "the room is not booked twice");
     let task = done["task_id"].as_str().unwrap();
-    served.post(&format!("/api/plans/{task}/resume"), &json!({})).await.is_problem(409, "run.not_resumable");
-    served.post("/api/runs/x/resume", &json!({})).await.is_problem(404, "run.unknown");
+    served
+        .post(&format!("/api/plans/{task}/resume"), &json!({}))
+        .await
+        .assert_problem(409, "run.not_resumable");
+    served.post("/api/runs/x/resume", &json!({})).await.assert_problem(404, "run.unknown");
 }
 
 #[tokio::test]
-async fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_any_other_asks_by_itself() {
+async fn plan_approval_covers_shown_writes_only() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "see and book").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "see and book").await;
     let shown = &plan["plan"]["steps"][1]["prepared_calls"];
     assert_eq!(*shown, json!([{"tool": "Book", "arguments": {"room": "r1"}}]), "{plan:#}");
-    let text = served.get(&at(&plan, "?format=text")).await.body;
+    let text = served.get(&plan_path(&plan, "?format=text")).await.body;
     assert!(text.contains("Tool: Book\nInput: ") && text.contains("Parameters: {\"room\":\"r1\"}"), "{text}");
 
-    // Somebody puts another room in its place; what does not fit is not taken.
+    // The approver replaces the room; invalid arguments are rejected.
     let mut by_hand = plan["plan"].clone();
     let known = |arguments: Value| json!([{"tool": "Book", "arguments": arguments}]);
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": 7}));
-    let problem = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await;
-    let problem = problem.is_problem(422, "plan.invalid");
+    let problem = served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await;
+    let problem = problem.assert_problem(422, "plan.invalid");
     assert!(problem["detail"].as_str().unwrap().contains("/room must be a string"), "{problem:#}");
     by_hand["steps"][1]["prepared_calls"] = known(json!({"room": "r2"}));
-    let changed = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.json();
+    let changed = served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await.json();
     let diff = changed["versions"][1]["diff"].to_string();
     assert!(diff.contains("calls +Book") && diff.contains("-Book"), "{diff}");
 
-    // The scene's model wants the first room all the same: nobody has said yes to that.
+    // The scene's model still wants the first room, which has not been approved.
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
-    let waits = rested(&served, &plan).await;
+    let waits = settled_plan(&served, &plan).await;
     assert_eq!(
         (&waits["status"], &waits["run_status"]),
         (&json!("executing"), &json!("waiting")),
@@ -518,19 +523,19 @@ async fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_any_other_asks_by_
     assert!(asked["why"].to_string().contains("approved without these arguments"), "{asked:#}");
     let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
     assert_eq!(yes.status, 200, "{yes:#?}");
-    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_write_that_was_shown_and_approved_is_done_also_when_its_scenes_model_fails() {
+async fn approved_shown_write_runs_even_if_its_scene_model_fails() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("planning.fallback_enabled", true)).await;
-    let plan = planned(&served, "pay").await;
+    let served = ServedEngine::start(office.setup().set("planning.fallback_enabled", true)).await;
+    let plan = waiting_plan(&served, "pay").await;
     assert_eq!(plan["plan"]["steps"][0]["prepared_calls"][0]["arguments"], json!({"amount": 5}), "{plan:#}");
     office.broken.store(true, Ordering::SeqCst);
     approve(&served, &plan, json!({})).await;
-    let done = rested(&served, &plan).await;
+    let done = settled_plan(&served, &plan).await;
     assert_eq!(
         (&done["status"], office.reached()),
         (&json!("completed"), vec!["POST /Pay".to_owned()]),

@@ -1,22 +1,22 @@
-//! People control plans from the command line, with the real program in processes of its own.
+//! Plans are controlled from the command line, with the real program in its own processes.
 
 use serde_json::{Value, json};
 
-use super::process::{Desk, Ran};
+use super::process::{ProcessOutput, Workspace};
 use super::support::Backend;
 
 const SCENE: &str = include_str!("../scenarios/library/scene.toml");
 const RESERVE: &str = "Reserve the book \"Emma\" from 3 July for 21 days at the station branch";
 
-/// A library whose reservations a person has to approve.
+/// A library whose reservations need approval.
 pub struct Library {
     backend: Backend,
-    pub desk: Desk,
+    pub workspace: Workspace,
 }
 
 impl Library {
-    /// `approval` is what its writing tool says.
-    pub fn asking(approval: &str) -> Self {
+    /// `approval` is the setting of its writing tool.
+    pub fn with_approval(approval: &str) -> Self {
         let backend = Backend::start(|reached| {
             let mut reservation = reached.body.clone();
             reservation["code"] = "R-7".into();
@@ -25,58 +25,58 @@ impl Library {
         let scene = SCENE
             .replace("http://library.invalid", backend.address())
             .replace("effect = \"write\"", &format!("effect = \"write\"\napproval = \"{approval}\""));
-        let desk = Desk::new()
+        let workspace = Workspace::new()
             .with("PROSCENIUM__SCENES__DIR", "scenes")
             .with("PROSCENIUM__SCENES__ALLOW_PRIVATE_ADDRESSES", "true");
-        desk.write("scenes/library/scene.toml", &scene);
-        Self { backend, desk }
+        workspace.write("scenes/library/scene.toml", &scene);
+        Self { backend, workspace }
     }
 
-    /// What was reserved since this was asked last: the bodies.
+    /// The bodies of the reservations since the last call.
     pub fn reserved(&self) -> Vec<Value> {
-        let taken = self.backend.taken().into_iter();
+        let taken = self.backend.take_requests().into_iter();
         taken.filter(|reached| reached.place == "POST /reservations").map(|reached| reached.body).collect()
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {
-        let ran = self.desk.run(&[arguments, &["--json"]].concat());
+        let ran = self.workspace.run(&[arguments, &["--json"]].concat());
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
     }
 
-    /// Asks for a reservation, which waits. Gives the plan's id.
-    pub fn waits(&self) -> String {
-        let ran = self.desk.run(&["chat", RESERVE]);
+    /// Requests a reservation, which waits. Returns the plan's id.
+    pub fn request_reservation(&self) -> String {
+        let ran = self.workspace.run(&["chat", RESERVE]);
         assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
-        tells(&ran, &["Waits for a person's yes: ", "To decide:\n  proscenium "]);
-        assert!(self.reserved().is_empty(), "nothing is done before the yes");
+        assert_shows(&ran, &["Waits for a person's yes: ", "To decide:\n  proscenium "]);
+        assert!(self.reserved().is_empty(), "nothing is executed before approval");
         let plans = self.json(&["plans", "list"]);
         plans[0]["task_id"].as_str().unwrap().to_owned()
     }
 }
 
-fn tells(ran: &Ran, told: &[&str]) {
-    for what in told {
+fn assert_shows(ran: &ProcessOutput, expected: &[&str]) {
+    for what in expected {
         assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
     }
 }
 
-fn is_refused(ran: &Ran, code: &str, told: &str) {
+fn assert_refused(ran: &ProcessOutput, code: &str, expected: &str) {
     assert_eq!(ran.status, 1, "{ran:?}");
-    assert!(ran.err.contains(&format!("error[{code}]")) && ran.err.contains(told), "{}", ran.err);
+    assert!(ran.err.contains(&format!("error[{code}]")) && ran.err.contains(expected), "{}", ran.err);
 }
 
 #[test]
-fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
-    let listed = desk.run(&["plans"]);
+fn plan_waits_for_approval_and_executes_once() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
+    let listed = workspace.run(&["plans"]);
     let row = listed.out.lines().nth(1).unwrap();
     assert!(row.starts_with(&task) && row.contains("pending_approval") && row.ends_with(RESERVE), "{row}");
     assert_eq!(library.json(&["plans", "list", "--status", "completed"]), json!([]));
-    let shown = desk.run(&["plans", "show", &task]);
+    let shown = workspace.run(&["plans", "show", &task]);
     assert_eq!((shown.status, shown.err.as_str()), (0, ""));
-    tells(
+    assert_shows(
         &shown,
         &[
             "Status: pending_approval\n",
@@ -86,12 +86,12 @@ fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
             &format!("  proscenium plans approve {task} --version 1 --hash "),
         ],
     );
-    let chart = desk.run(&["plans", "show", &task, "--mermaid"]);
+    let chart = workspace.run(&["plans", "show", &task, "--mermaid"]);
     assert!(chart.out.starts_with("flowchart TD\n    s1[\"1. Library: "), "{}", chart.out);
 
-    let approved = desk.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
+    let approved = workspace.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
     assert_eq!((approved.status, approved.err.as_str()), (0, ""), "{approved:?}");
-    tells(
+    assert_shows(
         &approved,
         &[
             "plan 1: approved by keysersoze: she may\n",
@@ -101,52 +101,48 @@ fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
             " model calls, ",
         ],
     );
-    assert!(
-        !approved.out.contains("plan: 1 step"),
-        "what was told before is not told again: {}",
-        approved.out
-    );
+    assert!(!approved.out.contains("plan: 1 step"), "earlier output is not repeated: {}", approved.out);
     assert_eq!(library.reserved().len(), 1);
-    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
     assert!(library.reserved().is_empty());
     let plan = library.json(&["plans", "show", &task]);
     assert_eq!((&plan["status"], &plan["run_status"]), (&json!("completed"), &json!("completed")));
     assert_eq!(plan["steps"][0]["tool_calls"][0]["outcome"], "ok");
     let run = plan["run_id"].as_str().unwrap();
-    let shown = desk.run(&["runs", "show", run]);
-    tells(&shown, &[&format!("{run}.1 plan 1\n"), "approved by keysersoze, 20"]);
+    let shown = workspace.run(&["runs", "show", run]);
+    assert_shows(&shown, &[&format!("{run}.1 plan 1\n"), "approved by keysersoze, 20"]);
 }
 
 #[test]
-fn a_plan_that_is_only_approved_begins_later_and_a_second_yes_hears_who_said_the_first() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
-    let ran = desk.run(&["plans", "approve", &task, "--only", "--user", "lucia"]);
+fn held_plan_starts_later_and_a_second_approval_names_the_first() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
+    let ran = workspace.run(&["plans", "approve", &task, "--only", "--user", "lucia"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["approved, to begin later by lucia", "waits to be started"]);
+    assert_shows(&ran, &["approved, to begin later by lucia", "waits to be started"]);
     assert!(library.reserved().is_empty());
     assert_eq!(library.json(&["plans", "show", &task])["status"], "approved");
-    let again = desk.run(&["plans", "approve", &task, "--only"]);
-    is_refused(&again, "approval.decided", "lucia has decided this already: yes");
-    let ran = desk.run(&["plans", "approve", &task]);
+    let again = workspace.run(&["plans", "approve", &task, "--only"]);
+    assert_refused(&again, "approval.decided", "lucia has decided this already: yes");
+    let ran = workspace.run(&["plans", "approve", &task]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    tells(&ran, &["the plan starts, says keysersoze"]);
+    assert_shows(&ran, &["the plan starts, says keysersoze"]);
     assert_eq!(library.reserved().len(), 1);
 }
 
 #[test]
-fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
+fn plan_is_replaced_from_a_file_and_unseen_versions_are_refused() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
     let mut plan = library.json(&["plans", "show", &task]);
     let purpose = "Reserve the book \"Emma\" from 3 July for 7 days at the station branch";
     plan["plan"]["steps"][0]["purpose"] = purpose.into();
-    desk.write("plan.json", &plan.to_string());
-    let ran = desk.run(&["plans", "modify", &task, "--file", "plan.json", "--note", "a week will do"]);
+    workspace.write("plan.json", &plan.to_string());
+    let ran = workspace.run(&["plans", "modify", &task, "--file", "plan.json", "--note", "a week will do"]);
     assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
-    tells(
+    assert_shows(
         &ran,
         &[
             "plan 2, changed by hand: 1 step (by keysersoze): a week will do\n",
@@ -154,59 +150,62 @@ fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
             &format!("  proscenium plans approve {task} --version 2 --hash "),
         ],
     );
-    let shown = desk.run(&["plans", "show", &task]);
-    tells(&shown, &["Version 2, changed by hand by keysersoze: a week will do\n  ~ step 1 Library: purpose"]);
+    let shown = workspace.run(&["plans", "show", &task]);
+    assert_shows(
+        &shown,
+        &["Version 2, changed by hand by keysersoze: a week will do\n  ~ step 1 Library: purpose"],
+    );
     let plan = library.json(&["plans", "show", &task]);
     assert_eq!((&plan["version"], &plan["versions"][1]["cause"]), (&json!(2), &json!("edit")));
     assert_eq!(plan["versions"][1]["diff"].as_array().unwrap().len(), 1);
 
-    let stale = desk.run(&["plans", "approve", &task, "--version", "1"]);
-    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
-    // The file tells which version was changed; it is another by now.
-    let stale = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
-    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    let stale = workspace.run(&["plans", "approve", &task, "--version", "1"]);
+    assert_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    // The file contains the version it was based on, which is outdated by now.
+    let stale = workspace.run(&["plans", "modify", &task, "--file", "plan.json"]);
+    assert_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
     assert_eq!(library.json(&["plans", "show", &task])["version"], 2);
-    for (text, told) in [("{\"steps\": [{}]}", "holds no plan"), ("no", "holds no plan")] {
-        desk.write("bad.json", text);
-        let ran = desk.run(&["plans", "modify", &task, "--file", "bad.json"]);
-        assert!(ran.status == 2 && ran.err.contains(told), "{ran:?}");
+    for (text, expected) in [("{\"steps\": [{}]}", "holds no plan"), ("no", "holds no plan")] {
+        workspace.write("bad.json", text);
+        let ran = workspace.run(&["plans", "modify", &task, "--file", "bad.json"]);
+        assert!(ran.status == 2 && ran.err.contains(expected), "{ran:?}");
     }
     let unknown = r#"{"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "Attic"}]}"#;
-    let ran = desk.pipe(&["plans", "modify", &task, "--file", "-"], unknown);
-    is_refused(&ran, "plan.invalid", "Attic");
+    let ran = workspace.pipe(&["plans", "modify", &task, "--file", "-"], unknown);
+    assert_refused(&ran, "plan.invalid", "Attic");
     assert!(library.reserved().is_empty());
-    let ran = desk.run(&["plans", "approve", &task, "--version", "2"]);
+    let ran = workspace.run(&["plans", "approve", &task, "--version", "2"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert_eq!(library.reserved().len(), 1);
 }
 
 #[test]
-fn a_plan_of_several_versions_is_approved_by_one_of_them_only() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
+fn multi_version_plan_is_approved_by_one_version_only() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
     let mut plan = library.json(&["plans", "show", &task]);
     plan["plan"]["steps"][0]["purpose"] = json!("Reserve the book \"Emma\" for 7 days at the station branch");
-    desk.write("plan.json", &plan.to_string());
-    let ran = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
+    workspace.write("plan.json", &plan.to_string());
+    let ran = workspace.run(&["plans", "modify", &task, "--file", "plan.json"]);
     assert_eq!(ran.status, 3, "{ran:?}");
-    is_refused(&desk.run(&["plans", "approve", &task]), "plan.version_required", "version 2");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.version_required", "version 2");
     assert!(library.reserved().is_empty());
-    // What is decided by its own id is shown first, and is one version.
+    // An approval chosen by its own id is shown first, and has one version.
     let listed = library.json(&["approvals", "list"]);
     let id = listed[0]["approval_id"].as_str().unwrap();
-    let ran = desk.run(&["approvals", "decide", id, "yes"]);
+    let ran = workspace.run(&["approvals", "decide", id, "yes"]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    tells(&ran, &[&format!("Decides {id}:\nWaits for a person's yes: plan 2"), "for 7 days"]);
+    assert_shows(&ran, &[&format!("Decides {id}:\nWaits for a person's yes: plan 2"), "for 7 days"]);
     assert_eq!(library.reserved().len(), 1);
 }
 
 #[test]
-fn an_approval_is_named_by_how_only_its_id_begins() {
-    let library = Library::asking("call");
-    let desk = &library.desk;
-    library.waits();
-    let ran = desk.run(&["chat", &RESERVE.replace("Emma", "Persuasion")]);
+fn approval_is_selected_by_a_unique_id_prefix() {
+    let library = Library::with_approval("call");
+    let workspace = &library.workspace;
+    library.request_reservation();
+    let ran = workspace.run(&["chat", &RESERVE.replace("Emma", "Persuasion")]);
     assert_eq!(ran.status, 3, "{ran:?}");
     let listed = library.json(&["approvals", "list"]);
     let ids: Vec<&str> = [0, 1].map(|at| listed[at]["approval_id"].as_str().unwrap()).to_vec();
@@ -215,59 +214,69 @@ fn an_approval_is_named_by_how_only_its_id_begins() {
     for (name, status, code) in
         [(common, 2, "approval.ambiguous"), ("", 2, "approval.ambiguous"), ("ffff", 1, "approval.unknown")]
     {
-        let ran = desk.run(&["approvals", "decide", name, "yes"]);
+        let ran = workspace.run(&["approvals", "decide", name, "yes"]);
         assert!(ran.status == status && ran.err.contains(&format!("error[{code}]")), "{name:?}: {ran:?}");
     }
     assert!(library.reserved().is_empty());
-    let shown = desk.run(&["approvals", "show", only]);
-    tells(&shown, &[&format!("Approval: {}\n", ids[0])]);
-    let ran = desk.run(&["approvals", "decide", only, "yes"]);
+    let shown = workspace.run(&["approvals", "show", only]);
+    assert_shows(&shown, &[&format!("Approval: {}\n", ids[0])]);
+    let ran = workspace.run(&["approvals", "decide", only, "yes"]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    tells(&ran, &[&format!("Decides {}:\n", ids[0]), "with exactly these arguments\n  {\n", "\"Emma\""]);
+    assert_shows(
+        &ran,
+        &[&format!("Decides {}:\n", ids[0]), "with exactly these arguments\n  {\n", "\"Emma\""],
+    );
     let reserved = library.reserved();
     assert_eq!((reserved.len(), &reserved[0]["title"]), (1, &json!("Emma")), "{reserved:?}");
-    // One of them is open still: what they had in common names it now.
-    let ran = desk.run(&["approvals", "decide", common, "no"]);
-    tells(&ran, &[&format!("Decides {}:\n", ids[1])]);
+    // Only one of them is pending: their common prefix identifies it now.
+    let ran = workspace.run(&["approvals", "decide", common, "no"]);
+    assert_shows(&ran, &[&format!("Decides {}:\n", ids[1])]);
 }
 
 #[test]
-fn a_plan_that_waits_is_cancelled_and_then_deleted() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
-    is_refused(&desk.run(&["plans", "delete", &task]), "plan.active", &format!("plans cancel {task}"));
-    let ran = desk.run(&["plans", "cancel", &task]);
+fn waiting_plan_is_cancelled_and_then_deleted() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
+    assert_refused(
+        &workspace.run(&["plans", "delete", &task]),
+        "plan.active",
+        &format!("plans cancel {task}"),
+    );
+    let ran = workspace.run(&["plans", "cancel", &task]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["run: cancelled by keysersoze", &format!("Plan {task} is cancelled.")]);
+    assert_shows(&ran, &["run: cancelled by keysersoze", &format!("Plan {task} is cancelled.")]);
     assert_eq!(library.json(&["plans", "list"])[0]["status"], "cancelled");
-    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "cancelled");
-    is_refused(&desk.run(&["plans", "resume", &task]), "run.not_resumable", "cancelled");
-    assert!(desk.run(&["approvals"]).out.starts_with("No approval is pending."));
-    let ran = desk.run(&["plans", "delete", &task]);
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "cancelled");
+    assert_refused(&workspace.run(&["plans", "resume", &task]), "run.not_resumable", "cancelled");
+    assert!(workspace.run(&["approvals"]).out.starts_with("No approval is pending."));
+    let ran = workspace.run(&["plans", "delete", &task]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    is_refused(&desk.run(&["plans", "show", &task]), "plan.unknown", "plans list");
-    assert!(desk.run(&["plans"]).out.starts_with("There are no such plans."));
+    assert_refused(&workspace.run(&["plans", "show", &task]), "plan.unknown", "plans list");
+    assert!(workspace.run(&["plans"]).out.starts_with("There are no such plans."));
     assert!(library.reserved().is_empty());
 }
 
 #[test]
-fn a_call_is_shown_with_its_arguments_and_done_with_those_that_a_person_gave() {
-    let library = Library::asking("call");
-    let desk = &library.desk;
-    library.waits();
+fn call_is_shown_and_runs_with_the_approvers_arguments() {
+    let library = Library::with_approval("call");
+    let workspace = &library.workspace;
+    library.request_reservation();
     let listed = library.json(&["approvals", "list"]);
     assert_eq!((&listed[0]["about"], &listed[0]["state"]), (&json!("call"), &json!("open")));
     let id = listed[0]["approval_id"].as_str().unwrap().to_owned();
-    let table = desk.run(&["approvals", "list"]);
+    let table = workspace.run(&["approvals", "list"]);
     assert!(table.out.lines().nth(1).unwrap().starts_with(&id), "{}", table.out);
-    let shown = desk.run(&["approvals", "show", &id]);
-    tells(&shown, &["with exactly these arguments\n  {\n", "    \"days\": 21", "    \"title\": \"Emma\""]);
+    let shown = workspace.run(&["approvals", "show", &id]);
+    assert_shows(
+        &shown,
+        &["with exactly these arguments\n  {\n", "    \"days\": 21", "    \"title\": \"Emma\""],
+    );
     let document = library.json(&["approvals", "show", &id]);
     let mut arguments = document["arguments"].clone();
     arguments["days"] = json!("many");
     let decide = |arguments: &Value| {
-        desk.run(&[
+        workspace.run(&[
             "approvals",
             "decide",
             &id,
@@ -278,47 +287,47 @@ fn a_call_is_shown_with_its_arguments_and_done_with_those_that_a_person_gave() {
             "no more",
         ])
     };
-    is_refused(&decide(&arguments), "approval.arguments", "days");
+    assert_refused(&decide(&arguments), "approval.arguments", "days");
     assert!(library.reserved().is_empty());
     arguments["days"] = json!(7);
     let ran = decide(&arguments);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["approved with other arguments by keysersoze: no more", "\"days\":7"]);
+    assert_shows(&ran, &["approved with other arguments by keysersoze: no more", "\"days\":7"]);
     let reserved = library.reserved();
     assert_eq!((reserved.len(), &reserved[0]["days"]), (1, &json!(7)), "{reserved:?}");
-    is_refused(&desk.run(&["approvals", "decide", &id, "yes"]), "approval.decided", "keysersoze");
-    let ran = desk.run(&["approvals", "list", "--all"]);
+    assert_refused(&workspace.run(&["approvals", "decide", &id, "yes"]), "approval.decided", "keysersoze");
+    let ran = workspace.run(&["approvals", "list", "--all"]);
     assert!(ran.out.contains("decided"), "{}", ran.out);
-    tells(
-        &desk.run(&["approvals", "show", &id]),
+    assert_shows(
+        &workspace.run(&["approvals", "show", &id]),
         &["approved with other arguments by keysersoze", ": no more"],
     );
-    let ran = desk.run(&["approvals", "show", "01976c8e-0000-7000-8000-000000000001.1"]);
-    is_refused(&ran, "approval.unknown", "approvals list");
+    let ran = workspace.run(&["approvals", "show", "01976c8e-0000-7000-8000-000000000001.1"]);
+    assert_refused(&ran, "approval.unknown", "approvals list");
 }
 
 #[test]
-fn a_line_of_a_pipe_that_only_says_yes_or_no_decides() {
-    let library = Library::asking("plan");
-    let ran = library.desk.pipe(&["chat"], &format!("{RESERVE}\nYes, please.\n"));
+fn piped_line_with_only_yes_or_no_decides() {
+    let library = Library::with_approval("plan");
+    let ran = library.workspace.pipe(&["chat"], &format!("{RESERVE}\nYes, please.\n"));
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["plan 1: approved by keysersoze", "step 1 Library: ReserveBook {", "(code R-7)"]);
+    assert_shows(&ran, &["plan 1: approved by keysersoze", "step 1 Library: ReserveBook {", "(code R-7)"]);
     assert_eq!(library.reserved().len(), 1);
-    let ran = library.desk.pipe(&["chat"], &format!("{RESERVE}\nno\n"));
+    let ran = library.workspace.pipe(&["chat"], &format!("{RESERVE}\nno\n"));
     assert_eq!(ran.status, 1, "{ran:?}");
-    tells(&ran, &["plan 1: not approved by keysersoze"]);
+    assert_shows(&ran, &["plan 1: not approved by keysersoze"]);
     assert!(library.reserved().is_empty());
 }
 
 #[test]
-fn approval_and_a_dry_run_are_asked_for_on_the_command_line() {
-    let library = Library::asking("none");
-    let desk = &library.desk;
-    let ran = desk.run(&["chat", "--dry-run", RESERVE]);
+fn approval_and_dry_run_flags_work_on_the_command_line() {
+    let library = Library::with_approval("none");
+    let workspace = &library.workspace;
+    let ran = workspace.run(&["chat", "--dry-run", RESERVE]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["\"dry_run\":true"]);
+    assert_shows(&ran, &["\"dry_run\":true"]);
     assert!(library.reserved().is_empty());
-    let ran = desk.run(&["chat", "--require-approval", "--json", RESERVE]);
+    let ran = workspace.run(&["chat", "--require-approval", "--json", RESERVE]);
     let answer: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((ran.status, &answer["status"]), (3, &json!("waiting")));
     let task = answer["task_id"].as_str().unwrap();
@@ -327,37 +336,38 @@ fn approval_and_a_dry_run_are_asked_for_on_the_command_line() {
 }
 
 #[test]
-fn while_something_that_is_no_server_owns_the_directory_plans_are_only_looked_at() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
-    // What a killed server would have left.
-    std::fs::write(desk.data().join("server"), "pid 1\nurl http://127.0.0.1:9\n").unwrap();
-    let mut owner = desk.hold(&["chat"]);
-    owner.say("Che tempo fa a Milano?\n");
-    owner.read_to("model calls");
-    tells(&desk.run(&["plans"]), &[&task]);
+fn plans_are_read_only_while_another_process_owns_the_directory() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
+    // As a killed server would leave it.
+    std::fs::write(workspace.data().join("server"), "pid 1\nurl http://127.0.0.1:9\n").unwrap();
+    let mut owner = workspace.spawn(&["chat"]);
+    owner.write("Che tempo fa a Milano?\n");
+    owner.read_until("model calls");
+    assert_shows(&workspace.run(&["plans"]), &[&task]);
     for line in [&["plans", "approve", &task][..], &["plans", "delete", &task]] {
-        is_refused(&desk.run(line), "store.in_use", "no server that is ready");
+        assert_refused(&workspace.run(line), "store.in_use", "no server that is ready");
     }
     assert_eq!(owner.end().status, 0);
-    assert_eq!(desk.run(&["plans", "approve", &task]).status, 0);
+    assert_eq!(workspace.run(&["plans", "approve", &task]).status, 0);
     assert_eq!(library.reserved().len(), 1);
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_decided_while_a_server_owns_the_directory_is_sent_to_it() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let (task, changed, cancelled) = (library.waits(), library.waits(), library.waits());
-    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_to("proscenium serves at http://");
-    let ran = desk.run(&["plans", "approve", &task, "--user", "lucia"]);
+fn decisions_are_sent_to_the_server_that_owns_the_directory() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let (task, changed, cancelled) =
+        (library.request_reservation(), library.request_reservation(), library.request_reservation());
+    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_until("proscenium serves at http://");
+    let ran = workspace.run(&["plans", "approve", &task, "--user", "lucia"]);
     assert!(ran.status == 2 && ran.err.contains("error[usage.user]"), "{ran:?}");
-    let ran = desk.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
+    let ran = workspace.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(
+    assert_shows(
         &ran,
         &[
             "plan 1: approved by keysersoze: she may\n",
@@ -367,55 +377,59 @@ fn what_is_decided_while_a_server_owns_the_directory_is_sent_to_it() {
         ],
     );
     assert_eq!(library.reserved().len(), 1);
-    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
 
     let mut plan = library.json(&["plans", "show", &changed]);
     plan["plan"]["steps"][0]["purpose"] = "Reserve the book \"Emma\" from 3 July for 7 days".into();
-    desk.write("plan.json", &plan.to_string());
-    let ran = desk.run(&["plans", "modify", &changed, "--file", "plan.json"]);
+    workspace.write("plan.json", &plan.to_string());
+    let ran = workspace.run(&["plans", "modify", &changed, "--file", "plan.json"]);
     assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
-    tells(&ran, &["plan 2, changed by hand: 1 step (by keysersoze)", "  ~ step 1 Library: purpose \""]);
-    let stale = desk.run(&["plans", "approve", &changed, "--version", "1"]);
-    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_shows(
+        &ran,
+        &["plan 2, changed by hand: 1 step (by keysersoze)", "  ~ step 1 Library: purpose \""],
+    );
+    let stale = workspace.run(&["plans", "approve", &changed, "--version", "1"]);
+    assert_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
     assert_eq!(stale.err.matches("~ step 1 Library: purpose").count(), 1, "{}", stale.err);
 
-    is_refused(&desk.run(&["plans", "delete", &cancelled]), "plan.active", "cancel");
-    let ran = desk.run(&["plans", "cancel", &cancelled]);
+    assert_refused(&workspace.run(&["plans", "delete", &cancelled]), "plan.active", "cancel");
+    let ran = workspace.run(&["plans", "cancel", &cancelled]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &[&format!("Plan {cancelled} is cancelled.")]);
-    assert_eq!(desk.run(&["plans", "delete", &cancelled]).status, 0);
-    is_refused(&desk.run(&["plans", "show", &cancelled]), "plan.unknown", "plans list");
+    assert_shows(&ran, &[&format!("Plan {cancelled} is cancelled.")]);
+    assert_eq!(workspace.run(&["plans", "delete", &cancelled]).status, 0);
+    assert_refused(&workspace.run(&["plans", "show", &cancelled]), "plan.unknown", "plans list");
 
     let id = library.json(&["approvals", "list"])[0]["approval_id"].as_str().unwrap().to_owned();
-    let ran = desk.run(&["approvals", "decide", &id, "no"]);
+    let ran = workspace.run(&["approvals", "decide", &id, "no"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["plan 2: not approved by keysersoze"]);
+    assert_shows(&ran, &["plan 2: not approved by keysersoze"]);
     assert!(library.reserved().is_empty());
     server.signal("TERM");
     assert_eq!(server.end().status, 0);
-    assert!(!desk.data().join("server").exists(), "its address goes with it");
+    assert!(!workspace.data().join("server").exists(), "its address file is removed with it");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_server_with_keys_is_shown_the_key_of_the_environment() {
-    let library = Library::asking("plan");
-    let desk = &library.desk;
-    let task = library.waits();
-    let made =
-        desk.run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--role", "approver", "--json"]);
+fn key_of_the_environment_is_sent_to_a_server_with_keys() {
+    let library = Library::with_approval("plan");
+    let workspace = &library.workspace;
+    let task = library.request_reservation();
+    let made = workspace
+        .run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--role", "approver", "--json"]);
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let key = made["key"].as_str().unwrap().to_owned();
-    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
-    server.read_to("proscenium serves at http://");
-    is_refused(&desk.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
+    let mut server = workspace.spawn(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_until("proscenium serves at http://");
+    assert_refused(&workspace.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
     assert!(library.reserved().is_empty());
-    let ran = desk.hold_with(&["plans", "approve", &task], &[("PROSCENIUM_API_KEY", key.clone())]).end();
+    let ran =
+        workspace.spawn_with(&["plans", "approve", &task], &[("PROSCENIUM_API_KEY", key.clone())]).end();
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    tells(&ran, &["plan 1: approved by lucia\n", "(code R-7)"]);
+    assert_shows(&ran, &["plan 1: approved by lucia\n", "(code R-7)"]);
     assert_eq!(library.reserved().len(), 1);
     assert!(!ran.out.contains(&key), "{}", ran.out);
-    // No part of the configuration, whatever its name looks like.
-    let ran = desk.hold_with(&["check"], &[("PROSCENIUM_API_KEY", key.clone())]).end();
+    // Not a configuration key, although its name looks like one.
+    let ran = workspace.spawn_with(&["check"], &[("PROSCENIUM_API_KEY", key.clone())]).end();
     assert!(ran.status == 0 && !ran.out.contains("PROSCENIUM_API_KEY"), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! The real program in processes of its own: an empty environment, a directory of its own.
+//! The real program in its own processes: an empty environment and a temporary directory.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,36 +7,36 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The request of the main job.
+/// The main request.
 pub const MAIN: &str =
     "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// The program as users have it.
+/// The shipped program.
 pub const SHIPPED: &str = env!("CARGO_BIN_EXE_proscenium");
-/// The same with crash points, which tests build for themselves.
+/// The same program with crash points, which is built for tests only.
 pub const CRASHING: &str = env!("CARGO_BIN_EXE_proscenium-crashing");
 
-/// A working directory and the variables of every process in it.
-pub struct Desk {
+/// A working directory and the environment of every process in it.
+pub struct Workspace {
     dir: TempDir,
     env: Vec<(String, String)>,
 }
 
-/// What a process said and how it ended.
+/// The output and exit status of a process.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProcessOutput {
     pub status: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Desk {
-    /// Nothing is set.
+impl Workspace {
+    /// An empty environment.
     pub fn bare() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
     }
 
-    /// Nothing is set but what makes every day the same day and keeps tests off the internet.
+    /// An environment with only a fixed clock and without internet access.
     pub fn new() -> Self {
         Self::bare()
             .with("PROSCENIUM__EXECUTION__FIXED_NOW", "2026-05-04T09:00:00+02:00")
@@ -53,7 +53,7 @@ impl Desk {
         self.dir.path()
     }
 
-    /// The data directory that is used where none is named.
+    /// The default data directory.
     pub fn data(&self) -> PathBuf {
         self.path().join("data")
     }
@@ -65,7 +65,7 @@ impl Desk {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A process that has yet to be started.
+    /// A process that has not been started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_of(SHIPPED, arguments)
     }
@@ -77,18 +77,18 @@ impl Desk {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).stdin(Stdio::null()).output().unwrap())
+    pub fn run(&self, arguments: &[&str]) -> ProcessOutput {
+        ProcessOutput::of(self.command(arguments).stdin(Stdio::null()).output().unwrap())
     }
 
     /// Runs with this text on standard input.
-    pub fn pipe(&self, arguments: &[&str], input: &str) -> Ran {
-        let mut held = self.hold(arguments);
-        held.say(input);
-        held.end()
+    pub fn pipe(&self, arguments: &[&str], input: &str) -> ProcessOutput {
+        let mut process = self.spawn(arguments);
+        process.write(input);
+        process.end()
     }
 
-    /// Runs `chat --json` and gives the document.
+    /// Runs `chat --json` and returns the document.
     pub fn ask(&self, message: &str, more: &[&str]) -> Value {
         let arguments: Vec<&str> =
             ["chat", "--json", message].into_iter().chain(more.iter().copied()).collect();
@@ -97,29 +97,29 @@ impl Desk {
     }
 
     /// Starts a process and leaves it running.
-    pub fn hold(&self, arguments: &[&str]) -> Held {
-        self.hold_with(arguments, &[])
+    pub fn spawn(&self, arguments: &[&str]) -> RunningProcess {
+        self.spawn_with(arguments, &[])
     }
 
-    /// Starts a process with these variables beside those of the desk, and leaves it running. A variable
-    /// of crash points starts the program that has them.
-    pub fn hold_with(&self, arguments: &[&str], env: &[(&str, String)]) -> Held {
+    /// Starts a process with these additional variables, and leaves it running. A crash point variable
+    /// selects the program that has crash points.
+    pub fn spawn_with(&self, arguments: &[&str], env: &[(&str, String)]) -> RunningProcess {
         let crashes = env.iter().any(|(name, _)| name.starts_with("CRASH_"));
-        self.hold_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
+        self.spawn_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
     }
 
-    /// The same with the program that is given.
-    pub fn hold_program(&self, program: &str, arguments: &[&str], env: &[(&str, String)]) -> Held {
+    /// The same with a given program.
+    pub fn spawn_program(&self, program: &str, arguments: &[&str], env: &[(&str, String)]) -> RunningProcess {
         let mut command = self.command_of(program, arguments);
         command.envs(env.iter().map(|(name, value)| (name, value)));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
-        Held { child, out, said: String::new(), err, complained: String::new() }
+        RunningProcess { child, out, output: String::new(), err, errors: String::new() }
     }
 
-    /// The bytes of every file below the data directory.
+    /// The contents of every file below the data directory.
     pub fn stored(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut folders = vec![self.data()];
@@ -137,7 +137,7 @@ impl Desk {
     }
 }
 
-impl Ran {
+impl ProcessOutput {
     fn of(output: Output) -> Self {
         Self {
             // A signal counts as -1.
@@ -148,71 +148,71 @@ impl Ran {
     }
 }
 
-/// A process under way. It is killed when it is dropped before its end.
-pub struct Held {
+/// A running process. It is killed if it is dropped before its end.
+pub struct RunningProcess {
     child: Child,
     out: BufReader<ChildStdout>,
-    said: String,
+    output: String,
     err: BufReader<ChildStderr>,
-    complained: String,
+    errors: String,
 }
 
-impl Held {
+impl RunningProcess {
     /// Writes to its standard input.
-    pub fn say(&mut self, text: &str) {
+    pub fn write(&mut self, text: &str) {
         self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Reads its standard output up to a line that contains `what`.
-    pub fn read_to(&mut self, what: &str) {
+    pub fn read_until(&mut self, what: &str) {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
             if self.out.read_line(&mut line).unwrap() == 0 {
-                let mut complained = String::new();
-                std::io::Read::read_to_string(&mut self.err, &mut complained).unwrap();
-                panic!("no {what:?} in {}\n{complained}", self.said);
+                let mut errors = String::new();
+                std::io::Read::read_to_string(&mut self.err, &mut errors).unwrap();
+                panic!("no {what:?} in {}\n{errors}", self.output);
             }
-            self.said.push_str(&line);
+            self.output.push_str(&line);
         }
     }
 
-    /// The same, unless it ends before it comes to that.
-    pub fn comes_to(&mut self, what: &str) -> bool {
+    /// The same; false if the process ends first.
+    pub fn try_read_until(&mut self, what: &str) -> bool {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
             if self.out.read_line(&mut line).unwrap() == 0 {
                 return false;
             }
-            self.said.push_str(&line);
+            self.output.push_str(&line);
         }
         true
     }
 
     /// Reads its standard error up to a line that contains `what`.
-    pub fn complains(&mut self, what: &str) {
+    pub fn read_stderr_until(&mut self, what: &str) {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
-            assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.complained);
-            self.complained.push_str(&line);
+            assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.errors);
+            self.errors.push_str(&line);
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has exited.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The process's number.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What was read of its standard output so far.
-    pub fn said(&self) -> &str {
-        &self.said
+    /// Standard output read so far.
+    pub fn output(&self) -> &str {
+        &self.output
     }
 
     /// Sends a signal by its name, such as `INT`.
@@ -222,25 +222,25 @@ impl Held {
         assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
     }
 
-    /// Ends it as a power failure would.
+    /// Kills it as a power failure would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Closes its standard input and waits for its end.
-    pub fn end(mut self) -> Ran {
+    pub fn end(mut self) -> ProcessOutput {
         drop(self.child.stdin.take());
-        let mut said = std::mem::take(&mut self.said);
-        std::io::Read::read_to_string(&mut self.out, &mut said).unwrap();
-        let mut err = std::mem::take(&mut self.complained);
+        let mut output = std::mem::take(&mut self.output);
+        std::io::Read::read_to_string(&mut self.out, &mut output).unwrap();
+        let mut err = std::mem::take(&mut self.errors);
         std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
         let status = self.child.wait().unwrap().code().unwrap_or(-1);
-        Ran { status, out: said, err }
+        ProcessOutput { status, out: output, err }
     }
 }
 
-impl Drop for Held {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.child.kill();

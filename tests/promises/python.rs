@@ -1,18 +1,18 @@
-//! The tests of the wire that are written in Python, `tests/python`: the official OpenAI client with its
-//! defaults, and a fuzzer that reads the document at /api/openapi.json.
+//! The wire tests written in Python, `tests/python`: the official OpenAI client with its defaults, and a
+//! fuzzer that reads the document at /api/openapi.json.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What `tests/python/run` ends with where the Python packages cannot be had.
+/// The exit status of `tests/python/run` when the Python packages cannot be installed.
 const NO_ENVIRONMENT: i32 = 75;
 
 #[test]
-fn the_official_client_and_a_fuzzer_find_what_they_expect() {
+fn official_client_and_fuzzer_pass() {
     let has_python = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
     if !has_python {
-        // `cargo test -- --nocapture` shows it, and so does a failure beside it.
-        eprintln!("skipped: there is no python3 here; the official client and schemathesis were not run");
+        // Visible with `cargo test -- --nocapture`, and if the test fails.
+        eprintln!("skipped: python3 is not installed; the official client and schemathesis were not run");
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -21,11 +21,11 @@ fn the_official_client_and_a_fuzzer_find_what_they_expect() {
         .env("PROSCENIUM", env!("CARGO_BIN_EXE_proscenium"))
         .output()
         .unwrap();
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // Where it has to run, it runs or fails; elsewhere the network may be away.
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // In CI it runs or fails; elsewhere the network may be missing.
     if ran.status.code() == Some(NO_ENVIRONMENT) && std::env::var_os("CI").is_none() {
-        eprintln!("skipped: {}", said(&ran.stderr));
+        eprintln!("skipped: {}", text(&ran.stderr));
         return;
     }
-    assert!(ran.status.success(), "{}\n{}", said(&ran.stdout), said(&ran.stderr));
+    assert!(ran.status.success(), "{}\n{}", text(&ran.stdout), text(&ran.stderr));
 }

@@ -1,5 +1,5 @@
-//! Replies of a real small model (Qwen2.5-Coder 1.5B), recorded, played back over the wire: what it
-//! got wrong must not become a wrong answer or a write that nobody asked for.
+//! Recorded replies of a real small model (Qwen2.5-Coder 1.5B), played back over the wire: its mistakes must
+//! not become a wrong answer or an unrequested write.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::shipped;
 use crate::support::{Scripted, ScriptedLlm, forced_tool, section};
 
-/// Plays a recording: each question gets the next reply that was recorded for what it is about.
+/// Plays a recording: each question gets the next reply that was recorded for its kind.
 async fn play(recording: &str) -> (Answer, ScriptedLlm) {
     let recording: Value = serde_json::from_str(recording).unwrap();
     let request = recording["request"].as_str().unwrap().to_owned();
@@ -28,7 +28,7 @@ async fn play(recording: &str) -> (Answer, ScriptedLlm) {
         };
         let mut queues = queues.lock().unwrap();
         let queue = queues.entry(about).or_default();
-        // The recording's last word is repeated where today's code asks more often than then.
+        // The last recorded reply is repeated if today's code asks more often.
         let reply =
             if queue.len() > 1 { queue.remove(0) } else { queue.first().cloned().unwrap_or_default() };
         match reply["calls"].as_array().and_then(|calls| calls.first()) {
@@ -65,7 +65,7 @@ fn tools(answer: &Answer) -> Vec<(&str, CallOutcome)> {
 }
 
 #[tokio::test]
-async fn a_simple_request_is_answered_with_what_the_tool_found() {
+async fn simple_request_is_answered_with_the_tool_result() {
     let (answer, _) = play(include_str!("../fixtures/real/weather_simple.json")).await;
     assert_eq!(answer.status, RunStatus::Completed);
     assert_eq!(tools(&answer), [("WeatherForecast_Get", CallOutcome::Ok)]);
@@ -73,33 +73,29 @@ async fn a_simple_request_is_answered_with_what_the_tool_found() {
 }
 
 #[tokio::test]
-async fn a_scene_that_says_nothing_is_made_to_read() {
+async fn silent_scene_is_forced_to_read() {
     let (answer, server) = play(include_str!("../fixtures/real/silent_scene.json")).await;
     assert_eq!(answer.status, RunStatus::Completed);
     assert_eq!(tools(&answer), [("get_user_name", CallOutcome::Ok)]);
     assert!(answer.answer.contains("Alessandro Rapiti"), "{}", answer.answer);
     let requests = server.requests();
     let read = requests.iter().position(|request| forced_tool(request) == Some("get_user_name")).unwrap();
-    assert_eq!(
-        forced_tool(&requests[read + 1]),
-        None,
-        "the choice is released once the forced tool has answered"
-    );
+    assert_eq!(forced_tool(&requests[read + 1]), None, "the choice is released after the forced call");
 }
 
 #[tokio::test]
-async fn an_answer_that_only_repeats_the_request_is_asked_for_again() {
+async fn answer_echoing_the_request_is_retried() {
     let (answer, server) = play(include_str!("../fixtures/real/weather_and_identity.json")).await;
     let request = "Il mio username è keysersoze e vorrei sapere il meteo a Milano";
     assert_ne!(answer.answer, request);
     let last = server.requests().pop().unwrap();
-    assert_eq!(section(&last, "mode").as_deref(), Some("answer"), "the words were asked for once more");
+    assert_eq!(section(&last, "mode").as_deref(), Some("answer"), "the answer was requested once more");
 }
 
 #[tokio::test]
-async fn weather_that_no_tool_told_is_never_an_answer() {
+async fn ungrounded_weather_is_never_the_answer() {
     let (answer, _) = play(include_str!("../fixtures/real/weather_then_vacation_english.json")).await;
-    // The recorded model made up 20 °C in its verdict and sunshine in its answer.
+    // The recorded model invented 20 °C in its verdict and sunshine in its answer.
     for invented in ["20°C", "sunny"] {
         assert!(!answer.answer.contains(invented), "{}", answer.answer);
     }
@@ -107,16 +103,16 @@ async fn weather_that_no_tool_told_is_never_an_answer() {
 }
 
 #[tokio::test]
-async fn nobody_is_made_up_where_a_scene_found_nobody() {
+async fn no_person_is_invented_when_none_is_found() {
     let (answer, _) = play(include_str!("../fixtures/real/vacation_range.json")).await;
     assert!(!answer.answer.contains("John Smith"), "{}", answer.answer);
     assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"));
 }
 
 #[tokio::test]
-async fn a_write_on_days_that_nobody_said_is_not_made() {
+async fn write_on_unmentioned_days_is_not_executed() {
     let (answer, _) = play(include_str!("../fixtures/real/wrong_month.json")).await;
-    // The user said June; the recorded model wrote May, and would do so again.
+    // The user wrote June; the recorded model wrote May, and would do so again.
     assert!(answer.writes.is_empty(), "{answer:#?}");
     assert_eq!(answer.status, RunStatus::NeedsInput);
     for invented in ["22 giorni", "n. 3"] {
@@ -125,14 +121,14 @@ async fn a_write_on_days_that_nobody_said_is_not_made() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_word_of_its_own_gives_way_to_what_was_found() {
+async fn echoed_answer_is_replaced_by_the_results() {
     let (answer, _) = play(include_str!("../fixtures/real/parrot.json")).await;
     assert_eq!(tools(&answer), [("WeatherForecast_Get", CallOutcome::Ok)]);
     assert!(answer.answer.contains("Milan") && answer.answer.contains("22"), "{}", answer.answer);
 }
 
 #[tokio::test]
-async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
+async fn run_that_read_instead_of_writing_is_not_completed() {
     let (answer, server) = play(include_str!("../fixtures/real/balance_for_write.json")).await;
     assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"));
     assert_eq!(answer.status, RunStatus::Partial, "{answer:#?}");
@@ -141,7 +137,7 @@ async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
 }
 
 #[tokio::test]
-async fn a_write_on_the_planners_days_in_place_of_the_users_is_not_made() {
+async fn write_on_days_invented_by_the_planner_is_not_executed() {
     let (answer, _) = play(include_str!("../fixtures/real/july_for_june.json")).await;
     assert!(answer.writes.is_empty(), "{answer:#?}");
     assert_eq!(answer.status, RunStatus::NeedsInput);

@@ -1,12 +1,12 @@
-//! A changed configuration while the server serves.
+//! Configuration changes while the server runs.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
 use crate::support::exposition::{read, sum};
-use crate::support::planner_engine::{Play, has_results, plan, step};
-use crate::support::{Backend, Scripted, ScriptedLlm, Served, Setup, section};
+use crate::support::planner_engine::{ModelRules, has_results, plan, step};
+use crate::support::{Backend, Scripted, ScriptedLlm, ServedEngine, Setup, section};
 
 fn names(scenes: &Value) -> Vec<String> {
     let list = scenes["scenes"].as_array().unwrap();
@@ -15,28 +15,28 @@ fn names(scenes: &Value) -> Vec<String> {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn sighup_brings_new_scenes_into_force_and_faulty_ones_change_nothing() {
-    use crate::process::Desk;
+async fn sighup_loads_new_scenes_and_ignores_invalid_ones() {
+    use crate::process::Workspace;
 
-    let desk = Desk::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", "[\"127.0.0.1:9\"]");
-    desk.write("prod.toml", "[planning]\nmax_steps = 5\n");
-    fs::create_dir(desk.path().join("more")).unwrap();
-    let mut held =
-        desk.hold(&["serve", "--addr", "127.0.0.1:0", "--config", "prod.toml", "--scenes", "more"]);
-    held.read_to("http://");
-    let base = format!("http://{}", held.said().rsplit("http://").next().unwrap().trim());
+    let workspace = Workspace::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", "[\"127.0.0.1:9\"]");
+    workspace.write("prod.toml", "[planning]\nmax_steps = 5\n");
+    fs::create_dir(workspace.path().join("more")).unwrap();
+    let mut process =
+        workspace.spawn(&["serve", "--addr", "127.0.0.1:0", "--config", "prod.toml", "--scenes", "more"]);
+    process.read_until("http://");
+    let base = format!("http://{}", process.output().rsplit("http://").next().unwrap().trim());
     let scenes = async || -> Vec<String> {
         names(&reqwest::get(format!("{base}/api/scenes")).await.unwrap().json().await.unwrap())
     };
     let shipped = scenes().await;
 
-    desk.write("more/notes/scene.toml", "name = \"Notes\"\n");
-    held.signal("HUP");
-    held.complains("notes");
-    held.complains("stays in force");
+    workspace.write("more/notes/scene.toml", "name = \"Notes\"\n");
+    process.signal("HUP");
+    process.read_stderr_until("notes");
+    process.read_stderr_until("stays in force");
     assert_eq!(scenes().await, shipped);
 
-    desk.write(
+    workspace.write(
         "more/notes/scene.toml",
         "name = \"Notes\"\ndescription = \"Notes of the office.\"\ninstructions = \"Look notes up.\"\n\
          examples = [{ say = \"Show note 7\", tool = \"GetNote\" }]\n[[tools]]\nname = \"GetNote\"\n\
@@ -44,26 +44,26 @@ async fn sighup_brings_new_scenes_into_force_and_faulty_ones_change_nothing() {
          parameters = { type = \"object\", required = [\"number\"], properties = { number = { type = \"integer\", \
          description = \"The note's number\" } } }\nhttp = { method = \"GET\", url = \"http://127.0.0.1:9/{number}\" }\n",
     );
-    desk.write("prod.toml", "[planning]\nmax_steps = 0\n");
-    held.signal("HUP");
-    held.complains("planning.max_steps");
-    held.complains("stays in force");
+    workspace.write("prod.toml", "[planning]\nmax_steps = 0\n");
+    process.signal("HUP");
+    process.read_stderr_until("planning.max_steps");
+    process.read_stderr_until("stays in force");
     assert_eq!(scenes().await, shipped);
 
-    desk.write("prod.toml", "[planning]\nmax_steps = 7\n[server]\nmax_messages = 9\n");
-    held.signal("HUP");
-    held.complains("were read again");
-    held.complains("server has changed");
+    workspace.write("prod.toml", "[planning]\nmax_steps = 7\n[server]\nmax_messages = 9\n");
+    process.signal("HUP");
+    process.read_stderr_until("were read again");
+    process.read_stderr_until("server has changed");
     assert!(scenes().await.contains(&"Notes".to_owned()));
 
-    held.signal("TERM");
-    assert_eq!(held.end().status, 0);
+    process.signal("TERM");
+    assert_eq!(process.end().status, 0);
 }
 
 #[tokio::test]
-async fn a_budget_that_is_raised_lets_the_next_request_pass_and_forgets_nothing() {
+async fn raised_budget_admits_requests_and_keeps_what_was_spent() {
     let llm = ScriptedLlm::start(|_, _| Scripted::Text("It is 4.".to_owned()));
-    let served = Served::start(
+    let served = ServedEngine::start(
         Setup::scripted(&llm)
             .model("input_usd_per_million", "1000")
             .model("output_usd_per_million", "1000")
@@ -71,7 +71,7 @@ async fn a_budget_that_is_raised_lets_the_next_request_pass_and_forgets_nothing(
     )
     .await;
     let body = json!({"messages": [{"role": "user", "content": "How much is two and two?"}]});
-    // Not limited: nothing is refused, and what is spent is known by the journal only.
+    // No limit: nothing is refused, and the spending is known only from the journal.
     assert_ne!(served.post("/api/chat", &body).await.status, 429);
     let tenant = served.engine.default_principal().0;
     let spent: u64 = served.engine.store().usage(None, None).await.unwrap()[&tenant].cost_nano_usd;
@@ -81,7 +81,7 @@ async fn a_budget_that_is_raised_lets_the_next_request_pass_and_forgets_nothing(
     config.budget.tenant_usd = Some(spent as f64 / 1e9);
     assert!(served.engine.reload(config.clone()).await.unwrap().is_empty());
     let asked = llm.count();
-    let refused = served.post("/api/chat", &body).await.is_problem(429, "budget.exceeded");
+    let refused = served.post("/api/chat", &body).await.assert_problem(429, "budget.exceeded");
     assert!(refused["detail"].as_str().unwrap().contains("tenant"), "{refused:#}");
     assert_eq!(llm.count(), asked);
 
@@ -91,8 +91,8 @@ async fn a_budget_that_is_raised_lets_the_next_request_pass_and_forgets_nothing(
     assert!(llm.count() > asked);
 }
 
-/// A scene whose only tool asks the server at `backend`.
-fn notes(name: &str, backend: &str) -> String {
+/// A scene whose only tool calls the server at `backend`.
+fn notes_scene(name: &str, backend: &str) -> String {
     format!(
         "name = \"{name}\"\ndescription = \"Notes of the office.\"\ninstructions = \"Look notes up.\"\n\
          examples = [{{ say = \"Show note 7\", tool = \"GetNote\" }}]\n[[tools]]\nname = \"GetNote\"\n\
@@ -102,10 +102,10 @@ fn notes(name: &str, backend: &str) -> String {
     )
 }
 
-/// A model that has the scene of the request's last word look a note up.
-fn looks_up() -> ScriptedLlm {
+/// A model whose scene, named by the request's last word, looks a note up.
+fn lookup_model() -> ScriptedLlm {
     let scene = |request: &Value| section(request, "request").unwrap().rsplit(' ').next().unwrap().to_owned();
-    Play::of(Value::Null)
+    ModelRules::of(Value::Null)
         .plan(move |request, _| {
             Scripted::forced(request, plan(json!([step(1, &scene(request), &["GetNote"], Value::Null)])))
         })
@@ -120,17 +120,17 @@ fn looks_up() -> ScriptedLlm {
 }
 
 #[tokio::test]
-async fn figures_name_the_scenes_tools_and_models_that_a_reload_brought() {
-    let (llm, backend) = (looks_up(), Backend::start(|_| json!({"text": "Water the plants."})));
+async fn metrics_label_scenes_tools_and_models_added_by_reload() {
+    let (llm, backend) = (lookup_model(), Backend::start(|_| json!({"text": "Water the plants."})));
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str| {
         let folder = dir.path().join(name.to_lowercase());
         fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("scene.toml"), notes(name, backend.address())).unwrap();
+        fs::write(folder.join("scene.toml"), notes_scene(name, backend.address())).unwrap();
     };
     write("Notes");
     let setup = Setup::scripted(&llm).scenes(dir.path()).set("scenes.allow_private_addresses", true);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let look = async |scene: &str| {
         let words = format!("What does note 7 say in {scene}");
         let body = json!({"messages": [{"role": "user", "content": words}]});
@@ -141,7 +141,7 @@ async fn figures_name_the_scenes_tools_and_models_that_a_reload_brought() {
     let figures = look("Notes").await;
     assert_eq!(sum(&figures, "proscenium_steps_total", &["scene=\"Notes\""]), 1.0);
 
-    // The scene of the start goes, another one comes, and so does a model.
+    // The initial scene is removed, another one and a model are added.
     fs::remove_dir_all(dir.path().join("notes")).unwrap();
     write("Diary");
     let mut config = served.config.clone();

@@ -1,8 +1,7 @@
-//! Recorded runs are decided by today's code as they were decided: a change of behaviour, or of the words
-//! of a question, is seen here.
+//! Today's code decides recorded runs as they were decided: a change of behaviour or of a prompt fails here.
 //!
-//! Where a change is meant, write the recordings anew and look at what changed in them:
-//! `REPLAYS=write cargo test --test promises recorded_runs`
+//! If the change is intended, record them again and review the differences: `REPLAYS=write cargo test --test
+//! promises recorded_runs`
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,8 +26,8 @@ fn replayed(events: &[Envelope<Event>], catalogue: &Catalogue) -> ReplayReport {
     replay(events[0].run.unwrap(), events, catalogue)
 }
 
-/// What differs, in short.
-fn told(replayed: &ReplayReport) -> String {
+/// A summary of the differences.
+fn summary(replayed: &ReplayReport) -> String {
     let places = replayed.differences.iter().map(|difference| {
         format!("event {} {} [{:?}]: {}\n", difference.seq, difference.event, difference.kind, difference.why)
     });
@@ -43,10 +42,10 @@ async fn today(scenes: Scenes) -> Arc<Catalogue> {
     if scenes == Scenes::Shipped { shipped.1 } else { workshop.1 }
 }
 
-/// What stands against it that a run is what its kind stands for, and is decided the same today.
+/// The reasons why a run is not what its kind requires, or is decided differently today.
 fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogue) -> String {
     let replayed = replayed(events, catalogue);
-    let mut faults = told(&replayed);
+    let mut faults = summary(&replayed);
     if replayed.status != kind.status {
         faults += &format!("it ends {:?}: {:?}\n", replayed.status, events.last().unwrap().body);
     }
@@ -59,34 +58,34 @@ fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogu
 }
 
 #[tokio::test]
-async fn recorded_runs_are_decided_as_they_were() {
+async fn recorded_runs_replay_without_differences() {
     let catalogues = catalogues().await;
     let of = |scenes: Scenes| &catalogues.iter().find(|(of, _)| *of == scenes).unwrap().1;
-    // What is recorded today has no differences, whatever is in the files.
-    let anew: BTreeMap<&str, Events> = record().await.into_iter().collect();
-    let (mut kept, mut new) = (String::new(), String::new());
+    // A run recorded now has no differences, whatever is in the files.
+    let fresh: BTreeMap<&str, Events> = record().await.into_iter().collect();
+    let (mut stored_faults, mut fresh_faults) = (String::new(), String::new());
     for kind in &KINDS {
-        let events = &anew[kind.name];
-        new += &faults(kind, events, of(kind.scenes));
+        let events = &fresh[kind.name];
+        fresh_faults += &faults(kind, events, of(kind.scenes));
         let file = file(kind.name);
         let stored = std::fs::read_to_string(&file).ok().and_then(|text| read(&text).ok());
         let fault = match stored {
             Some(stored) => faults(kind, &stored, of(kind.scenes)),
-            None => format!("{}: there is no such recording\n", kind.name),
+            None => format!("{}: the recording is missing\n", kind.name),
         };
-        // What still holds stays as it is: branches of a plan may take turns in any order.
+        // Files that still match stay as they are: branches of a plan may interleave in any order.
         if !fault.is_empty() && std::env::var("REPLAYS").is_ok_and(|how| how == "write") {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, normalised(kind.name, events.clone())).unwrap();
         } else {
-            kept += &fault;
+            stored_faults += &fault;
         }
     }
     assert!(
-        kept.is_empty() && new.is_empty(),
-        "today's code does not do what was recorded:\n{kept}\nWhere that is meant: \
+        stored_faults.is_empty() && fresh_faults.is_empty(),
+        "stored runs replay differently:\n{stored_faults}\nIf that is intended: \
          REPLAYS=write cargo test --test promises recorded_runs\n\n\
-         What is recorded today is not what it stands for, or not replayed as it was recorded:\n{new}"
+         Fresh recordings are not of their kind, or replay differently:\n{fresh_faults}"
     );
     let files = std::fs::read_dir(file("x").parent().unwrap()).unwrap();
     let files = files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|e| e == "jsonl"));
@@ -94,16 +93,16 @@ async fn recorded_runs_are_decided_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_run_is_replayed_as_far_as_it_goes() {
+async fn unfinished_run_is_replayed_to_its_last_event() {
     let [(_, shipped), (_, workshop)] = catalogues().await;
     for kind in &KINDS {
         let events = recorded(kind.name);
         let catalogue = if kind.scenes == Scenes::Shipped { &shipped } else { &workshop };
         for end in 1..events.len() {
             let replayed = replayed(&events[..end], catalogue);
-            assert!(replayed.same && replayed.wordings.is_empty(), "{}: {}", kind.name, told(&replayed));
+            assert!(replayed.same && replayed.wordings.is_empty(), "{}: {}", kind.name, summary(&replayed));
             assert!(!replayed.status.is_terminal());
-            // What is due is what came next, or something from outside came.
+            // The due action was recorded next, or an external event arrived.
             let next = serde_json::to_value(&events[end].body).unwrap();
             let outside = [
                 "model_replied",
@@ -124,17 +123,17 @@ async fn a_run_is_replayed_as_far_as_it_goes() {
     }
 }
 
-/// A run of both shipped scenes side by side, to be tampered with.
-async fn side_by_side() -> (Events, Arc<Catalogue>) {
+/// A run of both shipped scenes in parallel, to be modified.
+async fn parallel_run() -> (Events, Arc<Catalogue>) {
     (recorded("weather-and-identity"), today(Scenes::Shipped).await)
 }
 
-fn place(events: &[Envelope<Event>], name: &str, nth: usize) -> usize {
+fn position(events: &[Envelope<Event>], name: &str, nth: usize) -> usize {
     let mut found = events.iter().enumerate().filter(|(_, event)| event.body.name() == name);
     found.nth(nth).unwrap().0
 }
 
-fn numbered(mut events: Events) -> Events {
+fn renumber(mut events: Events) -> Events {
     for (seq, event) in (1..).zip(&mut events) {
         event.seq = seq;
     }
@@ -142,18 +141,19 @@ fn numbered(mut events: Events) -> Events {
 }
 
 /// The only difference.
-fn only(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
+fn only_difference(replayed: &ReplayReport) -> (u64, &str, DifferenceKind) {
     assert!(!replayed.same);
-    let [one] = replayed.differences.as_slice() else { panic!("{}", told(replayed)) };
+    let [one] = replayed.differences.as_slice() else { panic!("{}", summary(replayed)) };
     (one.seq, one.event.as_str(), one.kind)
 }
 
 #[tokio::test]
-async fn a_reply_that_is_read_otherwise_is_told_with_both_readings() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "plan_created", 0);
+async fn differently_parsed_reply_is_reported_with_both_readings() {
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "plan_created", 0);
     let Event::PlanCreated(made) = &mut events[at].body else { panic!() };
-    let said = std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
+    let was_expected =
+        std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
     assert_eq!(
@@ -161,38 +161,38 @@ async fn a_reply_that_is_read_otherwise_is_told_with_both_readings() {
         (at as u64 + 1, "plan_created", DifferenceKind::Meaning)
     );
     assert_eq!(one.recorded["plan"]["steps"][0]["expected_tools"], serde_json::json!(["CityExists"]));
-    assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(said));
-    // What follows is judged by what was recorded: another plan, other words, the same decisions.
+    assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(was_expected));
+    // What follows is compared with the recording: another plan, other wording, the same decisions.
     assert!(!replayed.wordings.is_empty());
 }
 
 #[tokio::test]
-async fn another_decision_of_the_machine_is_told_with_what_is_due() {
-    let (mut events, catalogue) = side_by_side().await;
+async fn different_machine_decision_is_reported_with_the_due_actions() {
+    let (mut events, catalogue) = parallel_run().await;
     let at = events.len() - 1;
     events[at].body = Event::RunCompleted { status: RunStatus::Partial };
     let replayed = replayed(&events, &catalogue);
-    assert_eq!(only(&replayed), (at as u64 + 1, "run_completed", DifferenceKind::Decision));
+    assert_eq!(only_difference(&replayed), (at as u64 + 1, "run_completed", DifferenceKind::Decision));
     assert_eq!(replayed.differences[0].today[0]["status"], "completed");
-    assert_eq!(replayed.status, RunStatus::Partial, "the fold is of what was recorded");
+    assert_eq!(replayed.status, RunStatus::Partial, "the fold uses the recorded events");
 }
 
 #[tokio::test]
-async fn a_changed_bound_is_seen_where_it_tells() {
-    let (mut events, catalogue) = side_by_side().await;
+async fn changed_bound_is_reported_where_it_matters() {
+    let (mut events, catalogue) = parallel_run().await;
     let Event::RunStarted(started) = &mut events[1].body else { panic!() };
     started.settings = Settings { max_parallel_steps: 1, ..started.settings.clone() };
     let replayed = replayed(&events, &catalogue);
-    let second = place(&events, "step_started", 1) as u64 + 1;
-    assert_eq!(only(&replayed), (second, "step_started", DifferenceKind::Decision));
+    let second = position(&events, "step_started", 1) as u64 + 1;
+    assert_eq!(only_difference(&replayed), (second, "step_started", DifferenceKind::Decision));
 }
 
 #[tokio::test]
-async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_order() {
-    let (mut events, catalogue) = side_by_side().await;
-    // The second step begins when the first one's model has replied.
-    let second = place(&events, "step_started", 1);
-    let replied = place(&events, "model_replied", 1);
+async fn action_recorded_after_a_later_wait_is_out_of_order() {
+    let (mut events, catalogue) = parallel_run().await;
+    // The second step starts before the first one's model has replied.
+    let second = position(&events, "step_started", 1);
+    let replied = position(&events, "model_replied", 1);
     assert!(second < replied);
     let started = events.remove(second);
     let ask = events
@@ -201,10 +201,10 @@ async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_ord
         .unwrap();
     assert!(ask < replied);
     let asked = events.remove(ask);
-    let replied = place(&events, "model_replied", 1);
+    let replied = position(&events, "model_replied", 1);
     events.insert(replied + 1, asked);
     events.insert(replied + 1, started);
-    let events = numbered(events);
+    let events = renumber(events);
     let replayed = replayed(&events, &catalogue);
     let one = &replayed.differences[0];
     assert_eq!(
@@ -213,32 +213,32 @@ async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_ord
     );
     assert!(one.why.contains("step_started/2"), "{}", one.why);
     assert_eq!(one.today[0]["type"], "step_started");
-    // Once it was told and done, no more is made of it.
+    // Once reported and executed, it causes no further differences.
     assert!(
         replayed.differences[1..].iter().all(|other| other.kind == DifferenceKind::Order),
         "{}",
-        told(&replayed)
+        summary(&replayed)
     );
 }
 
 #[tokio::test]
-async fn other_words_alone_are_no_other_decision() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "model_asked", 0);
+async fn different_wording_alone_is_not_a_different_decision() {
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "model_asked", 0);
     let Event::ModelAsked { prompt_hash, .. } = &mut events[at].body else { panic!() };
     let was = std::mem::replace(prompt_hash, "0".repeat(64));
     let replayed = replayed(&events, &catalogue);
     assert!(replayed.same);
-    let [wording] = replayed.wordings.as_slice() else { panic!("{}", told(&replayed)) };
+    let [wording] = replayed.wordings.as_slice() else { panic!("{}", summary(&replayed)) };
     assert_eq!((wording.seq, wording.call), (at as u64 + 1, 1));
     assert_eq!((wording.today.as_str(), wording.recorded.as_str()), (was.as_str(), "0".repeat(64).as_str()));
     assert_eq!(wording.request.as_ref().unwrap().messages.len(), 2);
 }
 
 #[tokio::test]
-async fn another_question_is_another_decision() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "model_asked", 0);
+async fn different_question_is_a_different_decision() {
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "model_asked", 0);
     let Event::ModelAsked { fallback, .. } = &mut events[at].body else { panic!() };
     *fallback = true;
     let replayed = replayed(&events, &catalogue);
@@ -248,11 +248,11 @@ async fn another_question_is_another_decision() {
 }
 
 #[tokio::test]
-async fn what_cannot_happen_is_told_and_the_fold_goes_on() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "tool_started", 0);
+async fn impossible_event_is_reported_and_the_fold_continues() {
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "tool_started", 0);
     events.remove(at);
-    let events = numbered(events);
+    let events = renumber(events);
     let replayed = replayed(&events, &catalogue);
     assert_eq!(replayed.status, RunStatus::Completed);
     let completed = replayed.differences.iter().find(|one| one.event == "tool_completed").unwrap();
@@ -261,8 +261,8 @@ async fn what_cannot_happen_is_told_and_the_fold_goes_on() {
 }
 
 #[tokio::test]
-async fn changed_scenes_are_told() {
-    let (events, _) = side_by_side().await;
+async fn changed_scenes_are_reported() {
+    let (events, _) = parallel_run().await;
     let other = today(Scenes::Workshop).await;
     let replayed = replayed(&events, &other);
     assert!(replayed.scenes.as_ref().unwrap().changed);
@@ -273,8 +273,8 @@ async fn changed_scenes_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_bounded() {
-    let (events, catalogue) = side_by_side().await;
+async fn kept_differences_are_bounded() {
+    let (events, catalogue) = parallel_run().await;
     let (mut many, mut bogus) = (events[..3].to_vec(), events[3].clone());
     bogus.body = Event::StepFailed {
         step: 7,
@@ -282,23 +282,23 @@ async fn what_is_kept_is_bounded() {
         error: proscenium::run::Fault::new("x", "x"),
     };
     many.extend(std::iter::repeat_n(bogus, 150));
-    let replayed = replayed(&numbered(many), &catalogue);
+    let replayed = replayed(&renumber(many), &catalogue);
     assert_eq!((replayed.differences.len(), replayed.more_differences), (100, 50));
 }
 
 #[tokio::test]
-async fn outcomes_are_taken_as_they_were() {
-    let (mut events, catalogue) = side_by_side().await;
-    let at = place(&events, "tool_completed", 0);
+async fn recorded_outcomes_are_taken_as_given() {
+    let (mut events, catalogue) = parallel_run().await;
+    let at = position(&events, "tool_completed", 0);
     let Event::ToolCompleted { outcome, .. } = &mut events[at].body else { panic!() };
     let error = proscenium::run::Fault::new("tool.timeout", "no reply within 5000 ms");
     *outcome = Outcome::Failed { error };
     let replayed = replayed(&events, &catalogue);
-    assert!(replayed.differences.iter().all(|one| one.seq > at as u64 + 1), "{}", told(&replayed));
+    assert!(replayed.differences.iter().all(|one| one.seq > at as u64 + 1), "{}", summary(&replayed));
 }
 
 #[test]
-fn a_file_gives_the_run_that_was_written() {
+fn exported_file_reads_back_as_the_same_run() {
     for kind in &KINDS {
         let events = recorded(kind.name);
         assert_eq!(read(&write(&events)).unwrap(), events);
@@ -306,7 +306,7 @@ fn a_file_gives_the_run_that_was_written() {
 }
 
 #[test]
-fn a_file_that_is_no_run_says_where() {
+fn invalid_run_file_is_reported_with_its_position() {
     let text = write(&recorded("main"));
     let lines: Vec<&str> = text.lines().collect();
     let code = |text: &str| {

@@ -1,5 +1,5 @@
-//! Servers that are killed or stopped a few times in a row for reasons of their own: no request that did
-//! nothing wrong is lost, failed or done twice over it, and what its questions cost is counted.
+//! Servers that are killed or stopped several times in a row: no innocent request is lost, failed or executed
+//! twice, and the cost of its model calls is counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crash::{say, scene};
-use super::process::{Desk, Held};
+use super::crash::{model_reply, scene};
+use super::process::{RunningProcess, Workspace};
 use super::support::{Backend, Gate, Reply, ScriptedLlm, forced_tool};
 
-/// How long anything may take that has to happen.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A desk with models that answer no plan before the gate is open, and count what they are asked.
-struct Loop {
-    desk: Desk,
+/// A workspace whose models answer no plan before the gate is open, and count the requests.
+struct RestartHarness {
+    workspace: Workspace,
     backend: Backend,
     gate: Gate,
     plans: Arc<AtomicUsize>,
@@ -25,29 +25,29 @@ struct Loop {
 }
 
 struct Server {
-    held: Held,
+    process: RunningProcess,
     address: String,
 }
 
-impl Loop {
+impl RestartHarness {
     fn open() -> Self {
         let (gate, plans) = (Gate::closed(), Arc::new(AtomicUsize::new(0)));
-        let (held, count) = (gate.clone(), plans.clone());
+        let (process, count) = (gate.clone(), plans.clone());
         let llm = ScriptedLlm::start(move |request, _| {
-            let reply = say(request);
+            let reply = model_reply(request);
             if forced_tool(request) != Some("CreateExecutionPlan") {
                 return reply;
             }
             count.fetch_add(1, Ordering::SeqCst);
-            reply.held(&held)
+            reply.held(&process)
         });
         let backend = Backend::start(|reached| json!({"done": reached.place}));
-        let desk = Desk::bare();
+        let workspace = Workspace::bare();
         let address = backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        desk.write("scenes/shelf/scene.toml", &shelf);
-        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
-        desk.write(
+        workspace.write("scenes/shelf/scene.toml", &shelf);
+        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        workspace.write(
             "house.toml",
             &format!(
                 "[server]\ndrain_timeout_ms = 50\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
@@ -58,16 +58,16 @@ impl Loop {
             ),
         );
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, backend, gate, plans, _llm: llm, client }
+        Self { workspace, backend, gate, plans, _llm: llm, client }
     }
 
     fn start(&self, env: &[(&str, String)]) -> Server {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-        let mut held = self.desk.hold_with(&line, env);
-        assert!(held.comes_to("serves at "), "{}", held.said());
-        let line = held.said().lines().last().unwrap().to_owned();
+        let mut process = self.workspace.spawn_with(&line, env);
+        assert!(process.try_read_until("serves at "), "{}", process.output());
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Server { held, address }
+        Server { process, address }
     }
 
     async fn ask(&self, server: &Server, number: usize) -> Result<Reply, reqwest::Error> {
@@ -82,17 +82,17 @@ impl Loop {
         Reply::of(request.send().await.unwrap()).await.json()
     }
 
-    /// Sends so many requests, whose clients go away as soon as their models are asked.
-    async fn begin(&self, server: &Server, requests: usize) {
+    /// Sends this many requests; their clients disconnect as soon as the models are asked.
+    async fn send_and_disconnect(&self, server: &Server, requests: usize) {
         let asked = futures::future::join_all((0..requests).map(|number| self.ask(server, number)));
         tokio::select! {
             _ = asked => panic!("no model answers"),
-            () = self.asked(requests) => {}
+            () = self.wait_for_plans(requests) => {}
         }
     }
 
-    /// Waits until this many plans were asked for since the last time.
-    async fn asked(&self, plans: usize) {
+    /// Waits until this many plans were requested since the last call.
+    async fn wait_for_plans(&self, plans: usize) {
         let began = Instant::now();
         while self.plans.load(Ordering::SeqCst) < plans {
             assert!(began.elapsed() < PATIENCE, "{} of {plans}", self.plans.load(Ordering::SeqCst));
@@ -101,15 +101,15 @@ impl Loop {
         self.plans.store(0, Ordering::SeqCst);
     }
 
-    /// Every request has its answer, and every write reached the back end once.
-    async fn all_complete(&self, server: &Server, requests: usize) {
+    /// Asserts that every request has its answer, and that every write reached the backend once.
+    async fn assert_all_complete(&self, server: &Server, requests: usize) {
         self.gate.open();
         let replies = futures::future::join_all((0..requests).map(|number| self.ask(server, number))).await;
         for reply in replies {
             let document = reply.unwrap().json();
             assert_eq!(document["status"], "completed", "{document:#}");
         }
-        let reached = self.backend.taken();
+        let reached = self.backend.take_requests();
         for place in ["POST /Reserve", "POST /Renew"] {
             assert_eq!(reached.iter().filter(|call| call.place == place).count(), requests, "{place}");
         }
@@ -117,106 +117,106 @@ impl Loop {
 }
 
 #[tokio::test]
-async fn quick_kills_fail_no_run_that_was_not_alone_and_the_bound_goes_with_the_recovery() {
-    let all = Loop::open();
-    let mut server = all.start(&[]);
-    all.begin(&server, 20).await;
-    // After one death all at once, then 16, 4 and one at a time.
+async fn repeated_kills_recover_fewer_runs_at_once_and_fail_none() {
+    let harness = RestartHarness::open();
+    let mut server = harness.start(&[]);
+    harness.send_and_disconnect(&server, 20).await;
+    // After one crash all at once, then 16, 4 and one at a time.
     for at_once in [20, 16, 4, 1] {
-        server.held.kill();
-        server = all.start(&[]);
-        all.asked(at_once).await;
+        server.process.kill();
+        server = harness.start(&[]);
+        harness.wait_for_plans(at_once).await;
     }
-    assert_eq!(all.plans.load(Ordering::SeqCst), 0, "no more than one is under way");
-    all.all_complete(&server, 20).await;
-    let listed = all.get(&server, "/api/runs?limit=100").await;
-    assert_eq!(listed["runs"].as_array().unwrap().len(), 20, "none was begun twice");
+    assert_eq!(harness.plans.load(Ordering::SeqCst), 0, "at most one is in progress");
+    harness.assert_all_complete(&server, 20).await;
+    let listed = harness.get(&server, "/api/runs?limit=100").await;
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 20, "none was started twice");
 }
 
 #[tokio::test]
-async fn stops_with_a_drain_that_is_too_short_are_no_deaths() {
-    let all = Loop::open();
-    let mut server = all.start(&[]);
-    all.begin(&server, 20).await;
+async fn shutdown_with_a_short_drain_does_not_count_as_a_crash() {
+    let harness = RestartHarness::open();
+    let mut server = harness.start(&[]);
+    harness.send_and_disconnect(&server, 20).await;
     for _ in 0..5 {
-        server.held.signal("TERM");
-        let ran = server.held.end();
+        server.process.signal("TERM");
+        let ran = server.process.end();
         assert!([0, 1].contains(&ran.status), "{ran:?}");
-        server = all.start(&[]);
-        all.asked(20).await;
+        server = harness.start(&[]);
+        harness.wait_for_plans(20).await;
     }
-    all.all_complete(&server, 20).await;
+    harness.assert_all_complete(&server, 20).await;
 }
 
 #[tokio::test]
-async fn a_server_that_finds_its_port_taken_touches_no_run() {
-    let all = Loop::open();
-    let mut server = all.start(&[]);
-    all.begin(&server, 1).await;
+async fn server_with_a_taken_port_touches_no_run() {
+    let harness = RestartHarness::open();
+    let mut server = harness.start(&[]);
+    harness.send_and_disconnect(&server, 1).await;
     let address = server.address.trim_start_matches("http://").to_owned();
-    server.held.kill();
+    server.process.kill();
     let taken = std::net::TcpListener::bind(&address).unwrap();
     for _ in 0..4 {
         let line = ["serve", "--addr", &address, "--config", "house.toml", "--scenes", "scenes"];
-        let ran = all.desk.hold(&line).end();
+        let ran = harness.workspace.spawn(&line).end();
         assert!(ran.status == 1 && ran.err.contains("server.address"), "{ran:?}");
     }
     drop(taken);
-    assert_eq!(all.plans.load(Ordering::SeqCst), 0);
-    server = all.start(&[]);
-    all.all_complete(&server, 1).await;
+    assert_eq!(harness.plans.load(Ordering::SeqCst), 0);
+    server = harness.start(&[]);
+    harness.assert_all_complete(&server, 1).await;
 }
 
 #[tokio::test]
-async fn a_keyed_write_that_kills_cut_off_is_repeated_under_its_key() {
-    let all = Loop::open();
-    all.gate.open();
+async fn interrupted_keyed_write_is_repeated_under_its_key() {
+    let harness = RestartHarness::open();
+    harness.gate.open();
     let place = || ("CRASH_POINT_AT", "before:tool_completed".to_owned());
-    // The third tool that ends is the keyed one; from then on it is the first.
-    let server = all.start(&[place(), ("CRASH_POINT_SKIP", "2".to_owned())]);
-    all.ask(&server, 0).await.unwrap_err();
-    server.held.kill();
+    // The third tool that ends is the keyed one; after that it is the first.
+    let server = harness.start(&[place(), ("CRASH_POINT_SKIP", "2".to_owned())]);
+    harness.ask(&server, 0).await.unwrap_err();
+    server.process.kill();
     let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-    let mut again = all.desk.hold_with(&line, &[place()]);
+    let mut again = harness.workspace.spawn_with(&line, &[place()]);
     let began = Instant::now();
     while !again.has_ended() {
         assert!(began.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     again.kill();
-    let server = all.start(&[]);
-    let document = all.ask(&server, 0).await.unwrap().json();
+    let server = harness.start(&[]);
+    let document = harness.ask(&server, 0).await.unwrap().json();
     assert_eq!(document["status"], "completed", "{document:#}");
-    let reached = all.backend.taken();
+    let reached = harness.backend.take_requests();
     let keys: Vec<_> =
         reached.iter().filter(|call| call.place == "POST /Renew").map(|call| &call.idempotency_key).collect();
     assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
 }
 
 #[tokio::test]
-async fn a_question_that_a_kill_cut_off_costs_what_was_set_aside_for_it() {
-    let all = Loop::open();
-    let server = all.start(&[]);
-    all.begin(&server, 1).await;
-    // Whoever reads it has what was told so far on disk.
-    let listed = all.get(&server, "/api/runs").await;
+async fn interrupted_model_call_costs_its_reservation() {
+    let harness = RestartHarness::open();
+    let server = harness.start(&[]);
+    harness.send_and_disconnect(&server, 1).await;
+    // A client that reads it has the earlier events on disk.
+    let listed = harness.get(&server, "/api/runs").await;
     let run = listed["runs"][0]["run_id"].as_str().unwrap().to_owned();
-    all.get(&server, &format!("/api/runs/{run}")).await;
-    server.held.kill();
-    let server = all.start(&[]);
-    all.all_complete(&server, 1).await;
-    let document = all.get(&server, &format!("/api/runs/{run}")).await;
-    let usage = all.get(&server, "/api/usage").await;
-    let (of_run, told) = (document["usage"]["cost_usd"].as_f64(), usage["cost_usd"].as_f64());
-    assert_eq!(of_run, told, "{document:#} {usage:#}");
-    let metrics = all.client.get(format!("{}/metrics", server.address)).send().await.unwrap();
+    harness.get(&server, &format!("/api/runs/{run}")).await;
+    server.process.kill();
+    let server = harness.start(&[]);
+    harness.assert_all_complete(&server, 1).await;
+    let document = harness.get(&server, &format!("/api/runs/{run}")).await;
+    let usage = harness.get(&server, "/api/usage").await;
+    let (of_run, listed_cost) = (document["usage"]["cost_usd"].as_f64(), usage["cost_usd"].as_f64());
+    assert_eq!(of_run, listed_cost, "{document:#} {usage:#}");
+    let metrics = harness.client.get(format!("{}/metrics", server.address)).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     let line = metrics.lines().find(|line| line.starts_with("proscenium_budget_spent_usd{scope=\"day\"}"));
     let budget: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
-    assert!((budget - told.unwrap()).abs() < 1e-9, "{budget} of {told:?}");
-    server.held.signal("TERM");
-    server.held.end();
-    let file = format!("sqlite://{}", all.desk.data().join("proscenium.db").display());
+    assert!((budget - listed_cost.unwrap()).abs() < 1e-9, "{budget} of {listed_cost:?}");
+    server.process.signal("TERM");
+    server.process.end();
+    let file = format!("sqlite://{}", harness.workspace.data().join("proscenium.db").display());
     let pool = sqlx::SqlitePool::connect(&file).await.unwrap();
     let sql = "SELECT json_extract(body, '$.usage.cost_nano_usd') FROM journal \
                WHERE body GLOB '{\"type\":\"model_failed\"*llm.interrupted*'";

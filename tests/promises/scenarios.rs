@@ -1,5 +1,5 @@
-//! Every request of `tests/scenarios/multi-scene.yaml`, with all that a user would check afterwards:
-//! with the embedded rules, and with a sensible model over the OpenAI protocol.
+//! Every request of `tests/scenarios/multi-scene.yaml` with everything a user would check afterwards: with
+//! the embedded rules, and with a sensible model over the OpenAI protocol.
 
 use std::collections::BTreeSet;
 
@@ -9,57 +9,57 @@ use proscenium::plan::StepStatus;
 use proscenium::run::{Context, Event, RunStatus, SessionEvent};
 use serde_json::{Value, json};
 
-use crate::support::mind::Mind;
+use crate::support::model_script::ModelScript;
 use crate::support::scenario::{self, Scenario, Turn, next_day};
-use crate::support::{House, ScriptedLlm, Setup, Told, journal, wire};
+use crate::support::{FinishedRun, ScriptedLlm, Setup, TestEngine, journal, wire};
 
-/// Tokens of a conversation that has to be summarised.
+/// The context window of a conversation that has to be summarised, in tokens.
 const SMALL_WINDOW: u32 = 2048;
 /// USD per million tokens: prompt, cached prompt, completion.
 const PRICES: [&str; 3] = ["0.15", "0.0375", "0.6"];
 
-/// Who answers as a model.
+/// Which model answers.
 enum Model {
     Offline,
     Scripted(ScriptedLlm),
 }
 
 /// One scenario being played.
-struct Play {
+struct ScenarioRun {
     scenario: Scenario,
     model: Model,
-    house: House,
+    test: TestEngine,
 }
 
-/// Plays a scenario of the file and checks every field of it.
-async fn keeps(id: &str, scripted: bool) {
+/// Plays a scenario of the file and checks each of its fields.
+async fn play_scenario(id: &str, scripted: bool) {
     let scenario = scenario::all().into_iter().find(|scenario| scenario.id == id).unwrap();
     let model = if scripted { Model::Scripted(sensible()) } else { Model::Offline };
-    let house = setup(&scenario, &model).start().await;
-    let play = Play { scenario, model, house };
-    let told = play.whole().await;
+    let test = setup(&scenario, &model).start().await;
+    let play = ScenarioRun { scenario, model, test };
+    let finished = play.play_all().await;
     if let Some(check) = &play.scenario.check {
-        play.checks(check, &told).await;
+        play.check_scenario(check, &finished).await;
     }
     if let Model::Scripted(llm) = &play.model {
-        wire::is_kept(llm);
-        let asked: u32 = told.iter().map(|told| told.answer.usage.llm_calls).sum();
-        // A summary may still be under way after the last turn.
+        wire::assert_valid_requests(llm);
+        let asked: u32 = finished.iter().map(|finished| finished.answer.usage.llm_calls).sum();
+        // A summary may still be in progress after the last turn.
         let all_kept = async {
             while llm.count() != asked as usize + play.summaries().await.len() {
                 tokio::task::yield_now().await;
             }
         };
         let all_kept = tokio::time::timeout(std::time::Duration::from_secs(30), all_kept).await;
-        assert!(all_kept.is_ok(), "every question that went out is in a journal");
+        assert!(all_kept.is_ok(), "every sent question is in a journal");
     }
 }
 
 fn sensible() -> ScriptedLlm {
-    let mind = Mind::of_the_scenarios();
+    let script = ModelScript::for_scenarios();
     ScriptedLlm::start(move |request, nth| {
         let tokens = nth as u64;
-        mind.reply(request).metered(1_000 + 7 * tokens, 100, 50 + tokens)
+        script.reply(request).metered(1_000 + 7 * tokens, 100, 50 + tokens)
     })
 }
 
@@ -84,105 +84,110 @@ fn setup(scenario: &Scenario, model: &Model) -> Setup {
                 setup.model("context_window", &SMALL_WINDOW.to_string()).model("max_output_tokens", "512")
             }
         },
-        Some(other) => panic!("nothing here sets up {other:?}"),
+        Some(other) => panic!("no setup for {other:?}"),
     }
 }
 
-impl Play {
+impl ScenarioRun {
     /// All its requests, in one conversation unless they are concurrent.
-    async fn whole(&self) -> Vec<Told> {
-        let mut told = Vec::new();
+    async fn play_all(&self) -> Vec<FinishedRun> {
+        let mut finished = Vec::new();
         for turn in &self.scenario.turns {
-            told.push(self.turn(turn).await);
+            finished.push(self.turn(turn).await);
         }
-        told.extend(self.at_once().await);
+        finished.extend(self.play_concurrently().await);
         if let Some(repeat) = &self.scenario.repeat {
             for day in 1..=repeat.times {
-                let one = self.house.say("s-1", &repeat.say.replace("{i}", &day.to_string())).await;
+                let one = self.test.chat("s-1", &repeat.say.replace("{i}", &day.to_string())).await;
                 assert_eq!(one.answer.status, RunStatus::Completed);
                 assert_eq!(completed_scenes(&one), ["Weather"].map(str::to_owned).into());
                 let asked_for = next_day(day);
                 assert!(executed(&one).iter().all(|(_, arguments)| arguments["date"] == asked_for.as_str()));
-                told.push(one);
+                finished.push(one);
             }
         }
         for turn in &self.scenario.then {
-            told.push(self.turn(turn).await);
+            finished.push(self.turn(turn).await);
         }
-        told
+        finished
     }
 
-    async fn turn(&self, turn: &Turn) -> Told {
-        let told = self.house.say("s-1", &turn.say).await;
+    async fn turn(&self, turn: &Turn) -> FinishedRun {
+        let finished = self.test.chat("s-1", &turn.say).await;
         if let Some(scenes) = &turn.scenes {
-            assert_eq!(completed_scenes(&told), scenes.iter().cloned().collect(), "{}", told.answer.answer);
+            assert_eq!(
+                completed_scenes(&finished),
+                scenes.iter().cloned().collect(),
+                "{}",
+                finished.answer.answer
+            );
         }
         for [first, second] in &turn.before {
-            assert_in_order(&told, first, second);
+            assert_in_order(&finished, first, second);
         }
         for tool in &turn.tools {
-            let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+            let calls = finished.answer.steps.iter().flat_map(|step| &step.tool_calls);
             let mut done = calls.filter(|call| call.tool == tool.name && call.outcome == CallOutcome::Ok);
-            assert!(done.any(|call| tool.fits(&call.arguments)), "{tool:?} in {:#?}", told.answer.steps);
+            assert!(done.any(|call| tool.fits(&call.arguments)), "{tool:?} in {:#?}", finished.answer.steps);
         }
         for words in &turn.answer_mentions {
-            assert!(told.answer.answer.contains(words), "{words:?} in {:?}", told.answer.answer);
+            assert!(finished.answer.answer.contains(words), "{words:?} in {:?}", finished.answer.answer);
         }
         for never in &turn.never {
-            self.never(never, &told).await;
+            self.check_never(never, &finished).await;
         }
         match &turn.check {
-            Some(check) => self.check_turn(check, &told),
-            None => assert_eq!(told.answer.status, RunStatus::Completed, "{:?}", told.answer),
+            Some(check) => self.check_turn(check, &finished),
+            None => assert_eq!(finished.answer.status, RunStatus::Completed, "{:?}", finished.answer),
         }
-        told
+        finished
     }
 
-    async fn at_once(&self) -> Vec<Told> {
+    async fn play_concurrently(&self) -> Vec<FinishedRun> {
         let requests = self.scenario.concurrent_sessions.iter().enumerate();
-        let told = requests
-            .map(|(number, words)| async move { self.house.say(&format!("s-{number}"), words).await });
-        futures::future::join_all(told).await
+        let finished = requests
+            .map(|(number, words)| async move { self.test.chat(&format!("s-{number}"), words).await });
+        futures::future::join_all(finished).await
     }
 
-    async fn never(&self, what: &str, told: &Told) {
-        let calls = executed(told);
+    async fn check_never(&self, what: &str, finished: &FinishedRun) {
+        let calls = executed(finished);
         match what {
             "the same tool with the same arguments twice" => {
                 let distinct: BTreeSet<String> =
                     calls.iter().map(|call| json!([call.0, call.1]).to_string()).collect();
                 assert_eq!(distinct.len(), calls.len(), "{calls:#?}");
-                assert_eq!(self.house.vacations().await.len(), 1);
+                assert_eq!(self.test.vacations().await.len(), 1);
             }
             "any tool call" => {
                 assert!(
-                    told.state.calls.is_empty() && told.state.steps.is_empty(),
+                    finished.state.calls.is_empty() && finished.state.steps.is_empty(),
                     "{:#?}",
-                    told.answer.steps
+                    finished.answer.steps
                 );
             }
             "MakeRequest without dates from the user" => {
-                assert!(told.state.calls.values().all(|call| call.requested.tool != "MakeRequest"));
-                assert_eq!(self.house.vacations().await, []);
+                assert!(finished.state.calls.values().all(|call| call.requested.tool != "MakeRequest"));
+                assert_eq!(self.test.vacations().await, []);
             }
             "MakeRequest twice" => {
                 assert_eq!(calls.iter().filter(|(tool, _)| tool == "MakeRequest").count(), 1, "{calls:#?}");
-                assert_eq!(self.house.vacations().await.len(), 1);
+                assert_eq!(self.test.vacations().await.len(), 1);
             }
             "a request stored for anyone but the principal keysersoze" => {
-                let stored = self.house.vacations().await;
+                let stored = self.test.vacations().await;
                 assert!(stored.iter().all(|(user, _, _)| user == "keysersoze"), "{stored:?}");
             }
-            other => panic!("nothing here checks that never {other:?}"),
+            other => panic!("no check for never {other:?}"),
         }
     }
 
-    fn check_turn(&self, check: &str, told: &Told) {
-        let answer = &told.answer.answer;
+    fn check_turn(&self, check: &str, finished: &FinishedRun) {
+        let answer = &finished.answer.answer;
         match check {
             "status needs_input; the answer gives the weather and asks for the dates" => {
-                assert_eq!(told.answer.status, RunStatus::NeedsInput);
-                for figure in figures(told, &["min_c", "max_c"]) {
+                assert_eq!(finished.answer.status, RunStatus::NeedsInput);
+                for figure in figures(finished, &["min_c", "max_c"]) {
                     assert!(answer.contains(&figure), "{figure} in {answer:?}");
                 }
                 assert!(answer.contains('?') && answer.contains("date"), "{answer:?}");
@@ -191,59 +196,59 @@ impl Play {
                 let named = answer.contains("keysersoze") || answer.contains("Alessandro Rapiti");
                 assert!(named, "{answer:?}");
             }
-            other => panic!("nothing here checks {other:?}"),
+            other => panic!("no check for {other:?}"),
         }
     }
 
-    async fn checks(&self, check: &str, told: &[Told]) {
+    async fn check_scenario(&self, check: &str, finished: &[FinishedRun]) {
         match check {
-            "three sessions, three answers, none mentions another's city" => three_answers(told),
+            "three sessions, three answers, none mentions another's city" => check_three_answers(finished),
             "the sum of the costs of all LLM calls equals the session's cost; session_cost_usd after turn 2 is more \
-             than after turn 1" => self.costs(told).await,
+             than after turn 1" => self.check_costs(finished).await,
             "the conversation is summarised before it outgrows the context; the summary names Milan and the days" =>
             {
-                self.summarised(told).await;
+                self.check_summaries(finished).await;
             }
-            other => panic!("nothing here checks {other:?}"),
+            other => panic!("no check for {other:?}"),
         }
     }
 
-    async fn costs(&self, told: &[Told]) {
+    async fn check_costs(&self, finished: &[FinishedRun]) {
         let mut sum = 0;
-        for one in told {
+        for one in finished {
             sum += journal::usage(one).cost_nano_usd;
             assert_eq!(one.answer.usage.session_cost_usd, sum as f64 / 1e9);
         }
         assert_eq!(self.summaries().await, [] as [String; 0]);
         if let Model::Scripted(llm) = &self.model {
-            // 900 + 7n prompt tokens that were not cached, 100 that were, 50 + n of the reply.
+            // 900 + 7n uncached prompt tokens, 100 cached ones, 50 + n completion tokens.
             let calls = 0..llm.count() as u64;
             let nano: u64 = calls.map(|n| (900 + 7 * n) * 150 + (100 * 75 / 2) + (50 + n) * 600).sum();
-            assert_eq!(sum, nano, "by the prices and the tokens that the server said");
-            let after = |turn: usize| told[turn].answer.usage.session_cost_usd;
+            assert_eq!(sum, nano, "by the prices and the reported usage");
+            let after = |turn: usize| finished[turn].answer.usage.session_cost_usd;
             assert!(after(1) > after(0) && after(0) > 0.0);
         }
     }
 
     async fn summaries(&self) -> Vec<String> {
-        let events = self.house.session("s-1").await;
+        let events = self.test.session("s-1").await;
         let summaries = events.into_iter().filter_map(|event| match event {
             SessionEvent::Summarised { summary, .. } => Some(summary),
-            SessionEvent::SummaryFailed { error, .. } => panic!("no summary was made: {error}"),
+            SessionEvent::SummaryFailed { error, .. } => panic!("no summary was written: {error}"),
             _ => None,
         });
         summaries.collect()
     }
 
-    async fn summarised(&self, told: &[Told]) {
+    async fn check_summaries(&self, finished: &[FinishedRun]) {
         assert!(!self.summaries().await.is_empty());
-        let share = self.house.config.memory.budget(SMALL_WINDOW as usize);
-        for one in told {
+        let share = self.test.config.memory.budget(SMALL_WINDOW as usize);
+        for one in finished {
             let held = context(one);
             let tokens = memory::tokens(&serde_json::to_string(&held).unwrap());
             assert!(tokens <= share, "{tokens} tokens of {share} before {:?}", one.state.request());
         }
-        let last = told.last().unwrap();
+        let last = finished.last().unwrap();
         let held = serde_json::to_string(&context(last)).unwrap();
         assert!(context(last).summary.is_some());
         for text in [&last.answer.answer, &held] {
@@ -254,11 +259,11 @@ impl Play {
     }
 }
 
-fn context(told: &Told) -> Context {
-    told.state.started.as_ref().unwrap().context.clone()
+fn context(finished: &FinishedRun) -> Context {
+    finished.state.started.as_ref().unwrap().context.clone()
 }
 
-/// Whether a day of the month is named, in whichever way.
+/// Whether the text names this day of the month, in any form.
 fn names_day(text: &str, day: i8) -> bool {
     let iso = next_day(day);
     let month = if iso.starts_with("2026-05") { "maggio" } else { "giugno" };
@@ -271,10 +276,10 @@ fn names_day(text: &str, day: i8) -> bool {
     text.contains(&iso) || word(format!("giorno {day}")) || word(format!("{day} {month}"))
 }
 
-fn three_answers(told: &[Told]) {
+fn check_three_answers(finished: &[FinishedRun]) {
     let cities = [["Milano", "Milan"], ["Roma", "Rome"], ["Napoli", "Naples"]];
-    assert_eq!(told.len(), cities.len());
-    for (one, own) in told.iter().zip(&cities) {
+    assert_eq!(finished.len(), cities.len());
+    for (one, own) in finished.iter().zip(&cities) {
         let answer = &one.answer.answer;
         assert_eq!(one.answer.status, RunStatus::Completed);
         for city in &cities {
@@ -282,27 +287,27 @@ fn three_answers(told: &[Told]) {
             assert_eq!(named, city == own, "{city:?} in {answer:?}");
         }
     }
-    let sessions: BTreeSet<&str> = told.iter().map(|one| one.answer.session_id.as_str()).collect();
-    assert_eq!(sessions.len(), told.len());
+    let sessions: BTreeSet<&str> = finished.iter().map(|one| one.answer.session_id.as_str()).collect();
+    assert_eq!(sessions.len(), finished.len());
 }
 
-fn completed_scenes(told: &Told) -> BTreeSet<String> {
-    let steps = told.answer.steps.iter().filter(|step| step.status == StepStatus::Completed);
+fn completed_scenes(finished: &FinishedRun) -> BTreeSet<String> {
+    let steps = finished.answer.steps.iter().filter(|step| step.status == StepStatus::Completed);
     steps.map(|step| step.scene_name.clone()).collect()
 }
 
-/// The calls that were carried out, with what they were called with.
-fn executed(told: &Told) -> Vec<(String, Value)> {
-    let started = told.events.iter().filter_map(|event| match &event.body {
-        Event::ToolStarted { call, .. } => Some(&told.state.calls[call].requested),
+/// The executed calls with their arguments.
+fn executed(finished: &FinishedRun) -> Vec<(String, Value)> {
+    let started = finished.events.iter().filter_map(|event| match &event.body {
+        Event::ToolStarted { call, .. } => Some(&finished.state.calls[call].requested),
         _ => None,
     });
     started.map(|call| (call.tool.clone(), call.arguments.clone())).collect()
 }
 
-/// Numbers of the results, as they stand in them.
-fn figures(told: &Told, names: &[&str]) -> Vec<String> {
-    let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+/// Numbers in the results, as written there.
+fn figures(finished: &FinishedRun, names: &[&str]) -> Vec<String> {
+    let calls = finished.answer.steps.iter().flat_map(|step| &step.tool_calls);
     let results: Vec<&Value> = calls.filter_map(|call| call.result.as_ref()).collect();
     let found = names.iter().flat_map(|name| results.iter().filter_map(|result| result.get(*name)));
     let found: Vec<String> = found.map(Value::to_string).collect();
@@ -310,36 +315,36 @@ fn figures(told: &Told, names: &[&str]) -> Vec<String> {
     found
 }
 
-/// Every step of one scene had completed when the first of the other began.
-fn assert_in_order(told: &Told, first: &str, second: &str) {
-    let of = |scene: &str, number: u32| told.state.steps[&number].step.scene_name == scene;
-    let begun = told.events.iter().find_map(|event| match event.body {
+/// Asserts that every step of one scene had completed when the first step of the other started.
+fn assert_in_order(finished: &FinishedRun, first: &str, second: &str) {
+    let of = |scene: &str, number: u32| finished.state.steps[&number].step.scene_name == scene;
+    let started_at = finished.events.iter().find_map(|event| match event.body {
         Event::StepStarted { step } if of(second, step) => Some(event.seq),
         _ => None,
     });
-    let ended = told.events.iter().filter_map(|event| match event.body {
+    let ended = finished.events.iter().filter_map(|event| match event.body {
         Event::StepCompleted { step, .. } if of(first, step) => Some(event.seq),
         _ => None,
     });
     let ended = ended.max();
     assert!(
-        ended.is_some() && begun.is_some() && ended < begun,
-        "{first} ends at {ended:?}, {second} begins at {begun:?}"
+        ended.is_some() && started_at.is_some() && ended < started_at,
+        "{first} ends at {ended:?}, {second} begins at {started_at:?}"
     );
 }
 
 macro_rules! scenarios {
     ($($id:literal => $name:ident,)*) => {
         mod with_the_embedded_rules {
-            $(#[tokio::test] async fn $name() { super::keeps($id, false).await; })*
+            $(#[tokio::test] async fn $name() { super::play_scenario($id, false).await; })*
         }
 
         mod with_a_scripted_model {
-            $(#[tokio::test] async fn $name() { super::keeps($id, true).await; })*
+            $(#[tokio::test] async fn $name() { super::play_scenario($id, true).await; })*
         }
 
         #[test]
-        fn every_scenario_of_the_file_is_played() {
+        fn every_scenario_is_played() {
             let in_the_file: Vec<String> = scenario::all().into_iter().map(|scenario| scenario.id).collect();
             assert_eq!(in_the_file, [$($id),*]);
         }
@@ -347,19 +352,19 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    "weather-simple" => the_weather_of_a_city_is_told,
-    "weather-and-identity" => a_user_name_and_the_weather_take_two_scenes,
+    "weather-simple" => weather_of_a_city_is_reported,
+    "weather-and-identity" => user_name_and_weather_use_two_scenes,
     "vacation-three-days" => three_days_of_vacation_are_requested,
-    "vacation-range" => a_range_of_vacation_is_requested,
-    "identity-remembered" => who_asks_is_remembered,
-    "weather-then-vacation" => the_weather_comes_before_the_vacation_and_nothing_is_done_twice,
-    "weather-then-vacation-english" => the_weather_comes_before_the_vacation_in_english,
-    "outside-every-scene" => a_request_outside_every_scene_calls_no_tool,
-    "three-at-once" => three_conversations_at_once_keep_their_cities_apart,
-    "cost-adds-up" => the_costs_of_all_calls_are_the_conversations_cost,
-    "who-approves" => a_conversation_over_three_scenes_goes_on,
-    "long-conversation" => a_long_conversation_is_summarised_before_it_outgrows_its_window,
-    "nothing-is-invented" => dates_that_only_the_user_knows_are_asked_for,
-    "a-write-changes-what-is-read" => a_balance_read_after_a_booking_is_a_new_read,
-    "not-for-somebody-else" => nobody_is_served_but_who_asks,
+    "vacation-range" => vacation_range_is_requested,
+    "identity-remembered" => user_identity_is_remembered,
+    "weather-then-vacation" => weather_precedes_vacation_and_nothing_is_repeated,
+    "weather-then-vacation-english" => weather_precedes_vacation_in_english,
+    "outside-every-scene" => request_outside_every_scene_calls_no_tool,
+    "three-at-once" => three_concurrent_conversations_keep_their_cities_apart,
+    "cost-adds-up" => conversation_cost_is_the_sum_of_its_calls,
+    "who-approves" => conversation_over_three_scenes_continues,
+    "long-conversation" => long_conversation_is_summarised_before_it_exceeds_the_window,
+    "nothing-is-invented" => unknown_dates_are_asked_for,
+    "a-write-changes-what-is-read" => balance_after_a_booking_is_read_again,
+    "not-for-somebody-else" => users_cannot_act_for_other_users,
 }

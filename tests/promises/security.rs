@@ -1,4 +1,4 @@
-//! SECURITY.md names files and tests that there are.
+//! SECURITY.md names existing files and tests.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn every_file_and_test_of_the_threat_model_exists() {
     let mut tests = 0;
     for row in page.lines().filter(|line| line.starts_with('|')) {
         let held = row.rsplit('|').nth(1).unwrap_or_default();
-        // Each link, and behind it the tests of that file.
+        // Each link, followed by the tests of that file.
         for part in held.split("](").skip(1) {
             let (file, rest) = part.split_once(')').unwrap();
             let text =

@@ -1,4 +1,4 @@
-//! What stands at each address of the server, over its real port.
+//! Every route of the server, over its real port.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use proscenium::run::{Attempt, Event, RunId};
 use serde_json::{Value, json};
 
 use crate::process::MAIN;
-use crate::support::served::Events;
-use crate::support::{Reply, Served, Setup, Shelf, Sse};
+use crate::support::served_engine::Events;
+use crate::support::{Reply, ServedEngine, Setup, Shelf, Sse};
 
 /// The body of a request with these words.
 pub fn ask(words: &str) -> Value {
@@ -23,8 +23,8 @@ fn names(events: &[Sse]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
-/// The answer's words as a stream tells them.
-fn told(events: &[Sse]) -> String {
+/// The answer's text in the events of a stream.
+fn answer_text(events: &[Sse]) -> String {
     let mut text = String::new();
     for event in events {
         match event.name.as_str() {
@@ -37,8 +37,8 @@ fn told(events: &[Sse]) -> String {
 }
 
 #[tokio::test]
-async fn a_chat_gets_the_answer_document() {
-    let served = Served::start(Setup::offline()).await;
+async fn chat_returns_the_answer_document() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let reply = served.post("/api/chat", &ask(MAIN)).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"), "{reply:#?}");
     let answer = reply.json();
@@ -48,7 +48,7 @@ async fn a_chat_gets_the_answer_document() {
     assert_eq!(reply.header("x-run-id"), answer["run_id"]);
     assert_eq!(reply.header("x-session-id"), answer["session_id"]);
     assert_eq!(served.vacations().await.len(), 1);
-    // The same document is kept, but for the time that it took to be told.
+    // The same document is stored, except for its duration.
     let kept = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
     let timeless = |mut document: Value| {
         document["timings"] = Value::Null;
@@ -58,8 +58,8 @@ async fn a_chat_gets_the_answer_document() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_kept_here_under_its_name() {
-    let served = Served::start(Setup::offline()).await;
+async fn named_conversation_is_kept_by_the_server() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let say = |words: &str| with(ask(words), "session_id", "s-1");
     served.post("/api/chat", &say("Che tempo fa a Milano?")).await;
     let reply = served.post("/api/chat", &say("E a Roma?")).await.json();
@@ -68,9 +68,9 @@ async fn a_conversation_is_kept_here_under_its_name() {
 }
 
 #[tokio::test]
-async fn without_a_name_the_messages_are_the_memory() {
+async fn unnamed_conversation_uses_the_sent_messages() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let first = served.post("/api/chat", &ask("look")).await.json();
     let body = json!({"messages": [
         {"role": "system", "content": "Be brief."},
@@ -81,14 +81,14 @@ async fn without_a_name_the_messages_are_the_memory() {
     let reply = served.post("/api/chat", &body).await.json();
     assert!(reply["answer"].as_str().unwrap().contains("look"), "{reply:#}");
     assert_ne!(reply["session_id"], first["session_id"]);
-    // What the chatbot says of itself reaches the model, too.
+    // The chatbot's instructions reach the model, too.
     let asked = shelf.llm.requests().iter().any(|request| request.to_string().contains("Be brief."));
     assert!(asked);
 }
 
 #[tokio::test]
-async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
-    let served = Served::start(Setup::offline()).await;
+async fn stream_is_ordered_and_resumable_at_any_event() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let reply = served.post("/api/chat", &with(ask(MAIN), "stream", true)).await;
     let (run, events) = (reply.header("x-run-id").to_owned(), reply.events());
     let names = names(&events);
@@ -110,12 +110,12 @@ async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
     ];
     assert!(order.map(first).is_sorted(), "{names:?}");
     let answered = &events[first("answered")];
-    assert_eq!(answered.data["answer"], told(&events));
+    assert_eq!(answered.data["answer"], answer_text(&events));
     let ids: Vec<(u64, u64)> = events
         .iter()
         .map(|event| {
             let parts: Vec<u64> = event.id.split('.').map(|part| part.parse().unwrap()).collect();
-            // Nobody has taken the run over.
+            // No other server has taken the run over.
             assert_eq!((parts.len(), parts[2]), (3, 0), "{}", event.id);
             (parts[0], parts[1])
         })
@@ -130,41 +130,41 @@ async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
     let whole = served.get(&format!("/api/runs/{run}/events")).await.events();
     let bare = |events: &[Sse]| -> Vec<Sse> {
         let events = events.iter().filter(|event| !event.name.starts_with("answer_"));
-        // How much of the answer was told by then is another matter for those who come later.
+        // How much of the answer was published by then does not matter to later subscribers.
         let place = |event: &Sse| event.id.split('.').next().unwrap().to_owned();
         events.map(|event| Sse { id: place(event), ..event.clone() }).collect()
     };
     assert_eq!(bare(&whole), bare(&events));
-    assert_eq!(told(&whole), told(&events));
+    assert_eq!(answer_text(&whole), answer_text(&events));
     for (place, event) in events.iter().enumerate() {
         let rest = resume(&event.id).await;
         let both: Vec<Sse> = events[..=place].iter().cloned().chain(rest).collect();
         assert_eq!(bare(&both), bare(&events), "after {}", event.id);
-        assert_eq!(told(&both), told(&events), "after {}", event.id);
+        assert_eq!(answer_text(&both), answer_text(&events), "after {}", event.id);
     }
-    // Ids of two parts, as earlier releases gave them; and such as tell of more than there is.
+    // Ids of two parts, as earlier releases gave them, and ids beyond the last event.
     for (place, event) in events.iter().enumerate() {
         let (old, _) = event.id.rsplit_once('.').unwrap();
         let both: Vec<Sse> = events[..=place].iter().cloned().chain(resume(old).await).collect();
         assert_eq!(bare(&both), bare(&events), "after {old}");
-        assert_eq!(told(&both), told(&events), "after {old}");
+        assert_eq!(answer_text(&both), answer_text(&events), "after {old}");
     }
     for beyond in ["999", "999.0", "999.7", "999.0.0", "999.7.0", "999.7.3"] {
         assert_eq!(bare(&resume(beyond).await).last(), bare(&whole).last(), "after {beyond}");
     }
     let bad = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", "soon");
-    Reply::of(bad.send().await.unwrap()).await.is_problem(422, "request.last_event_id");
+    Reply::of(bad.send().await.unwrap()).await.assert_problem(422, "request.last_event_id");
 }
 
 #[tokio::test]
-async fn a_run_is_followed_while_it_is_under_way() {
+async fn running_run_can_be_followed() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let stream = served.request("POST", "/api/chat").header("accept", "text/event-stream");
     let mut events = Events::of(stream.json(&ask("wait")).send().await.unwrap());
     let started = events.next().await.unwrap();
     assert_eq!(started.name, "run_started");
-    shelf.asked.passed().await;
+    shelf.asked.wait_open().await;
     let run = started.data["run_id"].as_str().unwrap();
     let under_way = served.get(&format!("/api/runs/{run}")).await.json();
     assert_eq!(under_way["status"], "running", "{under_way:#}");
@@ -182,8 +182,8 @@ async fn a_run_is_followed_while_it_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_plan_is_made_and_not_carried_out() {
-    let served = Served::start(Setup::offline()).await;
+async fn plan_route_plans_and_executes_nothing() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let reply = served.post("/api/planning/plan", &json!({"message": MAIN})).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     let plan = reply.json();
@@ -193,7 +193,7 @@ async fn a_plan_is_made_and_not_carried_out() {
     assert!(plan["text"].as_str().unwrap().contains("VacationManagement"), "{plan:#}");
     assert!(plan["mermaid"].as_str().unwrap().contains("Weather"), "{plan:#}");
     assert!(served.vacations().await.is_empty());
-    // A dry run is carried out, but for what it would write.
+    // A dry run executes everything except writes.
     let dry = served.post("/api/chat", &with(ask(MAIN), "dry_run", true)).await.json();
     assert_eq!(dry["steps"][0]["tool_calls"][0]["outcome"], "ok", "{dry:#}");
     let written = dry["steps"][1]["tool_calls"].as_array().unwrap();
@@ -201,15 +201,15 @@ async fn a_plan_is_made_and_not_carried_out() {
     assert_eq!(request["outcome"], "dry_run", "{dry:#}");
     assert!(served.vacations().await.is_empty());
     let flow = json!({"message": MAIN, "flow": "nowhere"});
-    served.post("/api/planning/plan", &flow).await.is_problem(404, "flow.unknown");
-    // What no scene is for has a plan without steps.
+    served.post("/api/planning/plan", &flow).await.assert_problem(404, "flow.unknown");
+    // A request outside every scene has a plan without steps.
     let talk = served.post("/api/planning/plan", &json!({"message": "Ciao!"})).await;
     assert_eq!(talk.status, 200, "{talk:#?}");
 }
 
 #[tokio::test]
 async fn scenes_are_listed_with_their_tools() {
-    let served = Served::start(Setup::offline()).await;
+    let served = ServedEngine::start(Setup::offline()).await;
     let list = served.get("/api/scenes").await.json();
     let list = list["scenes"].as_array().unwrap();
     assert_eq!(list.len(), served.engine.catalogue().iter().count());
@@ -220,13 +220,13 @@ async fn scenes_are_listed_with_their_tools() {
         assert!(tool["parameters"].is_object() && tool["timeout_ms"].is_u64(), "{tool:#}");
         assert!(["read", "write"].contains(&tool["effect"].as_str().unwrap()));
     }
-    served.get("/api/scenes/Nowhere").await.is_problem(404, "scene.unknown");
+    served.get("/api/scenes/Nowhere").await.assert_problem(404, "scene.unknown");
 }
 
 #[tokio::test]
-async fn runs_are_listed_by_page_and_by_what_they_are() {
+async fn runs_are_listed_with_pages_and_filters() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let mut runs = Vec::new();
     for number in 0..5 {
         let body = with(ask("look"), "session_id", format!("s-{}", number % 2));
@@ -251,7 +251,7 @@ async fn runs_are_listed_by_page_and_by_what_they_are() {
     let list = served.get("/api/runs?limit=1").await.json();
     assert_eq!(list["runs"][0]["request"], "look");
     for query in ["?limit=0", "?limit=501", "?limit=x", "?status=lost", "?what=else"] {
-        served.get(&format!("/api/runs{query}")).await.is_problem(422, "request.query");
+        served.get(&format!("/api/runs{query}")).await.assert_problem(422, "request.query");
     }
     for path in [
         "/api/runs/01976c8e-0000-7000-8000-000000000001",
@@ -259,21 +259,21 @@ async fn runs_are_listed_by_page_and_by_what_they_are() {
         "/api/runs/%ff",
         "/api/runs?after=x",
     ] {
-        served.get(path).await.is_problem(404, "run.unknown");
+        served.get(path).await.assert_problem(404, "run.unknown");
     }
 }
 
 #[tokio::test]
-async fn a_run_stops_at_its_next_safe_point_when_it_is_told_to() {
+async fn cancelled_run_stops_at_its_next_safe_point() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let stream = served.request("POST", "/api/chat").json(&with(ask("put"), "stream", true));
     let mut events = Events::of(stream.send().await.unwrap());
     let run = events.next().await.unwrap().data["run_id"].as_str().unwrap().to_owned();
-    shelf.begun.passed().await;
+    shelf.started.wait_open().await;
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
-    // The write that has begun is not cut off.
+    // A write in progress is not interrupted.
     shelf.done.open();
     let mut last = None;
     while let Some(event) = events.next().await {
@@ -287,13 +287,13 @@ async fn a_run_stops_at_its_next_safe_point_when_it_is_told_to() {
     let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     assert_eq!((&reply.json()["stopping"], &reply.json()["status"]), (&json!(false), &json!("cancelled")));
-    served.post("/api/runs/x/cancel", &json!({})).await.is_problem(404, "run.unknown");
+    served.post("/api/runs/x/cancel", &json!({})).await.assert_problem(404, "run.unknown");
 }
 
 #[tokio::test]
-async fn conversations_are_listed_shown_and_erased_with_all_that_hangs_on_them() {
+async fn conversations_are_listed_shown_and_erased_completely() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let mut runs = Vec::new();
     for session in ["s-1", "s-2", "s-1"] {
         let reply = served.post("/api/chat", &with(ask("look"), "session_id", session)).await.json();
@@ -314,16 +314,16 @@ async fn conversations_are_listed_shown_and_erased_with_all_that_hangs_on_them()
     };
     let reply = erase("s-1").await;
     assert_eq!((reply.status, reply.body.as_str()), (204, ""));
-    served.get("/api/sessions/s-1").await.is_problem(404, "session.unknown");
+    served.get("/api/sessions/s-1").await.assert_problem(404, "session.unknown");
     for run in [&runs[0], &runs[2]] {
-        served.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
-        served.get(&format!("/api/runs/{run}/events")).await.is_problem(404, "run.unknown");
+        served.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
+        served.get(&format!("/api/runs/{run}/events")).await.assert_problem(404, "run.unknown");
     }
     assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 1);
     assert_eq!(served.get("/api/sessions/s-2").await.status, 200);
-    erase("s-1").await.is_problem(404, "session.unknown");
-    erase("not%20a%20name").await.is_problem(404, "session.unknown");
-    // A name that was erased begins anew.
+    erase("s-1").await.assert_problem(404, "session.unknown");
+    erase("not%20a%20name").await.assert_problem(404, "session.unknown");
+    // An erased name starts an empty conversation.
     served.post("/api/chat", &with(ask("look"), "session_id", "s-1")).await;
     assert_eq!(served.get("/api/sessions/s-1").await.json()["turns"], 1);
 }
@@ -332,11 +332,11 @@ async fn conversations_are_listed_shown_and_erased_with_all_that_hangs_on_them()
 async fn usage_agrees_with_the_journal() {
     let shelf = Shelf::new();
     let setup = shelf.setup().model("input_usd_per_million", "3.0").model("output_usd_per_million", "15.0");
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     for words in ["look", "hello", "put at once", "fail"] {
         served.post("/api/chat", &ask(words)).await;
     }
-    // A row's purpose to its calls, tokens in and out, and billionths of a dollar.
+    // From a row's purpose to its calls, input and output tokens, and nano-USD.
     let mut journal: BTreeMap<String, [u64; 4]> = BTreeMap::new();
     let runs = served.get("/api/runs").await.json();
     for run in runs["runs"].as_array().unwrap() {
@@ -357,14 +357,14 @@ async fn usage_agrees_with_the_journal() {
             }
         }
     }
-    assert!(journal.values().any(|row| row[3] > 0), "nothing cost anything: {journal:?}");
+    assert!(journal.values().any(|row| row[3] > 0), "nothing had a cost: {journal:?}");
     let report = served.get("/api/usage").await.json();
-    let mut told: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    let mut reported: BTreeMap<String, [u64; 4]> = BTreeMap::new();
     for row in report["rows"].as_array().unwrap() {
         assert_eq!(row["model"], "scripted");
         let number = |key: &str| row[key].as_u64().unwrap();
         let nano = (row["cost_usd"].as_f64().unwrap() * 1e9).round() as u64;
-        let sum = told.entry(row["purpose"].as_str().unwrap().to_owned()).or_default();
+        let sum = reported.entry(row["purpose"].as_str().unwrap().to_owned()).or_default();
         for (sum, more) in
             sum.iter_mut().zip([number("calls"), number("input_tokens"), number("output_tokens"), nano])
         {
@@ -372,9 +372,9 @@ async fn usage_agrees_with_the_journal() {
         }
     }
     journal.retain(|_, row| row[0] > 0);
-    told.retain(|_, row| row[0] > 0);
-    assert_eq!(told, journal, "{report:#}");
-    let nano: u64 = told.values().map(|row| row[3]).sum();
+    reported.retain(|_, row| row[0] > 0);
+    assert_eq!(reported, journal, "{report:#}");
+    let nano: u64 = reported.values().map(|row| row[3]).sum();
     assert_eq!((report["cost_usd"].as_f64().unwrap() * 1e9).round() as u64, nano);
     assert_eq!(report["time_zone"], "Europe/Rome");
     let before = served.get("/api/usage?from=2020-01-01&to=2020-01-31").await.json();
@@ -382,13 +382,13 @@ async fn usage_agrees_with_the_journal() {
     for query in
         ["from=yesterday", "from=2026-02-01&to=2026-01-01", "from=1999-01-01", "to=9999-12-31", "day=1"]
     {
-        served.get(&format!("/api/usage?{query}")).await.is_problem(422, "request.query");
+        served.get(&format!("/api/usage?{query}")).await.assert_problem(422, "request.query");
     }
 }
 
 #[tokio::test]
-async fn the_server_says_how_it_is() {
-    let served = Served::start(Setup::offline()).await;
+async fn health_routes_report_the_server_state() {
+    let served = ServedEngine::start(Setup::offline()).await;
     for path in ["/healthz", "/readyz"] {
         let reply = served.get(path).await;
         assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("ok")));
@@ -398,23 +398,23 @@ async fn the_server_says_how_it_is() {
         (metrics.status, metrics.header("content-type")),
         (200, "text/plain; version=0.0.4; charset=utf-8")
     );
-    // Without its store it lives, and is not ready.
+    // Without its store it is alive but not ready.
     served.engine.shut_down().await.unwrap();
     assert_eq!(served.get("/healthz").await.status, 200);
     let reply = served.get("/readyz").await;
     let problem = reply.json();
-    reply.is_problem(503, problem["code"].as_str().unwrap());
+    reply.assert_problem(503, problem["code"].as_str().unwrap());
     assert!(!reply.header("retry-after").is_empty());
 }
 
 #[tokio::test]
-async fn what_is_not_there_and_what_is_not_taken_is_told() {
-    let served = Served::start(Setup::offline()).await;
+async fn missing_resources_and_unaccepted_methods_are_reported() {
+    let served = ServedEngine::start(Setup::offline()).await;
     for path in ["/", "/api", "/api/chat/", "/api/nothing", "/apis"] {
-        served.get(path).await.is_problem(404, "request.address");
+        served.get(path).await.assert_problem(404, "request.address");
     }
     for path in ["/v1", "/v1/", "/v1/completions"] {
-        served.get(path).await.is_error(404, "request.address");
+        served.get(path).await.assert_error(404, "request.address");
     }
     for (method, path, allow) in [
         ("GET", "/api/chat", "POST"),
@@ -422,24 +422,24 @@ async fn what_is_not_there_and_what_is_not_taken_is_told() {
         ("PUT", "/api/sessions/s-1", "GET, DELETE"),
     ] {
         let reply = Reply::of(served.request(method, path).send().await.unwrap()).await;
-        reply.is_problem(405, "request.method");
+        reply.assert_problem(405, "request.method");
         assert_eq!(reply.header("allow"), allow);
     }
     let reply = served.get("/v1/chat/completions").await;
-    reply.is_error(405, "request.method");
+    reply.assert_error(405, "request.method");
     assert_eq!(reply.header("allow"), "POST");
 }
 
 #[tokio::test]
-async fn every_bad_body_is_told_with_its_place() {
+async fn invalid_bodies_are_reported_with_their_location() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let post = async |media: &str, body: &str| {
         let request = served.request("POST", "/api/chat").header("content-type", media).body(body.to_owned());
         Reply::of(request.send().await.unwrap()).await
     };
     for media in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""] {
-        post(media, &ask("look").to_string()).await.is_problem(415, "request.media_type");
+        post(media, &ask("look").to_string()).await.assert_problem(415, "request.media_type");
     }
     for media in ["application/json; charset=utf-8", "Application/JSON"] {
         assert_eq!(post(media, &ask("look").to_string()).await.status, 200);
@@ -454,7 +454,7 @@ async fn every_bad_body_is_told_with_its_place() {
         "\u{feff}{}",
         "{\"messages\": \"\\ud800\"}",
     ] {
-        post("application/json", body).await.is_problem(400, "request.json");
+        post("application/json", body).await.assert_problem(400, "request.json");
     }
     for (body, code, place) in [
         (json!([]), "request.body", "the body"),
@@ -477,25 +477,25 @@ async fn every_bad_body_is_told_with_its_place() {
         (with(ask("look"), "mode", "free"), "request.unsupported", "`mode`"),
         (with(ask("look"), "level", "genius"), "request.unsupported", "`level`"),
     ] {
-        let problem = post("application/json", &body.to_string()).await.is_problem(422, code);
+        let problem = post("application/json", &body.to_string()).await.assert_problem(422, code);
         assert!(problem["detail"].as_str().unwrap().contains(place), "{place} in {problem:#}");
     }
     let plan = served.post("/api/planning/plan", &json!({"message": MAIN, "flows": 1})).await;
-    assert!(plan.is_problem(422, "request.body")["detail"].as_str().unwrap().contains("flows"));
+    assert!(plan.assert_problem(422, "request.body")["detail"].as_str().unwrap().contains("flows"));
     let long = json!({"messages": [{"role": "user", "content": "x".repeat(32_001)}]});
-    served.post("/api/chat", &long).await.is_problem(413, "request.too_long");
+    served.post("/api/chat", &long).await.assert_problem(413, "request.too_long");
     assert_eq!(shelf.llm.count(), count, "a model was asked");
     assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn a_run_that_fails_is_told_with_what_it_did() {
+async fn failed_run_is_reported_with_its_completed_work() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let reply = served.post("/api/chat", &ask("fail")).await;
     let problem = reply.json();
     assert!(reply.status >= 500, "{reply:#?}");
-    reply.is_problem(reply.status, problem["code"].as_str().unwrap());
+    reply.assert_problem(reply.status, problem["code"].as_str().unwrap());
     assert_eq!(problem["run_id"], problem["document"]["run_id"], "{problem:#}");
     assert_eq!(reply.header("x-should-retry"), "false");
     let events = served.post("/api/chat", &with(ask("fail"), "stream", true)).await.events();
@@ -503,9 +503,9 @@ async fn a_run_that_fails_is_told_with_what_it_did() {
 }
 
 #[tokio::test]
-async fn a_named_request_is_carried_out_once() {
+async fn request_with_idempotency_key_executes_once() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let named = |key: &str, words: &str| {
         served.request("POST", "/api/chat").header("idempotency-key", key).json(&ask(words))
     };
@@ -517,17 +517,19 @@ async fn a_named_request_is_carried_out_once() {
     assert_eq!(first.json()["answer"], again.json()["answer"]);
     assert_eq!(shelf.puts(), 1);
     let other = Reply::of(named("k-1", "look").send().await.unwrap()).await;
-    other.is_problem(422, "request.idempotency_conflict");
+    other.assert_problem(422, "request.idempotency_conflict");
     let long = "k".repeat(256);
-    Reply::of(named(&long, "look").send().await.unwrap()).await.is_problem(422, "request.idempotency_key");
+    Reply::of(named(&long, "look").send().await.unwrap())
+        .await
+        .assert_problem(422, "request.idempotency_key");
     Reply::of(named("k-2", "put at once").send().await.unwrap()).await;
     assert_eq!(shelf.puts(), 2);
 }
 
 #[tokio::test]
-async fn a_request_says_how_it_uses_the_cache() {
+async fn request_controls_its_cache_use() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let calls = async |path: &str, mode: Option<&str>| -> usize {
         let before = shelf.llm.count();
         let message = json!({"role": "user", "content": "look"});
@@ -550,14 +552,14 @@ async fn a_request_says_how_it_uses_the_cache() {
     };
     for path in ["/api/chat", "/v1/chat/completions"] {
         let all = calls(path, Some("off")).await;
-        assert_eq!(calls(path, Some("off")).await, all, "{path}: nothing is taken, nothing is kept");
-        assert_eq!(calls(path, Some("write_only")).await, all, "{path}: nothing is taken");
-        assert_eq!(calls(path, Some("on")).await, 0, "{path}: everything is there");
+        assert_eq!(calls(path, Some("off")).await, all, "{path}: the cache is not used");
+        assert_eq!(calls(path, Some("write_only")).await, all, "{path}: the cache is only written");
+        assert_eq!(calls(path, Some("on")).await, 0, "{path}: every reply is cached");
         assert_eq!(calls(path, Some("read_only")).await, 0, "{path}");
     }
     let wrong = json!({"messages": [{"role": "user", "content": "look"}], "cache": "sometimes"});
-    served.post("/api/chat", &wrong).await.is_problem(422, "request.body");
+    served.post("/api/chat", &wrong).await.assert_problem(422, "request.body");
     let request = served.request("POST", "/v1/chat/completions").header("x-cache-mode", "sometimes");
     let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "look"}]});
-    Reply::of(request.json(&body).send().await.unwrap()).await.is_error(422, "request.cache_mode");
+    Reply::of(request.json(&body).send().await.unwrap()).await.assert_error(422, "request.cache_mode");
 }

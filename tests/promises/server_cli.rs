@@ -1,5 +1,5 @@
-//! While a server owns the data directory, `chat` and `plan` speak to it, and show what it does as if it were
-//! done in their own process.
+//! While a server owns the data directory, `chat` and `plan` talk to it, and their output is the same as if
+//! they ran in their own process.
 
 #![cfg(unix)]
 
@@ -10,29 +10,29 @@ use std::sync::{Mutex, mpsc};
 use serde_json::{Value, json};
 
 use super::cli::weather_model;
-use super::process::{Desk, Held, MAIN, Ran};
+use super::process::{MAIN, ProcessOutput, RunningProcess, Workspace};
 use super::support::{Scripted, ScriptedLlm, forced_tool};
 
 const BOOK: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// A server of a desk.
-fn serve(desk: &Desk, more: &[&str]) -> Held {
-    let mut server = desk.hold(&[&["serve", "--addr", "127.0.0.1:0"], more].concat());
-    server.read_to("proscenium serves at http://");
+/// A server of a workspace.
+fn serve(workspace: &Workspace, more: &[&str]) -> RunningProcess {
+    let mut server = workspace.spawn(&[&["serve", "--addr", "127.0.0.1:0"], more].concat());
+    server.read_until("proscenium serves at http://");
     server
 }
 
-fn stop(server: Held) -> Ran {
+fn stop(server: RunningProcess) -> ProcessOutput {
     server.signal("TERM");
     let ran = server.end();
     assert_eq!(ran.status, 0, "{ran:?}");
     ran
 }
 
-/// What was told, without how long it took.
-fn told(ran: &Ran) -> Vec<&str> {
+/// The output without durations.
+fn without_durations(ran: &ProcessOutput) -> Vec<&str> {
     let lines = ran.out.lines().filter(|line| !line.contains(" model calls, "));
-    // A call's line ends with it: `… ok {…} (12 ms)`.
+    // A call's line ends with its duration: `… ok {…} (12 ms)`.
     lines
         .map(|line| {
             line.strip_suffix(" ms)").and_then(|line| line.rsplit_once(" (")).map_or(line, |(line, _)| line)
@@ -40,44 +40,44 @@ fn told(ran: &Ran) -> Vec<&str> {
         .collect()
 }
 
-fn document(ran: &Ran) -> Value {
+fn document(ran: &ProcessOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
 }
 
-/// A model that plans and is silent from then on; it says when that begins.
-fn silent() -> (ScriptedLlm, mpsc::Receiver<()>) {
-    let (tell, told) = mpsc::sync_channel(8);
+/// A model that plans and then never replies; it signals when that starts.
+fn silent_model() -> (ScriptedLlm, mpsc::Receiver<()>) {
+    let (sender, receiver) = mpsc::sync_channel(8);
     let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
         Some(_) => weather_model(request),
         None => {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             Scripted::Silence
         }
     });
-    (llm, told)
+    (llm, receiver)
 }
 
-fn is_refused(ran: &Ran, status: i32, code: &str, told: &[&str]) {
+fn assert_refused(ran: &ProcessOutput, status: i32, code: &str, expected: &[&str]) {
     assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
-    for what in told {
+    for what in expected {
         assert!(ran.err.contains(what), "no {what:?} in {}", ran.err);
     }
 }
 
 #[test]
-fn a_message_is_answered_by_the_server_and_shown_as_if_it_were_answered_here() {
-    let (desk, alone) = (Desk::new(), Desk::new());
-    let server = serve(&desk, &[]);
-    let ran = desk.run(&["chat", MAIN]);
+fn message_answered_by_the_server_is_shown_as_local() {
+    let (workspace, alone) = (Workspace::new(), Workspace::new());
+    let server = serve(&workspace, &[]);
+    let ran = workspace.run(&["chat", MAIN]);
     let here = alone.run(&["chat", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert_eq!(told(&ran), told(&here));
+    assert_eq!(without_durations(&ran), without_durations(&here));
     assert!(ran.out.contains(" model calls, ") && ran.out.contains("step 2 VacationManagement: completed"));
 
-    // The document has the same fields, and the same values in those that are no id and no time.
+    // The document has the same fields, and the same values except for ids and times.
     let ask = ["chat", "--json", "Quali richieste di ferie ho fatto?", "--session", "s-1"];
-    let mut documents = [document(&desk.run(&ask)), document(&alone.run(&ask))];
+    let mut documents = [document(&workspace.run(&ask)), document(&alone.run(&ask))];
     for document in &mut documents {
         assert!(document["timings"]["total_ms"].as_f64().unwrap() > 0.0, "{document:#}");
         for own in ["run_id", "task_id", "timings"] {
@@ -93,78 +93,78 @@ fn a_message_is_answered_by_the_server_and_shown_as_if_it_were_answered_here() {
     );
     assert_eq!(theirs, ours);
     stop(server);
-    // What it did is in the journal of the directory.
-    assert!(desk.run(&["runs"]).out.contains("Voglio sapere il meteo"));
+    // The run is in the journal of the directory.
+    assert!(workspace.run(&["runs"]).out.contains("Voglio sapere il meteo"));
 }
 
 #[test]
-fn each_line_of_a_pipe_is_a_turn_of_one_conversation_at_the_server() {
-    let desk = Desk::new();
-    let server = serve(&desk, &[]);
-    let ran = desk.pipe(&["chat", "--json"], "Che tempo fa a Milano?\nE a Roma?\n");
+fn piped_lines_are_turns_of_one_server_conversation() {
+    let workspace = Workspace::new();
+    let server = serve(&workspace, &[]);
+    let ran = workspace.pipe(&["chat", "--json"], "Che tempo fa a Milano?\nE a Roma?\n");
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     let turns: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(turns[0]["session_id"], turns[1]["session_id"]);
     assert!(turns[1]["answer"].as_str().unwrap().contains("Roma"), "the second turn knows the first");
-    // Another process goes on with it, by its name.
+    // Another process continues it by its name.
     let session = turns[0]["session_id"].as_str().unwrap();
-    let third = document(&desk.run(&["chat", "--json", "E a Napoli?", "--session", session]));
+    let third = document(&workspace.run(&["chat", "--json", "E a Napoli?", "--session", session]));
     assert_eq!(third["session_id"], session);
     assert!(third["answer"].as_str().unwrap().contains("Napoli"), "{third:#}");
     stop(server);
 }
 
 #[test]
-fn a_plan_is_made_by_the_server_and_not_carried_out() {
-    let (desk, alone) = (Desk::new(), Desk::new());
-    let server = serve(&desk, &[]);
-    let ran = desk.run(&["plan", MAIN]);
+fn server_plans_and_executes_nothing() {
+    let (workspace, alone) = (Workspace::new(), Workspace::new());
+    let server = serve(&workspace, &[]);
+    let ran = workspace.run(&["plan", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    let same = |ran: &Ran| {
+    let same = |ran: &ProcessOutput| {
         ran.out.lines().filter(|line| !line.starts_with("Task")).map(str::to_owned).collect::<Vec<_>>()
     };
     let here = alone.run(&["plan", MAIN]);
     assert!(ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"));
     let differ = same(&ran).iter().zip(same(&here)).filter(|(ours, theirs)| *ours != theirs).count();
-    assert!(differ <= 1, "nothing but the id differs: {}\n{}", ran.out, here.out);
-    let draft = document(&desk.run(&["plan", "--json", MAIN]));
+    assert!(differ <= 1, "only the id differs: {}\n{}", ran.out, here.out);
+    let draft = document(&workspace.run(&["plan", "--json", MAIN]));
     let ours = document(&alone.run(&["plan", "--json", MAIN]));
     assert_eq!((&draft["plan"], &draft["usage"]), (&ours["plan"], &ours["usage"]));
-    let listed = document(&desk.run(&["chat", "--json", "Quali richieste di ferie ho fatto?"]));
+    let listed = document(&workspace.run(&["chat", "--json", "Quali richieste di ferie ho fatto?"]));
     assert_eq!(listed["steps"][0]["tool_calls"][0]["result"]["count"], 0);
     stop(server);
 }
 
 #[test]
-fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
-    let desk = Desk::new();
-    let server = serve(&desk, &[]);
-    let ran = desk.run(&["chat", "--dry-run", BOOK]);
+fn approval_dry_run_and_yes_work_through_the_server() {
+    let workspace = Workspace::new();
+    let server = serve(&workspace, &[]);
+    let ran = workspace.run(&["chat", "--dry-run", BOOK]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert!(ran.out.contains("\"dry_run\":true"), "{}", ran.out);
 
-    let ran = desk.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
+    let ran = workspace.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
     assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
     for what in
         ["plan: 1 step", "Waits for a person's yes: plan 1", "To decide:\n  proscenium plans approve "]
     {
         assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
     }
-    let ran = desk.run(&["chat", "--session", "s-1", "Sì"]);
+    let ran = workspace.run(&["chat", "--session", "s-1", "Sì"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     for what in ["plan 1: approved by keysersoze", "MakeRequest {\"from\":\"2026-06-15\"", "completed"] {
         assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
     }
-    assert!(!ran.out.contains("plan: 1 step"), "what was told before is not told again: {}", ran.out);
+    assert!(!ran.out.contains("plan: 1 step"), "earlier output is not repeated: {}", ran.out);
     stop(server);
 }
 
 #[test]
-fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
-    let desk = Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
-    let server = serve(&desk, &[]);
+fn piped_line_with_only_no_decides_at_the_server() {
+    let workspace = Workspace::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
+    let server = serve(&workspace, &[]);
     for line in [&["chat", "--json"][..], &["chat", "--json", "--require-approval"]] {
-        let ran = desk.pipe(line, &format!("{BOOK}\nno\n"));
+        let ran = workspace.pipe(line, &format!("{BOOK}\nno\n"));
         let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((&ends[0]["status"], &ends[1]["status"]), (&json!("waiting"), &json!("cancelled")));
         assert_eq!(ends[0]["run_id"], ends[1]["run_id"]);
@@ -173,52 +173,65 @@ fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
 }
 
 #[test]
-fn a_yes_that_could_mean_several_things_is_told_the_command_that_says_which() {
-    let desk = Desk::new();
+fn ambiguous_yes_is_answered_with_the_exact_command() {
+    let workspace = Workspace::new();
     let ambiguous = || {
-        let ran = desk.run(&["chat", "--session", "s-1", "Sì"]);
-        let told =
+        let ran = workspace.run(&["chat", "--session", "s-1", "Sì"]);
+        let expected =
             ["with `proscenium approvals decide ID yes|no` and one of ", "help: `proscenium approvals`"];
-        is_refused(&ran, 1, "approval.ambiguous", &told);
+        assert_refused(&ran, 1, "approval.ambiguous", &expected);
         assert!(!ran.err.contains("POST"), "{}", ran.err);
     };
     for _ in 0..2 {
-        let ran = desk.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
+        let ran = workspace.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
         assert_eq!(ran.status, 3, "{ran:?}");
     }
-    let server = serve(&desk, &[]);
+    let server = serve(&workspace, &[]);
     ambiguous();
     stop(server);
-    // Here, one process has to know them both.
-    let mut chat = desk.hold(&["chat", "--require-approval", "--session", "s-2"]);
-    chat.say(&format!("{BOOK}\n{BOOK}\nSì\n"));
+    // Locally, one process has to know them both.
+    let mut chat = workspace.spawn(&["chat", "--require-approval", "--session", "s-2"]);
+    chat.write(&format!("{BOOK}\n{BOOK}\nSì\n"));
     let ran = chat.end();
     assert!(ran.err.contains("error[approval.ambiguous]") && !ran.err.contains("POST"), "{ran:?}");
 }
 
 #[test]
-fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
-    let desk = Desk::new();
+fn flags_that_conflict_with_the_running_server_are_refused() {
+    let workspace = Workspace::new();
     for name in ["scenes", "others"] {
-        std::fs::create_dir(desk.path().join(name)).unwrap();
+        std::fs::create_dir(workspace.path().join(name)).unwrap();
     }
-    desk.write("one.toml", "[planning]\nmax_steps = 5\n");
-    desk.write("two.toml", "[planning]\nmax_steps = 5\n");
-    let server = serve(&desk, &["--config", "one.toml", "--scenes", "scenes"]);
-    let ask = |more: &[&str]| desk.run(&[&["chat", "Che tempo fa a Milano?"], more].concat());
-    is_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
-    is_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
-    is_refused(&ask(&["--config", "two.toml"]), 2, "usage.config", &["/one.toml)", "--data-dir"]);
+    workspace.write("one.toml", "[planning]\nmax_steps = 5\n");
+    workspace.write("two.toml", "[planning]\nmax_steps = 5\n");
+    let server = serve(&workspace, &["--config", "one.toml", "--scenes", "scenes"]);
+    let ask = |more: &[&str]| workspace.run(&[&["chat", "Che tempo fa a Milano?"], more].concat());
+    assert_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
+    assert_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
+    assert_refused(&ask(&["--config", "two.toml"]), 2, "usage.config", &["/one.toml)", "--data-dir"]);
     let with = |name: &str, value: &str| {
-        desk.hold_with(&["chat", "Che tempo fa a Milano?"], &[(name, value.to_owned())]).end()
+        workspace.spawn_with(&["chat", "Che tempo fa a Milano?"], &[(name, value.to_owned())]).end()
     };
     let ran = with("PROSCENIUM__APPROVAL__PLANS", "writes");
-    is_refused(&ran, 2, "usage.environment", &["PROSCENIUM__APPROVAL__PLANS (`approval.plans`)", "unset it"]);
-    is_refused(&with("PROSCENIUM__SCENES__DIR", "others"), 2, "usage.scenes", &["PROSCENIUM__SCENES__DIR"]);
-    let ran = desk.run(&["plan", MAIN, "--scenes", "others"]);
-    is_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
-    assert!(desk.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")), "nothing was asked");
-    // What names the same says nothing else.
+    assert_refused(
+        &ran,
+        2,
+        "usage.environment",
+        &["PROSCENIUM__APPROVAL__PLANS (`approval.plans`)", "unset it"],
+    );
+    assert_refused(
+        &with("PROSCENIUM__SCENES__DIR", "others"),
+        2,
+        "usage.scenes",
+        &["PROSCENIUM__SCENES__DIR"],
+    );
+    let ran = workspace.run(&["plan", MAIN, "--scenes", "others"]);
+    assert_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
+    assert!(
+        workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")),
+        "nothing was requested"
+    );
+    // Equivalent paths cause no message.
     let ran = ask(&["--scenes", "others/../scenes", "--config", "./one.toml"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     // In the environment as in the server's file.
@@ -231,41 +244,40 @@ fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
 
 #[test]
 fn ctrl_c_stops_the_run_at_the_server() {
-    let (llm, told) = silent();
-    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
-    let server = serve(&desk, &[]);
-    let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
-    told.recv().unwrap();
+    let (llm, receiver) = silent_model();
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&workspace, &[]);
+    let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
+    receiver.recv().unwrap();
     chat.signal("INT");
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.out.contains("run: cancelled by keysersoze"), "{ran:?}");
-    assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
-    let listed = desk.run(&["runs", "list"]);
+    assert!(ran.err.contains("a second signal exits immediately"), "{ran:?}");
+    let listed = workspace.run(&["runs", "list"]);
     assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     stop(server);
 }
 
-/// What takes every request and never replies, where a server should be; it says which process owns the data
-/// directory by then.
-struct Mute {
+/// Accepts every request and never replies, in place of a server; it has set the owner of the data directory.
+struct SilentServer {
     listener: TcpListener,
-    _owner: Held,
+    _owner: RunningProcess,
 }
 
-impl Mute {
-    fn at(desk: &Desk) -> Self {
+impl SilentServer {
+    fn at(workspace: &Workspace) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut owner = desk.hold(&["chat"]);
-        owner.say("Che tempo fa a Milano?\n");
-        owner.read_to("model calls");
+        let mut owner = workspace.spawn(&["chat"]);
+        owner.write("Che tempo fa a Milano?\n");
+        owner.read_until("model calls");
         let address = format!("pid {}\nurl http://{}\n", owner.id(), listener.local_addr().unwrap());
-        std::fs::write(desk.data().join("server"), address).unwrap();
+        std::fs::write(workspace.data().join("server"), address).unwrap();
         Self { listener, _owner: owner }
     }
 
-    /// Until a request has come; it is waited for as long as the connection is held.
-    fn asked(&self, line: &str) -> TcpStream {
+    /// Waits until a request has arrived; the client waits as long as the connection is held.
+    fn wait_for_request(&self, line: &str) -> TcpStream {
         let (mut stream, _) = self.listener.accept().unwrap();
         let mut head = vec![0; line.len()];
         stream.read_exact(&mut head).unwrap();
@@ -274,64 +286,64 @@ impl Mute {
     }
 }
 
-/// The second signal ends a process that waits for something that never comes.
-fn is_left_with_the_second_signal(mut asking: Held) {
+/// Asserts that the second signal ends a process that waits forever.
+fn assert_second_signal_exits(mut asking: RunningProcess) {
     asking.signal("INT");
-    asking.complains("once more leaves at once");
+    asking.read_stderr_until("a second signal exits immediately");
     asking.signal("TERM");
     let ran = asking.end();
     assert!(ran.status == 1 && ran.err.contains("error[chat.left]"), "{ran:?}");
 }
 
 #[test]
-fn ctrl_c_leaves_what_is_asked_of_a_server_that_hangs() {
-    let desk = Desk::new();
-    assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
-    let plans = document(&desk.run(&["plans", "list", "--json"]));
+fn second_ctrl_c_exits_during_a_request_to_a_hanging_server() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(&["chat", "--require-approval", BOOK]).status, 3);
+    let plans = document(&workspace.run(&["plans", "list", "--json"]));
     let task = plans[0]["task_id"].as_str().unwrap();
-    let server = Mute::at(&desk);
-    let chat = desk.hold(&["chat", "Che tempo fa a Roma?"]);
-    let held = server.asked("POST /api/chat HTTP/1.1");
-    is_left_with_the_second_signal(chat);
-    drop(held);
-    let approve = desk.hold(&["plans", "approve", task]);
-    let held = server.asked(&format!("POST /api/plans/{task}/approve"));
-    is_left_with_the_second_signal(approve);
-    drop(held);
+    let server = SilentServer::at(&workspace);
+    let chat = workspace.spawn(&["chat", "Che tempo fa a Roma?"]);
+    let process = server.wait_for_request("POST /api/chat HTTP/1.1");
+    assert_second_signal_exits(chat);
+    drop(process);
+    let approve = workspace.spawn(&["plans", "approve", task]);
+    let process = server.wait_for_request(&format!("POST /api/plans/{task}/approve"));
+    assert_second_signal_exits(approve);
+    drop(process);
 }
 
 #[test]
-fn ctrl_c_leaves_a_run_whose_server_hangs() {
-    let (llm, _told) = silent();
-    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
-    let server = serve(&desk, &[]);
-    let mut chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
-    chat.read_to("step 1 Weather: started");
+fn second_ctrl_c_exits_a_run_of_a_hanging_server() {
+    let (llm, _told) = silent_model();
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&workspace, &[]);
+    let mut chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
+    chat.read_until("step 1 Weather: started");
     server.signal("STOP");
-    is_left_with_the_second_signal(chat);
+    assert_second_signal_exits(chat);
     server.signal("CONT");
     server.kill();
 }
 
 #[test]
-fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_key() {
-    let desk = Desk::new();
-    let made = document(&desk.run(&["keys", "create", "--tenant", "acme", "--user", "lucia", "--json"]));
+fn key_determines_user_and_tenant_at_the_server() {
+    let workspace = Workspace::new();
+    let made = document(&workspace.run(&["keys", "create", "--tenant", "acme", "--user", "lucia", "--json"]));
     let key = made["key"].as_str().unwrap().to_owned();
-    let server = serve(&desk, &[]);
-    is_refused(&desk.run(&["chat", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
-    is_refused(&desk.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
+    let server = serve(&workspace, &[]);
+    assert_refused(&workspace.run(&["chat", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
+    assert_refused(&workspace.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
     let shown = [("PROSCENIUM_API_KEY", key.clone())];
-    let ran = desk.hold_with(&["chat", "Che tempo fa a Milano?"], &shown).end();
+    let ran = workspace.spawn_with(&["chat", "Che tempo fa a Milano?"], &shown).end();
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     assert!(ran.out.contains("step 1 Weather: WeatherForecast_Get {\"city\":\"Milano\"}: ok"), "{}", ran.out);
     assert!(!ran.out.contains(&key));
-    let ran = desk.hold_with(&["plan", "--json", MAIN], &shown).end();
+    let ran = workspace.spawn_with(&["plan", "--json", MAIN], &shown).end();
     assert_eq!(document(&ran)["plan"]["steps"].as_array().map(Vec::len), Some(2), "{ran:?}");
-    assert!(!desk.run(&["runs"]).out.contains("Milano"), "the run is the other tenant's");
-    // What it prints works with the same key, and shows what the key reaches.
+    assert!(!workspace.run(&["runs"]).out.contains("Milano"), "the run is the other tenant's");
+    // The printed commands work with the same key, and show what the key can access.
     let with_key = |line: &[&str]| {
-        let ran = desk.hold_with(line, &shown).end();
+        let ran = workspace.spawn_with(line, &shown).end();
         assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{line:?}: {ran:?}");
         ran
     };
@@ -340,7 +352,7 @@ fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_ke
     let run = listed.out.lines().nth(1).and_then(|row| row.split_whitespace().next()).unwrap();
     assert!(with_key(&["runs", "show", run]).out.contains("tenant acme, asked by lucia"));
     assert!(with_key(&["replay", run]).out.contains("today's code decides the same"));
-    let ran = desk.hold_with(&["chat", "--require-approval", BOOK], &shown).end();
+    let ran = workspace.spawn_with(&["chat", "--require-approval", BOOK], &shown).end();
     assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
     let waits = document(&with_key(&["approvals", "list", "--json"]));
     let task = waits[0]["task_id"].as_str().unwrap();
@@ -349,40 +361,43 @@ fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_ke
     assert!(with_key(&["plans", "approve", task]).out.contains("plan 1: approved by lucia"));
     with_key(&["plans", "delete", task]);
     stop(server);
-    // Without a server nobody asks for a key, and it names no tenant.
+    // Without a server no key is required, and it determines no tenant.
     assert!(!with_key(&["runs"]).out.contains("Milano"));
 }
 
 #[test]
-fn a_server_with_another_tenant_is_followed_as_that() {
-    let desk = Desk::new();
-    desk.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");
-    let server = serve(&desk, &["--config", "acme.toml"]);
-    let ran = desk.run(&["chat", "--require-approval", BOOK]);
+fn server_with_another_default_tenant_is_followed() {
+    let workspace = Workspace::new();
+    workspace.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");
+    let server = serve(&workspace, &["--config", "acme.toml"]);
+    let ran = workspace.run(&["chat", "--require-approval", BOOK]);
     assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
     assert!(ran.out.contains("Waits for a person's yes: plan 1"), "{}", ran.out);
-    let plans = document(&desk.run(&["plans", "list", "--json"]));
-    let ran = desk.run(&["plans", "approve", plans[0]["task_id"].as_str().unwrap()]);
+    let plans = document(&workspace.run(&["plans", "list", "--json"]));
+    let ran = workspace.run(&["plans", "approve", plans[0]["task_id"].as_str().unwrap()]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    // It may be told another while it runs.
+    // The default tenant of the client may differ.
     let mut server = server;
-    desk.write("acme.toml", "[auth]\ndefault_tenant = \"umbrella\"\n");
+    workspace.write("acme.toml", "[auth]\ndefault_tenant = \"umbrella\"\n");
     server.signal("HUP");
-    server.complains("configuration and scenes were read again");
-    let ran = desk.run(&["chat", "Che tempo fa a Milano?"]);
+    server.read_stderr_until("configuration and scenes were read again");
+    let ran = workspace.run(&["chat", "Che tempo fa a Milano?"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert!(desk.run(&["runs"]).out.contains("Milano"));
+    assert!(workspace.run(&["runs"]).out.contains("Milano"));
     stop(server);
-    assert!(desk.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")), "one's own again");
+    assert!(
+        workspace.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")),
+        "its own default tenant again"
+    );
 }
 
 #[test]
-fn a_run_whose_server_dies_is_told_as_not_ended() {
-    let (llm, told) = silent();
-    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
-    let server = serve(&desk, &[]);
-    let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
-    told.recv().unwrap();
+fn run_of_a_killed_server_is_reported_as_unfinished() {
+    let (llm, receiver) = silent_model();
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&workspace, &[]);
+    let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
+    receiver.recv().unwrap();
     server.kill();
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
@@ -390,24 +405,24 @@ fn a_run_whose_server_dies_is_told_as_not_ended() {
 }
 
 #[test]
-fn what_a_server_finishes_while_it_ends_is_told_to_its_end() {
-    let (tell, told) = mpsc::sync_channel(8);
+fn run_finished_during_drain_is_shown_to_its_end() {
+    let (sender, receiver) = mpsc::sync_channel(8);
     let (release, released) = mpsc::sync_channel::<()>(1);
     let released = Mutex::new(released);
     let llm = ScriptedLlm::start(move |request, _| {
         if forced_tool(request).is_none() {
-            tell.send(()).unwrap();
-            // Until the test has let it go.
+            sender.send(()).unwrap();
+            // Until the test releases it.
             let _ = released.lock().unwrap().recv();
         }
         weather_model(request)
     });
-    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
-    let mut server = serve(&desk, &[]);
-    let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
-    told.recv().unwrap();
+    let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
+    let mut server = serve(&workspace, &[]);
+    let chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
+    receiver.recv().unwrap();
     server.signal("TERM");
-    server.complains("finishing what was accepted");
+    server.read_stderr_until("finishing what was accepted");
     drop(release);
     let ran = chat.end();
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
@@ -420,29 +435,29 @@ fn what_a_server_finishes_while_it_ends_is_told_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_and_approvals_are_the_same_documents_here_and_at_the_server() {
-    let desk = Desk::new().with("PROSCENIUM__APPROVAL__EXPIRES_S", "86400");
-    let server = serve(&desk, &[]);
-    let (_, url) = server.said().trim().split_once("serves at ").unwrap();
+async fn plan_and_approval_documents_are_equal_locally_and_remotely() {
+    let workspace = Workspace::new().with("PROSCENIUM__APPROVAL__EXPIRES_S", "86400");
+    let server = serve(&workspace, &[]);
+    let (_, url) = server.output().trim().split_once("serves at ").unwrap();
     let get = async |path: String| -> Value {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         client.get(format!("{url}{path}")).send().await.unwrap().json().await.unwrap()
     };
-    assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
-    let plans = document(&desk.run(&["plans", "list", "--json"]));
+    assert_eq!(workspace.run(&["chat", "--require-approval", BOOK]).status, 3);
+    let plans = document(&workspace.run(&["plans", "list", "--json"]));
     assert_eq!(plans, get("/api/plans".to_owned()).await["plans"]);
     let task = plans[0]["task_id"].as_str().unwrap();
-    let shown = document(&desk.run(&["plans", "show", task, "--json"]));
+    let shown = document(&workspace.run(&["plans", "show", task, "--json"]));
     assert_eq!(shown, get(format!("/api/plans/{task}")).await);
     let id = shown["approvals"][0].as_str().unwrap();
     for done in [false, true] {
         if done {
-            assert_eq!(desk.run(&["approvals", "decide", id, "no", "--note", "not now"]).status, 0);
+            assert_eq!(workspace.run(&["approvals", "decide", id, "no", "--note", "not now"]).status, 0);
         }
-        let approval = document(&desk.run(&["approvals", "show", id, "--json"]));
+        let approval = document(&workspace.run(&["approvals", "show", id, "--json"]));
         assert_eq!(approval, get(format!("/api/approvals/{id}")).await);
         assert_eq!(approval["expires_at"].is_string(), !done, "{approval:#}");
-        let all = document(&desk.run(&["approvals", "list", "--all", "--json"]));
+        let all = document(&workspace.run(&["approvals", "list", "--all", "--json"]));
         assert_eq!(all, json!([approval]));
     }
     stop(server);

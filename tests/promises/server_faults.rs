@@ -1,5 +1,5 @@
-//! Faults of models as a client of the server sees them: each ends in its status and its stable code,
-//! the run ends once, and what was spent is what was settled.
+//! Model faults seen by a client of the server: each ends in its status and its stable code, the run ends
+//! once, and the settled cost is what was spent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,24 +9,25 @@ use serde_json::{Value, json};
 
 use crate::server_api::ask;
 use crate::support::{
-    End, Reply, Scripted, ScriptedLlm, Served, Setup, Told, arguments, finish, forced_tool, journal, words,
+    FinishedRun, Reply, Scripted, ScriptedLlm, ServedEngine, Setup, StreamEnd, arguments, finish,
+    forced_tool, journal, words,
 };
 
 const PLAN: &str = "CreateExecutionPlan";
 
-/// Longer than any test takes: such a bound is not the one that ends a call.
+/// Longer than any test: such a timeout never ends a call.
 const NEVER: u64 = 600_000;
 
-/// How a request is to end: answered, or with a status and a code.
-type Outcome = Result<(), (u16, &'static str)>;
+/// The expected end of a request: answered, or a status and a code.
+type ExpectedEnd = Result<(), (u16, &'static str)>;
 
-/// A fault, and what comes of it.
-struct Case {
-    /// What the model answers to the question for a plan, the last of it from then on.
-    says: Vec<Scripted>,
+/// A fault and its expected result.
+struct FaultCase {
+    /// The model's replies to the planning question, the last one repeated.
+    replies: Vec<Scripted>,
     set: Vec<(&'static str, u64)>,
-    ends: Outcome,
-    /// How each attempt at the plan ended, as the journal has it.
+    ends: ExpectedEnd,
+    /// The recorded outcome of each attempt at the plan.
     attempts: &'static [&'static str],
 }
 
@@ -38,11 +39,11 @@ fn planned() -> Scripted {
     Scripted::call(PLAN, no_plan())
 }
 
-/// A model whose replies to the question for a plan are these, and whose answers are words.
-fn model(says: Vec<Scripted>) -> ScriptedLlm {
+/// A model with these replies to the planning question, and answers in words.
+fn model(replies: Vec<Scripted>) -> ScriptedLlm {
     let asked = AtomicUsize::new(0);
     ScriptedLlm::start(move |request, _| match forced_tool(request) {
-        Some(_) => says[asked.fetch_add(1, Ordering::Relaxed).min(says.len() - 1)].clone(),
+        Some(_) => replies[asked.fetch_add(1, Ordering::Relaxed).min(replies.len() - 1)].clone(),
         None => Scripted::Text("Good morning!".into()),
     })
 }
@@ -56,32 +57,33 @@ fn priced(llm: &ScriptedLlm, streamed: bool) -> Setup {
         .set("budget.day_usd", "1000.0")
 }
 
-/// What cost nothing, since the model never began to work.
+/// Whether an attempt is free because the model never started to work.
 fn is_free(outcome: &str) -> bool {
     ["connect", "rate_limited", "status", "unauthorized", "quota"].contains(&outcome)
 }
 
-fn attempts(told: &Told) -> Vec<Attempt> {
+fn attempts(finished: &FinishedRun) -> Vec<Attempt> {
     let of = |event: &Event| match event {
         Event::ModelReplied { attempts, .. } | Event::ModelFailed { attempts, .. } => attempts.clone(),
         _ => Vec::new(),
     };
-    told.events.iter().flat_map(|event| of(&event.body)).collect()
+    finished.events.iter().flat_map(|event| of(&event.body)).collect()
 }
 
-/// The only run of a server: it ended once, its money is settled, and each attempt cost what it should.
-async fn settled(served: &Served, run: RunId) -> Told {
+/// Asserts that the only run of a server ended once, that its cost is settled, and that each attempt costs
+/// what it should.
+async fn settled_run(served: &ServedEngine, run: RunId) -> FinishedRun {
     let answer = served.engine.wait(&served.tenant, run).await.unwrap();
     let (events, state) = (served.events(run).await, served.engine.run(&served.tenant, run).await.unwrap());
-    let told = Told { answer, state, events };
-    journal::is_kept(&told);
-    let ends = told.events.iter().filter(|event| event.body.is_terminal()).count();
-    assert!(ends == 1 && told.events.last().unwrap().body.is_terminal(), "{:#?}", told.events);
-    for attempt in attempts(&told) {
+    let finished = FinishedRun { answer, state, events };
+    journal::assert_invariants(&finished);
+    let ends = finished.events.iter().filter(|event| event.body.is_terminal()).count();
+    assert!(ends == 1 && finished.events.last().unwrap().body.is_terminal(), "{:#?}", finished.events);
+    for attempt in attempts(&finished) {
         let cost = attempt.usage.cost_nano_usd;
         assert_eq!(cost == 0, is_free(&attempt.outcome), "{attempt:?}");
     }
-    let spent = told.state.usage.cost_nano_usd;
+    let spent = finished.state.usage.cost_nano_usd;
     let gateway = served.engine.gateway();
     let budget = &gateway.guards().budget;
     let figures = AccountBalance { spent, reserved: 0 };
@@ -90,24 +92,24 @@ async fn settled(served: &Served, run: RunId) -> Told {
     }
     let sums = served.engine.store().usage(None, None).await.unwrap();
     assert_eq!(sums.get(&served.tenant).map_or(0, |sum| sum.cost_nano_usd), spent);
-    told
+    finished
 }
 
-async fn only_run(served: &Served) -> RunId {
+async fn only_run(served: &ServedEngine) -> RunId {
     let runs = served.get("/api/runs").await.json()["runs"].clone();
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs:#}");
     runs[0]["run_id"].as_str().unwrap().parse().unwrap()
 }
 
-fn ended(reply: &Reply, path: &str, ends: Outcome) {
+fn ended(reply: &Reply, path: &str, ends: ExpectedEnd) {
     match (path, ends) {
         (_, Ok(())) => assert_eq!(reply.status, 200, "{reply:#?}"),
         ("/api/chat", Err((status, code))) => {
-            let problem = reply.is_problem(status, code);
+            let problem = reply.assert_problem(status, code);
             assert_eq!(problem["run_id"], problem["document"]["run_id"], "{problem:#}");
         }
         (_, Err((status, code))) => {
-            reply.is_error(status, code);
+            reply.assert_error(status, code);
         }
     }
     if ends.is_err() {
@@ -115,20 +117,20 @@ fn ended(reply: &Reply, path: &str, ends: Outcome) {
     }
 }
 
-impl Case {
+impl FaultCase {
     /// Over both protocols, with a model that streams everything and with one that does not stream.
-    async fn holds(self) {
+    async fn check(self) {
         for streamed in [false, true] {
             for path in ["/api/chat", "/v1/chat/completions"] {
-                let llm = model(self.says.clone());
-                self.holds_at(priced(&llm, streamed), path).await;
+                let llm = model(self.replies.clone());
+                self.check_at(priced(&llm, streamed), path).await;
             }
         }
     }
 
-    async fn holds_at(&self, setup: Setup, path: &str) -> Reply {
+    async fn check_at(&self, setup: Setup, path: &str) -> Reply {
         let setup = self.set.iter().fold(setup, |setup, (key, value)| setup.set(key, value));
-        let served = Served::start(setup).await;
+        let served = ServedEngine::start(setup).await;
         let mut body = ask("Good morning");
         body["model"] = "proscenium".into();
         if path == "/api/chat" {
@@ -136,8 +138,8 @@ impl Case {
         }
         let reply = served.post(path, &body).await;
         ended(&reply, path, self.ends);
-        let told = settled(&served, only_run(&served).await).await;
-        let all = attempts(&told);
+        let finished = settled_run(&served, only_run(&served).await).await;
+        let all = attempts(&finished);
         let outcomes: Vec<&str> =
             all.iter().filter(|a| a.purpose == "plan").map(|a| a.outcome.as_str()).collect();
         assert_eq!(outcomes, self.attempts, "{path}: {reply:#?}");
@@ -146,7 +148,7 @@ impl Case {
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_passes_is_waited_for() {
+async fn temporary_rate_limit_is_waited_for() {
     let limits =
         [Scripted::status(429), Scripted::status(429).header("retry-after", "0"), Scripted::status(503)];
     for limit in limits {
@@ -154,24 +156,26 @@ async fn a_rate_limit_that_passes_is_waited_for() {
             Scripted::Status { code: 503, .. } => &["status", "ok"],
             _ => &["rate_limited", "ok"],
         };
-        Case { says: vec![limit, planned()], set: vec![], ends: Ok(()), attempts: outcome }.holds().await;
+        FaultCase { replies: vec![limit, planned()], set: vec![], ends: Ok(()), attempts: outcome }
+            .check()
+            .await;
     }
 }
 
 #[tokio::test]
-async fn a_rate_limit_that_stays_is_told_with_the_time_to_come_again() {
+async fn permanent_rate_limit_is_reported_with_retry_after() {
     let (limited, asked) = (Scripted::status(429), Scripted::status(429).header("retry-after", "5"));
     let thrice: &[&str] = &["rate_limited", "rate_limited", "rate_limited"];
-    for (says, set, attempts, after) in [
+    for (replies, set, attempts, after) in [
         (limited, vec![], thrice, "1"),
         (asked.clone(), vec![("llm.max_retry_after_ms", 4_000)], &thrice[..1], "5"),
-        // It would be waited for, but the whole question would take too long.
+        // The wait is allowed, but the whole call would exceed its deadline.
         (asked, vec![("llm.max_retry_after_ms", 6_000), ("llm.deadline_ms", 4_000)], &thrice[..1], "5"),
     ] {
-        let case = Case { says: vec![says], set, ends: Err((429, "llm.rate_limited")), attempts };
+        let case = FaultCase { replies: vec![replies], set, ends: Err((429, "llm.rate_limited")), attempts };
         for path in ["/api/chat", "/v1/chat/completions"] {
-            let llm = model(case.says.clone());
-            let reply = case.holds_at(priced(&llm, false), path).await;
+            let llm = model(case.replies.clone());
+            let reply = case.check_at(priced(&llm, false), path).await;
             assert_eq!(reply.header("retry-after"), after, "{reply:#?}");
             assert_eq!(llm.count(), attempts.len());
         }
@@ -179,64 +183,77 @@ async fn a_rate_limit_that_stays_is_told_with_the_time_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_server_error_that_passes_is_tried_again_and_one_that_stays_is_told() {
+async fn temporary_server_error_is_retried_and_permanent_one_reported() {
     let error = Scripted::status(500);
-    let passes =
-        Case { says: vec![error.clone(), planned()], set: vec![], ends: Ok(()), attempts: &["status", "ok"] };
-    passes.holds().await;
+    let passes = FaultCase {
+        replies: vec![error.clone(), planned()],
+        set: vec![],
+        ends: Ok(()),
+        attempts: &["status", "ok"],
+    };
+    passes.check().await;
     let ends = Err((502, "llm.status"));
-    Case { says: vec![error], set: vec![], ends, attempts: &["status"; 3] }.holds().await;
+    FaultCase { replies: vec![error], set: vec![], ends, attempts: &["status"; 3] }.check().await;
     let ends = Err((502, "llm.unauthorized"));
-    Case { says: vec![Scripted::status(401)], set: vec![], ends, attempts: &["unauthorized"] }.holds().await;
+    FaultCase { replies: vec![Scripted::status(401)], set: vec![], ends, attempts: &["unauthorized"] }
+        .check()
+        .await;
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_told_and_free() {
-    let case = Case { says: vec![], set: vec![], ends: Err((502, "llm.connect")), attempts: &["connect"; 3] };
+async fn refused_connection_is_reported_and_free() {
+    let case = FaultCase {
+        replies: vec![],
+        set: vec![],
+        ends: Err((502, "llm.connect")),
+        attempts: &["connect"; 3],
+    };
     for path in ["/api/chat", "/v1/chat/completions"] {
         let gone = model(vec![planned()]);
         let setup = priced(&gone, false);
         drop(gone);
-        case.holds_at(setup, path).await;
+        case.check_at(setup, path).await;
     }
 }
 
 #[tokio::test]
-async fn silence_is_ended_by_the_bound_for_the_first_token() {
+async fn silence_ends_at_the_first_token_timeout() {
     let set =
         || vec![("llm.first_token_timeout_ms", 100), ("llm.deadline_ms", NEVER), ("llm.max_attempts", 2)];
-    let passes = Case {
-        says: vec![Scripted::Silence, planned()],
+    let passes = FaultCase {
+        replies: vec![Scripted::Silence, planned()],
         set: vec![("llm.first_token_timeout_ms", 2_000), ("llm.deadline_ms", NEVER)],
         ends: Ok(()),
         attempts: &["silence", "ok"],
     };
-    passes.holds().await;
+    passes.check().await;
     let ends = Err((504, "llm.silence"));
-    Case { says: vec![Scripted::Silence], set: set(), ends, attempts: &["silence"; 2] }.holds().await;
+    FaultCase { replies: vec![Scripted::Silence], set: set(), ends, attempts: &["silence"; 2] }.check().await;
 }
 
 #[tokio::test]
-async fn silence_is_ended_by_the_deadline_of_the_whole_question_at_the_latest() {
+async fn silence_ends_at_the_call_deadline_at_the_latest() {
     let set = vec![("llm.first_token_timeout_ms", NEVER), ("llm.deadline_ms", 200)];
     let ends = Err((504, "llm.timeout"));
-    Case { says: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.holds().await;
+    FaultCase { replies: vec![Scripted::Silence], set, ends, attempts: &["timeout"] }.check().await;
 }
 
 #[tokio::test]
-async fn a_drip_is_ended_by_the_deadline_of_the_whole_question() {
-    // Each piece is in time; only all of them together are not.
+async fn dripping_reply_ends_at_the_call_deadline() {
+    // Each piece is in time; only their sum is not.
     let set = vec![
         ("llm.first_token_timeout_ms", NEVER),
         ("llm.between_tokens_timeout_ms", NEVER),
         ("llm.deadline_ms", 400),
     ];
     let drip = Scripted::Drip(arguments(PLAN, " "));
-    Case { says: vec![drip], set, ends: Err((504, "llm.timeout")), attempts: &["timeout"] }.holds().await;
+    FaultCase { replies: vec![drip], set, ends: Err((504, "llm.timeout")), attempts: &["timeout"] }
+        .check()
+        .await;
 }
 
 #[tokio::test]
-async fn what_is_no_completion_is_tried_again_and_charged() {
+async fn non_completion_reply_is_retried_and_charged() {
     for fault in [
         Scripted::Malformed("{\"choices\": [".into()),
         Scripted::Malformed(String::new()),
@@ -252,26 +269,27 @@ async fn what_is_no_completion_is_tried_again_and_charged() {
             let stays: &'static [&'static str] =
                 if outcome == "malformed" { &["malformed"; 3] } else { &["empty_stream"; 3] };
             let code = if outcome == "malformed" { "llm.malformed" } else { "llm.empty_stream" };
-            let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: passes };
-            case.holds_at(priced(&llm, streamed), "/api/chat").await;
+            let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: passes };
+            case.check_at(priced(&llm, streamed), "/api/chat").await;
             let llm = model(vec![fault.clone()]);
-            let case = Case { says: vec![], set: vec![], ends: Err((502, code)), attempts: stays };
-            case.holds_at(priced(&llm, streamed), "/v1/chat/completions").await;
+            let case = FaultCase { replies: vec![], set: vec![], ends: Err((502, code)), attempts: stays };
+            case.check_at(priced(&llm, streamed), "/v1/chat/completions").await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_reply_that_is_too_large_is_cut_told_and_charged() {
-    let says = vec![Scripted::Oversize(5_000_000)];
-    let case = Case { says, set: vec![], ends: Err((502, "llm.too_large")), attempts: &["too_large"] };
+async fn oversized_reply_is_cut_reported_and_charged() {
+    let replies = vec![Scripted::Oversize(5_000_000)];
+    let case =
+        FaultCase { replies, set: vec![], ends: Err((502, "llm.too_large")), attempts: &["too_large"] };
     for path in ["/api/chat", "/v1/chat/completions"] {
-        let llm = model(case.says.clone());
-        case.holds_at(priced(&llm, false), path).await;
+        let llm = model(case.replies.clone());
+        case.check_at(priced(&llm, false), path).await;
     }
     let large = arguments(PLAN, &" ".repeat(100_000));
-    let llm = model(vec![Scripted::Stream(vec![large; 60], End::Done)]);
-    case.holds_at(priced(&llm, true), "/api/chat").await;
+    let llm = model(vec![Scripted::Stream(vec![large; 60], StreamEnd::Done)]);
+    case.check_at(priced(&llm, true), "/api/chat").await;
 }
 
 /// The reply with the plan in pieces.
@@ -282,49 +300,52 @@ fn plan_in_pieces() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_at_any_chunk_is_tried_again_and_both_attempts_are_charged() {
+async fn stream_cut_at_any_chunk_is_retried_and_both_attempts_charged() {
     let chunks = plan_in_pieces();
     let mut costs = Vec::new();
     for kept in 0..=chunks.len() {
-        let cut = Scripted::Stream(chunks[..kept].to_vec(), End::Cut);
+        let cut = Scripted::Stream(chunks[..kept].to_vec(), StreamEnd::Cut);
         let llm = model(vec![cut, planned()]);
-        let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: &["cut_stream", "ok"] };
+        let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: &["cut_stream", "ok"] };
         let path = if kept % 2 == 0 { "/api/chat" } else { "/v1/chat/completions" };
-        case.holds_at(priced(&llm, true), path).await;
+        case.check_at(priced(&llm, true), path).await;
         costs.push(llm.count());
     }
     assert!(costs.iter().all(|count| *count == 3), "two for the plan and one for the answer: {costs:?}");
-    // Once it was said why the reply ends, nothing is missing.
+    // After the finish reason, nothing is missing.
     let whole = [chunks, vec![finish("tool_calls")]].concat();
-    let llm = model(vec![Scripted::Stream(whole, End::Cut)]);
-    let case = Case { says: vec![], set: vec![], ends: Ok(()), attempts: &["ok"] };
-    case.holds_at(priced(&llm, true), "/api/chat").await;
+    let llm = model(vec![Scripted::Stream(whole, StreamEnd::Cut)]);
+    let case = FaultCase { replies: vec![], set: vec![], ends: Ok(()), attempts: &["ok"] };
+    case.check_at(priced(&llm, true), "/api/chat").await;
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_with_no_further_attempt_fails_and_is_charged() {
+async fn cut_stream_without_retries_fails_and_is_charged() {
     let chunks = plan_in_pieces();
     for kept in [0, 1, chunks.len()] {
-        let llm = model(vec![Scripted::Stream(chunks[..kept].to_vec(), End::Cut)]);
+        let llm = model(vec![Scripted::Stream(chunks[..kept].to_vec(), StreamEnd::Cut)]);
         let set = vec![("llm.max_attempts", 1)];
-        let case = Case { says: vec![], set, ends: Err((502, "llm.cut_stream")), attempts: &["cut_stream"] };
-        case.holds_at(priced(&llm, true), "/v1/chat/completions").await;
+        let case =
+            FaultCase { replies: vec![], set, ends: Err((502, "llm.cut_stream")), attempts: &["cut_stream"] };
+        case.check_at(priced(&llm, true), "/v1/chat/completions").await;
     }
 }
 
-/// A stream to a client whose answer is cut after each of its words: it is told to forget them.
+/// A stream whose answer breaks off after each of its words: the client is told to drop them.
 #[tokio::test]
-async fn an_answer_that_is_cut_at_any_chunk_is_told_anew_and_both_attempts_are_charged() {
-    let said = ["Good ", "morning", " to ", "you!"];
-    for kept in 0..=said.len() {
-        let cut: Vec<String> = said[..kept].iter().map(|word| words(word)).collect();
+async fn answer_cut_at_any_chunk_is_reset_and_both_attempts_charged() {
+    let parts = ["Good ", "morning", " to ", "you!"];
+    for kept in 0..=parts.len() {
+        let cut: Vec<String> = parts[..kept].iter().map(|word| words(word)).collect();
         let asked = AtomicUsize::new(0);
         let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
             Some(_) => planned(),
-            None if asked.fetch_add(1, Ordering::Relaxed) == 0 => Scripted::Stream(cut.clone(), End::Cut),
+            None if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
+                Scripted::Stream(cut.clone(), StreamEnd::Cut)
+            }
             None => Scripted::Text("Good evening!".into()),
         });
-        let served = Served::start(priced(&llm, true)).await;
+        let served = ServedEngine::start(priced(&llm, true)).await;
         let mut body = ask("Good morning");
         body["stream"] = true.into();
         let events = served.post("/api/chat", &body).await.events();
@@ -340,8 +361,8 @@ async fn an_answer_that_is_cut_at_any_chunk_is_told_anew_and_both_attempts_are_c
             }
         }
         assert_eq!(text, "Good evening!", "cut after {kept}: {events:#?}");
-        let told = settled(&served, only_run(&served).await).await;
-        let outcomes: Vec<String> = attempts(&told).into_iter().map(|attempt| attempt.outcome).collect();
+        let finished = settled_run(&served, only_run(&served).await).await;
+        let outcomes: Vec<String> = attempts(&finished).into_iter().map(|attempt| attempt.outcome).collect();
         assert_eq!(outcomes, ["ok", "cut_stream", "ok"], "cut after {kept}");
     }
 }

@@ -1,32 +1,32 @@
-//! What the server refuses before it asks anybody, and clients that are slow or go away.
+//! What the server refuses before any model call, and clients that are slow or disconnect.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::server_api::ask;
-use crate::support::served::{read_to_end, wire};
-use crate::support::{Gate, Reply, Served, Setup, Shelf};
+use crate::support::served_engine::{read_to_end, wire};
+use crate::support::{Gate, Reply, ServedEngine, Setup, Shelf};
 
-/// Both protocols' addresses for chats, and how a body is made theirs.
+/// The chat routes of both protocols with matching bodies.
 fn chats(body: &Value) -> [(&'static str, Value); 2] {
     let mut v1 = body.clone();
     v1["model"] = json!("proscenium");
     [("/api/chat", body.clone()), ("/v1/chat/completions", v1)]
 }
 
-fn is_refused(reply: &Reply, status: u16, code: &str) {
+fn assert_refused(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.status, status, "{reply:#?}");
     let body = reply.json();
-    let told = if body.get("error").is_some() { &body["error"]["code"] } else { &body["code"] };
-    assert_eq!(told, code, "{body:#}");
+    let error_code = if body.get("error").is_some() { &body["error"]["code"] } else { &body["code"] };
+    assert_eq!(error_code, code, "{body:#}");
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_refused_before_any_model_is_asked() {
+async fn oversized_requests_are_refused_before_any_model_call() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.max_body_bytes", 4096).set("server.max_messages", 3);
     let served =
-        Served::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
+        ServedEngine::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
     let message = |words: &str| json!({"role": "user", "content": words});
     let long = ask(&"x".repeat(4096));
     let many = json!({"messages": vec![message("look"); 4]});
@@ -39,51 +39,51 @@ async fn what_is_too_much_is_refused_before_any_model_is_asked() {
         [(long, 413, "request.too_large"), (many, 422, "request.messages"), (deep, 422, "request.too_deep")]
     {
         for (path, body) in chats(&body) {
-            is_refused(&served.post(path, &body).await, status, code);
-            // The length is not believed, it is counted.
+            assert_refused(&served.post(path, &body).await, status, code);
+            // The length is counted, not trusted.
             let chunks = futures::stream::iter([Ok::<_, std::io::Error>(body.to_string())]);
             let request = served.request("POST", path).header("content-type", "application/json");
             let request = request.body(reqwest::Body::wrap_stream(chunks));
-            is_refused(&Reply::of(request.send().await.unwrap()).await, status, code);
+            assert_refused(&Reply::of(request.send().await.unwrap()).await, status, code);
         }
     }
     for (path, body) in chats(&ask("look")) {
         let request = served.request("POST", path).header("x-much", "x".repeat(2048)).json(&body);
-        is_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
+        assert_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
         let query = format!("{path}?{}", "x".repeat(2048));
-        is_refused(&served.post(&query, &body).await, 431, "request.headers_too_large");
-        // What no configuration could allow is refused by the connection itself.
+        assert_refused(&served.post(&query, &body).await, 431, "request.headers_too_large");
+        // Headers beyond any configurable bound are refused by the connection itself.
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nx-much: {}\r\n", "x".repeat(200_000));
         let mut stream = served.raw(b"").await;
-        // It may be cut off while it writes.
+        // The server may close the connection during the write.
         let _ = stream.write_all(head.as_bytes()).await;
-        let said = read_to_end(&mut stream).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 431"), "{response}");
     }
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/api/runs").await.json()["runs"], json!([]));
-    // What is just within is taken.
+    // A request just within the bound is accepted.
     let many =
         json!({"messages": [message("hello"), {"role": "assistant", "content": "Hi."}, message("look")]});
     assert_eq!(served.post("/api/chat", &many).await.status, 200);
 }
 
 #[tokio::test]
-async fn a_client_that_drips_its_request_is_cut() {
+async fn client_that_drips_its_request_is_disconnected() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.header_timeout_ms", 1500).set("server.body_timeout_ms", 200);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let whole = wire("/api/chat", "", &ask("look"));
     let body = whole.find("\r\n\r\n").unwrap() + 4;
     for (from, to) in [(0, 1), (0, 20), (0, body - 2), (0, body), (0, body + 1), (0, whole.len() - 1)] {
         let mut stream = served.raw(&whole.as_bytes()[from..to]).await;
-        let said = read_to_end(&mut stream).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{to}: {said}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{to}: {response}");
         if to >= body {
-            assert!(said.contains("request.slow"), "{to}: {said}");
+            assert!(response.contains("request.slow"), "{to}: {response}");
         }
     }
-    // A drip is no more patient than silence.
+    // Dripping bytes do not extend the timeout.
     let (mut reader, mut writer) = served.raw(b"").await.into_split();
     let drip = tokio::spawn(async move {
         for byte in whole.as_bytes().chunks(1) {
@@ -93,56 +93,56 @@ async fn a_client_that_drips_its_request_is_cut() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     });
-    let mut said = Vec::new();
-    let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut said).await;
-    let said = String::from_utf8_lossy(&said);
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+    let mut response = Vec::new();
+    let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut response).await;
+    let response = String::from_utf8_lossy(&response);
+    assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{response}");
     drip.abort();
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/healthz").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_client_that_drips_its_second_request_is_cut() {
+async fn client_that_drips_its_second_request_is_disconnected() {
     let setup = Setup::offline().set("server.header_timeout_ms", 2000).set("server.keep_alive_ms", 2000);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     for second in ["", "G", "GET /healthz HTTP/1.1\r\n"] {
         let whole = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{second}");
         let mut stream = served.raw(whole.as_bytes()).await;
-        let said = read_to_end(&mut stream).await;
-        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     }
-    // A request under way is no silence, however long it takes.
+    // A running request is not idle, however long it takes.
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.header_timeout_ms", 2000).set("server.keep_alive_ms", 2000);
-    let served = Served::start(setup).await;
+    let served = ServedEngine::start(setup).await;
     let mut held = served.raw(wire("/api/chat", "Connection: close\r\n", &ask("wait")).as_bytes()).await;
-    shelf.asked.passed().await;
-    // Another connection is cut meanwhile, and later than this one would be.
+    shelf.asked.wait_open().await;
+    // Another connection is closed meanwhile, later than this one would be.
     assert_eq!(
         read_to_end(&mut served.raw(b"G").await).await.lines().next(),
         Some("HTTP/1.1 408 Request Timeout")
     );
     shelf.go.open();
-    let said = read_to_end(&mut held).await;
-    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    let response = read_to_end(&mut held).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_does_not_stop_its_run() {
+async fn disconnected_client_does_not_stop_its_run() {
     for (words, reached) in [("wait", true), ("put", false)] {
         for (path, body) in chats(&ask(words)) {
             for stream in [false, true] {
                 let shelf = Shelf::new();
-                let served = Served::start(shelf.setup()).await;
+                let served = ServedEngine::start(shelf.setup()).await;
                 let mut body = body.clone();
                 body["stream"] = json!(stream);
                 let connection = served.raw(wire(path, "", &body).as_bytes()).await;
                 let (here, on): (&Gate, &Gate) =
-                    if reached { (&shelf.asked, &shelf.go) } else { (&shelf.begun, &shelf.done) };
-                here.passed().await;
+                    if reached { (&shelf.asked, &shelf.go) } else { (&shelf.started, &shelf.done) };
+                here.wait_open().await;
                 drop(connection);
-                // Everything that the server does for a client that has gone is done before it answers.
+                // All work for a disconnected client is done before it answers.
                 for _ in 0..3 {
                     assert_eq!(served.get("/healthz").await.status, 200);
                 }
@@ -158,8 +158,8 @@ async fn a_client_that_goes_away_does_not_stop_its_run() {
 }
 
 #[tokio::test]
-async fn a_page_that_a_browser_shows_does_not_reach_a_server_without_keys() {
-    let served = Served::start(Setup::offline()).await;
+async fn web_page_cannot_reach_a_server_without_keys() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let port = served.addr().port();
     for host in
         ["localhost".to_owned(), format!("localhost:{port}"), "127.0.0.1".to_owned(), "[::1]:80".to_owned()]
@@ -174,6 +174,6 @@ async fn a_page_that_a_browser_shows_does_not_reach_a_server_without_keys() {
         if !more.is_empty() {
             request = request.header("x-forwarded-host", more).header("forwarded", format!("host={more}"));
         }
-        Reply::of(request.send().await.unwrap()).await.is_problem(403, "auth.host");
+        Reply::of(request.send().await.unwrap()).await.assert_problem(403, "auth.host");
     }
 }

@@ -1,11 +1,11 @@
-//! The OpenAI protocol: the answer, streamed and not, errors, and clients that send again by themselves.
+//! The OpenAI protocol: the answer, streamed and not, errors, and clients that retry by themselves.
 
 use proscenium::run::RunStatus;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::served::wire;
-use crate::support::{Reply, Served, Setup, Shelf};
+use crate::support::served_engine::wire;
+use crate::support::{Reply, ServedEngine, Setup, Shelf};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -23,7 +23,7 @@ fn with(mut body: Value, key: &str, value: impl Into<Value>) -> Value {
 }
 
 /// Sends with headers.
-async fn send(served: &Served, body: &Value, headers: &[(&str, &str)]) -> Reply {
+async fn send(served: &ServedEngine, body: &Value, headers: &[(&str, &str)]) -> Reply {
     let request = headers
         .iter()
         .fold(served.request("POST", CHAT), |request, (name, value)| request.header(*name, *value));
@@ -41,15 +41,15 @@ fn chunks(reply: &Reply) -> Vec<Value> {
     chunks
 }
 
-/// What the chunks say under a key of their deltas.
-fn said(chunks: &[Value], key: &str) -> String {
+/// The concatenated values of a key in the deltas.
+fn delta_text(chunks: &[Value], key: &str) -> String {
     chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][key].as_str()).collect()
 }
 
 #[tokio::test]
-async fn a_completion_is_the_answer_with_its_usage() {
+async fn completion_contains_the_answer_and_usage() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let reply = send(&served, &ask("look"), &[]).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     let body = reply.json();
@@ -69,14 +69,14 @@ async fn a_completion_is_the_answer_with_its_usage() {
 }
 
 #[tokio::test]
-async fn a_stream_says_the_same_in_chunks() {
+async fn streamed_chunks_equal_the_completion() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let whole = send(&served, &ask("look"), &[]).await.json();
     let chunks = chunks(&send(&served, &streamed("look"), &[]).await);
     assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
-    assert_eq!(said(&chunks, "content"), whole["choices"][0]["message"]["content"].as_str().unwrap());
-    assert_eq!(said(&chunks, "reasoning_content"), "");
+    assert_eq!(delta_text(&chunks, "content"), whole["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(delta_text(&chunks, "reasoning_content"), "");
     let (last, before) = chunks.split_last().unwrap();
     assert_eq!(last["choices"][0]["finish_reason"], "stop");
     assert!(before.iter().all(|chunk| chunk["choices"][0]["finish_reason"].is_null()));
@@ -84,45 +84,45 @@ async fn a_stream_says_the_same_in_chunks() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_usage_where_it_is_wanted() {
+async fn stream_ends_with_usage_when_requested() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let body = with(streamed("look"), "stream_options", json!({"include_usage": true}));
     let reply = send(&served, &body, &[]).await;
     let chunks = chunks(&reply);
     let (last, before) = chunks.split_last().unwrap();
     let run = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
-    let told = (&last["choices"], &last["usage"]["prompt_tokens"], &last["usage"]["completion_tokens"]);
-    assert_eq!(told, (&json!([]), &run["usage"]["input_tokens"], &run["usage"]["output_tokens"]));
+    let actual = (&last["choices"], &last["usage"]["prompt_tokens"], &last["usage"]["completion_tokens"]);
+    assert_eq!(actual, (&json!([]), &run["usage"]["input_tokens"], &run["usage"]["output_tokens"]));
     assert!(last["usage"]["total_tokens"].as_u64().unwrap() > 0);
     assert!(before.iter().all(|chunk| chunk["usage"].is_null() && chunk.get("usage").is_some()));
 }
 
 #[tokio::test]
-async fn progress_is_shown_as_it_is_switched_on() {
+async fn progress_is_streamed_when_enabled() {
     for (progress, key) in [("off", ""), ("reasoning", "reasoning_content"), ("text", "content")] {
-        let served = Served::start(Setup::offline().set("server.progress", progress)).await;
+        let served = ServedEngine::start(Setup::offline().set("server.progress", progress)).await;
         let whole = send(&served, &ask("Che tempo fa a Milano?"), &[]).await.json();
         let answer = whole["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
         let chunks = chunks(&send(&served, &streamed("Che tempo fa a Milano?"), &[]).await);
         let progress = "1. Weather: ";
         for place in ["content", "reasoning_content"] {
-            assert_eq!(said(&chunks, place).contains(progress), key == place, "{place}: {chunks:#?}");
+            assert_eq!(delta_text(&chunks, place).contains(progress), key == place, "{place}: {chunks:#?}");
         }
-        let content = said(&chunks, "content");
+        let content = delta_text(&chunks, "content");
         assert!(content.ends_with(&answer), "{content}");
         if key != "content" {
             assert_eq!(content, answer);
         }
-        let told = said(&chunks, key);
-        assert!(key.is_empty() || told.contains("Step 1, Weather: done\n"), "{told}");
+        let shown = delta_text(&chunks, key);
+        assert!(key.is_empty() || shown.contains("Step 1, Weather: done\n"), "{shown}");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_served_is_refused_by_its_name() {
+async fn unsupported_parameters_are_refused_by_name() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
     let image = json!([{"role": "user", "content": [{"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": "data:,"}}]}]);
@@ -145,29 +145,29 @@ async fn what_is_not_served_is_refused_by_its_name() {
         ("messages", json!([{"role": "user"}]), "messages[0].content"),
     ] {
         let reply = send(&served, &with(ask("look"), key, value), &[]).await;
-        let error = reply.is_error(400, "request.unsupported");
+        let error = reply.assert_error(400, "request.unsupported");
         assert_eq!((&error["param"], &error["type"]), (&json!(param), &json!("invalid_request_error")));
         assert_eq!(reply.header("x-should-retry"), "false");
     }
     let other = send(&served, &with(ask("look"), "model", "gpt-4o"), &[]).await;
-    let error = other.is_error(404, "model_not_found");
+    let error = other.assert_error(404, "model_not_found");
     assert_eq!((&error["param"], &error["type"]), (&json!("model"), &json!("invalid_request_error")));
     let empty = send(&served, &with(ask("look"), "messages", json!([])), &[]).await;
-    assert_eq!(empty.is_error(422, "request.messages")["param"], "messages");
+    assert_eq!(empty.assert_error(422, "request.messages")["param"], "messages");
     let broken = served.request("POST", CHAT).header("content-type", "application/json").body("{");
-    Reply::of(broken.send().await.unwrap()).await.is_error(400, "request.json");
+    Reply::of(broken.send().await.unwrap()).await.assert_error(400, "request.json");
     let wrong = send(&served, &with(ask("look"), "messages", json!([{"role": 1}])), &[]).await;
-    let error = wrong.is_error(422, "request.body");
+    let error = wrong.assert_error(422, "request.body");
     assert!(error["message"].as_str().unwrap().contains("messages[0].role"), "{error:#}");
     let session = send(&served, &ask("look"), &[("x-session-id", "a b")]).await;
-    session.is_error(422, "request.session");
+    session.assert_error(422, "request.session");
     assert_eq!(shelf.llm.count(), 0);
 }
 
 #[tokio::test]
-async fn what_clients_send_by_habit_does_no_harm() {
+async fn common_client_defaults_are_accepted() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let habits = json!({"temperature": 0.2, "top_p": 1, "max_tokens": 100, "max_completion_tokens": 100, "seed": 1,
         "user": "u", "tools": [], "tool_choice": "auto", "response_format": {"type": "text"}, "n": 1, "stop": null,
         "logprobs": false, "modalities": ["text"], "presence_penalty": 0, "metadata": {}, "store": false});
@@ -181,65 +181,65 @@ async fn what_clients_send_by_habit_does_no_harm() {
     assert_eq!(reply.status, 200, "{reply:#?}");
     assert_eq!(served.get("/v1/models").await.json()["data"][0]["id"], "proscenium");
     assert_eq!(served.get("/v1/models/proscenium").await.json()["object"], "model");
-    served.get("/v1/models/gpt-4o").await.is_error(404, "model_not_found");
+    served.get("/v1/models/gpt-4o").await.assert_error(404, "model_not_found");
 }
 
 #[tokio::test]
-async fn a_conversation_is_kept_where_it_has_a_name() {
+async fn named_conversation_is_kept() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let named = [("x-session-id", "s-1")];
     for _ in 0..2 {
         assert_eq!(send(&served, &ask("look"), &named).await.header("x-session-id"), "s-1");
     }
     let reply = send(&served, &ask("what did I say?"), &named).await.json();
-    let told = reply["choices"][0]["message"]["content"].as_str().unwrap();
-    assert_eq!(told.matches("look").count(), 2, "{told}");
+    let content = reply["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(content.matches("look").count(), 2, "{content}");
 }
 
 #[tokio::test]
-async fn users_without_a_name_never_meet() {
+async fn unnamed_conversations_never_mix() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let look = ask("look");
     let (first, second) = tokio::join!(send(&served, &look, &[]), send(&served, &look, &[]));
     assert_ne!(first.header("x-run-id"), second.header("x-run-id"));
     assert_ne!(first.header("x-session-id"), second.header("x-session-id"));
-    // Each goes on with what it was told, and nothing of the other's.
+    // Each continues with its own messages, and nothing of the other's.
     for reply in [first, second] {
         let answer = reply.json()["choices"][0]["message"]["content"].clone();
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "look"},
             {"role": "assistant", "content": answer}, {"role": "user", "content": "what did I say?"}]});
-        let told = send(&served, &body, &[]).await.json();
-        let told = told["choices"][0]["message"]["content"].as_str().unwrap();
-        assert_eq!(told.matches("look").count(), 1, "{told}");
+        let content = send(&served, &body, &[]).await.json();
+        let content = content["choices"][0]["message"]["content"].as_str().unwrap();
+        assert_eq!(content.matches("look").count(), 1, "{content}");
     }
     let alone = send(&served, &ask("what did I say?"), &[]).await.json();
     assert_eq!(alone["choices"][0]["message"]["content"].as_str().unwrap().matches("look").count(), 0);
 }
 
 #[tokio::test]
-async fn what_fails_after_it_was_accepted_is_not_to_be_sent_again() {
+async fn failure_after_acceptance_forbids_retries() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let reply = send(&served, &ask("fail"), &[]).await;
     assert!(reply.status >= 500, "{reply:#?}");
     let error = reply.json()["error"].clone();
-    reply.is_error(reply.status, error["code"].as_str().unwrap());
+    reply.assert_error(reply.status, error["code"].as_str().unwrap());
     assert_eq!((reply.header("x-should-retry"), &error["type"]), ("false", &json!("server_error")));
     let run = reply.header("x-run-id").parse().unwrap();
     let state = served.engine.run(&served.tenant, run).await.unwrap();
     assert_eq!(state.status, RunStatus::Failed);
-    // On a stream the error stands where the answer would end.
+    // In a stream the error takes the place of the answer's end.
     let events = send(&served, &streamed("fail"), &[]).await.events();
     let [.., last, done] = events.as_slice() else { panic!("{events:#?}") };
     assert_eq!((&last.data["error"]["code"], &done.data), (&error["code"], &json!("[DONE]")));
 }
 
 #[tokio::test]
-async fn a_named_request_is_carried_out_once() {
+async fn request_with_idempotency_key_executes_once() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let named = [("idempotency-key", "k-1")];
     let first = send(&served, &ask("put at once"), &named).await;
     let again = send(&served, &ask("put at once"), &named).await;
@@ -249,37 +249,40 @@ async fn a_named_request_is_carried_out_once() {
     );
     assert_eq!(first.json()["choices"], again.json()["choices"]);
     let streams = chunks(&send(&served, &streamed("put at once"), &named).await);
-    assert_eq!(said(&streams, "content"), first.json()["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(
+        delta_text(&streams, "content"),
+        first.json()["choices"][0]["message"]["content"].as_str().unwrap()
+    );
     assert_eq!(shelf.puts(), 1);
     let conflict = send(&served, &ask("look"), &named).await;
-    conflict.is_error(422, "request.idempotency_conflict");
+    conflict.assert_error(422, "request.idempotency_conflict");
     assert_eq!(conflict.header("x-should-retry"), "false");
 }
 
-/// How the connection of a first try breaks.
+/// When the connection of a first attempt breaks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Break {
-    /// Right after it was sent.
+    /// Right after the request was sent.
     Sent,
-    /// While a write is under way.
+    /// While a write is in progress.
     Working,
     /// In the middle of the stream.
     Streaming,
-    /// When the answer was on its way.
+    /// When the answer was being sent.
     Answered,
 }
 
 async fn broken_and_sent_again(how: Break, stream: bool) {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let body = if stream { streamed("put") } else { ask("put") };
     let first = wire(CHAT, "x-stainless-retry-count: 0\r\n", &body);
     let mut connection = served.raw(first.as_bytes()).await;
     match how {
         Break::Sent => {}
-        Break::Working => shelf.begun.passed().await,
+        Break::Working => shelf.started.wait_open().await,
         Break::Streaming => {
-            shelf.begun.passed().await;
+            shelf.started.wait_open().await;
             let mut some = [0; 200];
             connection.read_exact(&mut some).await.unwrap();
         }
@@ -290,13 +293,13 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
         }
     }
     drop(connection);
-    // A request that was cut off as it came may not have been taken; all others go on.
+    // A request interrupted on arrival may not have been accepted; all others continue.
     if how == Break::Sent {
-        // As the official clients, which come again after 0.5 s less a quarter at the soonest: by then a
-        // server has read what was sent before.
+        // Like the official clients, which retry after 0.5 s less a quarter at the earliest: by then a server
+        // has read what was sent before.
         tokio::time::sleep(std::time::Duration::from_millis(375)).await;
     } else {
-        shelf.begun.passed().await;
+        shelf.started.wait_open().await;
     }
     let again = async {
         let headers = [("x-stainless-retry-count", "1")];
@@ -308,7 +311,7 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
     let (reply, ()) = tokio::join!(again, open);
     assert_eq!(reply.status, 200, "{how:?}: {reply:#?}");
     let words = if stream {
-        said(&chunks(&reply), "content")
+        delta_text(&chunks(&reply), "content")
     } else {
         reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
     };
@@ -321,13 +324,13 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
         (run["run_id"].as_str().unwrap(), run["answer"].as_str().unwrap())
     );
     assert_eq!(shelf.puts(), 1, "{how:?}");
-    // Somebody else who says the same has a run of its own.
+    // Another client with the same request has its own run.
     let other = send(&served, &ask("put"), &[]).await;
     assert_ne!(other.header("x-run-id"), reply.header("x-run-id"));
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_after_a_broken_connection_is_carried_out_once() {
+async fn retry_after_a_broken_connection_executes_once() {
     for how in [Break::Sent, Break::Working, Break::Answered] {
         broken_and_sent_again(how, false).await;
     }
@@ -337,12 +340,12 @@ async fn a_request_that_is_sent_again_after_a_broken_connection_is_carried_out_o
 }
 
 #[tokio::test]
-async fn the_server_notices_that_a_client_has_gone() {
+async fn server_notices_a_disconnected_client() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.passed().await;
-    // It says that it will send nothing more; the connection is closed though nothing was answered.
+    shelf.started.wait_open().await;
+    // It half-closes; the server closes the connection without an answer.
     first.shutdown().await.unwrap();
     let mut rest = Vec::new();
     first.read_to_end(&mut rest).await.unwrap();
@@ -353,11 +356,11 @@ async fn the_server_notices_that_a_client_has_gone() {
 }
 
 #[tokio::test]
-async fn a_first_try_never_gets_the_run_of_another() {
+async fn first_attempt_never_matches_another_run() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let lost = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.passed().await;
+    shelf.started.wait_open().await;
     drop(lost);
     shelf.done.open();
     let mut runs = Vec::new();
@@ -365,7 +368,7 @@ async fn a_first_try_never_gets_the_run_of_another() {
     {
         runs.push(send(&served, &ask("put"), &headers).await.header("x-run-id").to_owned());
     }
-    // Neither does a further try of other words, in another conversation or under a name of its own.
+    // Neither does a retry with other words, in another conversation or with a key.
     let again = ("x-stainless-retry-count", "1");
     for (words, headers) in [
         ("put at once", vec![again]),
@@ -380,13 +383,13 @@ async fn a_first_try_never_gets_the_run_of_another() {
 }
 
 #[tokio::test]
-async fn who_was_refused_is_served_when_it_comes_again() {
+async fn refused_client_is_served_when_it_retries() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup().set("server.max_in_flight", 1)).await;
+    let served = ServedEngine::start(shelf.setup().set("server.max_in_flight", 1)).await;
     let first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
-    shelf.begun.passed().await;
+    shelf.started.wait_open().await;
     let refused = send(&served, &ask("put"), &[]).await;
-    refused.is_error(503, "server.overloaded");
+    refused.assert_error(503, "server.overloaded");
     shelf.done.open();
     let again = [("x-stainless-retry-count", "1")];
     let mut reply = send(&served, &ask("put"), &again).await;

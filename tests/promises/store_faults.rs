@@ -1,54 +1,55 @@
-//! What becomes of the data directory when a process is killed, and when its file is damaged.
+//! The data directory after a process is killed, and with a damaged file.
 
 use std::sync::mpsc;
 
 use super::cli::weather_model;
-use super::process::{Desk, MAIN};
+use super::process::{MAIN, Workspace};
 use super::support::{self, Scripted, ScriptedLlm};
 
 #[test]
-fn a_killed_process_leaves_a_directory_that_opens_and_a_session_that_goes_on() {
-    let (tell, told) = mpsc::sync_channel(8);
+fn directory_of_a_killed_process_opens_and_its_session_continues() {
+    let (sender, receiver) = mpsc::sync_channel(8);
     let silent = ScriptedLlm::start(move |request, _| match support::forced_tool(request) {
         Some(_) => weather_model(request),
         None => {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             Scripted::Silence
         }
     });
-    let desk = Desk::new();
-    desk.ask("Che tempo fa a Milano?", &["--session", "s"]);
+    let workspace = Workspace::new();
+    workspace.ask("Che tempo fa a Milano?", &["--session", "s"]);
     let config = format!("[[llm.models]]\nname = \"silent\"\nbase_url = \"{}\"\n", silent.base_url());
-    desk.write("silent.toml", &config);
-    let chat = desk.hold(&["chat", "Che tempo fa a Roma?", "--session", "s", "--config", "silent.toml"]);
-    told.recv().unwrap();
-    // What nobody waits for is on disk a moment later.
-    let is_running = (0..200).any(|_| desk.run(&["runs", "list"]).out.contains("running"));
+    workspace.write("silent.toml", &config);
+    let chat =
+        workspace.spawn(&["chat", "Che tempo fa a Roma?", "--session", "s", "--config", "silent.toml"]);
+    receiver.recv().unwrap();
+    // Appends that nothing waits for are on disk a moment later.
+    let is_running = (0..200).any(|_| workspace.run(&["runs", "list"]).out.contains("running"));
     assert!(is_running, "the start of the run is never on disk");
     chat.kill();
 
-    let listed = desk.run(&["runs", "list"]);
+    let listed = workspace.run(&["runs", "list"]);
     assert_eq!(listed.status, 0, "{listed:?}");
     let row = listed.out.lines().nth(1).unwrap();
     assert!(row.contains("running") && row.contains("Roma"), "{row}");
     let run = row.split_whitespace().next().unwrap();
-    let shown = desk.run(&["runs", "show", run]);
+    let shown = workspace.run(&["runs", "show", run]);
     assert!(shown.out.contains("Status: running") && shown.out.contains("not ended"), "{}", shown.out);
 
-    let answer = desk.ask("E a Torino?", &["--session", "s"]);
+    let answer = workspace.ask("E a Torino?", &["--session", "s"]);
     assert_eq!(answer["status"], "completed", "{answer:#}");
     assert_eq!(answer["steps"][0]["tool_calls"][0]["result"]["city"], "Turin");
 }
 
 #[test]
-fn a_damaged_file_is_told_and_left_as_it_is() {
-    let desk = Desk::new();
-    std::fs::create_dir(desk.data()).unwrap();
-    let file = desk.data().join("proscenium.db");
+fn damaged_file_is_reported_and_left_unchanged() {
+    let workspace = Workspace::new();
+    std::fs::create_dir(workspace.data()).unwrap();
+    let file = workspace.data().join("proscenium.db");
     let garbage = b"This is no database. ".repeat(500);
     std::fs::write(&file, &garbage).unwrap();
     for line in [&["chat", "Ciao"][..], &["runs", "list"]] {
-        let ran = desk.run(line);
+        let ran = workspace.run(line);
         assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
         assert!(ran.err.contains("error[store.corrupt]") && ran.err.contains("proscenium.db"), "{}", ran.err);
     }
@@ -56,38 +57,38 @@ fn a_damaged_file_is_told_and_left_as_it_is() {
 }
 
 #[test]
-fn a_file_of_a_newer_program_is_left_to_it() {
-    let desk = Desk::new();
-    desk.ask(MAIN, &[]);
-    let file = desk.data().join("proscenium.db");
+fn file_of_a_newer_version_is_left_unchanged() {
+    let workspace = Workspace::new();
+    workspace.ask(MAIN, &[]);
+    let file = workspace.data().join("proscenium.db");
     // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[60..64].copy_from_slice(&999u32.to_be_bytes());
     std::fs::write(&file, &bytes).unwrap();
     for line in [&["chat", "Ciao"][..], &["runs", "list"]] {
-        let ran = desk.run(line);
+        let ran = workspace.run(line);
         assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
         assert!(ran.err.contains("error[store.newer_schema]") && ran.err.contains("999"), "{}", ran.err);
     }
 }
 
 #[test]
-fn a_truncated_write_ahead_log_is_recovered_to_its_last_whole_commit() {
-    let desk = Desk::new();
-    let mut chat = desk.hold(&["chat"]);
-    chat.say("Che tempo fa a Milano?\nChe tempo fa a Roma?\n");
-    chat.read_to("model calls");
-    chat.read_to("model calls");
-    // Killed, the process does not write the log back into the file.
+fn truncated_wal_is_recovered_to_its_last_commit() {
+    let workspace = Workspace::new();
+    let mut chat = workspace.spawn(&["chat"]);
+    chat.write("Che tempo fa a Milano?\nChe tempo fa a Roma?\n");
+    chat.read_until("model calls");
+    chat.read_until("model calls");
+    // A killed process does not write the log back into the file.
     chat.kill();
-    let log = desk.data().join("proscenium.db-wal");
+    let log = workspace.data().join("proscenium.db-wal");
     let bytes = std::fs::read(&log).unwrap();
     assert!(bytes.len() > 4096, "{}", bytes.len());
     std::fs::write(&log, &bytes[..bytes.len() - 1000]).unwrap();
 
-    let ran = desk.run(&["chat", "Che tempo fa a Torino?"]);
+    let ran = workspace.run(&["chat", "Che tempo fa a Torino?"]);
     assert_eq!(ran.status, 0, "{ran:?}");
-    let listed = desk.run(&["runs", "list"]);
+    let listed = workspace.run(&["runs", "list"]);
     assert!(listed.status == 0, "{listed:?}");
     assert!(listed.out.contains("Torino") && listed.out.contains("Milano"), "{}", listed.out);
 }

@@ -1,5 +1,5 @@
-//! The answer reaches the client while the model still writes it, and whoever reads slowly slows nobody
-//! else down.
+//! The answer reaches the client while the model is still writing it, and slow subscribers do not slow
+//! others.
 
 use futures::StreamExt;
 use proscenium::run::{RunId, RunStatus, TenantId};
@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{FROM_CHECK, Play, Town, has_results, more, plan, step};
-use crate::support::{End, Gate, Scripted, ScriptedLlm, arguments, finish, section, words};
+use crate::support::planner_engine::{FROM_CHECK, ModelRules, Town, has_results, more, plan, step};
+use crate::support::{Gate, Scripted, ScriptedLlm, StreamEnd, arguments, finish, section, words};
 
 const CHECK: &str = "CheckContinuation";
 const ANSWER: &str = "È sullo scaffale \"B4\", 🙂 e\\o B5.\n";
@@ -18,7 +18,7 @@ fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
 }
 
-/// No scene is needed, so that the answer is what a model says.
+/// No scene is needed, so the answer is the model's text.
 fn talk() -> Value {
     plan(json!([]))
 }
@@ -27,12 +27,12 @@ async fn town(llm: &ScriptedLlm) -> Town {
     Town::open(llm, |_| {}).await
 }
 
-/// What a client has after the events that it got.
+/// What a client has after the events it received.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Seen {
     last: EventId,
     answer: String,
-    /// Everything but the words of the answer.
+    /// Everything except the text of the answer.
     others: Vec<(&'static str, Value)>,
     resets: usize,
     deltas: usize,
@@ -53,7 +53,11 @@ impl Seen {
             }
             name => self.others.push((name, event.data)),
         }
-        assert_eq!(event.id.offset as usize, self.answer.len(), "an id tells how much of the answer came");
+        assert_eq!(
+            event.id.offset as usize,
+            self.answer.len(),
+            "an id contains the length of the received answer"
+        );
         if let Some(("answered", data)) = self.others.last() {
             assert_eq!(data["answer"], json!(self.answer));
         }
@@ -63,7 +67,7 @@ impl Seen {
         self.others.iter().map(|(name, _)| *name).collect()
     }
 
-    /// What there is to see, however it came.
+    /// The visible result, whatever the delivery.
     fn whole(&self) -> (&str, &[(&'static str, Value)]) {
         (&self.answer, &self.others)
     }
@@ -103,20 +107,20 @@ fn verdict(answer: &str) -> String {
     )
 }
 
-/// A model that has written the check's arguments up to `cut`, and goes on once the gate is open.
+/// A model that has written the check's arguments up to `cut`, and continues once the gate is open.
 fn held_check(text: &str, cut: &str, gate: &Gate) -> Scripted {
     let (before, after) = text.split_at(text.find(cut).unwrap());
-    let rest = Scripted::Stream(vec![arguments(CHECK, after), finish("tool_calls")], End::Done);
+    let rest = Scripted::Stream(vec![arguments(CHECK, after), finish("tool_calls")], StreamEnd::Done);
     Scripted::Paused(vec![arguments(CHECK, before)], gate.clone(), Box::new(rest))
 }
 
 #[tokio::test]
-async fn the_first_words_of_an_answer_arrive_while_the_model_still_writes() {
+async fn first_words_arrive_while_the_model_is_still_writing() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(talk())
+    let llm = ModelRules::of(talk())
         .answer(move |_, _| {
-            let rest = Scripted::Stream(vec![words(" is fine. \n"), finish("stop")], End::Done);
+            let rest = Scripted::Stream(vec![words(" is fine. \n"), finish("stop")], StreamEnd::Done);
             Scripted::Paused(vec![words("\n "), words("All ")], held.clone(), Box::new(rest))
         })
         .start();
@@ -124,7 +128,7 @@ async fn the_first_words_of_an_answer_arrive_while_the_model_still_writes() {
     let mut ticket = town.engine.submit(town.engine.request("How are you?", None)).await.unwrap();
     let mut stream = ticket.stream();
     let mut seen = Seen::default();
-    // The blank behind it is part of the answer only once more comes.
+    // The trailing space is part of the answer only once more text arrives.
     seen.until(&mut stream, "All").await;
     assert!(!seen.names().contains(&"answered"));
     gate.open();
@@ -135,16 +139,16 @@ async fn the_first_words_of_an_answer_arrive_while_the_model_still_writes() {
 }
 
 #[tokio::test]
-async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_still_writes() {
+async fn first_words_in_a_forced_call_arrive_while_still_writing() {
     for schema in [false, true] {
         let gate = Gate::closed();
         let held = gate.clone();
-        let llm = Play::of(find())
+        let llm = ModelRules::of(find())
             .check(move |_, _| {
                 let text = verdict(ANSWER);
                 let (before, after) = text.split_at(text.find("B5").unwrap());
                 let event = |text: &str| if schema { words(text) } else { arguments(CHECK, text) };
-                let rest = Scripted::Stream(vec![event(after), finish("stop")], End::Done);
+                let rest = Scripted::Stream(vec![event(after), finish("stop")], StreamEnd::Done);
                 Scripted::Paused(vec![event(before)], held.clone(), Box::new(rest))
             })
             .start();
@@ -164,7 +168,7 @@ async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_st
         assert_eq!((seen.answer.as_str(), seen.resets), (ANSWER, 0));
         let answer = ticket.answer().await.unwrap();
         assert_eq!(answer.answer, ANSWER);
-        // Calls are told as in the answer document.
+        // Calls are published as in the answer document.
         let (_, called) = seen.others.iter().find(|(name, _)| *name == "tool_completed").unwrap();
         let document = serde_json::to_value(&answer.steps[0].tool_calls[0]).unwrap();
         for key in ["tool", "arguments", "outcome", "result"] {
@@ -175,8 +179,8 @@ async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_st
 }
 
 #[tokio::test]
-async fn nothing_is_shown_of_an_answer_beside_a_wish_for_more() {
-    let llm = Play::of(find())
+async fn answer_beside_a_continuation_request_is_not_shown() {
+    let llm = ModelRules::of(find())
         .check(|request, nth| {
             let mut verdict = more("A parking space is to be booked.");
             verdict["answer"] = json!("Not yet all of it.");
@@ -201,18 +205,18 @@ async fn nothing_is_shown_of_an_answer_beside_a_wish_for_more() {
 fn streamed(function: &str, pieces: &[&str]) -> Scripted {
     let mut events: Vec<String> = pieces.iter().map(|piece| arguments(function, piece)).collect();
     events.push(finish("tool_calls"));
-    Scripted::Stream(events, End::Done)
+    Scripted::Stream(events, StreamEnd::Done)
 }
 
 #[tokio::test]
-async fn words_of_a_stream_that_breaks_off_are_taken_back_and_the_right_ones_follow() {
-    // The first attempt breaks off; the second is asked for again since its reply cannot be used.
-    let llm = Play::of(find())
+async fn words_of_a_broken_stream_are_retracted_and_replaced() {
+    // The first attempt breaks off; the second is retried because its reply cannot be used.
+    let llm = ModelRules::of(find())
         .check(|_, nth| match nth {
             0 => {
                 let text =
                     r#"{"should_continue": false, "can_answer_now": true, "answer": "It is on the wrong"#;
-                Scripted::Stream(vec![arguments(CHECK, text)], End::Cut)
+                Scripted::Stream(vec![arguments(CHECK, text)], StreamEnd::Cut)
             }
             1 => streamed(
                 CHECK,
@@ -229,16 +233,16 @@ async fn words_of_a_stream_that_breaks_off_are_taken_back_and_the_right_ones_fol
 }
 
 #[tokio::test]
-async fn a_reader_sees_words_that_are_taken_back_and_then_the_right_ones() {
+async fn subscriber_sees_the_retraction_and_then_the_right_words() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(talk())
+    let llm = ModelRules::of(talk())
         .answer(move |_, nth| match nth {
             0 => {
-                let cut = Scripted::Stream(vec![], End::Cut);
+                let cut = Scripted::Stream(vec![], StreamEnd::Cut);
                 Scripted::Paused(vec![words("The wrong one")], held.clone(), Box::new(cut))
             }
-            _ => Scripted::Stream(vec![words("The right one"), finish("stop")], End::Done),
+            _ => Scripted::Stream(vec![words("The right one"), finish("stop")], StreamEnd::Done),
         })
         .start();
     let town = town(&llm).await;
@@ -250,7 +254,7 @@ async fn a_reader_sees_words_that_are_taken_back_and_then_the_right_ones() {
     gate.open();
     let seen = seen.and_the_rest(stream).await;
     assert_eq!((seen.answer.as_str(), seen.resets), ("The right one", 1));
-    // Who comes back with the words that were taken back is told so.
+    // A client that returns with retracted words is told so.
     let mut back = Seen { last: early, answer: "The wrong one".to_owned(), ..Seen::default() };
     back = back.and_the_rest(town.replay(ticket.run, Some(early)).await).await;
     assert_eq!((back.answer.as_str(), back.resets), ("The right one", 1));
@@ -258,23 +262,23 @@ async fn a_reader_sees_words_that_are_taken_back_and_then_the_right_ones() {
 }
 
 #[tokio::test]
-async fn an_answer_that_repeats_the_request_is_not_shown_and_another_is_asked_for() {
-    let llm = Play::of(find()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
+async fn answer_echoing_the_request_is_hidden_and_retried() {
+    let llm = ModelRules::of(find()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune!", None)).await.unwrap();
     let seen = all(ticket.stream()).await;
-    let said = crate::support::planner_engine::FROM_ANSWER;
-    assert_eq!((seen.answer.as_str(), seen.resets), (said, 0));
+    let expected = crate::support::planner_engine::FROM_ANSWER;
+    assert_eq!((seen.answer.as_str(), seen.resets), (expected, 0));
 }
 
 #[tokio::test]
-async fn readers_that_never_read_slow_nothing_down() {
+async fn subscribers_that_never_read_do_not_slow_others() {
     let long: String = "word ".repeat(20_000);
-    let said = long.clone();
-    let llm = Play::of(talk())
+    let long_text = long.clone();
+    let llm = ModelRules::of(talk())
         .answer(move |_, _| {
-            let events = said.as_bytes().chunks(50).map(|piece| words(str::from_utf8(piece).unwrap()));
-            Scripted::Stream(events.chain([finish("stop")]).collect(), End::Done)
+            let events = long_text.as_bytes().chunks(50).map(|piece| words(str::from_utf8(piece).unwrap()));
+            Scripted::Stream(events.chain([finish("stop")]).collect(), StreamEnd::Done)
         })
         .start();
     let town = town(&llm).await;
@@ -288,7 +292,7 @@ async fn readers_that_never_read_slow_nothing_down() {
     let run = ticket.run;
     let answer = ticket.answer().await.unwrap();
     assert_eq!(answer.answer, long.trim());
-    // And once they read, they miss nothing.
+    // Once they read, they miss nothing.
     let mut seen = Seen::default();
     seen.see(first);
     let seen = seen.and_the_rest(slow).await;
@@ -299,10 +303,10 @@ async fn readers_that_never_read_slow_nothing_down() {
 }
 
 #[tokio::test]
-async fn who_joins_late_or_comes_back_with_an_id_gets_what_is_missing_and_nothing_twice() {
+async fn late_or_returning_subscriber_gets_missing_events_once() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let mut stream = ticket.stream();
@@ -329,8 +333,8 @@ async fn who_joins_late_or_comes_back_with_an_id_gets_what_is_missing_and_nothin
 }
 
 #[tokio::test]
-async fn an_ended_run_is_told_from_the_journal_from_any_of_its_events_on() {
-    let llm = Play::of(find()).start();
+async fn ended_run_is_streamed_from_the_journal_from_any_event() {
+    let llm = ModelRules::of(find()).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let live = all(ticket.stream()).await;
@@ -364,10 +368,10 @@ async fn an_ended_run_is_told_from_the_journal_from_any_of_its_events_on() {
 }
 
 #[tokio::test]
-async fn a_run_of_another_tenant_looks_as_if_it_were_not_there() {
+async fn run_of_another_tenant_is_not_found() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let other = TenantId::new("somebody-else").unwrap();
@@ -387,8 +391,8 @@ async fn a_run_of_another_tenant_looks_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn a_kept_reply_is_streamed_too() {
-    let llm = Play::of(find()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
+async fn cached_reply_is_streamed() {
+    let llm = ModelRules::of(find()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
     let town = town(&llm).await;
     let mut seen = Vec::new();
     for _ in 0..2 {
@@ -402,10 +406,10 @@ async fn a_kept_reply_is_streamed_too() {
 }
 
 #[tokio::test]
-async fn what_was_shown_of_an_answer_that_never_comes_is_taken_back() {
+async fn shown_part_of_an_abandoned_answer_is_retracted() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = Play::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let request = town.engine.request("Find Dune.", None);
     let tenant = request.tenant.clone();
@@ -428,10 +432,10 @@ async fn what_was_shown_of_an_answer_that_never_comes_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_listener_that_lags_reads_what_it_missed_from_the_journal() {
+async fn lagging_subscriber_reads_missed_events_from_the_journal() {
     let steps: Vec<Value> =
         (1..=8).map(|number| step(number, "Library", &["FindBook"], Value::Null)).collect();
-    let llm = Play::of(plan(json!(steps)))
+    let llm = ModelRules::of(plan(json!(steps)))
         .scene(|request, _| {
             if has_results(request) {
                 return Scripted::Text("Found.".to_owned());
@@ -453,7 +457,7 @@ async fn a_listener_that_lags_reads_what_it_missed_from_the_journal() {
     let run = ticket.run;
     let answer = ticket.answer().await.unwrap();
     let stored = town.engine.store().run_events(&town.engine.request("x", None).tenant, run).await.unwrap();
-    assert!(stored.len() > 300, "{} events are too few to lag behind", stored.len());
+    assert!(stored.len() > 300, "{} events are too few to cause a lag", stored.len());
     let seen = seen.and_the_rest(stream).await;
     let public: Vec<&str> = stored.iter().filter_map(|event| event.body.public_name()).collect();
     assert_eq!(seen.names(), public);
@@ -461,7 +465,7 @@ async fn a_listener_that_lags_reads_what_it_missed_from_the_journal() {
 }
 
 #[tokio::test]
-async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
+async fn shown_words_equal_the_answer_however_chunks_are_split() {
     let answers = |seed: u64| {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let signs =
@@ -470,8 +474,8 @@ async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
         let text: String = (0..count).map(|_| signs[dice.next_u32() as usize % signs.len()]).collect();
         format!("{seed}{text}.")
     };
-    // Each reply of the check in pieces of its own; some break off, some cannot be used.
-    let llm = Play::of(find())
+    // Each reply of the check is split differently; some break off, some cannot be used.
+    let llm = ModelRules::of(find())
         .check(move |request, nth| {
             let mut dice = ChaCha8Rng::seed_from_u64(1000 + nth as u64);
             let seed = section(request, "request").unwrap().rsplit(' ').next().unwrap().parse().unwrap();
@@ -495,12 +499,12 @@ async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
                 rest = others;
             }
             match (fate, dice.next_u32() % 2) {
-                (0, 0) => return Scripted::Stream(events, End::Cut),
+                (0, 0) => return Scripted::Stream(events, StreamEnd::Cut),
                 (1, 0) => events.push(arguments(CHECK, " and more")),
                 _ => {}
             }
             events.push(finish("tool_calls"));
-            Scripted::Stream(events, End::Done)
+            Scripted::Stream(events, StreamEnd::Done)
         })
         .start();
     let town = Town::open(&llm, |config| {
@@ -512,9 +516,9 @@ async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
         let request = town.engine.request(&format!("Find Dune {seed}"), None);
         let mut ticket = town.engine.submit(request).await.unwrap();
         let seen = all(ticket.stream()).await;
-        let told = ticket.answer().await.unwrap();
+        let result = ticket.answer().await.unwrap();
         assert_eq!(
-            (seen.answer.as_str(), told.answer.as_str()),
+            (seen.answer.as_str(), result.answer.as_str()),
             (answers(seed).as_str(), seen.answer.as_str())
         );
     }

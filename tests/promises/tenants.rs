@@ -1,4 +1,4 @@
-//! Keys and tenants: who has no key is told so, and nobody reaches anything of another tenant.
+//! Keys and tenants: every route requires a key, and no caller reaches anything of another tenant.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,25 @@ use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Reply, Served, Setup, Shelf};
+use crate::support::{Reply, ServedEngine, Setup, Shelf};
 
-/// Addresses that answer without a key.
+/// Routes that answer without a key.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/api/openapi.json"];
 
-/// Words that stand in everything the first tenant has.
+/// Words that occur in everything the first tenant has.
 const SECRET: &str = "look";
 
 struct Tenants {
     shelf: Shelf,
-    served: Served,
-    /// Their keys.
+    served: ServedEngine,
+    /// The first tenant's key.
     ours: String,
     theirs: String,
 }
 
-async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
+async fn key(served: &ServedEngine, tenant: &str, user: &str) -> (String, String) {
     let tenant = TenantId::new(tenant).unwrap();
-    // Who may everything in a tenant may nothing in another.
+    // An admin of one tenant may do nothing in another.
     let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
     let (key, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
     (key.id, secret.expose().to_owned())
@@ -35,10 +35,10 @@ async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
 
 async fn tenants() -> Tenants {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
+    let served = ServedEngine::start(shelf.setup()).await;
     let (_, ours) = key(&served, "acme", "ada").await;
     let (_, theirs) = key(&served, "rival", "rob").await;
-    // The server remembers for a moment that there was no key.
+    // The server caches for a moment that there was no key.
     while served.get("/api/runs").await.status != 401 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -56,8 +56,8 @@ impl Tenants {
     }
 }
 
-/// Each method and address of the document.
-async fn operations(served: &Served) -> Vec<(String, String)> {
+/// Each method and route of the document.
+async fn operations(served: &ServedEngine) -> Vec<(String, String)> {
     let document = served.get("/api/openapi.json").await.json();
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, methods): (&String, &Value)| -> Vec<(String, String)> {
@@ -68,7 +68,7 @@ async fn operations(served: &Served) -> Vec<(String, String)> {
     all
 }
 
-/// A body that the address takes.
+/// A valid body for the route.
 fn body(path: &str) -> Option<Value> {
     match path {
         "/api/chat" => Some(ask("hello")),
@@ -86,7 +86,7 @@ fn body(path: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn nobody_reaches_anything_of_another_tenant() {
+async fn no_route_reaches_another_tenants_data() {
     let tenants = tenants().await;
     let mut chat = ask("look");
     chat["session_id"] = json!("the-first");
@@ -100,29 +100,29 @@ async fn nobody_reaches_anything_of_another_tenant() {
     let approval = waits["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
     const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
     for (method, path) in operations(&tenants.served).await {
-        // With this the first tenant's things are named; what an address takes else there is but one of.
+        // The first tenant's ids are used; any other parameter has one valid value.
         let address = path.replace("{run_id}", &run).replace("{session_id}", events);
         let address = address.replace("{task_id}", &task).replace("{approval_id}", &approval);
         let named = address != path;
         let address = address.replace("{name}", "Shelf").replace("{model}", "proscenium");
-        assert!(!address.contains('{'), "{address}: say here what it names");
+        assert!(!address.contains('{'), "{address}: add its parameters here");
         let theirs = tenants.send(&tenants.theirs, &method, &address, body(&path).as_ref()).await;
         if named {
             assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");
-            // As if it had never been there.
+            // As if it did not exist.
             let never = format!("{NEVER}.1");
             let names = [(&*approval, &*never), (&*run, NEVER), (&*task, NEVER), (events, "never")];
             let (name, never) = names.into_iter().find(|(name, _)| address.contains(name)).unwrap();
             let nowhere = address.replace(name, never);
-            let nobody = tenants.send(&tenants.theirs, &method, &nowhere, body(&path).as_ref()).await;
+            let missing = tenants.send(&tenants.theirs, &method, &nowhere, body(&path).as_ref()).await;
             let unnamed = |reply: &Reply, name: &str| reply.body.replace(name, "");
-            assert_eq!(unnamed(&theirs, name), unnamed(&nobody, never), "{method} {address}");
+            assert_eq!(unnamed(&theirs, name), unnamed(&missing, never), "{method} {address}");
         } else {
             assert!(theirs.status < 400, "{method} {address}: {theirs:#?}");
         }
         if !["/api/openapi.json", "/api/scenes", "/api/scenes/{name}"].contains(&path.as_str()) {
             assert!(!theirs.body.contains(SECRET), "{method} {address}: {theirs:#?}");
-            // A name that was sent comes back in an error; nowhere else.
+            // Only an error repeats a name that was sent.
             assert!(named || !theirs.body.contains(&run), "{method} {address}: {theirs:#?}");
         }
     }
@@ -130,7 +130,7 @@ async fn nobody_reaches_anything_of_another_tenant() {
         let theirs = tenants.send(&tenants.theirs, "GET", &query, None).await;
         assert!(!theirs.body.contains(&run) && !theirs.body.contains(SECRET), "{theirs:#?}");
     }
-    // Paging behind another's run or conversation tells nothing of it.
+    // Paging after another tenant's run or conversation reveals nothing about it.
     for query in [
         format!("/api/runs?after={run}"),
         format!("/api/sessions?after={events}"),
@@ -144,12 +144,12 @@ async fn nobody_reaches_anything_of_another_tenant() {
             "{query}: {theirs:#?}"
         );
     }
-    // The same name is another conversation of theirs.
+    // The same name is a different conversation of theirs.
     let mut what = ask("what did I say?");
     what["session_id"] = json!(events);
     let theirs = tenants.send(&tenants.theirs, "POST", "/api/chat", Some(&what)).await;
     assert!(!theirs.json()["answer"].as_str().unwrap().contains(SECRET), "{theirs:#?}");
-    // All is where it was.
+    // Everything is unchanged.
     let kept = tenants.send(&tenants.ours, "GET", &format!("/api/runs/{run}"), None).await;
     assert_eq!((kept.status, &kept.json()["answer"]), (200, &ours.json()["answer"]));
     let kept = tenants.send(&tenants.ours, "GET", &format!("/api/approvals/{approval}"), None).await;
@@ -159,7 +159,7 @@ async fn nobody_reaches_anything_of_another_tenant() {
 }
 
 #[tokio::test]
-async fn another_tenants_run_is_not_stopped_followed_or_found_by_its_name() {
+async fn another_tenants_run_cannot_be_stopped_followed_or_found() {
     let tenants = tenants().await;
     let mut chat = ask("put");
     chat["stream"] = json!(true);
@@ -167,13 +167,13 @@ async fn another_tenants_run_is_not_stopped_followed_or_found_by_its_name() {
     let request = request.header("idempotency-key", "k-1").json(&chat);
     let ours = request.send().await.unwrap();
     let run = ours.headers()["x-run-id"].to_str().unwrap().to_owned();
-    tenants.shelf.begun.passed().await;
+    tenants.shelf.started.wait_open().await;
     for (method, path) in [("POST", "cancel"), ("GET", "events")] {
         let path = format!("/api/runs/{run}/{path}");
-        tenants.send(&tenants.theirs, method, &path, None).await.is_problem(404, "run.unknown");
+        tenants.send(&tenants.theirs, method, &path, None).await.assert_problem(404, "run.unknown");
     }
     tenants.shelf.done.open();
-    // Names of requests are each tenant's own.
+    // Idempotency keys are scoped to their tenant.
     let request = tenants.served.request("POST", "/api/chat").bearer_auth(&tenants.theirs);
     let theirs = request.header("idempotency-key", "k-1").json(&ask("put at once")).send().await.unwrap();
     assert_eq!(theirs.status(), 200);
@@ -183,7 +183,7 @@ async fn another_tenants_run_is_not_stopped_followed_or_found_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_further_try_never_crosses_tenants() {
+async fn retry_matching_never_crosses_tenants() {
     let tenants = tenants().await;
     let body = body("/v1/chat/completions").unwrap();
     let run = async |key: &str, count: &str| {
@@ -198,7 +198,7 @@ async fn a_further_try_never_crosses_tenants() {
 }
 
 #[tokio::test]
-async fn without_a_valid_key_every_address_says_so() {
+async fn every_route_requires_a_valid_key() {
     let tenants = tenants().await;
     let served = &tenants.served;
     let (_, other) = tenants.ours.rsplit_once('_').unwrap();
@@ -227,40 +227,40 @@ async fn without_a_valid_key_every_address_says_so() {
             assert!(reply.header("www-authenticate").starts_with("Bearer"), "{reply:#?}");
             if path.starts_with("/v1/") {
                 let code = reply.json()["error"]["code"].as_str().unwrap().to_owned();
-                assert_eq!(reply.is_error(401, &code)["type"], "authentication_error");
+                assert_eq!(reply.assert_error(401, &code)["type"], "authentication_error");
                 assert_eq!(reply.header("x-should-retry"), "false");
             } else {
                 let code = reply.json()["code"].as_str().unwrap().to_owned();
-                reply.is_problem(401, &code);
+                reply.assert_problem(401, &code);
             }
             assert!(!reply.body.contains(other), "the reply shows a secret");
         }
     }
     assert_eq!(tenants.shelf.llm.count(), count);
-    // A wrong secret and an unknown key are told in the same words.
-    let told = async |header: &str| {
+    // A wrong secret and an unknown key are refused with the same message.
+    let refusal = async |header: &str| {
         let request = served.request("GET", "/api/runs").header("authorization", header.to_owned());
         Reply::of(request.send().await.unwrap()).await.body
     };
-    assert_eq!(told(&mixed).await, told(&wrong).await);
-    // The other header that carries a key.
+    assert_eq!(refusal(&mixed).await, refusal(&wrong).await);
+    // The alternative header for a key.
     let request = served.request("GET", "/api/runs").header("x-api-key", &tenants.ours);
     assert_eq!(request.send().await.unwrap().status(), 200);
 }
 
 #[tokio::test]
-async fn a_revoked_key_opens_nothing_a_second_later() {
+async fn revoked_key_loses_access_within_a_second() {
     let tenants = tenants().await;
     let (id, secret) = key(&tenants.served, "acme", "eve").await;
     assert_eq!(tenants.send(&secret, "GET", "/api/runs", None).await.status, 200);
     assert!(tenants.served.engine.store().revoke_key(&id).await.unwrap());
     let revoked = Instant::now();
     loop {
-        // Only what was sent a second after it was revoked has to be refused.
+        // Only requests sent a second after the revocation have to be refused.
         let late = revoked.elapsed() > Duration::from_millis(1100);
         let reply = tenants.send(&secret, "GET", "/api/runs", None).await;
         if reply.status == 401 {
-            reply.is_problem(401, "auth.key");
+            reply.assert_problem(401, "auth.key");
             break;
         }
         assert!(!late, "{reply:#?}");
@@ -270,8 +270,8 @@ async fn a_revoked_key_opens_nothing_a_second_later() {
 }
 
 #[tokio::test]
-async fn who_asks_is_known_by_the_key_and_not_by_what_is_said() {
-    let served = Served::start(Setup::offline()).await;
+async fn key_and_not_the_request_identifies_the_caller() {
+    let served = ServedEngine::start(Setup::offline()).await;
     let (_, secret) = key(&served, "acme", "giulia.rossi").await;
     let words = "Il mio username è keysersoze. Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
     let request = served.request("POST", "/api/chat").bearer_auth(&secret).json(&ask(words));
@@ -283,34 +283,34 @@ async fn who_asks_is_known_by_the_key_and_not_by_what_is_said() {
 }
 
 #[tokio::test]
-async fn a_server_that_others_can_reach_wants_keys() {
+async fn publicly_reachable_server_requires_keys() {
     let setup = || Setup::offline().set("server.addr", "0.0.0.0:0");
-    match Served::try_start(setup()).await {
+    match ServedEngine::try_start(setup()).await {
         Err(error @ ServeError::Open { .. }) => {
             assert_eq!(error.code(), "server.open");
-            let told = error.to_string();
-            assert!(told.contains("keys create") && told.contains("auth.allow_anonymous"), "{told}");
+            let refusal = error.to_string();
+            assert!(refusal.contains("keys create") && refusal.contains("auth.allow_anonymous"), "{refusal}");
         }
         Err(other) => panic!("refused for another reason: {other}"),
         Ok(served) => panic!("open to everybody at {}", served.addr()),
     }
-    let served = Served::start(setup().set("auth.allow_anonymous", true)).await;
+    let served = ServedEngine::start(setup().set("auth.allow_anonymous", true)).await;
     assert_eq!(served.get("/api/runs").await.status, 200);
     let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
-    Reply::of(request.send().await.unwrap()).await.is_problem(403, "auth.host");
+    Reply::of(request.send().await.unwrap()).await.assert_problem(403, "auth.host");
     drop(served);
     let anywhere = setup().set("auth.allow_anonymous", true).set("server.allowed_hosts", "[\"*\"]");
-    let served = Served::start(anywhere).await;
+    let served = ServedEngine::start(anywhere).await;
     let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
     assert_eq!(request.send().await.unwrap().status(), 200);
     drop(served);
-    // With a key it starts, and takes nobody without one.
-    let house = Setup::offline().start().await;
+    // With a key it starts, and refuses requests without one.
+    let test = Setup::offline().start().await;
     let tenant = TenantId::new("acme").unwrap();
-    let (_, secret) = house.engine.store().create_key(&tenant, "ada", "").await.unwrap();
-    let dir = house.stop().await;
-    let served = Served::start(setup().on(&dir)).await;
-    served.get("/api/runs").await.is_problem(401, "auth.missing");
+    let (_, secret) = test.engine.store().create_key(&tenant, "ada", "").await.unwrap();
+    let dir = test.stop().await;
+    let served = ServedEngine::start(setup().on(&dir)).await;
+    served.get("/api/runs").await.assert_problem(401, "auth.missing");
     let request = served.request("GET", "/api/runs").bearer_auth(secret.expose());
     assert_eq!(request.send().await.unwrap().status(), 200);
 }

@@ -1,5 +1,4 @@
-//! What waits for a person is told to whoever was named, and counts as refused where nobody decides: by
-//! real servers, over kills and new starts.
+//! Webhooks for pending approvals, and approvals that expire: real servers, over kills and restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,23 +12,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use crate::process::{Desk, Held};
+use crate::process::{RunningProcess, Workspace};
 use crate::server_api::ask;
 
 const WORDS: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
 const KEY: &[u8] = b"a secret of 32 bytes, as it ought";
 
-/// How long anything is waited for that has to come.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A message as it came.
+/// A received message.
 #[derive(Debug, Clone, PartialEq)]
 struct Message {
     head: String,
     body: String,
 }
 
-/// An address that takes messages and answers in turn with these statuses, the last one from then on.
+/// A receiver of messages that answers with these statuses in turn, the last one repeated.
 struct Receiver {
     url: String,
     came: mpsc::Receiver<Message>,
@@ -40,14 +39,14 @@ impl Receiver {
     async fn start(answers: Vec<String>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let (tell, came) = mpsc::channel(64);
+        let (sender, came) = mpsc::channel(64);
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let nth = counted.fetch_add(1, Ordering::SeqCst);
                 let answer = answers[nth.min(answers.len() - 1)].clone();
-                tokio::spawn(take(stream, answer, tell.clone()));
+                tokio::spawn(take(stream, answer, sender.clone()));
             }
         });
         Self { url, came, count }
@@ -59,8 +58,8 @@ impl Receiver {
     }
 }
 
-/// Reads one request, tells it, and answers.
-async fn take(mut stream: TcpStream, answer: String, tell: mpsc::Sender<Message>) {
+/// Reads one request, passes it on, and answers.
+async fn take(mut stream: TcpStream, answer: String, sender: mpsc::Sender<Message>) {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -71,7 +70,7 @@ async fn take(mut stream: TcpStream, answer: String, tell: mpsc::Sender<Message>
             if body.len() >= length.parse::<usize>().unwrap() {
                 let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.unwrap();
-                let _ = tell.send(Message { head, body: body.to_owned() }).await;
+                let _ = sender.send(Message { head, body: body.to_owned() }).await;
                 return;
             }
         }
@@ -96,8 +95,8 @@ impl Message {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Holds it to be signed with `KEY`, as <https://www.standardwebhooks.com> says.
-    fn is_signed(&self) -> &Self {
+    /// Asserts that it is signed with `KEY` as in <https://www.standardwebhooks.com>.
+    fn assert_signed(&self) -> &Self {
         let signed = format!("{}.{}.{}", self.id(), self.header("webhook-timestamp"), self.body);
         let expected = STANDARD.encode(hmac(KEY, signed.as_bytes()));
         assert_eq!(self.header("webhook-signature"), format!("v1,{expected}"), "{self:#?}");
@@ -105,7 +104,7 @@ impl Message {
     }
 }
 
-/// HMAC-SHA256 by its definition (RFC 2104); the key fits into a block.
+/// HMAC-SHA256 as defined in RFC 2104; the key fits into a block.
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     let pad = |with: u8| -> Vec<u8> {
         let mut block = key.to_vec();
@@ -116,22 +115,22 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     Sha256::digest([pad(0x5c), inner.to_vec()].concat()).to_vec()
 }
 
-/// A server whose writes a person has to approve.
-struct House {
-    held: Held,
+/// A server whose writes need approval.
+struct WebhookServer {
+    process: RunningProcess,
     base: String,
 }
 
-impl House {
-    fn start(desk: &Desk, env: &[(&str, String)]) -> Self {
-        let mut held = desk.hold_with(&["serve", "--addr", "127.0.0.1:0"], env);
-        held.read_to("serves at ");
-        let base = held.said().rsplit("serves at ").next().unwrap().trim().to_owned();
-        Self { held, base }
+impl WebhookServer {
+    fn start(workspace: &Workspace, env: &[(&str, String)]) -> Self {
+        let mut process = workspace.spawn_with(&["serve", "--addr", "127.0.0.1:0"], env);
+        process.read_until("serves at ");
+        let base = process.output().rsplit("serves at ").next().unwrap().trim().to_owned();
+        Self { process, base }
     }
 
-    /// Has vacation requested in a conversation; gives the run, which then waits.
-    async fn wants(&self, session: &str) -> String {
+    /// Requests vacation in a conversation; returns the run, which then waits.
+    async fn request_vacation(&self, session: &str) -> String {
         let mut body = ask(WORDS);
         body["session_id"] = json!(session);
         let client = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
@@ -147,23 +146,25 @@ impl House {
         reply.json::<Value>().await.unwrap()["status"].clone()
     }
 
-    /// Waits until the run stands so.
-    async fn becomes(&self, run: &str, status: &str) {
+    /// Waits until the run has this status.
+    async fn wait_for_status(&self, run: &str, status: &str) {
         let comes = async {
             while self.status(run).await != status {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, comes).await.unwrap_or_else(|_| panic!("{run} never was {status}"));
+        tokio::time::timeout(PATIENCE, comes)
+            .await
+            .unwrap_or_else(|_| panic!("{run} never had status {status}"));
     }
 }
 
-fn desk() -> Desk {
-    Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes")
+fn workspace() -> Workspace {
+    Workspace::new().with("PROSCENIUM__APPROVAL__PLANS", "writes")
 }
 
-fn hooked(receiver: &Receiver) -> Desk {
-    desk()
+fn hooked(receiver: &Receiver) -> Workspace {
+    workspace()
         .with("PROSCENIUM__APPROVAL__WEBHOOK__URL", &receiver.url)
         .with("PROSCENIUM__APPROVAL__WEBHOOK__SECRET_ENV", "HOOK_SECRET")
         .with("HOOK_SECRET", &format!("whsec_{}", STANDARD.encode(KEY)))
@@ -174,39 +175,39 @@ fn answers(statuses: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_is_told_signed_until_it_arrives_and_once_over_restarts() {
+async fn pending_approvals_are_delivered_signed_and_once_over_restarts() {
     let mut receiver = Receiver::start(answers(&["500 Oops", "503 Later\r\nRetry-After: 1", "200 OK"])).await;
-    let desk = hooked(&receiver);
-    let house = House::start(&desk, &[]);
-    let run = house.wants("s-1").await;
+    let workspace = hooked(&receiver);
+    let server = WebhookServer::start(&workspace, &[]);
+    let run = server.request_vacation("s-1").await;
     let first = receiver.next().await;
-    house.held.kill();
-    let house = House::start(&desk, &[]);
+    server.process.kill();
+    let server = WebhookServer::start(&workspace, &[]);
     let (second, third) = (receiver.next().await, receiver.next().await);
     for message in [&first, &second, &third] {
-        message.is_signed();
+        message.assert_signed();
         assert_eq!((message.id(), &message.body), (first.id(), &first.body));
         assert_eq!(message.header("content-type"), "application/json");
         let sent: i64 = message.header("webhook-timestamp").parse().unwrap();
         assert!((jiff::Timestamp::now().as_second() - sent).abs() < 300, "{message:#?}");
     }
     assert_eq!(first.id(), format!("{run}.1"));
-    let told = first.json();
-    assert_eq!(told["type"], "approval.required");
-    let data = &told["data"];
+    let payload = first.json();
+    assert_eq!(payload["type"], "approval.required");
+    let data = &payload["data"];
     assert_eq!((&data["approval_id"], &data["run_id"]), (&json!(first.id()), &json!(run)));
     assert_eq!((&data["session_id"], &data["about"]), (&json!("s-1"), &json!("plan")));
     assert_eq!((&data["version"], &data["expires_at"]), (&json!(1), &Value::Null));
-    assert!(data["why"].as_array().is_some_and(|why| !why.is_empty()), "{told:#}");
+    assert!(data["why"].as_array().is_some_and(|why| !why.is_empty()), "{payload:#}");
     assert_eq!(data["hash"].as_str().unwrap().len(), 64);
-    assert_eq!(told["timestamp"], data["created_at"]);
+    assert_eq!(payload["timestamp"], data["created_at"]);
 
-    // What has arrived is not told again, by this server or the next one.
-    let other = house.wants("s-2").await;
-    assert_eq!(receiver.next().await.is_signed().id(), format!("{other}.1"));
-    house.held.kill();
-    let house = House::start(&desk, &[]);
-    let last = house.wants("s-3").await;
+    // A delivered message is not sent again, by this server or the next one.
+    let other = server.request_vacation("s-2").await;
+    assert_eq!(receiver.next().await.assert_signed().id(), format!("{other}.1"));
+    server.process.kill();
+    let server = WebhookServer::start(&workspace, &[]);
+    let last = server.request_vacation("s-3").await;
     loop {
         let message = receiver.next().await;
         assert_ne!(message.id(), first.id());
@@ -217,21 +218,21 @@ async fn what_waits_is_told_signed_until_it_arrives_and_once_over_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receiver_that_is_gone_is_told_no_more_and_a_redirect_is_not_followed() {
+async fn gone_receiver_is_dropped_and_redirects_are_not_followed() {
     let elsewhere = Receiver::start(answers(&["200 OK"])).await;
     let moved = format!("302 Found\r\nLocation: {}", elsewhere.url);
     let mut receiver = Receiver::start(vec![moved, "410 Gone".to_owned(), "200 OK".to_owned()]).await;
-    let desk = hooked(&receiver);
-    let house = House::start(&desk, &[]);
-    let run = house.wants("s-1").await;
+    let workspace = hooked(&receiver);
+    let server = WebhookServer::start(&workspace, &[]);
+    let run = server.request_vacation("s-1").await;
     let (moved, gone) = (receiver.next().await, receiver.next().await);
     assert_eq!((moved.id(), gone.id()), (&*format!("{run}.1"), &*format!("{run}.1")));
     assert_eq!(elsewhere.count.load(Ordering::SeqCst), 0);
-    let other = house.wants("s-2").await;
+    let other = server.request_vacation("s-2").await;
     assert_eq!(receiver.next().await.id(), format!("{other}.1"));
-    house.held.kill();
-    let house = House::start(&desk, &[]);
-    let last = house.wants("s-3").await;
+    server.process.kill();
+    let server = WebhookServer::start(&workspace, &[]);
+    let last = server.request_vacation("s-3").await;
     loop {
         let message = receiver.next().await;
         assert_ne!(message.id(), gone.id());
@@ -242,30 +243,30 @@ async fn a_receiver_that_is_gone_is_told_no_more_and_a_redirect_is_not_followed(
 }
 
 #[test]
-fn a_webhook_without_its_secret_is_a_fault_of_the_configuration_that_names_the_variable() {
-    let desk = desk()
+fn missing_webhook_secret_is_a_configuration_error_naming_the_variable() {
+    let workspace = workspace()
         .with("PROSCENIUM__APPROVAL__WEBHOOK__URL", "http://127.0.0.1:9/hook")
         .with("PROSCENIUM__APPROVAL__WEBHOOK__SECRET_ENV", "HOOK_SECRET");
     for command in [&["serve", "--addr", "127.0.0.1:0"][..], &["check"]] {
-        let ran = desk.run(command);
+        let ran = workspace.run(command);
         assert_ne!(ran.status, 0, "{ran:#?}");
-        let said = format!("{}{}", ran.out, ran.err);
-        assert!(said.contains("HOOK_SECRET") && said.contains("config.webhook"), "{ran:#?}");
+        let output = format!("{}{}", ran.out, ran.err);
+        assert!(output.contains("HOOK_SECRET") && output.contains("config.webhook"), "{ran:#?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_decides_in_time_counts_as_refused_also_after_a_restart() {
-    let desk = desk();
-    // As it is configured, it waits for ever.
-    let house = House::start(&desk, &[]);
-    let run = house.wants("s-1").await;
-    house.held.kill();
-    let house = House::start(&desk, &[("PROSCENIUM__APPROVAL__EXPIRES_S", "1".to_owned())]);
-    house.becomes(&run, "cancelled").await;
-    let second = house.wants("s-2").await;
-    house.becomes(&second, "cancelled").await;
-    let figures = reqwest::get(format!("{}/metrics", house.base)).await.unwrap().text().await.unwrap();
+async fn expired_approval_counts_as_refused_even_after_a_restart() {
+    let workspace = workspace();
+    // By default it waits forever.
+    let server = WebhookServer::start(&workspace, &[]);
+    let run = server.request_vacation("s-1").await;
+    server.process.kill();
+    let server = WebhookServer::start(&workspace, &[("PROSCENIUM__APPROVAL__EXPIRES_S", "1".to_owned())]);
+    server.wait_for_status(&run, "cancelled").await;
+    let second = server.request_vacation("s-2").await;
+    server.wait_for_status(&second, "cancelled").await;
+    let figures = reqwest::get(format!("{}/metrics", server.base)).await.unwrap().text().await.unwrap();
     let shows = |line: &str| assert!(figures.lines().any(|shown| shown == line), "{line}\n{figures}");
     shows("proscenium_approval_wait_seconds_count{action=\"expired\"} 2");
     shows("proscenium_approvals_open{about=\"plan\"} 0");

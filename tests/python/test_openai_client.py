@@ -1,22 +1,22 @@
-"""The official client, with its defaults, talks to this server as to any model."""
+"""The official OpenAI client with its defaults works with this server."""
 
 import openai
 import pytest
-from house import VACATION, Provider, Proxy, Server
+from harness import VACATION, Provider, Proxy, Server
 
 WEATHER = "Che tempo fa a Milano?"
 
 
 @pytest.fixture(scope="module")
 def server():
-    """The embedded model."""
+    """A server with the embedded model."""
     with Server() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def scripted():
-    """A scripted model behind a server."""
+    """A server with a scripted model."""
     with Provider() as provider, Server(**provider.settings()) as server:
         server.provider = provider
         yield server
@@ -32,7 +32,7 @@ def ask(url, words, **options):
         return api.chat.completions.create(model="proscenium", messages=messages, **options)
 
 
-def test_an_answer_has_words_and_usage(scripted):
+def test_answer_has_text_and_usage(scripted):
     answer = ask(scripted.url, "Hello there")
     assert answer.choices[0].message.content == "Good day."
     assert answer.choices[0].finish_reason == "stop"
@@ -43,7 +43,7 @@ def test_an_answer_has_words_and_usage(scripted):
     assert usage.prompt_tokens_details.cached_tokens == 0
 
 
-def test_a_stream_says_the_same(server):
+def test_stream_equals_the_answer(server):
     whole = ask(server.url, WEATHER).choices[0].message.content
     messages = [{"role": "user", "content": WEATHER}]
     with client(server.url) as api:
@@ -57,7 +57,7 @@ def test_a_stream_says_the_same(server):
     assert all(chunk.usage is None for chunk in chunks[:-1])
 
 
-def test_the_server_is_a_model(server):
+def test_server_is_listed_as_a_model(server):
     with client(server.url) as api:
         assert [model.id for model in api.models.list()] == ["proscenium"]
         assert api.models.retrieve("proscenium").id == "proscenium"
@@ -87,7 +87,7 @@ def test_the_server_is_a_model(server):
         ({"messages": []}, openai.UnprocessableEntityError, "request.messages", "messages"),
     ],
 )
-def test_errors_are_of_the_clients_own_classes(server, options, error, code, param):
+def test_errors_map_to_the_clients_exceptions(server, options, error, code, param):
     options = {"model": "proscenium", "messages": [{"role": "user", "content": WEATHER}], **options}
     with client(server.url) as api, pytest.raises(error) as raised:
         api.chat.completions.create(**options)
@@ -95,7 +95,7 @@ def test_errors_are_of_the_clients_own_classes(server, options, error, code, par
     assert raised.value.type == "invalid_request_error"
 
 
-def test_a_failed_run_is_an_error_and_is_not_sent_again(scripted):
+def test_failed_run_is_an_error_and_not_retried(scripted):
     with pytest.raises(openai.InternalServerError) as raised:
         ask(scripted.url, "Please fail")
     assert raised.value.response.headers["x-should-retry"] == "false"
@@ -106,27 +106,27 @@ def test_a_failed_run_is_an_error_and_is_not_sent_again(scripted):
         list(api.chat.completions.create(model="proscenium", messages=messages, stream=True))
 
 
-def test_a_key_that_is_none_of_the_servers_is_refused(server):
+def test_unknown_key_is_refused(server):
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key="psk_0123456789abcdef_" + "0" * 64) as api:
         with pytest.raises(openai.AuthenticationError) as raised:
             api.models.list()
     assert raised.value.code == "auth.key"
 
 
-def test_a_conversation_is_kept_under_its_name(server):
+def test_named_conversation_is_kept(server):
     named = {"X-Session-Id": "python-1"}
     ask(server.url, WEATHER, extra_headers=named)
     answer = ask(server.url, "E a Roma?", extra_headers=named)
     assert "Rom" in answer.choices[0].message.content
 
 
-# The client sends no key by which one request could be told from another: it numbers its tries.
+# The client sends no idempotency key, only a retry count.
 
 
 @pytest.mark.parametrize(
     "script", [["sent"], ["answered"], ["half"], ["sent", "answered"], ["half", "sent"], ["answered", "half"]]
 )
-def test_a_broken_connection_makes_nothing_twice(script):
+def test_broken_connection_executes_nothing_twice(script):
     with Server() as server, Proxy(server.address, script) as proxy:
         answer = ask(proxy.url, VACATION)
         assert proxy.connections == len(script) + 1
@@ -137,14 +137,14 @@ def test_a_broken_connection_makes_nothing_twice(script):
 
 
 @pytest.mark.parametrize("how", ["sent", "answered", "half"])
-def test_a_stream_that_breaks_makes_nothing_twice(how):
+def test_broken_stream_executes_nothing_twice(how):
     with Server() as server, Proxy(server.address, [how]) as proxy:
         messages = [{"role": "user", "content": VACATION}]
         with client(proxy.url) as api:
             try:
                 stream = api.chat.completions.create(model="proscenium", messages=messages, stream=True)
                 words = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
-            except Exception as error:  # of the client or of what it speaks HTTP with, by where it broke
+            except Exception as error:  # of the client or of its HTTP library, depending on where it broke
                 assert how == "half", error
                 words = None
         (run,) = server.runs()
@@ -153,7 +153,7 @@ def test_a_stream_that_breaks_makes_nothing_twice(how):
         assert server.vacations() == 1
 
 
-def test_a_client_that_loses_patience_makes_nothing_twice():
+def test_client_timeout_executes_nothing_twice():
     with Provider() as provider, Server(**provider.settings()) as server:
         provider.go.clear()
 
@@ -169,8 +169,8 @@ def test_a_client_that_loses_patience_makes_nothing_twice():
         assert len(server.runs()) == 1
 
 
-def killed_and_started(server, proxy, nth):
-    """When the client comes again, another process serves, which knows of the first one what is stored."""
+def kill_and_restart(server, proxy, nth):
+    """Before the client retries, restarts the server on the same data directory."""
     if nth == 2:
         server.kill()
         server.start()
@@ -178,30 +178,30 @@ def killed_and_started(server, proxy, nth):
 
 
 @pytest.mark.parametrize("how", ["sent", "answered", "half"])
-def test_a_server_that_is_killed_makes_nothing_twice(how):
+def test_killed_server_executes_nothing_twice(how):
     with Server() as server, Proxy(server.address, [how]) as proxy:
-        proxy.on_connection = lambda nth: killed_and_started(server, proxy, nth)
+        proxy.on_connection = lambda nth: kill_and_restart(server, proxy, nth)
         answer = ask(proxy.url, VACATION)
         assert proxy.connections == 2
         (run,) = server.runs()
         assert answer.id == f"chatcmpl-{run['run_id']}"
         assert answer.choices[0].message.content == server.finished(run["run_id"])["answer"]
-        # Where it was killed in the middle of the write, nobody can tell whether it was made.
+        # If it was killed during the write, the outcome of the write is unknown.
         assert server.vacations() == 1 or (how == "sent" and server.vacations() == 0)
 
 
-def test_a_request_that_was_cut_off_by_a_kill_is_not_carried_out_again():
+def test_request_interrupted_by_a_kill_is_not_executed_again():
     with Provider() as provider, Server(**provider.settings()) as server:
         provider.go.clear()
         with Proxy(server.address, []) as proxy:
 
             def again(nth):
-                killed_and_started(server, proxy, nth)
+                kill_and_restart(server, proxy, nth)
                 if nth == 2:
                     provider.go.set()
 
             proxy.on_connection = again
-            # The client loses patience, and the server is gone when it comes again.
+            # The client times out, and the server is killed before the retry.
             with client(proxy.url, timeout=2) as api:
                 messages = [{"role": "user", "content": "Hello there"}]
                 answer = api.chat.completions.create(model="proscenium", messages=messages)
@@ -210,7 +210,7 @@ def test_a_request_that_was_cut_off_by_a_kill_is_not_carried_out_again():
         assert len(server.runs()) == 1
 
 
-def test_a_named_request_is_carried_out_once():
+def test_request_with_idempotency_key_executes_once():
     with Server() as server:
         named = {"Idempotency-Key": "python-1"}
         first = ask(server.url, VACATION, extra_headers=named)
@@ -223,7 +223,7 @@ def test_a_named_request_is_carried_out_once():
         assert raised.value.code == "request.idempotency_conflict"
 
 
-def test_two_users_with_the_same_words_are_two():
+def test_equal_requests_of_two_users_are_separate():
     with Server() as server:
         first, second = ask(server.url, WEATHER), ask(server.url, WEATHER)
         assert first.id != second.id

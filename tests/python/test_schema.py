@@ -1,4 +1,4 @@
-"""A fuzzer that reads the document: no request gets a 5xx, and no reply breaks its schema."""
+"""Fuzzes the OpenAPI document: no request gets a 5xx, and no reply violates its schema."""
 
 import json
 import os
@@ -7,11 +7,11 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from house import VACATION, Server
+from harness import VACATION, Server
 
-# Seconds.
+# Seconds for the fuzzer.
 BOUND = 150
-# Requests by operation and phase.
+# Requests per operation and phase.
 EXAMPLES = "25"
 CHECKS = [
     "not_a_server_error",
@@ -31,12 +31,12 @@ def post(url, body):
         return json.load(reply)
 
 
-def test_no_request_gets_a_5xx_and_every_reply_is_as_documented(tmp_path):
+def test_no_request_gets_a_5xx_and_replies_match_the_document(tmp_path):
     with Server() as server:
         message = {"role": "user", "content": VACATION}
         run = post(f"{server.url}/api/chat", {"messages": [message], "session_id": "kept"})
         plan = post(f"{server.url}/api/plans", {"message": VACATION, "session_id": "waits"})
-        # Names of things that are there, so that more than the refusals is reached.
+        # Existing ids, so that more than refusals is tested.
         named = {
             "path.run_id": run["run_id"],
             "path.session_id": "kept",
@@ -63,7 +63,7 @@ def test_no_request_gets_a_5xx_and_every_reply_is_as_documented(tmp_path):
         ran = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=BOUND, check=False
         )
-        assert ran.returncode == 0, ran.stdout + ran.stderr + server.said()
-        # The server is still well, and what it had is there.
+        assert ran.returncode == 0, ran.stdout + ran.stderr + server.stderr()
+        # The server is still healthy, and its data is there.
         with urllib.request.urlopen(f"{server.url}/readyz", timeout=20) as reply:
             assert reply.status == 200

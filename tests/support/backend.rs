@@ -1,4 +1,4 @@
-//! A company's server on loopback, for tools that are HTTP requests.
+//! An HTTP backend on loopback, for tools that are HTTP requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,45 +9,45 @@ use actix_web::web::{self, Bytes, Data, Query};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use serde_json::Value;
 
-/// A request as it reached the server.
+/// A request received by the backend.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reached {
-    /// Such as `GET /books`.
+pub struct ReceivedRequest {
+    /// Method and path, such as `GET /books`.
     pub place: String,
-    /// The parameters of its query, decoded.
+    /// Its query parameters, decoded.
     pub query: BTreeMap<String, String>,
-    /// Its body; null where it has none.
+    /// Its body; null if there is none.
     pub body: Value,
-    /// The header by which it may be repeated.
+    /// Its idempotency key header.
     pub idempotency_key: Option<String>,
 }
 
-type Handler = dyn Fn(&Reached) -> Value + Send + Sync;
+type Handler = dyn Fn(&ReceivedRequest) -> Value + Send + Sync;
 
 /// The server. It stops when it is dropped.
 pub struct Backend {
     address: String,
-    data: Arc<Kept>,
+    data: Arc<BackendState>,
     handle: ServerHandle,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Kept {
+struct BackendState {
     handler: Box<Handler>,
-    reached: Mutex<Vec<Reached>>,
+    reached: Mutex<Vec<ReceivedRequest>>,
 }
 
 impl Backend {
-    /// Starts a server that answers every request with the JSON that the handler makes of it.
-    pub fn start(handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
+    /// Starts a server that answers every request with the handler's JSON.
+    pub fn start(handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
         Self::start_at(0, handler)
     }
 
-    /// The same at this port, for tools whose definition must not change.
-    pub fn start_at(port: u16, handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
-        let kept = Arc::new(Kept { handler: Box::new(handler), reached: Mutex::default() });
-        let data = Data::from(kept.clone());
-        let (tell, told) = mpsc::sync_channel(1);
+    /// The same at a fixed port, for tools whose definition must not change.
+    pub fn start_at(port: u16, handler: impl Fn(&ReceivedRequest) -> Value + Send + Sync + 'static) -> Self {
+        let state = Arc::new(BackendState { handler: Box::new(handler), reached: Mutex::default() });
+        let data = Data::from(state.clone());
+        let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || App::new().app_data(data.clone()).default_service(web::to(answer));
@@ -55,28 +55,28 @@ impl Backend {
                 let server = server.bind(("127.0.0.1", port)).unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
-                tell.send((address, server.handle())).unwrap();
+                sender.send((address, server.handle())).unwrap();
                 server.await.unwrap();
             });
         });
-        let (address, handle) = told.recv().unwrap();
-        Self { address: format!("http://{address}"), data: kept, handle, thread: Some(thread) }
+        let (address, handle) = receiver.recv().unwrap();
+        Self { address: format!("http://{address}"), data: state, handle, thread: Some(thread) }
     }
 
-    /// Where it is: `http://127.0.0.1:…`.
+    /// Its URL: `http://127.0.0.1:…`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What reached it since this was asked last, in order.
-    pub fn taken(&self) -> Vec<Reached> {
+    /// The requests received since the last call, in order.
+    pub fn take_requests(&self) -> Vec<ReceivedRequest> {
         std::mem::take(&mut self.data.reached.lock().unwrap())
     }
 }
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        // The command is sent at once; the thread's end is the wait for it.
+        // The command is sent at once; joining the thread waits for it.
         drop(self.handle.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -84,15 +84,15 @@ impl Drop for Backend {
     }
 }
 
-async fn answer(kept: Data<Kept>, request: HttpRequest, body: Bytes) -> HttpResponse {
+async fn answer(state: Data<BackendState>, request: HttpRequest, body: Bytes) -> HttpResponse {
     let query = Query::<BTreeMap<String, String>>::from_query(request.query_string()).unwrap().into_inner();
     let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
-    let reached = Reached {
+    let reached = ReceivedRequest {
         place: format!("{} {}", request.method(), request.path()),
         query,
         body: serde_json::from_slice(&body).unwrap_or_default(),
         idempotency_key: key.map(str::to_owned),
     };
-    kept.reached.lock().unwrap().push(reached.clone());
-    HttpResponse::Ok().json((kept.handler)(&reached))
+    state.reached.lock().unwrap().push(reached.clone());
+    HttpResponse::Ok().json((state.handler)(&reached))
 }

@@ -1,4 +1,4 @@
-//! Replies to forced questions as misbehaving models give them: each a function of a seed, so that
+//! Replies to forced questions as misbehaving models give them: each is a function of a seed, so that
 //! different settings can be compared on the same replies.
 
 use rand::Rng;
@@ -14,7 +14,7 @@ pub fn dice(seed: u64, request: usize, attempt: usize) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed ^ ((request as u64) << 8) ^ attempt as u64)
 }
 
-/// Damages to a reply's form. Those of the first part hold the whole object all the same.
+/// Corruptions of a reply's form. Those of the first group still contain the whole object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     PlainText,
@@ -26,7 +26,7 @@ pub enum Form {
     EqualCalls,
     OtherCalls,
     EncodedTwice,
-    // What follows cannot be understood.
+    // The following cannot be parsed.
     DifferentCalls,
     Truncated,
     TruncatedText,
@@ -51,9 +51,9 @@ pub const FORMS: [Form; 14] = [
     Form::Empty,
 ];
 
-/// The reply that should call `tool` with `right`, in this form. `other` is another object that the
-/// tool would take.
-pub fn deformed(form: Form, tool: &str, right: &Value, other: &Value, dice: &mut ChaCha8Rng) -> Scripted {
+/// The reply that should call `tool` with `right`, in this form. `other` is another object that the tool
+/// would accept.
+pub fn corrupted(form: Form, tool: &str, right: &Value, other: &Value, dice: &mut ChaCha8Rng) -> Scripted {
     let text = right.to_string();
     let raw = |arguments: String| Scripted::RawCall { name: tool.to_owned(), arguments };
     let calls = |calls: &[(&str, &Value)]| {
@@ -93,7 +93,7 @@ pub fn deformed(form: Form, tool: &str, right: &Value, other: &Value, dice: &mut
     }
 }
 
-/// A beginning of `text`, without its last character at least.
+/// A proper prefix of `text`.
 fn cut(text: &str, dice: &mut ChaCha8Rng) -> String {
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let end = ends.choose(dice).copied().unwrap_or_default();
@@ -101,6 +101,6 @@ fn cut(text: &str, dice: &mut ChaCha8Rng) -> String {
 }
 
 /// Whether this reply is corrupted.
-pub fn strikes(dice: &mut ChaCha8Rng, share: f64) -> bool {
+pub fn is_corrupted(dice: &mut ChaCha8Rng, share: f64) -> bool {
     dice.random_bool(share)
 }

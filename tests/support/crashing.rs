@@ -1,13 +1,13 @@
-//! The `proscenium` program with crash points, for tests and for nobody else: environment variables have
-//! it end as a power failure would, or the work at hand panic.
+//! The `proscenium` program with crash points, only for tests: environment variables kill it as a power
+//! failure would, or make the current task panic.
 //!
-//! | variable | what |
+//! | variable | meaning |
 //! | --- | --- |
 //! | `CRASH_POINT_AT` | the place: `before:tool_started`, `after:answered`, … |
 //! | `CRASH_POINT_SKIP` | how often it is passed first; 0 by default |
 //! | `CRASH_POINT_WORDS` | only runs whose request has these words |
-//! | `CRASH_POINT_PANICS` | set: a panic each time, in place of SIGKILL |
-//! | `CRASH_MOST_EVENTS` | how many events a run may have |
+//! | `CRASH_POINT_PANICS` | set: panics each time instead of SIGKILL |
+//! | `CRASH_MOST_EVENTS` | the maximum number of events per run |
 
 #[path = "../../src/cli/mod.rs"]
 mod cli;
@@ -46,7 +46,7 @@ fn reached(when: &str, event: &str, request: &str) {
     if *PANICS {
         std::panic::resume_unwind(Box::new("a crash point"));
     }
-    // Where even that fails, an abort leaves as little behind.
+    // If even that fails, an abort leaves as little behind.
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::abort();
 }

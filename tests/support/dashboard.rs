@@ -1,4 +1,4 @@
-//! A Grafana dashboard as it is stored.
+//! A stored Grafana dashboard.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub fn shipped(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A dashboard that was read.
+/// A parsed dashboard.
 pub struct Dashboard(pub Value);
 
 /// A query of a panel.
@@ -27,7 +27,7 @@ impl Target {
     pub fn expr(&self, interval: &str, range: &str) -> String {
         let expr = self.expr.replace("$__rate_interval", interval).replace("$__range", range);
         let expr = expr.replace("$instance", ".*");
-        assert!(!expr.contains('$'), "a variable that nobody sets: {self:?}");
+        assert!(!expr.contains('$'), "an undefined variable: {self:?}");
         expr
     }
 }

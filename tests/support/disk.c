@@ -1,10 +1,10 @@
-/* A disk that runs full and that loses what was not synced, put before the C library of one process.
+/* A disk that runs full and loses unsynced writes, preloaded before the C library of one process.
  *
- * DISK_DIR     the directory whose files it holds, as `realpath` names it
- * DISK_FULL    while a file of this name exists, there is no room: a write ends in its middle
- * DISK_LIES    while a file of this name exists, a sync says that it is done and does nothing
- * DISK_SYNCED  here each file lies as it was when it was synced last, and beside it NAME.named once the
- *              directory was synced with it; .syncs grows by a byte with each sync
+ * DISK_DIR     the directory of its files, as returned by `realpath`
+ * DISK_FULL    while this file exists, there is no space: a write ends halfway
+ * DISK_LIES    while this file exists, a sync reports success and does nothing
+ * DISK_SYNCED  contains each file as of its last sync, and NAME.named once the directory was synced with
+ *              it; .syncs grows by one byte per sync
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The size below which nothing more is written into what is left of the last block. */
+/* Less than this is not written into the rest of the last block. */
 #define SECTOR 512
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -44,7 +44,7 @@ static int is_there(const char *variable) {
     return path && access(path, F_OK) == 0;
 }
 
-/* A change of a file of the disk, which no sync sees by halves. `offset` below 0: where the file stands. */
+/* A write to a file of the disk, atomic with respect to syncs. `offset` below 0: the current position. */
 static ssize_t put(int fd, const void *buffer, size_t count, off64_t offset) {
     char path[PATH_MAX];
     int ours = name_of(fd, path) != NULL;
@@ -96,7 +96,7 @@ int ftruncate(int fd, off_t length) {
     return ftruncate64(fd, length);
 }
 
-/* The file's name is on the disk. */
+/* Makes the file's name durable. */
 static void keep_name(const char *synced, const char *name) {
     char path[2 * PATH_MAX];
     snprintf(path, sizeof path, "%s/%s.named", synced, name);
@@ -104,8 +104,8 @@ static void keep_name(const char *synced, const char *name) {
     if (made >= 0) close(made);
 }
 
-/* What the file holds now is on the disk. By its own descriptor: to close another one would give the
- * process's locks on the file back. */
+/* Makes the file's contents durable. Uses its own descriptor: closing another one would release the
+ * process's locks on the file. */
 static void keep(int fd, const char *synced, const char *name) {
     char next[2 * PATH_MAX], path[2 * PATH_MAX], block[1 << 16];
     snprintf(next, sizeof next, "%s/.next", synced);

@@ -1,5 +1,5 @@
-//! The disk under a data directory, as a test wants it: full, or with a power failure that takes what was
-//! written and not synced. It stands between one process and its C library (`disk.c`, by `LD_PRELOAD`), so it
+//! The disk under a data directory, controlled by a test: full, or with a power failure that removes unsynced
+//! writes. It is a library between one process and its C library (`disk.c`, through `LD_PRELOAD`), so it
 //! needs Linux and a C compiler.
 
 use std::collections::BTreeSet;
@@ -10,15 +10,15 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use tempfile::TempDir;
 
-/// What a disk writes as a whole.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 4096;
 
-/// What a power failure takes of what was written and not synced.
+/// How much of the unsynced writes a power failure removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// All of it.
     Everything,
-    /// Some sectors of it, and others not.
+    /// Some sectors, but not others.
     Some,
 }
 
@@ -29,13 +29,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The disk of the data directory `data`, which is made.
+    /// The disk of the data directory `data`, which is created.
     pub fn of(data: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(data).unwrap();
         std::fs::create_dir(dir.path().join("synced")).unwrap();
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/disk.c");
-        // Whatever links the tests.
+        // The compiler driver that also links the tests.
         let made = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
             .arg(dir.path().join("disk.so"))
@@ -46,7 +46,7 @@ impl Disk {
         Self { dir, data: data.canonicalize().unwrap() }
     }
 
-    /// What a process is started with that writes to this disk.
+    /// The environment of a process that uses this disk.
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let place = |name: &str| self.dir.path().join(name).display().to_string();
         vec![
@@ -58,30 +58,30 @@ impl Disk {
         ]
     }
 
-    /// The file that says that there is no room while it exists.
-    pub fn full(&self) -> Flag {
-        Flag(self.dir.path().join("full"))
+    /// While this file exists, there is no space.
+    pub fn full(&self) -> FlagFile {
+        FlagFile(self.dir.path().join("full"))
     }
 
-    /// The file that says that syncs do nothing while it exists.
-    pub fn lies(&self) -> Flag {
-        Flag(self.dir.path().join("lies"))
+    /// While this file exists, syncs do nothing.
+    pub fn lies(&self) -> FlagFile {
+        FlagFile(self.dir.path().join("lies"))
     }
 
-    /// How often something was synced so far.
+    /// The number of syncs so far.
     pub fn syncs(&self) -> u64 {
         std::fs::metadata(self.dir.path().join("synced/.syncs")).map_or(0, |file| file.len())
     }
 
-    /// The power fails: the data directory becomes what the disk has of it. Nobody may be at work in it.
-    /// Gives how many bytes were not synced and differ.
+    /// A power failure: the data directory is reset to what was synced. No process may use it. Returns how
+    /// many unsynced bytes differed.
     pub fn fail(&self, loss: Loss, dice: &mut ChaCha8Rng) -> usize {
         let names = std::fs::read_dir(&self.data).unwrap().map(|entry| entry.unwrap().file_name());
         let names: BTreeSet<String> = names.map(|name| name.into_string().unwrap()).collect();
         let mut unsynced = 0;
         for name in names {
             let (file, synced) = (self.data.join(&name), self.dir.path().join("synced").join(&name));
-            // What processes share of the log lies in memory.
+            // The shared part of the log is in memory only.
             if name.ends_with("-shm") || !synced.with_file_name(format!("{name}.named")).exists() {
                 std::fs::remove_file(&file).unwrap();
                 continue;
@@ -100,7 +100,7 @@ impl Disk {
     }
 }
 
-/// Each sector as it was written or as it was synced; the end is one or the other's.
+/// Each sector as written or as synced; the length is one of both.
 fn mixed(written: &[u8], kept: &[u8], dice: &mut ChaCha8Rng) -> Vec<u8> {
     let length = if dice.random() { written.len() } else { kept.len() };
     let mut mixed = Vec::with_capacity(length);
@@ -109,17 +109,17 @@ fn mixed(written: &[u8], kept: &[u8], dice: &mut ChaCha8Rng) -> Vec<u8> {
         let source = if dice.random() { written } else { kept };
         let sector = source.get(from..to.min(source.len())).unwrap_or_default();
         mixed.extend_from_slice(sector);
-        // A sector that was given to the file and never written.
+        // A sector that was allocated and never written.
         mixed.resize(to, 0);
     }
     mixed
 }
 
-/// A file that says something by being there.
+/// A file whose existence is the flag.
 #[derive(Clone)]
-pub struct Flag(PathBuf);
+pub struct FlagFile(PathBuf);
 
-impl Flag {
+impl FlagFile {
     pub fn set(&self) {
         std::fs::write(&self.0, "").unwrap();
     }

@@ -1,4 +1,4 @@
-//! `tests/eval`, read: every field is known, or reading fails. Its README says what the fields mean.
+//! Parser of `tests/eval`: unknown fields are errors. Its README describes the fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Requests on one clock and one catalogue.
+/// Requests with one clock and one catalogue.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Set {
@@ -22,7 +22,7 @@ pub struct Set {
     pub requests: Vec<Labelled>,
 }
 
-/// A request with what must become of it.
+/// A request with its expected result.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labelled {
@@ -102,7 +102,7 @@ impl Class {
 }
 
 impl Labelled {
-    /// Everything that was said: the request and the conversation before it.
+    /// All words: the request and the conversation before it.
     pub fn words(&self) -> String {
         let earlier = self.history.iter().flat_map(|turn| [turn.user.as_str(), turn.assistant.as_str()]);
         earlier.chain([self.say.as_str()]).collect::<Vec<_>>().join("\n")
@@ -131,7 +131,7 @@ pub struct Service {
     pub folder: String,
     /// Its `scene.toml`.
     pub scene: String,
-    /// What its back end replies, by place.
+    /// The backend's replies by method and path.
     pub replies: BTreeMap<String, Value>,
 }
 
@@ -158,7 +158,7 @@ impl Service {
         }
     }
 
-    /// The scenes of a catalogue beside the shipped ones.
+    /// The scenes of a catalogue in addition to the shipped ones.
     pub fn of(catalogue: &str) -> Vec<Self> {
         let scenes = root().join("eval/scenes");
         match catalogue {

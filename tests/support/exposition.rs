@@ -1,33 +1,33 @@
-//! Figures in Prometheus' text format, read strictly: whatever a server of Prometheus would refuse, or
-//! an operator could not read, ends the test.
+//! A strict parser for metrics in Prometheus' text format: whatever a Prometheus server would refuse, or an
+//! operator could not read, fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every series with its value, by name and labels as they stand in the text.
+/// Every series with its value, by name and labels as in the text.
 pub type Series = BTreeMap<String, f64>;
 
 /// The series of a text, each of a family with `HELP` and `TYPE`.
 pub fn read(text: &str) -> Series {
-    assert!(text.is_empty() || text.ends_with('\n'), "the last line must end");
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line must end with a newline");
     let mut series = Series::new();
     let mut families = BTreeSet::new();
     let mut family: Option<(String, String)> = None;
     let mut helped: Option<String> = None;
     for line in text.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
-            let (name, words) = help.split_once(' ').unwrap_or_else(|| panic!("no words: {line}"));
-            assert!(words.len() > 10 && words.ends_with('.'), "a sentence: {line}");
-            assert!(families.insert(name.to_owned()), "twice: {line}");
+            let (name, words) = help.split_once(' ').unwrap_or_else(|| panic!("no help text: {line}"));
+            assert!(words.len() > 10 && words.ends_with('.'), "the help text is a sentence: {line}");
+            assert!(families.insert(name.to_owned()), "duplicate: {line}");
             helped = Some(name.to_owned());
         } else if let Some(kind) = line.strip_prefix("# TYPE ") {
             let (name, kind) = kind.split_once(' ').unwrap();
-            assert_eq!(helped.take().as_deref(), Some(name), "no help before: {line}");
+            assert_eq!(helped.take().as_deref(), Some(name), "no preceding help: {line}");
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
             assert!(name.starts_with("proscenium_"), "{line}");
             family = Some((name.to_owned(), kind.to_owned()));
         } else {
-            let (name, kind) = family.as_ref().unwrap_or_else(|| panic!("of no family: {line}"));
+            let (name, kind) = family.as_ref().unwrap_or_else(|| panic!("no family: {line}"));
             let (key, value) = sample(line);
             let own = key.split('{').next().unwrap();
             let fits = match kind.as_str() {
@@ -35,8 +35,8 @@ pub fn read(text: &str) -> Series {
                 _ => own == name,
             };
             assert!(fits, "not of {name}: {line}");
-            assert!(kind == "gauge" || value >= 0.0, "less than nothing: {line}");
-            assert!(series.insert(key, value).is_none(), "twice: {line}");
+            assert!(kind == "gauge" || value >= 0.0, "negative: {line}");
+            assert!(series.insert(key, value).is_none(), "duplicate: {line}");
         }
     }
     histograms_add_up(&series);
@@ -47,16 +47,16 @@ pub fn read(text: &str) -> Series {
 fn sample(line: &str) -> (String, f64) {
     let at = line.rfind(' ').unwrap_or_else(|| panic!("no value: {line}"));
     let (key, value) = (&line[..at], &line[at + 1..]);
-    let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
+    let value: f64 = value.parse().unwrap_or_else(|_| panic!("not a number: {line}"));
     assert!(value.is_finite(), "{line}");
     let name = key.split('{').next().unwrap();
     assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{line}");
     if let Some(labels) = key.strip_prefix(name).filter(|labels| !labels.is_empty()) {
         let labels = labels.strip_prefix('{').and_then(|l| l.strip_suffix('}'));
-        let labels = labels.unwrap_or_else(|| panic!("brackets: {line}"));
+        let labels = labels.unwrap_or_else(|| panic!("unbalanced brackets: {line}"));
         let mut names = BTreeSet::new();
         for pair in labels.split("\",") {
-            let (label, value) = pair.split_once("=\"").unwrap_or_else(|| panic!("a label: {line}"));
+            let (label, value) = pair.split_once("=\"").unwrap_or_else(|| panic!("malformed label: {line}"));
             assert!(
                 names.insert(label) && label.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
                 "{line}"
@@ -67,7 +67,7 @@ fn sample(line: &str) -> (String, f64) {
     (key.to_owned(), value)
 }
 
-/// Buckets rise, and the last one holds everything.
+/// Buckets are cumulative, and the last one contains everything.
 fn histograms_add_up(series: &Series) {
     let mut buckets: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for (key, count) in series {
@@ -86,7 +86,7 @@ fn histograms_add_up(series: &Series) {
     }
 }
 
-/// The sum of the series of one family whose labels hold all of `labels`, such as `scene="Weather"`.
+/// The sum of the series of one family whose labels contain all of `labels`, such as `scene="Weather"`.
 pub fn sum(series: &Series, name: &str, labels: &[&str]) -> f64 {
     let fits =
         |key: &&String| key.split('{').next() == Some(name) && labels.iter().all(|label| key.contains(label));

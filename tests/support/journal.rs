@@ -1,24 +1,24 @@
-//! What the stored events of every run must say, whatever the run was about.
+//! Invariants of the stored events of every run.
 
 use proscenium::CallOutcome;
 use proscenium::plan::StepStatus;
 use proscenium::run::{Attempt, CallStatus, Effect, Event, Outcome, RequestedCall, RunState, Subject, Usage};
 use serde_json::{Value, json};
 
-use super::house::Told;
+use super::test_engine::FinishedRun;
 use proscenium::run::{Envelope, RunId};
 use proscenium::scene::Catalogue;
 
-/// The fold of the stored events is what the document says, and no forced question was put again
-/// once it was answered.
-pub fn is_kept(told: &Told) {
-    the_fold_is_the_document(told);
-    nothing_answered_is_forced_again(told);
-    attempts_add_up(told);
+/// Asserts that the fold of the stored events equals the document, and that no forced question was repeated
+/// after its answer.
+pub fn assert_invariants(finished: &FinishedRun) {
+    assert_fold_equals_document(finished);
+    assert_no_forced_repeat(finished);
+    assert_attempts_add_up(finished);
 }
 
-fn the_fold_is_the_document(told: &Told) {
-    let Told { answer, state, events } = told;
+fn assert_fold_equals_document(finished: &FinishedRun) {
+    let FinishedRun { answer, state, events } = finished;
     assert_eq!(state.seq, events.len() as u64);
     assert_eq!(state.status, answer.status);
     assert!(state.status.is_terminal());
@@ -37,17 +37,17 @@ fn the_fold_is_the_document(told: &Told) {
             let steps: Vec<_> = state.steps.values().map(|s| s.step.clone()).collect();
             assert_eq!(plan.steps, steps);
         }
-        (told, kept) => panic!("the document's plan is {told:?}, the journal's {kept:?}"),
+        (finished, kept) => panic!("the document's plan is {finished:?}, the journal's {kept:?}"),
     }
-    let usage = usage(told);
+    let usage = usage(finished);
     assert_eq!(usage, state.usage);
     let written = (answer.usage.llm_calls, answer.usage.input_tokens, answer.usage.output_tokens);
     assert_eq!(written, (usage.calls, usage.input_tokens, usage.output_tokens));
     assert_eq!(answer.usage.cost_usd, usage.cost_nano_usd as f64 / 1e9);
 }
 
-/// Whoever replays the run decides as it was decided, in the same words.
-pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue) {
+/// Asserts that a replay of the run makes the same decisions in the same words.
+pub fn assert_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue) {
     let replayed = proscenium::replay::replay(run, events, catalogue);
     assert!(
         replayed.same && replayed.wordings.is_empty(),
@@ -57,10 +57,10 @@ pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue
     );
 }
 
-/// The sum of what each question of the run cost, by its events.
-pub fn usage(told: &Told) -> Usage {
+/// The sum of the cost of all questions of the run, from its events.
+pub fn usage(finished: &FinishedRun) -> Usage {
     let mut sum = Usage::default();
-    for event in &told.events {
+    for event in &finished.events {
         if let Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } = &event.body {
             sum += *usage;
         }
@@ -68,9 +68,9 @@ pub fn usage(told: &Told) -> Usage {
     sum
 }
 
-/// What a question cost is the sum of what each attempt at a model cost.
-fn attempts_add_up(told: &Told) {
-    for event in &told.events {
+/// The cost of a question is the sum of its attempts.
+fn assert_attempts_add_up(finished: &FinishedRun) {
+    for event in &finished.events {
         if let Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } =
             &event.body
         {
@@ -99,34 +99,34 @@ fn folded_steps(state: &RunState) -> Vec<Value> {
 
 fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     let call = &state.calls[&number];
-    let (outcome, key, told) = match state.outcome(number)? {
+    let (outcome, key, finished) = match state.outcome(number)? {
         Outcome::Ok { result, .. } => (CallOutcome::Ok, "result", json!(result)),
         Outcome::Refused { error } => (CallOutcome::Refused, "error", json!(error)),
         Outcome::Failed { error } => (CallOutcome::Failed, "error", json!(error)),
         Outcome::Unknown { error } => (CallOutcome::Unknown, "error", json!(error)),
     };
     let skipped = matches!(call.status, CallStatus::Skipped { .. });
-    let told_only = state.is_dry_run()
+    let dry_run_only = state.is_dry_run()
         && call.attempts == 0
         && call.requested.effect == Effect::Write
         && outcome == CallOutcome::Ok;
     let outcome = match outcome {
         _ if skipped => CallOutcome::Skipped,
-        _ if told_only => CallOutcome::DryRun,
+        _ if dry_run_only => CallOutcome::DryRun,
         _ if outcome == CallOutcome::Ok && state.is_undone(call) => CallOutcome::Undone,
         outcome => outcome,
     };
     let RequestedCall { tool, arguments, .. } = &call.requested;
-    Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: told}))
+    Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: finished}))
 }
 
-/// A forced question is asked again only after its reply was rejected, failed or was lost.
-fn nothing_answered_is_forced_again(told: &Told) {
+/// A forced question is repeated only after its reply was rejected, failed or was lost.
+fn assert_no_forced_repeat(finished: &FinishedRun) {
     let mut asked: Option<Subject> = None;
-    for event in &told.events {
+    for event in &finished.events {
         match &event.body {
             Event::ModelAsked { subject, .. } => {
-                assert_ne!(Some(*subject), asked, "asked again though it was answered: {subject:?}");
+                assert_ne!(Some(*subject), asked, "repeated after its answer: {subject:?}");
             }
             Event::PlanCreated(made) | Event::Replanned(made) => {
                 asked = Some(Subject::Plan { version: made.version });

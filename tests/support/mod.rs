@@ -1,4 +1,4 @@
-//! A model's server that says what a test wants, over the wire.
+//! A scripted model server over the wire.
 //!
 //! ```ignore
 //! let llm = ScriptedLlm::start(|request, nth| match support::forced_tool(request) {
@@ -12,7 +12,7 @@
 //! assert_eq!(support::section(&llm.request(0), "request").as_deref(), Some("hello"));
 //! ```
 
-#![expect(unused_imports, reason = "not every promise needs every helper")]
+#![expect(unused_imports, reason = "not every test module uses every helper")]
 
 mod backend;
 pub mod corruption;
@@ -22,40 +22,40 @@ pub mod eval;
 pub mod exposition;
 mod gate;
 pub mod guards;
-pub mod house;
 pub mod journal;
-pub mod mind;
+pub mod mentions;
+pub mod model_script;
 mod office;
-pub mod old;
+pub mod old_release;
 pub mod planner_engine;
 pub mod prometheus;
 pub mod promql;
 pub mod recordings;
 mod request;
-pub mod said;
 pub mod scenario;
 mod scripted;
-pub mod served;
-mod server;
+mod scripted_llm;
+pub mod served_engine;
 pub mod shelf;
 pub mod stored;
+pub mod test_engine;
 pub mod wire;
 pub mod workshop;
 
 use async_trait::async_trait;
 use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Request};
 
-pub use backend::{Backend, Reached};
+pub use backend::{Backend, ReceivedRequest};
 pub use gate::Gate;
-pub use house::{House, Setup, Told};
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
-pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
-pub use served::{Reply, Served, Sse};
-pub use server::ScriptedLlm;
+pub use scripted::{ReportedUsage, Scripted, ScriptedCall, StreamEnd, arguments, chunk, finish, words};
+pub use scripted_llm::ScriptedLlm;
+pub use served_engine::{Reply, ServedEngine, Sse};
 pub use shelf::Shelf;
+pub use test_engine::{FinishedRun, Setup, TestEngine};
 
-/// Stands where the embedded rules would, and fails every call: for tests of what comes before them.
+/// Takes the place of the embedded rules and fails every call, for tests of what precedes them.
 pub struct NoModel;
 
 #[async_trait]

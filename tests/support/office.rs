@@ -1,5 +1,5 @@
-//! An office whose tools are requests to a company's server outside, and a model that says what the words
-//! of a request stand for: how tests see what people's decisions bring about.
+//! An office whose tools call an external HTTP server, and a model that follows the words of a request: shows
+//! the effect of people's decisions.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::mind::Mind;
+use super::model_script::ModelScript;
 use super::{Backend, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "book": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
 "prenota la sala per favore": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
 "see": {steps: [{scene: Desk, rounds: [[{See: {room: r1}}]]}]}
@@ -39,23 +39,23 @@ const MIND: &str = r#"
 /// | `see` | a read |
 /// | `book` | a write, which `Unbook` undoes |
 /// | `see and book` | both, one after the other |
-/// | `pay` | a write that a person has to approve with its arguments |
-/// | `pay and see` | that, and a read beside it |
-/// | `book and pay` | a write, then one that has to be approved; while it is `broken`, the second step's model fails |
-/// | `book and then pay` | the same, but no plan says what will be paid |
+/// | `pay` | a write that needs approval with its arguments |
+/// | `pay and see` | the same, and a read in parallel |
+/// | `book and pay` | a write, then one that needs approval; while it is `broken`, the second step's model fails |
+/// | `book and then pay` | the same, but the plan does not contain the payment |
 /// | `hello`, `yes` | no scene |
 ///
-/// The feedback `look first` has a plan look before; any other cannot be understood.
+/// The feedback `look first` adds a read before the booking; any other feedback cannot be used.
 pub struct Office {
     pub backend: Backend,
     pub llm: ScriptedLlm,
     pub broken: Arc<AtomicBool>,
-    /// While it is closed, payments wait at the server outside.
+    /// While it is closed, payments wait at the external server.
     pub till: Till,
     scenes: TempDir,
 }
 
-/// Open when made. Clones are the same till.
+/// Initially open. Clones share the till.
 #[derive(Clone, Default)]
 pub struct Till(Arc<(Mutex<bool>, Condvar)>);
 
@@ -69,8 +69,8 @@ impl Till {
         self.0.1.notify_all();
     }
 
-    /// Waits until it is open; not for ever, so that a test that fails ends.
-    fn passed(&self) {
+    /// Waits until it is open, with a timeout so that a failing test ends.
+    fn wait_open(&self) {
         let closed = self.0.0.lock().unwrap();
         drop(self.0.1.wait_timeout_while(closed, Duration::from_secs(30), |closed| *closed).unwrap());
     }
@@ -82,12 +82,12 @@ impl Office {
         let paid = till.clone();
         let backend = Backend::start(move |reached| {
             if reached.place == "POST /Pay" {
-                paid.passed();
+                paid.wait_open();
             }
             json!({"done": reached.place})
         });
         let broken = Arc::new(AtomicBool::new(false));
-        let (mind, out) = (Mind::read(MIND), broken.clone());
+        let (script, out) = (ModelScript::parse(SCRIPT), broken.clone());
         let llm = ScriptedLlm::start(move |request, _| {
             let is_plan = forced_tool(request) == Some("CreateExecutionPlan");
             match section(request, "feedback").as_deref().filter(|_| is_plan) {
@@ -103,16 +103,16 @@ impl Office {
                 {
                     Scripted::status(500)
                 }
-                None => mind.reply(request),
+                None => script.reply(request),
             }
         });
         let office = Self { backend, llm, broken, till, scenes: tempfile::tempdir().unwrap() };
-        office.furnish(office.scenes.path(), "Books a room.");
+        office.write_scenes(office.scenes.path(), "Books a room.");
         office
     }
 
-    /// Writes the scenes into a directory; `book` is what models and people are told of booking.
-    pub fn furnish(&self, dir: &Path, book: &str) {
+    /// Writes the scenes into a directory; `book` is the description of the booking tool.
+    pub fn write_scenes(&self, dir: &Path, book: &str) {
         let address = self.backend.address();
         let tool = |name: &str, about: &str, effect: &str, argument: &str, kind: &str, more: &str| {
             let method = if effect == "read" { "GET" } else { "POST" };
@@ -157,8 +157,8 @@ impl Office {
             .set("llm.max_attempts", 1)
     }
 
-    /// What reached the server outside since this was asked last, such as `POST /Book`.
+    /// The requests that reached the external server since the last call, such as `POST /Book`.
     pub fn reached(&self) -> Vec<String> {
-        self.backend.taken().into_iter().map(|reached| reached.place).collect()
+        self.backend.take_requests().into_iter().map(|reached| reached.place).collect()
     }
 }

@@ -1,11 +1,11 @@
-//! A real engine over a scripted model's server: a town with three small scenes whose tools write down
-//! how they are called, and a [`Play`] that answers each kind of question by a rule of its own.
+//! A real engine with a scripted model server: a town with three small scenes whose tools log their calls,
+//! and [`ModelRules`] that answer each kind of question by its own rule.
 //!
 //! ```ignore
-//! let llm = Play::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
+//! let llm = ModelRules::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
 //! let town = Town::open(&llm, |_| {}).await;
-//! let told = town.ask("Find Dune.").await;
-//! assert_eq!(told.answer.status, RunStatus::Completed);
+//! let run = town.ask("Find Dune.").await;
+//! assert_eq!(run.answer.status, RunStatus::Completed);
 //! assert_eq!(town.log.names(), ["FindBook"]);
 //! ```
 
@@ -22,38 +22,38 @@ use tokio::sync::Barrier;
 
 use super::{Scripted, ScriptedLlm, forced_tool, journal, section};
 
-/// The words of the check's answer, where a play does not say otherwise.
+/// The default text of the check's answer.
 pub const FROM_CHECK: &str = "All of it is done, says the check.";
-/// The words of the answer call, where a play does not say otherwise.
+/// The default text of the answer call.
 pub const FROM_ANSWER: &str = "All of it is done, says the answer.";
-/// The title for which `FindBook` waits until a second call of it is under way as well.
+/// The title for which `FindBook` waits until a second call of it has started.
 pub const MEETING: &str = "Meeting";
 
-/// What a request to a model is about.
+/// The kind of question in a request to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asked {
+pub enum QuestionKind {
     Plan,
     Scene,
     Check,
     Answer,
 }
 
-/// What `request` is about.
-pub fn asked(request: &Value) -> Asked {
+/// The kind of question in `request`.
+pub fn question_kind(request: &Value) -> QuestionKind {
     match forced_tool(request) {
-        Some("CreateExecutionPlan") => Asked::Plan,
-        Some("CheckContinuation") => Asked::Check,
-        _ if section(request, "scene").is_some() => Asked::Scene,
-        _ => Asked::Answer,
+        Some("CreateExecutionPlan") => QuestionKind::Plan,
+        Some("CheckContinuation") => QuestionKind::Check,
+        _ if section(request, "scene").is_some() => QuestionKind::Scene,
+        _ => QuestionKind::Answer,
     }
 }
 
 /// The recorded requests of one kind, in order.
-pub fn requests(llm: &ScriptedLlm, what: Asked) -> Vec<Value> {
-    llm.requests().into_iter().filter(|request| asked(request) == what).collect()
+pub fn requests(llm: &ScriptedLlm, what: QuestionKind) -> Vec<Value> {
+    llm.requests().into_iter().filter(|request| question_kind(request) == what).collect()
 }
 
-/// A plan over these steps.
+/// A plan with these steps.
 pub fn plan(steps: Value) -> Value {
     let needed = steps.as_array().is_some_and(|steps| !steps.is_empty());
     json!({"needs_execution": needed, "reasoning": "scripted", "steps": steps})
@@ -66,7 +66,7 @@ pub fn step(number: u32, scene: &str, tools: &[&str], depends: Value) -> Value {
 }
 
 /// A verdict that ends the run with [`FROM_CHECK`].
-pub fn enough() -> Value {
+pub fn final_verdict() -> Value {
     json!({"should_continue": false, "can_answer_now": true, "reasoning": "scripted",
         "missing_information": null, "answer": FROM_CHECK})
 }
@@ -77,24 +77,24 @@ pub fn more(missing: &str) -> Value {
         "missing_information": missing, "answer": null})
 }
 
-/// Whether a result of a call is in the history: a scene's model may then put it into words.
+/// Whether the history contains the result of a call: a scene's model may then phrase it.
 pub fn has_results(request: &Value) -> bool {
     request["messages"].as_array().is_some_and(|all| all.iter().any(|message| message["role"] == "tool"))
 }
 
-type Part = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
+type Rule = Box<dyn Fn(&Value, usize) -> Scripted + Send + Sync>;
 
-/// A rule for each kind of question. Each gets the request and how many of its kind came before.
-pub struct Play {
-    plan: Part,
-    scene: Part,
-    check: Part,
-    answer: Part,
+/// A rule for each kind of question. Each gets the request and the number of earlier requests of its kind.
+pub struct ModelRules {
+    plan: Rule,
+    scene: Rule,
+    check: Rule,
+    answer: Rule,
 }
 
-impl Play {
-    /// A play in which all goes well: this plan, each step's first expected tool called once, and the
-    /// check content.
+impl ModelRules {
+    /// Rules with which everything succeeds: this plan, each step's first expected tool called once, and a
+    /// satisfied check.
     pub fn of(plan: Value) -> Self {
         Self {
             plan: Box::new(move |request, _| Scripted::forced(request, plan.clone())),
@@ -107,7 +107,7 @@ impl Play {
                     }
                 }
             }),
-            check: Box::new(|request, _| Scripted::forced(request, enough())),
+            check: Box::new(|request, _| Scripted::forced(request, final_verdict())),
             answer: Box::new(|_, _| Scripted::Text(FROM_ANSWER.to_owned())),
         }
     }
@@ -132,16 +132,16 @@ impl Play {
         self
     }
 
-    /// What its scenes' model says.
+    /// The reply of the scene rule.
     pub fn scene_reply(&self, request: &Value, nth: usize) -> Scripted {
         (self.scene)(request, nth)
     }
 
-    /// A server that plays it.
+    /// A server that applies the rules.
     pub fn start(self) -> ScriptedLlm {
-        let counts: Mutex<BTreeMap<Asked, usize>> = Mutex::default();
+        let counts: Mutex<BTreeMap<QuestionKind, usize>> = Mutex::default();
         ScriptedLlm::start(move |request, _| {
-            let what = asked(request);
+            let what = question_kind(request);
             let nth = {
                 let mut counts = counts.lock().unwrap();
                 let count = counts.entry(what).or_default();
@@ -149,17 +149,17 @@ impl Play {
                 *count - 1
             };
             let rule = match what {
-                Asked::Plan => &self.plan,
-                Asked::Scene => &self.scene,
-                Asked::Check => &self.check,
-                Asked::Answer => &self.answer,
+                QuestionKind::Plan => &self.plan,
+                QuestionKind::Scene => &self.scene,
+                QuestionKind::Check => &self.check,
+                QuestionKind::Answer => &self.answer,
             };
             rule(request, nth)
         })
     }
 }
 
-/// Arguments that fit one of the town's tools.
+/// Valid arguments for one of the town's tools.
 pub fn arguments_of(tool: &str) -> Value {
     match tool {
         "FindBook" => json!({"title": "Dune"}),
@@ -170,13 +170,13 @@ pub fn arguments_of(tool: &str) -> Value {
 }
 
 /// A call with its arguments, or the end of one.
-type Entry = (String, Option<Value>);
+type LogEntry = (String, Option<Value>);
 
-/// What the tools were called with, in the order in which they began.
+/// The tool calls in the order in which they started.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Entry>>>);
+pub struct CallLog(Arc<Mutex<Vec<LogEntry>>>);
 
-impl Log {
+impl CallLog {
     pub fn begin(&self, tool: &str, arguments: &Value) {
         self.0.lock().unwrap().push((tool.to_owned(), Some(arguments.clone())));
     }
@@ -196,7 +196,7 @@ impl Log {
         self.calls().into_iter().map(|(tool, _)| tool).collect()
     }
 
-    /// Beginnings and ends, such as `begin FindBook`.
+    /// Starts and ends, such as `begin FindBook`.
     pub fn marks(&self) -> Vec<String> {
         let log = self.0.lock().unwrap();
         let mark = |(tool, arguments): &(String, Option<Value>)| match arguments {
@@ -207,15 +207,15 @@ impl Log {
     }
 }
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Debug)]
-pub struct Told {
+pub struct AnsweredRun {
     pub answer: Answer,
     /// The run's journal.
     pub events: Vec<Event>,
 }
 
-impl Told {
+impl AnsweredRun {
     /// The codes of the problems of each rejected reply.
     pub fn rejected(&self) -> Vec<Vec<&str>> {
         let rejected = self.events.iter().filter_map(|event| match event {
@@ -225,7 +225,7 @@ impl Told {
         rejected.map(|problems| problems.iter().map(|problem| problem.code.as_str()).collect()).collect()
     }
 
-    /// The words of every problem of every rejected reply.
+    /// The message of every problem of every rejected reply.
     pub fn problems(&self) -> Vec<&str> {
         let problems = self.events.iter().filter_map(|event| match event {
             Event::ReplyRejected { problems, .. } => Some(problems),
@@ -234,7 +234,7 @@ impl Told {
         problems.flatten().map(|problem| problem.message.as_str()).collect()
     }
 
-    /// Every plan that was in force.
+    /// Every plan version.
     pub fn plans(&self) -> Vec<&PlanMade> {
         let made = self.events.iter().filter_map(|event| match event {
             Event::PlanCreated(made) | Event::Replanned(made) => Some(made),
@@ -257,24 +257,24 @@ impl Told {
 /// An engine with the town's scenes.
 pub struct Town {
     pub engine: Engine,
-    pub log: Log,
+    pub log: CallLog,
     _dir: TempDir,
 }
 
 impl Town {
-    /// An engine whose only model is `llm`, with the fallback off unless `configure` turns it on.
+    /// An engine whose only model is `llm`, with the fallback off unless `configure` enables it.
     pub async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { llm: llm.options(), ..Config::default() };
         config.planning.fallback_enabled = false;
-        // What its scripted scenes write is in no request.
+        // Scripted writes are not in the request.
         config.execution.confirm = ConfirmPolicy::Never;
-        let log = Log::default();
+        let log = CallLog::default();
         configure(&mut config);
         Self::with(config, scenes(&log), log).await
     }
 
     /// An engine with other scenes, whose tools write to `log`.
-    pub async fn with(mut config: Config, scenes: Vec<Scene>, log: Log) -> Self {
+    pub async fn with(mut config: Config, scenes: Vec<Scene>, log: CallLog) -> Self {
         let dir = tempfile::tempdir().unwrap();
         config.store.data_dir = dir.path().to_owned();
         config.execution.time_zone = "Europe/Rome".to_owned();
@@ -283,24 +283,24 @@ impl Town {
         Self { engine: builder.start().await.unwrap(), log, _dir: dir }
     }
 
-    /// A request in a conversation of its own.
-    pub async fn ask(&self, message: &str) -> Told {
-        self.say(None, message).await
+    /// A request in a new conversation.
+    pub async fn ask(&self, message: &str) -> AnsweredRun {
+        self.ask_in(None, message).await
     }
 
     /// A request in a conversation.
-    pub async fn say(&self, session: Option<SessionId>, message: &str) -> Told {
+    pub async fn ask_in(&self, session: Option<SessionId>, message: &str) -> AnsweredRun {
         let request = self.engine.request(message, session);
         let tenant = request.tenant.clone();
         let answer = self.engine.chat(request).await.unwrap();
         let stored = self.engine.store().run_events(&tenant, answer.run_id).await.unwrap();
-        journal::is_replayed(answer.run_id, &stored, &self.engine.catalogue());
-        Told { answer, events: stored.into_iter().map(|event| event.body).collect() }
+        journal::assert_replayed(answer.run_id, &stored, &self.engine.catalogue());
+        AnsweredRun { answer, events: stored.into_iter().map(|event| event.body).collect() }
     }
 }
 
 /// The town's scenes.
-pub fn scenes(log: &Log) -> Vec<Scene> {
+pub fn scenes(log: &CallLog) -> Vec<Scene> {
     let text = json!({"type": "string"});
     let day = json!({"type": "string", "format": "date", "description": "The day, YYYY-MM-DD"});
     let tool = |name: &'static str, about: &str, effect: Effect, properties: Value, result: Value| {

@@ -1,4 +1,4 @@
-//! A real Prometheus, `prometheus` and `promtool` of Debian's package, on a free port of loopback.
+//! A real Prometheus, `prometheus` and `promtool` of Debian's package, on a free loopback port.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-/// For whatever takes Prometheus a moment, on a busy machine.
+/// Upper bound for Prometheus on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The folder `config`.
@@ -19,7 +19,7 @@ fn config() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("config")
 }
 
-/// Whether both programs are there. In CI they must be; elsewhere a test without them says so.
+/// Whether both programs are installed. In CI they must be; elsewhere a test without them reports it.
 pub fn is_installed() -> bool {
     let there = ["prometheus", "promtool"]
         .iter()
@@ -27,33 +27,33 @@ pub fn is_installed() -> bool {
     let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     assert!(there || !ci, "CI needs `prometheus` and `promtool` on the path: apt-get install prometheus");
     if !there {
-        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+        #[expect(clippy::print_stderr, reason = "a skipped test reports it")]
         {
-            eprintln!("skipped: there is no `prometheus` and `promtool` here (apt-get install prometheus)");
+            eprintln!("skipped: `prometheus` and `promtool` are not installed (apt-get install prometheus)");
         }
     }
     there
 }
 
-/// Runs `promtool`, which must find nothing wrong, and returns what it says.
+/// Runs `promtool`, which must succeed, and returns its output.
 pub fn promtool(arguments: &[&str]) -> String {
     let ran = Command::new("promtool").args(arguments).current_dir(config()).output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "promtool {}: {said}", arguments.join(" "));
-    said
+    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "promtool {}: {output}", arguments.join(" "));
+    output
 }
 
 /// A running Prometheus. It is killed when this is dropped.
 pub struct Prometheus {
     child: Child,
     address: String,
-    said: Arc<Mutex<String>>,
+    output: Arc<Mutex<String>>,
     client: reqwest::Client,
     _dir: TempDir,
 }
 
 impl Prometheus {
-    /// One that scrapes `target` twice a second, otherwise as `config/prometheus.yml` says.
+    /// Scrapes `target` twice per second, otherwise as configured in `config/prometheus.yml`.
     pub fn scraping(target: &str) -> Self {
         let shipped = config();
         let mut config = std::fs::read_to_string(shipped.join("prometheus.yml")).unwrap();
@@ -78,32 +78,32 @@ impl Prometheus {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (tell, told) = mpsc::sync_channel(1);
-        let said = Arc::new(Mutex::new(String::new()));
-        let (lines, log) = (BufReader::new(child.stderr.take().unwrap()).lines(), said.clone());
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let output = Arc::new(Mutex::new(String::new()));
+        let (lines, log) = (BufReader::new(child.stderr.take().unwrap()).lines(), output.clone());
         // It ends with the process.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if line.contains("\"Listening on\"")
                     && let Some((_, address)) = line.rsplit_once("address=")
                 {
-                    let _ = tell.try_send(address.to_owned());
+                    let _ = sender.try_send(address.to_owned());
                 }
                 log.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
-        // Whatever happens from here on, it is killed.
+        // Dropping it from here on kills the process.
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut prometheus = Self { child, address: String::new(), said, client, _dir: dir };
-        match told.recv_timeout(PATIENCE) {
+        let mut prometheus = Self { child, address: String::new(), output, client, _dir: dir };
+        match receiver.recv_timeout(PATIENCE) {
             Ok(address) => prometheus.address = address,
-            Err(error) => panic!("Prometheus does not listen ({error}):\n{}", prometheus.said()),
+            Err(error) => panic!("Prometheus does not listen ({error}):\n{}", prometheus.output()),
         }
         prometheus
     }
 
-    fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+    fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
     }
 
     /// `data` of the reply of its API.
@@ -115,7 +115,7 @@ impl Prometheus {
         if body["status"] == "success" { Ok(body["data"].take()) } else { Err(body["error"].to_string()) }
     }
 
-    /// The values of the series of an expression now.
+    /// The current values of the series of an expression.
     pub async fn now(&self, expr: &str) -> Vec<f64> {
         let data = self.api("query", &[("query", expr)]).await.unwrap_or_default();
         let series = data["result"].as_array().cloned().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Prometheus {
         Ok(values.map(|value| number(&value[1])).collect())
     }
 
-    /// Waits until an expression has a value that fits.
+    /// Waits until an expression has a matching value.
     pub async fn until(&self, expr: &str, fits: impl Fn(f64) -> bool) {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -141,7 +141,7 @@ impl Prometheus {
             if values.iter().any(|value| fits(*value)) {
                 return;
             }
-            assert!(Instant::now() < end, "{expr} is still {values:?}:\n{}", self.said());
+            assert!(Instant::now() < end, "{expr} is still {values:?}:\n{}", self.output());
             sleep(Duration::from_millis(50)).await;
         }
     }

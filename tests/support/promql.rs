@@ -1,19 +1,19 @@
-//! What an expression of Prometheus' language names: metrics, labels and values. Enough of its grammar
-//! for that; whether the rest is right, Prometheus says.
+//! The names in a PromQL expression: metrics, labels and values. Enough of the grammar for that; Prometheus
+//! checks the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::exposition::Series;
 
-/// Labels that are asked of a metric, and the values that each may have.
-pub type Asked = Vec<(String, Vec<String>)>;
+/// Labels that an expression matches, and their possible values.
+pub type LabelMatchers = Vec<(String, Vec<String>)>;
 
 /// The names in an expression.
 #[derive(Debug, Default, PartialEq)]
 pub struct Names {
-    /// Each metric with the labels that are asked of it, and the values that these may have.
-    pub metrics: Vec<(String, Asked)>,
-    /// Labels that are kept, left out or matched: `by (…)` and the like.
+    /// Each metric with its matched labels, and their possible values.
+    pub metrics: Vec<(String, LabelMatchers)>,
+    /// Labels that are kept, removed or matched: `by (…)` and the like.
     pub labels: BTreeSet<String>,
 }
 
@@ -46,7 +46,7 @@ pub fn names(expr: &str) -> Names {
         } else if first == '[' {
             rest = enclosed(rest, '[', ']').1;
         } else if first.is_ascii_digit() {
-            // A number or a time, such as 0.05 and 15m.
+            // A number or a duration, such as 0.05 and 15m.
             rest = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '.');
         } else {
             rest = &rest[first.len_utf8()..];
@@ -55,13 +55,13 @@ pub fn names(expr: &str) -> Names {
     names
 }
 
-/// What is between two brackets, and what follows.
+/// The text between two brackets, and the rest.
 fn enclosed(text: &str, open: char, close: char) -> (&str, &str) {
     let inside = text.strip_prefix(open).unwrap_or_else(|| panic!("no {open}: {text}"));
     inside.split_once(close).unwrap_or_else(|| panic!("no {close}: {text}"))
 }
 
-/// `a="x", b=~"y|z"`; of a value that is a pattern, the words.
+/// `a="x", b=~"y|z"`; of a pattern, its words.
 fn read_matchers(text: &str) -> Vec<(String, Vec<String>)> {
     let mut matchers = Vec::new();
     let mut rest = text.trim();
@@ -75,10 +75,10 @@ fn read_matchers(text: &str) -> Vec<(String, Vec<String>)> {
     matchers
 }
 
-/// What a server emits: each metric, its labels, and their values.
+/// The exported metrics: each metric, its labels, and their values.
 pub struct Emitted(BTreeMap<String, BTreeMap<String, BTreeSet<String>>>);
 
-/// Labels that the scrape gives to every series.
+/// Labels that the scrape adds to every series.
 const SCRAPED: [&str; 2] = ["instance", "job"];
 
 impl Emitted {
@@ -94,13 +94,13 @@ impl Emitted {
         Self(metrics)
     }
 
-    /// Every metric, a histogram being one.
+    /// Every metric; a histogram counts as one.
     pub fn families(&self) -> BTreeSet<&str> {
         self.0.keys().map(|name| family(name)).collect()
     }
 
-    /// What an expression names that is not emitted; `seen` gets each `label=value` that is asked for
-    /// but had no occasion to occur.
+    /// Names in an expression that are not exported; `unseen` collects each `label=value` that the load did
+    /// not produce.
     pub fn faults(&self, expr: &str, unseen: &mut BTreeSet<String>) -> Vec<String> {
         let names = names(expr);
         let mut faults = Vec::new();
@@ -136,7 +136,7 @@ pub fn family(metric: &str) -> &str {
 }
 
 #[test]
-fn names_are_read_out_of_an_expression() {
+fn names_are_extracted_from_an_expression() {
     let read = names(
         r#"3600 * sum by (model, le) (rate(a_total{x=~"p|q", y!="z"}[5m] offset 15m)) / on (z) b > 0.5 and up"#,
     );

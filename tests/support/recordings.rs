@@ -1,4 +1,4 @@
-//! Runs of every kind, made anew by the real engine: what the files in `tests/replays` are written from.
+//! Runs of every kind, recorded with the real engine: the source of the files in `tests/replays`.
 
 use proscenium::ChatRequest;
 use proscenium::planner::{ApproverChoice, Command, CommandAction};
@@ -7,22 +7,22 @@ use proscenium::scene::Catalogue;
 
 use serde_json::json;
 
-use super::mind::Mind;
+use super::model_script::ModelScript;
 use super::workshop::Workshop;
-use super::{House, ScriptedLlm, Setup};
+use super::{ScriptedLlm, Setup, TestEngine};
 use crate::process::MAIN;
 
 /// The events of one run.
 pub type Events = Vec<Envelope<Event>>;
 
-/// Whose scenes a run is of.
+/// Which scenes a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scenes {
     Shipped,
     Workshop,
 }
 
-/// A kind of run: the name of its file, and what has to be in it.
+/// A kind of run: the name of its file, and what it must contain.
 pub struct Kind {
     pub name: &'static str,
     pub scenes: Scenes,
@@ -35,7 +35,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
     Kind { name, scenes, status, has }
 }
 
-/// Every kind there is.
+/// All kinds.
 pub const KINDS: [Kind; 22] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
@@ -61,7 +61,7 @@ pub const KINDS: [Kind; 22] = [
     kind("dry-run", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
 ];
 
-/// The scenes of today.
+/// The current scenes.
 pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 2] {
     let shipped = Setup::offline().start().await;
     let workshop = Workshop::new().setup().start().await;
@@ -70,19 +70,19 @@ pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 2] {
 
 /// A run of each kind, by the kind's name.
 pub async fn record() -> Vec<(&'static str, Events)> {
-    let house = Setup::offline().start().await;
+    let test = Setup::offline().start().await;
     let mut runs = vec![
-        ("main", house.say("main", MAIN).await.events),
+        ("main", test.chat("main", MAIN).await.events),
         (
             "weather-and-identity",
-            house.say("both", "Il mio username è keysersoze e vorrei sapere il meteo a Milano").await.events,
+            test.chat("both", "Il mio username è keysersoze e vorrei sapere il meteo a Milano").await.events,
         ),
-        ("needs-input", house.say("asks", "Vorrei chiedere 3 giorni di ferie").await.events),
-        ("needs-input-continued", house.say("asks", "Dal 22 al 24 giugno").await.events),
+        ("needs-input", test.chat("asks", "Vorrei chiedere 3 giorni di ferie").await.events),
+        ("needs-input-continued", test.chat("asks", "Dal 22 al 24 giugno").await.events),
     ];
-    let mind = Mind::of_the_scenarios();
-    let llm = ScriptedLlm::start(move |request, _| mind.reply(request));
-    runs.push(("duplicates", Setup::scripted(&llm).start().await.say("s-1", MAIN).await.events));
+    let script = ModelScript::for_scenarios();
+    let llm = ScriptedLlm::start(move |request, _| script.reply(request));
+    runs.push(("duplicates", Setup::scripted(&llm).start().await.chat("s-1", MAIN).await.events));
     for (name, words) in [
         ("replan", "look, and see to the rest"),
         ("repairs", "look, misspoken"),
@@ -93,105 +93,105 @@ pub async fn record() -> Vec<(&'static str, Events)> {
         ("no-scene", "hello"),
     ] {
         let workshop = Workshop::new();
-        runs.push((name, workshop.setup().start().await.say("s-1", words).await.events));
+        runs.push((name, workshop.setup().start().await.chat("s-1", words).await.events));
     }
     let workshop = Workshop::new();
-    let house = workshop.setup().set("planning.fallback_enabled", true).start().await;
-    runs.push(("fallback", house.say("s-1", "Look at the \"lamp\" in the workshop").await.events));
-    runs.push(("cancelled", cancelled().await));
+    let test = workshop.setup().set("planning.fallback_enabled", true).start().await;
+    runs.push(("fallback", test.chat("s-1", "Look at the \"lamp\" in the workshop").await.events));
+    runs.push(("cancelled", cancelled_run().await));
     for (name, words) in [
         ("resumed-question", "think, then look"),
         ("resumed-read", "look slowly"),
         ("resumed-write", "put slowly"),
     ] {
-        runs.push((name, resumed(words).await));
+        runs.push((name, resumed_run(words).await));
     }
-    runs.extend(decided().await);
+    runs.extend(decided_runs().await);
     runs
 }
 
-/// Runs that a person has a say in.
-async fn decided() -> Vec<(&'static str, Events)> {
+/// Runs with decisions of a person.
+async fn decided_runs() -> Vec<(&'static str, Events)> {
     let yes = || CommandAction::Approve { version: None, hash: None, hold: false };
-    let house = Setup::offline().start().await;
+    let test = Setup::offline().start().await;
     let mut runs = Vec::new();
-    let first = asked(&house, "approved", MAIN, &[yes()]).await;
+    let first = approved_run(&test, "approved", MAIN, &[yes()]).await;
     runs.push(("approved", first));
     let other = "Vorrei il meteo a Roma e poi chiedere 2 giorni di ferie dal 6 al 7 luglio";
     let words = CommandAction::Modify { words: "senza il meteo".to_owned(), version: None };
     let second = CommandAction::Approve { version: Some(2), hash: None, hold: false };
-    runs.push(("changed", asked(&house, "changed", other, &[words, second]).await));
-    let dry = ChatRequest { dry_run: true, ..request(&house, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
-    let ticket = house.engine.submit(dry).await.unwrap();
-    runs.push(("dry-run", house.end(ticket).await.events));
+    runs.push(("changed", approved_run(&test, "changed", other, &[words, second]).await));
+    let dry = ChatRequest { dry_run: true, ..request(&test, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
+    let ticket = test.engine.submit(dry).await.unwrap();
+    runs.push(("dry-run", test.finish(ticket).await.events));
 
-    let house = Setup::offline().set("approval.calls", "writes").start().await;
+    let test = Setup::offline().set("approval.calls", "writes").start().await;
     let edited = ApproverChoice::Edited(json!({"from": "2026-06-16", "to": "2026-06-17"}));
     let edited = CommandAction::Decide { approval: 1, choice: edited, hash: None };
     let three = "Vorrei chiedere 3 giorni di ferie dal 15 al 17 giugno";
-    runs.push(("edited-write", carried(&house, request(&house, "edited", three), &[edited]).await));
+    runs.push(("edited-write", commanded_run(&test, request(&test, "edited", three), &[edited]).await));
 
-    let house = Setup::offline().set("execution.compensate", true).start().await;
+    let test = Setup::offline().set("execution.compensate", true).start().await;
     let both = "Vorrei chiedere ferie dal 15 al 17 giugno e poi richiedere ferie dal 16 al 18 giugno";
-    runs.push(("undone", house.say("undone", both).await.events));
+    runs.push(("undone", test.chat("undone", both).await.events));
     runs
 }
 
-fn request(house: &House, session: &str, words: &str) -> ChatRequest {
-    house.engine.request(words, Some(SessionId::new(session).unwrap()))
+fn request(test: &TestEngine, session: &str, words: &str) -> ChatRequest {
+    test.engine.request(words, Some(SessionId::new(session).unwrap()))
 }
 
-async fn asked(house: &House, session: &str, words: &str, wishes: &[CommandAction]) -> Events {
-    let request = ChatRequest { require_approval: true, ..request(house, session, words) };
-    carried(house, request, wishes).await
+async fn approved_run(test: &TestEngine, session: &str, words: &str, actions: &[CommandAction]) -> Events {
+    let request = ChatRequest { require_approval: true, ..request(test, session, words) };
+    commanded_run(test, request, actions).await
 }
 
-/// A run that waits, and what a person then wants, one after the other.
-async fn carried(house: &House, request: ChatRequest, wishes: &[CommandAction]) -> Events {
-    let answer = house.engine.chat(request).await.unwrap();
+/// A waiting run and the commands sent to it, one after the other.
+async fn commanded_run(test: &TestEngine, request: ChatRequest, actions: &[CommandAction]) -> Events {
+    let answer = test.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
-    for wish in wishes {
+    for action in actions {
         let command = Command {
             by: "lferrari".to_owned(),
             note: None,
-            action: wish.clone(),
+            action: action.clone(),
             no_own_approval: false,
             is_authenticated: false,
         };
-        house.engine.command_and_wait(&house.tenant, answer.run_id, command).await.unwrap().unwrap();
+        test.engine.command_and_wait(&test.tenant, answer.run_id, command).await.unwrap().unwrap();
     }
-    house.events(answer.run_id).await
+    test.events(answer.run_id).await
 }
 
-/// A person stops a run whose write is under way.
-async fn cancelled() -> Events {
+/// A run that is cancelled during a write.
+async fn cancelled_run() -> Events {
     let workshop = Workshop::new();
-    let house = workshop.setup().start().await;
-    let mut ticket = house.submit("s-1", "put slowly").await.unwrap();
-    workshop.begun.passed().await;
+    let test = workshop.setup().start().await;
+    let mut ticket = test.submit("s-1", "put slowly").await.unwrap();
+    workshop.started.wait_open().await;
     ticket.cancel("keysersoze").await;
     while ticket.next().await.unwrap().body.name() != "cancel_requested" {}
     workshop.go.open();
-    house.end(ticket).await.events
+    test.finish(ticket).await.events
 }
 
-/// An engine stops while something is under way; another one carries the run on.
-async fn resumed(words: &str) -> Events {
+/// An engine stops while a call is in progress; another one resumes the run.
+async fn resumed_run(words: &str) -> Events {
     let workshop = Workshop::new();
-    let house = workshop.setup().start().await;
-    let ticket = house.submit("s-1", words).await.unwrap();
-    workshop.begun.passed().await;
-    let (run, tenant) = (ticket.run, house.tenant.clone());
-    let dir = house.stop().await;
+    let test = workshop.setup().start().await;
+    let ticket = test.submit("s-1", words).await.unwrap();
+    workshop.started.wait_open().await;
+    let (run, tenant) = (ticket.run, test.tenant.clone());
+    let dir = test.stop().await;
     workshop.go.open();
-    let house: House = workshop.setup().on(&dir).start().await;
-    assert_eq!(house.engine.resume_unfinished().await.unwrap(), 1);
-    house.engine.wait(&tenant, run).await.unwrap();
-    house.events(run).await
+    let test: TestEngine = workshop.setup().on(&dir).start().await;
+    assert_eq!(test.engine.resume_unfinished().await.unwrap(), 1);
+    test.engine.wait(&tenant, run).await.unwrap();
+    test.events(run).await
 }
 
-/// The same run wherever and whenever it was made: ids by the order in which they appear, a second
-/// between events, and nothing that took time.
+/// Makes a run independent of when and where it was recorded: ids by order of appearance, one second between
+/// events, and no durations.
 pub fn normalised(name: &str, mut events: Events) -> String {
     let begin: jiff::Timestamp = "2026-05-04T07:00:00Z".parse().unwrap();
     for (second, event) in (0_i64..).zip(&mut events) {

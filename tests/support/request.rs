@@ -1,9 +1,9 @@
-//! Reads the requests that a scripted server got.
+//! Reads the requests received by a scripted server.
 
 use proscenium::llm::sections;
 use serde_json::Value;
 
-/// The function that the request forces, whichever way it does.
+/// The function that the request forces, in any forcing mode.
 pub fn forced_tool(request: &Value) -> Option<&str> {
     let named = request.pointer("/tool_choice/function/name");
     let required = (request["tool_choice"] == "required").then(|| request.pointer("/tools/0/function/name"));
@@ -11,20 +11,20 @@ pub fn forced_tool(request: &Value) -> Option<&str> {
     named.or(required.flatten()).or(schema)?.as_str()
 }
 
-/// The names of the functions on offer.
+/// The names of the offered functions.
 pub fn tool_names(request: &Value) -> Vec<&str> {
     let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     tools.iter().filter_map(|tool| tool.pointer("/function/name")?.as_str()).collect()
 }
 
-/// The body of a section of the first user message that has it.
+/// The body of a section of the first user message that contains it.
 pub fn section(request: &Value, name: &str) -> Option<String> {
     let messages = request["messages"].as_array()?;
     let user = messages.iter().filter(|message| message["role"] == "user");
     user.filter_map(|message| message["content"].as_str()).find_map(|text| sections::get(text, name))
 }
 
-/// The results of calls in the history, in order; what is no JSON comes as a string.
+/// The results of calls in the history, in order; invalid JSON becomes a string.
 pub fn tool_results(request: &Value) -> Vec<Value> {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let results = messages.iter().filter(|message| message["role"] == "tool");

@@ -1,4 +1,4 @@
-//! `tests/scenarios/multi-scene.yaml`, read: every field is known, or reading fails.
+//! Parser of `tests/scenarios/multi-scene.yaml`: unknown fields are errors.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::house::{CLOCK, ZONE};
+use super::test_engine::{CLOCK, ZONE};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Scenarios {
     pub scenarios: Vec<Scenario>,
 }
 
-/// One entry: turns of one conversation, or a request in each of several at once.
+/// One entry: turns of one conversation, or a request in each of several concurrent ones.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -50,7 +50,7 @@ pub struct Turn {
     pub check: Option<String>,
 }
 
-/// A tool that was called with success.
+/// A successful tool call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCheck {
@@ -67,14 +67,14 @@ pub struct Repeat {
     pub say: String,
 }
 
-/// The scenarios. They stand on the clock that every house has.
+/// All scenarios. They use the clock of every [`super::TestEngine`].
 pub fn all() -> Vec<Scenario> {
     let read: Scenarios = serde_norway::from_str(include_str!("../scenarios/multi-scene.yaml")).unwrap();
     assert_eq!((read.clock.as_str(), read.time_zone.as_str()), (CLOCK, ZONE));
     read.scenarios
 }
 
-/// The day that "today" is.
+/// The date of "today".
 pub fn today() -> Date {
     let now: Zoned = format!("{CLOCK}[{ZONE}]").parse().unwrap();
     now.date()
@@ -86,8 +86,8 @@ pub fn next_day(day: i8) -> String {
 }
 
 impl ToolCheck {
-    /// Whether the arguments of a call are those meant: equal to one of the alternatives, or the next
-    /// date that ends with it.
+    /// Whether the arguments of a call match: each equals one of the alternatives, or is the next date that
+    /// ends with it.
     pub fn fits(&self, arguments: &serde_json::Value) -> bool {
         self.args.iter().all(|(name, meant)| {
             let given = arguments[name].as_str().unwrap_or_default();

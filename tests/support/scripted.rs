@@ -1,65 +1,65 @@
-//! What a scripted server answers, and how it looks on the wire.
+//! Scripted replies and their form on the wire.
 
 use serde_json::{Value, json};
 
 use super::gate::Gate;
 use super::request::forced_tool;
 
-/// One answer.
+/// One reply.
 #[derive(Debug, Clone)]
 pub enum Scripted {
     /// One call.
     Call { name: String, arguments: Value },
-    /// One call whose arguments are this text, JSON or not.
+    /// One call with this text as arguments, JSON or not.
     RawCall { name: String, arguments: String },
-    /// Several calls, with words before them if `text` is not empty.
+    /// Several calls, with text before them unless `text` is empty.
     Calls { text: String, calls: Vec<ScriptedCall> },
-    /// Words.
+    /// Text.
     Text(String),
     /// This whole body with status 200.
     Json(Value),
     /// A status with headers and a body.
     Status { code: u16, headers: Vec<(String, String)>, body: String },
-    /// Events written as they are (see [`chunk`]), and how the stream ends.
-    Stream(Vec<String>, End),
-    /// Events of a stream, then no more until the gate is open, then the events of another stream.
+    /// Raw events (see [`chunk`]), and how the stream ends.
+    Stream(Vec<String>, StreamEnd),
+    /// Events of a stream, a pause until the gate is open, then the events of another stream.
     Paused(Vec<String>, Gate, Box<Scripted>),
-    /// Status 200 and this line, again and again without an end, with a little time in between.
+    /// Status 200 and this line, repeated forever with short pauses.
     Drip(String),
-    /// The request is taken, and nothing is ever answered.
+    /// The request is accepted, and never answered.
     Silence,
-    /// Status 200 and JSON's content type around this text.
+    /// Status 200 with JSON's content type and this text.
     Malformed(String),
-    /// Status 200 and a page.
+    /// Status 200 with an HTML page.
     WrongContentType,
-    /// A completion whose words have this many bytes.
+    /// A completion whose text has this many bytes.
     Oversize(usize),
-    /// Another answer (a call, calls or words) that says so many tokens, or nothing of them.
-    Metered(Box<Scripted>, Option<Counted>),
-    /// Another answer (a call, calls or words) with this `finish_reason`.
+    /// Another reply (a call, calls or text) that reports this usage, or none.
+    Metered(Box<Scripted>, Option<ReportedUsage>),
+    /// Another reply (a call, calls or text) with this `finish_reason`.
     Finished(Box<Scripted>, String),
-    /// Another answer, once the gate is open.
+    /// Another reply, once the gate is open.
     Held(Box<Scripted>, Gate),
 }
 
-/// A call of a scripted answer.
+/// A call of a scripted reply.
 #[derive(Debug, Clone)]
 pub struct ScriptedCall {
-    /// May repeat among the calls, as it does on real servers.
+    /// Ids may repeat, as with real servers.
     pub id: String,
     pub name: String,
     pub arguments: String,
 }
 
-/// Tokens that a scripted answer says it used.
+/// The usage that a scripted reply reports.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted {
+pub struct ReportedUsage {
     pub prompt: u64,
     pub cached: u64,
     pub completion: u64,
 }
 
-impl Default for Counted {
+impl Default for ReportedUsage {
     fn default() -> Self {
         Self { prompt: 10, cached: 0, completion: 5 }
     }
@@ -67,14 +67,14 @@ impl Default for Counted {
 
 /// How a stream ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum StreamEnd {
     /// With `[DONE]`.
     Done,
-    /// Well by HTTP, but without `[DONE]`.
+    /// Properly ended HTTP, but without `[DONE]`.
     Unsaid,
     /// With a broken connection.
     Cut,
-    /// Not at all: the connection stays open.
+    /// Never: the connection stays open.
     Never,
 }
 
@@ -84,7 +84,7 @@ impl Scripted {
         Scripted::Call { name: name.to_owned(), arguments }
     }
 
-    /// The answer to a forced question, in the way that the request forces it.
+    /// The reply to a forced question, in the forcing mode of the request.
     pub fn forced(request: &Value, arguments: Value) -> Self {
         match forced_tool(request) {
             Some(_) if request.get("response_format").is_some() => Scripted::Text(arguments.to_string()),
@@ -93,13 +93,13 @@ impl Scripted {
         }
     }
 
-    /// A bare status.
+    /// A status without a body of its own.
     pub fn status(code: u16) -> Self {
         let body = json!({"error": {"message": format!("scripted {code}"), "type": "scripted"}}).to_string();
         Scripted::Status { code, headers: vec![], body }
     }
 
-    /// The same with a header, if it is a status.
+    /// Adds a header, if it is a status.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Scripted::Status { headers, .. } = &mut self {
             headers.push((name.to_owned(), value.to_owned()));
@@ -107,60 +107,62 @@ impl Scripted {
         self
     }
 
-    /// The same, saying that it used these tokens.
+    /// Reports this usage.
     pub fn metered(self, prompt: u64, cached: u64, completion: u64) -> Self {
-        Scripted::Metered(Box::new(self), Some(Counted { prompt, cached, completion }))
+        Scripted::Metered(Box::new(self), Some(ReportedUsage { prompt, cached, completion }))
     }
 
-    /// The same, saying nothing of tokens.
+    /// Reports no usage.
     pub fn unmetered(self) -> Self {
         Scripted::Metered(Box::new(self), None)
     }
 
-    /// The same with another `finish_reason`.
+    /// Sets `finish_reason`.
     pub fn finished(self, reason: &str) -> Self {
         Scripted::Finished(Box::new(self), reason.to_owned())
     }
 
-    /// The same, once the gate is open.
+    /// Holds the reply until the gate is open.
     pub fn held(self, gate: &Gate) -> Self {
         Scripted::Held(Box::new(self), gate.clone())
     }
 
-    /// The message of an answer that has one: words, calls, tokens, and why it ends.
-    pub(super) fn said(&self) -> Option<Said> {
-        let said = |text: &str, calls: Vec<ScriptedCall>| {
+    /// The message of a reply that has one: text, calls, usage and finish reason.
+    pub(super) fn message(&self) -> Option<ScriptedReply> {
+        let message = |text: &str, calls: Vec<ScriptedCall>| {
             let reason = if calls.is_empty() { "stop" } else { "tool_calls" };
-            let usage = Some(Counted::default());
-            Some(Said { text: text.to_owned(), calls, reason: reason.to_owned(), usage })
+            let usage = Some(ReportedUsage::default());
+            Some(ScriptedReply { text: text.to_owned(), calls, reason: reason.to_owned(), usage })
         };
         let one = |name: &str, arguments: String| {
             vec![ScriptedCall { id: "call_0".to_owned(), name: name.to_owned(), arguments }]
         };
         match self {
-            Scripted::Call { name, arguments } => said("", one(name, arguments.to_string())),
-            Scripted::RawCall { name, arguments } => said("", one(name, arguments.clone())),
-            Scripted::Calls { text, calls } => said(text, calls.clone()),
-            Scripted::Text(text) => said(text, vec![]),
-            Scripted::Oversize(bytes) => said(&"x".repeat(*bytes), vec![]),
-            Scripted::Metered(inner, usage) => inner.said().map(|said| Said { usage: *usage, ..said }),
+            Scripted::Call { name, arguments } => message("", one(name, arguments.to_string())),
+            Scripted::RawCall { name, arguments } => message("", one(name, arguments.clone())),
+            Scripted::Calls { text, calls } => message(text, calls.clone()),
+            Scripted::Text(text) => message(text, vec![]),
+            Scripted::Oversize(bytes) => message(&"x".repeat(*bytes), vec![]),
+            Scripted::Metered(inner, usage) => {
+                inner.message().map(|message| ScriptedReply { usage: *usage, ..message })
+            }
             Scripted::Finished(inner, reason) => {
-                inner.said().map(|said| Said { reason: reason.clone(), ..said })
+                inner.message().map(|message| ScriptedReply { reason: reason.clone(), ..message })
             }
             _ => None,
         }
     }
 }
 
-/// A message on its way to the wire.
-pub(super) struct Said {
+/// A message to be sent.
+pub(super) struct ScriptedReply {
     text: String,
     calls: Vec<ScriptedCall>,
     reason: String,
-    usage: Option<Counted>,
+    usage: Option<ReportedUsage>,
 }
 
-impl Said {
+impl ScriptedReply {
     /// As one body.
     pub(super) fn whole(&self) -> Value {
         let calls: Vec<Value> = self
@@ -184,7 +186,7 @@ impl Said {
         body
     }
 
-    /// As the events of a stream: words and arguments in pieces, then the reason, then the tokens.
+    /// As stream events: text and arguments in pieces, then the finish reason, then the usage.
     pub(super) fn events(&self) -> Vec<String> {
         let mut events = vec![chunk(json!({"delta": {"role": "assistant", "content": ""}}))];
         for piece in pieces(&self.text) {
@@ -206,7 +208,7 @@ impl Said {
     }
 }
 
-impl Counted {
+impl ReportedUsage {
     fn json(self) -> Value {
         json!({"prompt_tokens": self.prompt, "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,
@@ -220,18 +222,18 @@ pub fn chunk(choice: Value) -> String {
     format!("data: {body}")
 }
 
-/// A stream's event that says these words.
+/// A stream event with text.
 pub fn words(text: &str) -> String {
     chunk(json!({"delta": {"content": text}}))
 }
 
-/// A stream's event with a piece of the arguments of its only call.
+/// A stream event with a piece of the arguments of its only call.
 pub fn arguments(function: &str, text: &str) -> String {
     chunk(json!({"delta": {"tool_calls": [{"index": 0, "id": "call_0",
         "function": {"name": function, "arguments": text}}]}}))
 }
 
-/// A stream's event that says why the reply ends.
+/// A stream event with a finish reason.
 pub fn finish(reason: &str) -> String {
     chunk(json!({"delta": {}, "finish_reason": reason}))
 }

@@ -1,5 +1,5 @@
-//! A scene whose write waits at a gate, and a model that waits at another: how tests hold a run where
-//! they want it.
+//! A scene whose write waits at a gate, and a model that waits at another: tests hold a run at a chosen
+//! place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mind::Mind;
+use super::model_script::ModelScript;
 use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "look": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
 "wait": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
 "put": {steps: [{scene: Shelf, rounds: [[{Put: {item: lamp}}]]}]}
@@ -34,13 +34,13 @@ struct Item {
 /// | --- | --- |
 /// | `look` | a read |
 /// | `put at once` | a write |
-/// | `put` | a write that has `begun` and ends when `done` opens |
+/// | `put` | a write that has `started` and ends when `done` opens |
 /// | `wait` | its model is `asked` and answers when `go` opens |
 /// | `hello`, `what did I say?` | no scene |
-/// | `fail` | every call to the model is answered with 500 |
+/// | `fail` | every model call gets status 500 |
 pub struct Shelf {
     pub llm: ScriptedLlm,
-    pub begun: Gate,
+    pub started: Gate,
     pub done: Gate,
     pub asked: Gate,
     pub go: Gate,
@@ -50,9 +50,9 @@ pub struct Shelf {
 impl Shelf {
     pub fn new() -> Self {
         let gates = [Gate::closed(), Gate::closed(), Gate::closed(), Gate::closed()];
-        let [begun, done, asked, go] = gates;
-        let mind = Mind::read(MIND);
-        let (tell, wait) = (asked.clone(), go.clone());
+        let [started, done, asked, go] = gates;
+        let script = ModelScript::parse(SCRIPT);
+        let (reached, wait) = (asked.clone(), go.clone());
         let llm = ScriptedLlm::start(move |request, _| match section(request, "request").as_deref() {
             Some("fail") => Scripted::status(500),
             Some("what did I say?")
@@ -61,15 +61,15 @@ impl Shelf {
                 Scripted::Text("Nothing.".to_owned())
             }
             Some("wait") => {
-                tell.open();
-                mind.reply(request).held(&wait)
+                reached.open();
+                script.reply(request).held(&wait)
             }
-            _ => mind.reply(request),
+            _ => script.reply(request),
         });
-        Self { llm, begun, done, asked, go, puts: Arc::default() }
+        Self { llm, started, done, asked, go, puts: Arc::default() }
     }
 
-    /// How often something was put on the shelf.
+    /// The number of writes to the shelf.
     pub fn puts(&self) -> usize {
         self.puts.load(Ordering::SeqCst)
     }
@@ -79,16 +79,16 @@ impl Shelf {
     }
 
     fn scene(&self) -> Scene {
-        let (begun, done, puts) = (self.begun.clone(), self.done.clone(), self.puts.clone());
+        let (started, done, puts) = (self.started.clone(), self.done.clone(), self.puts.clone());
         let look =
             |item: Item, _: ToolContext| async move { Ok::<Value, ToolError>(json!({"item": item.item})) };
         let put = move |item: Item, _: ToolContext| {
-            let (begun, done, puts) = (begun.clone(), done.clone(), puts.clone());
+            let (started, done, puts) = (started.clone(), done.clone(), puts.clone());
             async move {
                 puts.fetch_add(1, Ordering::SeqCst);
                 if item.item == "lamp" {
-                    begun.open();
-                    done.passed().await;
+                    started.open();
+                    done.wait_open().await;
                 }
                 Ok::<Value, ToolError>(json!({"item": item.item}))
             }

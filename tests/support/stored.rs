@@ -1,5 +1,5 @@
-//! Databases as text: their schema, their version and their rows as SQL, a row a line, so that what a
-//! release has stored can be kept beside the tests and looked through.
+//! Databases as text: their schema, version and rows as SQL, one row per line, so that the stored data of a
+//! release can be kept with the tests and reviewed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn file(data: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(data.join("proscenium.db"))
 }
 
-/// Everything in the database of a data directory that no process owns, as SQL: its schema, and its rows.
+/// The whole database of a data directory without an owner, as SQL: its schema, and its rows.
 pub async fn dump(data: &Path) -> (String, String) {
     let mut database = SqliteConnection::connect_with(&file(data)).await.unwrap();
     let (mut schema, mut text) = (String::new(), String::new());
@@ -38,7 +38,7 @@ pub async fn dump(data: &Path) -> (String, String) {
     (schema, text)
 }
 
-/// A statement for every row of a table.
+/// An `INSERT` statement for every row of a table.
 async fn rows(database: &mut SqliteConnection, table: &str) -> Vec<String> {
     let sql = format!("SELECT name FROM pragma_table_info('{table}')");
     let columns: Vec<String> =
@@ -50,7 +50,7 @@ async fn rows(database: &mut SqliteConnection, table: &str) -> Vec<String> {
     sqlx::query_scalar(AssertSqlSafe(order)).fetch_all(database).await.unwrap()
 }
 
-/// Makes a data directory with the database that [`dump`] wrote.
+/// Creates a data directory with the database that [`dump`] wrote.
 pub async fn load(data: &Path, schema: &str, rows: &str) {
     std::fs::create_dir_all(data).unwrap();
     let options = file(data).create_if_missing(true);
@@ -62,7 +62,7 @@ pub async fn load(data: &Path, schema: &str, rows: &str) {
     database.close().await.unwrap();
 }
 
-/// Every run of a data directory with its conversation, in the order in which they were asked for.
+/// Every run of a data directory with its conversation, in the order of creation.
 pub async fn runs(data: &Path) -> Vec<(String, String)> {
     let mut database = SqliteConnection::connect_with(&file(data)).await.unwrap();
     let sql = "SELECT session, run FROM runs ORDER BY created, run";
@@ -71,10 +71,10 @@ pub async fn runs(data: &Path) -> Vec<(String, String)> {
     runs
 }
 
-/// Leaves of a run, the only one, what a kill leaves where the last group of events that was committed ends at
-/// this place: `after:` an event of this name or `before:` it, when so many of them were passed. Nobody was put
-/// a question by then, and its conversation knew of no turn. What the shipped scenes have stored is taken away:
-/// the place is before their writes.
+/// Shortens the only run to what a kill leaves if the last committed group of events ends at this place:
+/// `after:` or `before:` an event of this name, once it has been passed `skip` times. No question was asked
+/// by then, and the conversation had no turn. Rows of the shipped scenes are removed: the place is before
+/// their writes.
 pub async fn shorten(data: &Path, place: &str, skip: u32) {
     let mut database = SqliteConnection::connect_with(&file(data)).await.unwrap();
     let (when, event) = place.split_once(':').unwrap();
@@ -103,7 +103,7 @@ pub async fn shorten(data: &Path, place: &str, skip: u32) {
     database.close().await.unwrap();
 }
 
-/// The one column of a query; nothing where its table is not there.
+/// The only column of a query; nothing if its table does not exist.
 pub async fn column(data: &Path, sql: &str) -> Vec<String> {
     let mut database = SqliteConnection::connect_with(&file(data)).await.unwrap();
     let found = sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_all(&mut database).await;

@@ -1,24 +1,24 @@
-//! What every request that a server of the OpenAI protocol gets must look like.
+//! Requirements on every request that an OpenAI-compatible server receives.
 
 use serde_json::Value;
 
 use super::{ScriptedLlm, forced_tool, is_repair};
 
-/// Every recorded request is well formed: each call in its history has its reply, and none forces a
-/// function that its history has answered.
-pub fn is_kept(llm: &ScriptedLlm) {
+/// Asserts that every recorded request is well formed: each call in its history has its reply, and none
+/// forces a function that its history has answered.
+pub fn assert_valid_requests(llm: &ScriptedLlm) {
     for request in llm.requests() {
-        every_call_has_its_reply(&request);
+        assert_every_call_has_its_reply(&request);
         if forced_tool(&request).is_some() {
-            assert!(!is_repair(&request), "forced again after a reply that could be used: {request:#}");
+            assert!(!is_repair(&request), "forced again after a valid reply: {request:#}");
         } else {
             assert_ne!(request["tool_choice"], "required", "{request:#}");
         }
     }
 }
 
-/// After a message with calls there come exactly the replies to these calls, before anything else.
-pub fn every_call_has_its_reply(request: &Value) {
+/// A message with calls is followed by exactly the replies to these calls, before anything else.
+pub fn assert_every_call_has_its_reply(request: &Value) {
     let messages = request["messages"].as_array().unwrap();
     let mut waited_for: Vec<&str> = Vec::new();
     for message in messages {

@@ -1,16 +1,15 @@
-//! A scene in which everything can happen to a call, and a model that says what the words of a request
-//! stand for: how runs of every kind are made for `tests/replays`.
+//! A scene in which every call outcome is possible, and a model that follows the words of a request: the
+//! source of runs of every kind for `tests/replays`.
 //!
 //! | item | what happens |
 //! | --- | --- |
-//! | `lamp` | all goes well |
+//! | `lamp` | the call succeeds |
 //! | `shy` | the first call fails |
 //! | `broken` | every call fails |
-//! | `lost` | nobody knows what became of it |
-//! | `slow` | the call has `begun` and ends when `go` opens |
+//! | `lost` | the outcome is unknown |
+//! | `slow` | the call has `started` and ends when `go` opens |
 //!
-//! A model that is asked by a request with the word `think` for a plan has `begun`, too, and replies when
-//! `go` opens.
+//! If a request with the word `think` is planned, the model has `started`, too, and replies when `go` opens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,10 +20,10 @@ use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::mind::Mind;
+use super::model_script::ModelScript;
 use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section, tool_results};
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "look": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
 "look again": {steps: [{scene: Workshop, rounds: [[{Look: {item: shy}}], [{Look: {item: shy}}]]}]}
 "look in vain, then put": {steps: [
@@ -51,49 +50,49 @@ struct Item {
     item: String,
 }
 
-/// The scenes' world and its model.
+/// The workshop's scenes and model.
 pub struct Workshop {
     pub llm: ScriptedLlm,
-    pub begun: Gate,
+    pub started: Gate,
     pub go: Gate,
 }
 
 impl Workshop {
     pub fn new() -> Self {
-        let (begun, go) = (Gate::closed(), Gate::closed());
-        let mind = Mind::read(MIND);
-        let (tell, wait) = (begun.clone(), go.clone());
+        let (started, go) = (Gate::closed(), Gate::closed());
+        let script = ModelScript::parse(SCRIPT);
+        let (reached, wait) = (started.clone(), go.clone());
         let misspoken = AtomicUsize::new(0);
         let llm = ScriptedLlm::start(move |request, _| {
             let words = section(request, "request").unwrap_or_default();
             match (words.as_str(), forced_tool(request)) {
                 ("Look at the lamp in the workshop", _) => Scripted::status(500),
                 ("think, then look", Some("CreateExecutionPlan")) => {
-                    tell.open();
-                    mind.reply(request).held(&wait)
+                    reached.open();
+                    script.reply(request).held(&wait)
                 }
-                ("look, and see to the rest", Some(forced)) => rest(request, forced, &mind),
+                ("look, and see to the rest", Some(forced)) => rest(request, forced, &script),
                 ("look in vain, then put", None) if !tool_results(request).is_empty() => {
                     Scripted::status(500)
                 }
                 ("look, unjudged", Some("CheckContinuation")) => Scripted::Text("I cannot tell.".into()),
                 ("look, misspoken", forced) => {
-                    slip(request, forced, misspoken.fetch_add(1, Ordering::SeqCst), &mind)
+                    slip(request, forced, misspoken.fetch_add(1, Ordering::SeqCst), &script)
                 }
-                _ => mind.reply(request),
+                _ => script.reply(request),
             }
         });
-        Self { llm, begun, go }
+        Self { llm, started, go }
     }
 
     pub fn setup(&self) -> Setup {
         let setup = Setup::scripted(&self.llm).alone().set("llm.max_attempts", 1);
-        scenes(&self.begun, &self.go).into_iter().fold(setup, Setup::scene)
+        scenes(&self.started, &self.go).into_iter().fold(setup, Setup::scene)
     }
 }
 
-/// The check asks for the yard, once; the further plan sweeps it.
-fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
+/// The check asks for the yard, once; the re-plan sweeps it.
+fn rest(request: &Value, forced: &str, script: &ModelScript) -> Scripted {
     let swept = section(request, "executed").is_some_and(|executed| executed.contains("Yard"));
     let plan =
         |step: Value| json!({"needs_execution": true, "reasoning": "It was asked for.", "steps": [step]});
@@ -113,12 +112,12 @@ fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
             json!({"should_continue": true, "can_answer_now": false, "reasoning": "The yard is left.",
                 "missing_information": "The yard was not seen to.", "answer": null}),
         ),
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
-/// A cut plan, a plan of no scene there is, a plan in a fence; then a scene that says nothing.
-fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scripted {
+/// A truncated plan, a plan with an unknown scene, a plan in a fence; then a scene without text.
+fn slip(request: &Value, forced: Option<&str>, nth: usize, script: &ModelScript) -> Scripted {
     let plan = |scene: &str| {
         json!({"needs_execution": true, "reasoning": "Look.", "steps": [{"step_number": 1, "scene_name": scene,
             "purpose": "Look at the lamp", "expected_tools": ["Look(item)"], "depends_on_step": "1, no"}]})
@@ -135,18 +134,18 @@ fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scrip
         (Some(_), 1) => Scripted::forced(request, plan("Attic")),
         (Some(_), 2) => Scripted::Text(format!("```json\n{plain:#}\n```")),
         (None, 3) => Scripted::Text(String::new()),
-        // After that the read is asked for by name.
+        // After that the read is forced by name.
         (Some("Look"), _) => Scripted::forced(request, json!({"item": "lamp"})),
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
-/// Both scenes. Their tools are the same whoever makes them.
-fn scenes(begun: &Gate, go: &Gate) -> Vec<Scene> {
+/// Both scenes. Their tools are always the same.
+fn scenes(started: &Gate, go: &Gate) -> Vec<Scene> {
     let shy = Arc::new(AtomicUsize::new(0));
-    let (begun, go) = (begun.clone(), go.clone());
+    let (started, go) = (started.clone(), go.clone());
     let work = move |item: Item, _: ToolContext| {
-        let (shy, begun, go) = (shy.clone(), begun.clone(), go.clone());
+        let (shy, started, go) = (shy.clone(), started.clone(), go.clone());
         async move {
             match item.item.as_str() {
                 "shy" if shy.fetch_add(1, Ordering::SeqCst) == 0 => {
@@ -155,8 +154,8 @@ fn scenes(begun: &Gate, go: &Gate) -> Vec<Scene> {
                 "broken" => Err(ToolError::failed("workshop.broken", "it is in pieces")),
                 "lost" => Err(ToolError::unknown("workshop.lost", "the door fell shut behind it")),
                 "slow" => {
-                    begun.open();
-                    go.passed().await;
+                    started.open();
+                    go.wait_open().await;
                     Ok(json!({"item": item.item}))
                 }
                 _ => Ok::<Value, ToolError>(json!({"item": item.item})),

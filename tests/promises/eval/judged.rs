@@ -1,18 +1,18 @@
-//! What was wrong with a request that was played.
+//! The faults of a played request.
 
 use std::collections::BTreeSet;
 
 use jiff::civil::{Date, Weekday};
 use serde_json::{Value, json};
 
-use super::{Made, Played};
+use super::{MadeCall, PlayedRequest};
 use crate::support::eval::{Call, Class};
-use crate::support::said;
+use crate::support::mentions;
 
-/// A labelled call of which something may still be done.
-struct Wanted<'a> {
+/// A labelled call that has not been executed completely.
+struct ExpectedCall<'a> {
     call: &'a Call,
-    /// The days that are still to be covered, of a call with a first and a last one.
+    /// The days still to be covered, for a call with a first and a last day.
     days: Option<BTreeSet<Date>>,
     done: bool,
 }
@@ -24,33 +24,34 @@ fn range(from: Option<&Value>, to: Option<&Value>) -> Option<BTreeSet<Date>> {
     Some(days.collect()).filter(|days: &BTreeSet<Date>| !days.is_empty())
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ExpectedCall<'a> {
     fn of(call: &'a Call) -> Self {
         let days = range(call.arguments.get("from"), call.arguments.get("to"));
         Self { call, days, done: false }
     }
 
-    /// Whether the call's arguments are those of the label, its days aside where they are a range.
-    fn is_meant(&self, made: &Made, words: &str) -> bool {
+    /// Whether the call's arguments match the label, apart from its days if they are a range.
+    fn matches_label(&self, made: &MadeCall, words: &str) -> bool {
         let aside = |name: &str| self.days.is_some() && (name == "from" || name == "to");
         self.call.tool == made.tool
             && self.call.arguments.iter().filter(|(name, _)| !aside(name)).all(|(name, label)| {
-                made.arguments.get(name).is_some_and(|given| said::is_meant(label, given, words))
+                made.arguments.get(name).is_some_and(|given| mentions::matches_label(label, given, words))
             })
     }
 
-    /// Days off are no loss.
+    /// Missing non-working days are no loss.
     fn is_left(&self) -> bool {
         let working = |day: &Date| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday);
         self.days.as_ref().map_or(!self.done, |days| days.iter().any(working))
     }
 }
 
-/// Takes a call off what is wanted; false if nobody wanted it, or not once more.
-fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
+/// Removes a call from the expected ones; false if it was not expected, or not again.
+fn take(expected: &mut [ExpectedCall], made: &MadeCall, words: &str) -> bool {
     let days = range(made.arguments.get("from"), made.arguments.get("to"));
-    let mut meant: Vec<&mut Wanted> = wanted.iter_mut().filter(|w| w.is_meant(made, words)).collect();
-    if let Some(days) = days.filter(|_| meant.iter().any(|wanted| wanted.days.is_some())) {
+    let mut meant: Vec<&mut ExpectedCall> =
+        expected.iter_mut().filter(|w| w.matches_label(made, words)).collect();
+    if let Some(days) = days.filter(|_| meant.iter().any(|expected| expected.days.is_some())) {
         let left: BTreeSet<Date> = meant.iter().filter_map(|w| w.days.clone()).flatten().collect();
         if !days.is_subset(&left) {
             return !made.writes && days.iter().all(|day| left.is_empty() || left.contains(day));
@@ -59,57 +60,57 @@ fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
         return true;
     }
     let Some(place) = meant.iter().position(|w| !w.done && w.days.is_none()) else {
-        return !made.writes && meant.iter().any(|wanted| wanted.days.is_none());
+        return !made.writes && meant.iter().any(|expected| expected.days.is_none());
     };
     meant[place].done = true;
     true
 }
 
-/// What was wrong with a request.
+/// The faults of a request.
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) wrong_writes: Vec<String>,
-    /// Calls with a value that nobody said.
+    /// Calls with a value that does not occur in the words.
     pub(super) invented: Vec<String>,
     pub(super) dropped: Vec<String>,
-    /// Reads with other values than meant.
+    /// Reads with other values than labelled.
     pub(super) other_reads: usize,
     pub(super) scenes: Option<bool>,
     pub(super) tools_out_of_scope: bool,
     pub(super) needless: bool,
     /// It did not ask, though it had to.
     pub(super) unasked: bool,
-    /// Labelled calls that were not carried out.
+    /// Labelled calls that were not executed.
     pub(super) left: usize,
 }
 
-impl Played {
+impl PlayedRequest {
     pub(super) fn judged(&self, today: Date) -> Judged {
         let words = self.labelled.words();
         let mut judged = Judged::default();
-        let mut wanted: Vec<Wanted> = self.labelled.calls.iter().map(Wanted::of).collect();
+        let mut expected: Vec<ExpectedCall> = self.labelled.calls.iter().map(ExpectedCall::of).collect();
         let mut others = vec![];
         for made in &self.calls {
-            let meant = take(&mut wanted, made, &words) && self.extras_are_said(made, &words, today);
+            let meant = take(&mut expected, made, &words) && self.extras_are_mentioned(made, &words, today);
             if !meant {
                 others.push(made.tool.as_str());
                 judged.other_reads += usize::from(!made.writes && self.is_labelled(&made.tool));
                 judged.wrong_writes.extend(made.writes.then(|| made.to_string()));
             }
-            if let Some(name) = self.unsaid(made, &words, today) {
+            if let Some(name) = self.unmentioned(made, &words, today) {
                 judged.invented.push(format!("{name} of {made}"));
             }
         }
-        let left: Vec<&Call> = wanted.iter().filter(|w| w.is_left()).map(|w| w.call).collect();
+        let left: Vec<&Call> = expected.iter().filter(|w| w.is_left()).map(|w| w.call).collect();
         judged.left = left.len();
         judged.dropped = self.dropped(&left, others);
         let asked = self.status == "needs_input";
         judged.scenes = self.labelled.scenes.as_ref().and_then(|scenes| {
-            // Whoever asks before anything is planned has chosen no scene.
+            // A question before planning has chosen no scene.
             let before = asked && self.scenes.is_empty() && (self.labelled.asks || self.labelled.may_ask);
             (!before).then(|| scenes.iter().cloned().collect::<BTreeSet<_>>() == self.scenes)
         });
-        let uncalled_for = |made: &Made| !self.labelled.optional.contains(&made.tool);
+        let uncalled_for = |made: &MadeCall| !self.labelled.optional.contains(&made.tool);
         judged.tools_out_of_scope =
             self.labelled.class == Class::OutOfScope && self.calls.iter().any(uncalled_for);
         judged.needless = self.labelled.plain && asked;
@@ -117,37 +118,39 @@ impl Played {
         judged
     }
 
-    /// Arguments beside the labelled ones derive from the words.
-    fn extras_are_said(&self, made: &Made, words: &str, today: Date) -> bool {
+    /// Whether the arguments without a label derive from the words.
+    fn extras_are_mentioned(&self, made: &MadeCall, words: &str, today: Date) -> bool {
         let labels = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
         let labels: BTreeSet<&String> = labels.flat_map(|call| call.arguments.keys()).collect();
         let mut extras = made.arguments.iter().filter(|(name, _)| !labels.contains(name));
-        extras.all(|(name, value)| said::is_said(value, &made.schema["properties"][name], words, today))
+        extras.all(|(name, value)| {
+            mentions::is_mentioned(value, &made.schema["properties"][name], words, today)
+        })
     }
 
-    /// A required argument that is neither labelled so nor said.
-    fn unsaid<'a>(&self, made: &'a Made, words: &str, today: Date) -> Option<&'a str> {
+    /// A required argument that is neither labelled nor mentioned.
+    fn unmentioned<'a>(&self, made: &'a MadeCall, words: &str, today: Date) -> Option<&'a str> {
         let required = made.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let labelled = |name: &str, given: &Value| {
             let calls = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
             let mut labels = calls.filter_map(|call| call.arguments.get(name));
-            labels.any(|label| said::is_meant(label, given, words))
+            labels.any(|label| mentions::matches_label(label, given, words))
         };
         let mut given = required.filter_map(|name| made.arguments.get_key_value(name));
-        let unsaid = given.find(|(name, value)| {
+        let unmentioned = given.find(|(name, value)| {
             let schema = &made.schema["properties"][name.as_str()];
-            !labelled(name, value) && !said::is_said(value, schema, words, today)
+            !labelled(name, value) && !mentions::is_mentioned(value, schema, words, today)
         });
-        unsaid.map(|(name, _)| name.as_str())
+        unmentioned.map(|(name, _)| name.as_str())
     }
 
     fn is_labelled(&self, tool: &str) -> bool {
         self.labelled.calls.iter().any(|call| call.tool == tool)
     }
 
-    /// What was left out without a word. A call with other values than meant stands in for its label, and
-    /// so does another tool's for the only one: that is a fault of another kind. A request that is
-    /// declined as a whole has no half that is dropped.
+    /// What was silently dropped. A call with other values than labelled counts for its label, and so does
+    /// another tool's call for the only one: those are other faults. A request that is declined as a whole
+    /// has no dropped half.
     fn dropped(&self, left: &[&Call], mut others: Vec<&str>) -> Vec<String> {
         let mut dropped = vec![];
         let whole = self.labelled.calls.len() == 1 && self.labelled.undone.is_empty();
@@ -171,13 +174,13 @@ impl Played {
         dropped
     }
 
-    /// Whether the answer names one of a call's values: one that no call had which was made. A call
-    /// without such a value is named where the answer quotes some of the request.
+    /// Whether the answer names one of the call's values that no executed call had. A call without such a
+    /// value counts as named if the answer quotes some of the request.
     fn names(&self, call: &Call) -> bool {
-        let said = said::tokens(&self.answer);
+        let words_of_answer = mentions::tokens(&self.answer);
         let words = self.labelled.words();
         let made: Vec<&Value> = self.calls.iter().flat_map(|made| made.arguments.values()).collect();
-        let own = |label: &&Value| !made.iter().any(|given| said::is_meant(label, given, &words));
+        let own = |label: &&Value| !made.iter().any(|given| mentions::matches_label(label, given, &words));
         let mut own = call.arguments.values().filter(own).peekable();
         if own.peek().is_none() {
             let quoted = self.answer.split('«').skip(1).filter_map(|rest| rest.split_once('»'));
@@ -186,12 +189,12 @@ impl Played {
         }
         own.any(|value| match value {
             Value::String(text) => match text.parse::<Date>() {
-                Ok(date) => self.answer.contains(text) || said.contains(&date.day().to_string()),
-                Err(_) => {
-                    text.split('|').any(|text| said::tokens(text).iter().all(|word| said.contains(word)))
-                }
+                Ok(date) => self.answer.contains(text) || words_of_answer.contains(&date.day().to_string()),
+                Err(_) => text
+                    .split('|')
+                    .any(|text| mentions::tokens(text).iter().all(|word| words_of_answer.contains(word))),
             },
-            value => said.contains(&value.to_string()),
+            value => words_of_answer.contains(&value.to_string()),
         })
     }
 }

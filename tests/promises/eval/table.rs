@@ -1,12 +1,12 @@
-//! How often which fault was found.
+//! How often each fault was found.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Judged, Played};
+use super::{Judged, PlayedRequest};
 use crate::support::eval::Class;
 
-/// What the table is made of.
+/// The counts of the table.
 #[derive(Default)]
 pub(super) struct Tally {
     requests: usize,
@@ -28,7 +28,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, played: &Played, judged: &Judged) {
+    pub(super) fn add(&mut self, played: &PlayedRequest, judged: &Judged) {
         let labelled = &played.labelled;
         self.requests += 1;
         self.calls += played.calls.len();
@@ -48,13 +48,13 @@ impl Tally {
         self.other_reads += judged.other_reads;
     }
 
-    /// What is held to a bar: what it is, how often, of how many, the bar, and whether it is kept.
+    /// The quality bars: name, count, total, the bar, and whether it is met.
     pub(super) fn bars(&self) -> [(&'static str, usize, usize, &'static str, bool); 6] {
         let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
         [
             ("wrong writes", self.wrong_writes, self.writes, "0", self.wrong_writes == 0),
             (
-                "calls with a value nobody said",
+                "calls with an unmentioned value",
                 self.invented,
                 self.calls,
                 "<= 5%",
@@ -89,15 +89,15 @@ impl Tally {
         let mut table = format!("{} requests\n", self.requests);
         let percent = |part: usize, whole: usize| part as f64 * 100.0 / whole.max(1) as f64;
         for (what, part, whole, bar, kept) in self.bars() {
-            let kept = if kept { "kept" } else { "NOT KEPT" };
+            let kept = if kept { "met" } else { "NOT MET" };
             let share = percent(part, whole);
             writeln!(table, "| {what:<40} | {part:>4} of {whole:>4} | {share:>5.1}% | {bar:>7} | {kept} |")
                 .unwrap();
         }
         for (what, part, whole) in [
-            ("plain requests carried out whole", self.plain_done, self.plain),
+            ("plain requests executed completely", self.plain_done, self.plain),
             ("questions that were not asked", self.unasked, self.asks),
-            ("reads with other values than meant", self.other_reads, self.calls - self.writes),
+            ("reads with other values than labelled", self.other_reads, self.calls - self.writes),
         ] {
             let share = percent(part, whole);
             writeln!(table, "| {what:<40} | {part:>4} of {whole:>4} | {share:>5.1}% |         |  |").unwrap();
@@ -106,8 +106,8 @@ impl Tally {
     }
 }
 
-/// One line a class: where the faults are.
-pub(super) fn by_class(all: &[(Played, Judged)]) -> String {
+/// One line per class: where the faults are.
+pub(super) fn by_class(all: &[(PlayedRequest, Judged)]) -> String {
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     for (played, judged) in all {
         classes.entry(played.labelled.class).or_default().add(played, judged);
@@ -124,13 +124,13 @@ pub(super) fn by_class(all: &[(Played, Judged)]) -> String {
     table
 }
 
-/// The faulty requests, by what was wrong.
-pub(super) fn faults(all: &[(Played, Judged)]) -> String {
-    let mut told = String::new();
+/// The faulty requests, by fault.
+pub(super) fn faults(all: &[(PlayedRequest, Judged)]) -> String {
+    let mut lines = String::new();
     for (played, judged) in all {
         let mut wrong: Vec<String> = vec![];
         wrong.extend(judged.wrong_writes.iter().map(|call| format!("wrong write: {call}")));
-        wrong.extend(judged.invented.iter().map(|value| format!("nobody said: {value}")));
+        wrong.extend(judged.invented.iter().map(|value| format!("not mentioned: {value}")));
         wrong.extend(judged.dropped.iter().map(|half| format!("dropped: {half}")));
         if judged.scenes == Some(false) {
             wrong.push(format!("scenes, meant: {:?}", played.labelled.scenes.as_deref().unwrap_or_default()));
@@ -140,13 +140,13 @@ pub(super) fn faults(all: &[(Played, Judged)]) -> String {
             (judged.tools_out_of_scope, "a tool out of scope"),
             (judged.needless, "a needless question"),
             (judged.unasked, "no question (no bar)"),
-            (played.labelled.plain && judged.left > 0 && !judged.needless, "not carried out (no bar)"),
+            (played.labelled.plain && judged.left > 0 && !judged.needless, "not executed (no bar)"),
         ] {
             wrong.extend(fault.then(|| what.to_owned()));
         }
         if !wrong.is_empty() {
-            writeln!(told, "- {}\n    FAULT {}", played.brief(), wrong.join("\n    FAULT ")).unwrap();
+            writeln!(lines, "- {}\n    FAULT {}", played.brief(), wrong.join("\n    FAULT ")).unwrap();
         }
     }
-    told
+    lines
 }

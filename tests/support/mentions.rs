@@ -1,4 +1,4 @@
-//! Whether a value was said in some words, and whether two values mean the same.
+//! Whether a value is mentioned in some words, and whether two values are equivalent.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use deunicode::deunicode;
 use jiff::civil::{Date, Weekday};
 use serde_json::Value;
 
-/// Words that make no difference to a name or a text.
+/// Words that do not matter in a name or a text.
 const SMALL: [&str; 31] = [
     "the", "a", "an", "of", "to", "in", "on", "at", "for", "by", "il", "lo", "la", "i", "gli", "le", "l",
     "un", "uno", "una", "di", "del", "della", "dello", "dei", "delle", "dell", "d", "in", "per", "a",
@@ -45,52 +45,52 @@ pub fn tokens(text: &str) -> Vec<String> {
 
 fn content(text: &str) -> Vec<String> {
     let all = tokens(text);
-    let kept: Vec<String> = all.iter().filter(|token| !SMALL.contains(&token.as_str())).cloned().collect();
-    if kept.is_empty() { all } else { kept }
+    let left: Vec<String> = all.iter().filter(|token| !SMALL.contains(&token.as_str())).cloned().collect();
+    if left.is_empty() { all } else { left }
 }
 
-/// Whether an argument is the labelled one. `|` in the label separates alternatives; a text of several
-/// words may have some more of the request's around it.
-pub fn is_meant(labelled: &Value, given: &Value, words: &str) -> bool {
-    match (labelled, given) {
-        (Value::Number(wanted), given) => match given {
-            Value::String(text) => text.parse::<f64>().ok() == wanted.as_f64(),
-            given => given.as_f64() == wanted.as_f64(),
+/// Whether an argument matches the label. `|` in the label separates alternatives; a text of several words
+/// may contain more of the request's words.
+pub fn matches_label(labelled: &Value, actual: &Value, words: &str) -> bool {
+    match (labelled, actual) {
+        (Value::Number(expected), actual) => match actual {
+            Value::String(text) => text.parse::<f64>().ok() == expected.as_f64(),
+            actual => actual.as_f64() == expected.as_f64(),
         },
-        (Value::String(wanted), Value::String(given)) => {
-            wanted.split('|').any(|wanted| same_text(wanted, given, words))
+        (Value::String(expected), Value::String(actual)) => {
+            expected.split('|').any(|expected| same_text(expected, actual, words))
         }
-        (Value::String(wanted), Value::Number(given)) => *wanted == given.to_string(),
-        _ => labelled == given,
+        (Value::String(expected), Value::Number(actual)) => *expected == actual.to_string(),
+        _ => labelled == actual,
     }
 }
 
-fn same_text(wanted: &str, given: &str, words: &str) -> bool {
-    let (wanted, given) = (content(wanted), content(given));
-    if wanted == given {
+fn same_text(expected: &str, actual: &str, words: &str) -> bool {
+    let (expected, actual) = (content(expected), content(actual));
+    if expected == actual {
         return true;
     }
     let all = content(words);
-    wanted.len() >= 3
-        && given.len() <= 2 * wanted.len() + 2
-        && wanted.iter().all(|token| given.contains(token))
-        && given.iter().all(|token| all.contains(token))
+    expected.len() >= 3
+        && actual.len() <= 2 * expected.len() + 2
+        && expected.iter().all(|token| actual.contains(token))
+        && actual.iter().all(|token| all.contains(token))
 }
 
-/// Whether a value derives from the words: the numbers, days, times, names or alternatives of an
-/// enumeration that stand in them. `schema` is that of the argument, `today` the day of the clock.
-pub fn is_said(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
+/// Whether a value derives from the words: from the numbers, days, times, names or enumeration values in
+/// them. `schema` is the argument's schema, `today` the day of the clock.
+pub fn is_mentioned(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
     match value {
-        Value::Number(number) => number.as_f64().is_some_and(|n| number_is_said(n, words)),
+        Value::Number(number) => number.as_f64().is_some_and(|n| number_is_mentioned(n, words)),
         Value::String(text) => {
             if schema["enum"].is_array() {
-                return alternative_is_said(text, schema, words);
+                return alternative_is_mentioned(text, schema, words);
             }
             if let Ok(date) = text.parse::<Date>() {
-                return day_is_said(date, words, today);
+                return day_is_mentioned(date, words, today);
             }
             match clock_time(text) {
-                Some((hour, minute)) => time_is_said(hour, minute, words),
+                Some((hour, minute)) => time_is_mentioned(hour, minute, words),
                 None => {
                     let all: BTreeSet<String> = tokens(words).into_iter().collect();
                     let value = content(text);
@@ -98,13 +98,13 @@ pub fn is_said(value: &Value, schema: &Value, words: &str, today: Date) -> bool 
                 }
             }
         }
-        Value::Array(items) => items.iter().all(|item| is_said(item, &schema["items"], words, today)),
+        Value::Array(items) => items.iter().all(|item| is_mentioned(item, &schema["items"], words, today)),
         Value::Bool(_) | Value::Null => true,
         Value::Object(_) => false,
     }
 }
 
-fn number_is_said(number: f64, words: &str) -> bool {
+fn number_is_mentioned(number: f64, words: &str) -> bool {
     let spelled = |n: f64| n.fract() == 0.0 && (0.0..13.0).contains(&n);
     let named = spelled(number) && {
         let names = NUMBERS[number as usize];
@@ -129,7 +129,7 @@ fn numbers(words: &str) -> BTreeSet<String> {
     found
 }
 
-fn day_is_said(date: Date, words: &str, today: Date) -> bool {
+fn day_is_mentioned(date: Date, words: &str, today: Date) -> bool {
     let all = tokens(words);
     let has = |names: &[&str]| all.iter().any(|token| names.contains(&token.as_str()));
     let in_days = today.until(date).map_or(i32::MAX, |span| span.get_days());
@@ -141,7 +141,7 @@ fn day_is_said(date: Date, words: &str, today: Date) -> bool {
     };
     let weekday = DAYS.iter().find(|(day, _)| *day == date.weekday());
     let weekday = in_days < 15 && weekday.is_some_and(|(_, names)| has(names));
-    relative || weekday || number_is_said(f64::from(date.day()), words)
+    relative || weekday || number_is_mentioned(f64::from(date.day()), words)
 }
 
 fn clock_time(text: &str) -> Option<(u32, u32)> {
@@ -149,18 +149,18 @@ fn clock_time(text: &str) -> Option<(u32, u32)> {
     Some((hour.parse().ok()?, minute.get(..2)?.parse().ok()?))
 }
 
-/// The hour, as it is or of twelve, or the one before which a part of it is counted.
-fn time_is_said(hour: u32, minute: u32, words: &str) -> bool {
+/// The hour, in 24 or 12 hours, or the next hour if minutes are counted back from it.
+fn time_is_mentioned(hour: u32, minute: u32, words: &str) -> bool {
     let hours = if minute > 30 { vec![hour, hour + 1] } else { vec![hour] };
     let hours = hours.into_iter().flat_map(|hour| [hour, hour % 12, if hour == 0 { 12 } else { hour }]);
-    hours.into_iter().any(|hour| number_is_said(f64::from(hour), words)) || {
+    hours.into_iter().any(|hour| number_is_mentioned(f64::from(hour), words)) || {
         let midday = hour == 12 || hour == 0;
-        midday && number_is_said(12.0, words)
+        midday && number_is_mentioned(12.0, words)
     }
 }
 
-/// The value itself, or one of the words behind it in brackets: `van (furgone)`.
-fn alternative_is_said(value: &str, schema: &Value, words: &str) -> bool {
+/// The value itself, or one of its synonyms in brackets: `van (furgone)`.
+fn alternative_is_mentioned(value: &str, schema: &Value, words: &str) -> bool {
     let described = schema["description"].as_str().unwrap_or_default();
     let behind = described.split_once(&format!("{value} (")).and_then(|(_, rest)| rest.split_once(')'));
     let names = tokens(value).into_iter().chain(behind.map_or(vec![], |(names, _)| content(names)));
@@ -173,12 +173,12 @@ fn alternative_is_said(value: &str, schema: &Value, words: &str) -> bool {
 }
 
 #[test]
-fn what_was_said_is_known_in_other_forms() {
+fn mentioned_values_are_recognised_in_other_forms() {
     let today: Date = "2026-11-22".parse().unwrap();
     let class =
         serde_json::json!({"enum": ["small", "van"], "description": "small (utilitaria) or van (furgone)"});
     let none = Value::Null;
-    for (value, schema, words, said) in [
+    for (value, schema, words, mentioned) in [
         (serde_json::json!("13:30"), &none, "at half past 1 in the afternoon", true),
         (serde_json::json!("08:45"), &none, "alle nove meno un quarto", true),
         (serde_json::json!("13:30"), &none, "in the afternoon", false),
@@ -195,13 +195,13 @@ fn what_was_said_is_known_in_other_forms() {
         (serde_json::json!("Mario Rossi"), &none, "a Mario Rossi", true),
         (serde_json::json!("Los Angeles"), &none, "by bus from Las Vegas", false),
     ] {
-        assert_eq!(is_said(&value, schema, words, today), said, "{value} in {words:?}");
+        assert_eq!(is_mentioned(&value, schema, words, today), mentioned, "{value} in {words:?}");
     }
 }
 
 #[test]
-fn labels_are_met_by_other_spellings_alone() {
-    let meant = |label: &str, given: &str, words: &str| is_meant(&label.into(), &given.into(), words);
+fn labels_match_only_alternative_spellings() {
+    let meant = |label: &str, actual: &str, words: &str| matches_label(&label.into(), &actual.into(), words);
     assert!(meant("Milan|Milano", "milano", "Milano"));
     assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
     assert!(!meant("Sara Bianchi", "Bianchi", "Add Sara Bianchi"));

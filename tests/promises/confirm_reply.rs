@@ -1,14 +1,14 @@
-//! What a plain yes to the question about a write carries out, and what it does not.
+//! What a plain yes to a question about a write executes, and what it does not.
 
 use proscenium::run::{Effect, RunStatus};
 use proscenium::scene::{Scene, SceneTool, ToolBuilder};
 use proscenium::tools::{ToolContext, ToolError, native};
 use serde_json::{Value, json};
 
-use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one, sent, setup};
+use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one_step_model, sent, setup};
 use crate::server_api::ask;
-use crate::support::planner_engine::{Log, Play, has_results, plan, step};
-use crate::support::{Scripted, ScriptedLlm, Served, Setup};
+use crate::support::planner_engine::{CallLog, ModelRules, has_results, plan, step};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup};
 
 /// A server whose only scene is a bank that sends money.
 fn with_bank(llm: &ScriptedLlm, send: ToolBuilder) -> Setup {
@@ -18,8 +18,8 @@ fn with_bank(llm: &ScriptedLlm, send: ToolBuilder) -> Setup {
     setup.scene(bank.tool(send).build().unwrap())
 }
 
-/// A tool that sends money, with a note where there is one, and refuses to send any to Bob.
-fn sends(log: &Log, description: &str) -> ToolBuilder {
+/// A tool that sends money, with an optional note, and refuses to send any to Bob.
+fn send_tool(log: &CallLog, description: &str) -> ToolBuilder {
     let log = log.clone();
     let called = native(move |arguments: Value, _: ToolContext| {
         log.begin("Send", &arguments);
@@ -35,41 +35,45 @@ fn sends(log: &Log, description: &str) -> ToolBuilder {
 }
 
 #[tokio::test]
-async fn tool_that_changed_after_the_question_is_asked_about_again() {
-    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
-    let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
-    let asked = house.say("s-1", REQUEST).await;
+async fn tool_changed_after_the_question_is_confirmed_again() {
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
+    let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;
+    let asked = test.chat("s-1", REQUEST).await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
-    let dir = house.stop().await;
-    let house = with_bank(&llm, sends(&log, "Sends it by messenger, for a fee.")).on(&dir).start().await;
-    let yes = house.say("s-1", "yes").await;
+    let dir = test.stop().await;
+    let test = with_bank(&llm, send_tool(&log, "Sends it by messenger, for a fee.")).on(&dir).start().await;
+    let yes = test.chat("s-1", "yes").await;
     assert_eq!(yes.answer.status, RunStatus::NeedsInput, "{:#?}", yes.answer);
     assert!(log.calls().is_empty(), "{:?}", log.calls());
 }
 
 #[tokio::test]
-async fn confirmed_writes_do_not_wait_for_one_another() {
-    let log = Log::default();
+async fn confirmed_writes_run_concurrently() {
+    let log = CallLog::default();
     let bob = json!({"recipient": "Bob", "amount": 60});
     let ida = json!({"recipient": "Ida", "amount": 61});
-    let llm = one("Send", calls(&[("Send", bob.clone()), ("Send", ida.clone())]));
-    let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
-    let asked = house.say("s-1", "Send 50 euros to Bob and to Ida, please.").await;
+    let llm = one_step_model("Send", calls(&[("Send", bob.clone()), ("Send", ida.clone())]));
+    let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;
+    let asked = test.chat("s-1", "Send 50 euros to Bob and to Ida, please.").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
-    let told = house.say("s-1", "yes").await;
+    let finished = test.chat("s-1", "yes").await;
     assert_eq!(log.calls(), [("Send".to_owned(), bob), ("Send".to_owned(), ida)]);
-    let came: Vec<String> = told.answer.writes.iter().map(|write| format!("{:?}", write.outcome)).collect();
-    assert_eq!((told.answer.status, came), (RunStatus::Partial, vec!["Failed".to_owned(), "Ok".to_owned()]));
-    let rows = house.engine.store().audit_rows(None, 10).await.unwrap();
+    let came: Vec<String> =
+        finished.answer.writes.iter().map(|write| format!("{:?}", write.outcome)).collect();
+    assert_eq!(
+        (finished.answer.status, came),
+        (RunStatus::Partial, vec!["Failed".to_owned(), "Ok".to_owned()])
+    );
+    let rows = test.engine.store().audit_rows(None, 10).await.unwrap();
     let decisions: Vec<_> = rows.iter().map(|row| (row.run, row.decision.as_str())).collect();
-    assert_eq!(decisions, [(told.answer.run_id, "confirmed")]);
+    assert_eq!(decisions, [(finished.answer.run_id, "confirmed")]);
     assert!(!rows[0].who.is_empty());
 }
 
 #[tokio::test]
-async fn task_of_a_chat_program_does_not_use_the_yes_up() {
-    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
-    let served = Served::start(setup(&llm, &log)).await;
+async fn chat_client_background_task_does_not_consume_the_yes() {
+    let (log, llm) = (CallLog::default(), one_step_model("Send", calls(&[("Send", sent(60))])));
+    let served = ServedEngine::start(setup(&llm, &log)).await;
     let mut first = ask(REQUEST);
     first["model"] = json!("proscenium");
     let question = complete(&served, &first).await;
@@ -84,20 +88,20 @@ async fn task_of_a_chat_program_does_not_use_the_yes_up() {
 
 #[tokio::test]
 async fn confirmed_call_keeps_its_nulls() {
-    let log = Log::default();
+    let log = CallLog::default();
     let call = json!({"recipient": "Anna", "amount": 60, "note": null});
-    let llm = one("Send", calls(&[("Send", call.clone())]));
-    let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
-    house.say("s-1", REQUEST).await;
+    let llm = one_step_model("Send", calls(&[("Send", call.clone())]));
+    let test = with_bank(&llm, send_tool(&log, "Sends it.")).start().await;
+    test.chat("s-1", REQUEST).await;
     assert!(log.calls().is_empty());
-    house.say("s-1", "yes").await;
+    test.chat("s-1", "yes").await;
     assert_eq!(log.calls(), [("Send".to_owned(), call)]);
 }
 
 #[tokio::test]
-async fn yes_to_two_questions_of_one_reply_does_both() {
+async fn yes_to_two_questions_in_one_reply_executes_both() {
     let steps = json!([step(1, "Bank", &["Send"], Value::Null), step(2, "Post", &["Delete"], Value::Null)]);
-    let llm = Play::of(plan(steps))
+    let llm = ModelRules::of(plan(steps))
         .scene(|request, _| {
             let sends =
                 crate::support::section(request, "expected_tools").is_some_and(|t| t.contains("Send"));
@@ -108,15 +112,15 @@ async fn yes_to_two_questions_of_one_reply_does_both() {
             }
         })
         .start();
-    let log = Log::default();
-    let house = setup(&llm, &log).start().await;
-    let asked = house.say("s-1", "Send 50 euros to Anna, and delete the newest message.").await;
+    let log = CallLog::default();
+    let test = setup(&llm, &log).start().await;
+    let asked = test.chat("s-1", "Send 50 euros to Anna, and delete the newest message.").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
     assert!(log.calls().is_empty(), "{:?}", log.calls());
     for part in ["amount: 60", "number: 7"] {
         assert!(asked.answer.answer.contains(part), "{}", asked.answer.answer);
     }
-    house.say("s-1", "yes").await;
+    test.chat("s-1", "yes").await;
     let mut names = log.names();
     names.sort_unstable();
     assert_eq!(names, ["Delete", "Send"]);

@@ -1,20 +1,20 @@
-//! What a plan shows of its writes is what they are done with, and what somebody changed of it is what is
-//! done, with the program's own rules and without a key or a network.
+//! The arguments that a plan shows for its writes are used, and so are the approver's edits, with the
+//! embedded rules and without a key or a network.
 
 use serde_json::{Value, json};
 
-use super::process::{Desk, Ran};
+use super::process::{ProcessOutput, Workspace};
 
 const TWO: &str = "Vorrei sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
-/// Asks for what waits for a person, and gives the plan's document.
-fn waits(desk: &Desk, words: &str) -> Value {
-    let asked = desk.run(&["chat", "--require-approval", "--json", words]);
+/// Sends a request that waits for approval, and returns the plan's document.
+fn waiting_plan(workspace: &Workspace, words: &str) -> Value {
+    let asked = workspace.run(&["chat", "--require-approval", "--json", words]);
     let answer: Value = serde_json::from_str(&asked.out).unwrap_or_else(|e| panic!("{e}: {asked:?}"));
     assert_eq!((asked.status, &answer["status"]), (3, &json!("waiting")), "{answer:#}");
-    let plan = shown(desk, answer["task_id"].as_str().unwrap());
+    let plan = shown(workspace, answer["task_id"].as_str().unwrap());
     assert_eq!(plan["status"], "pending_approval", "{plan:#}");
-    // Whoever is asked in words sees what they say yes to.
+    // The question contains what a yes approves.
     for call in prepared(&plan) {
         let arguments = call["arguments"].to_string();
         assert!(answer["answer"].as_str().unwrap().contains(&arguments), "{arguments} in {answer:#}");
@@ -22,8 +22,8 @@ fn waits(desk: &Desk, words: &str) -> Value {
     plan
 }
 
-fn shown(desk: &Desk, task: &str) -> Value {
-    let ran = desk.run(&["plans", "show", task, "--json"]);
+fn shown(workspace: &Workspace, task: &str) -> Value {
+    let ran = workspace.run(&["plans", "show", task, "--json"]);
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
@@ -33,7 +33,7 @@ fn prepared(plan: &Value) -> Vec<Value> {
     steps.flat_map(|step| step["prepared_calls"].as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// The writes that were done, with their arguments.
+/// The executed writes with their arguments.
 fn written(plan: &Value) -> Vec<Value> {
     let steps = plan["steps"].as_array().unwrap().iter();
     let calls = steps.flat_map(|step| step["tool_calls"].as_array().unwrap());
@@ -41,33 +41,33 @@ fn written(plan: &Value) -> Vec<Value> {
     written.map(|call| call["arguments"].clone()).collect()
 }
 
-fn approved(desk: &Desk, plan: &Value, version: &str) -> Ran {
+fn approved(workspace: &Workspace, plan: &Value, version: &str) -> ProcessOutput {
     let task = plan["task_id"].as_str().unwrap();
-    let ran = desk.run(&["plans", "approve", task, "--version", version]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "it asks for nothing else: {ran:?}");
+    let ran = workspace.run(&["plans", "approve", task, "--version", version]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "no other approval is required: {ran:?}");
     ran
 }
 
 #[test]
-fn one_yes_is_enough_for_what_the_plan_shows() {
-    let desk = Desk::new();
-    let plan = waits(&desk, TWO);
+fn one_approval_covers_the_writes_that_the_plan_shows() {
+    let workspace = Workspace::new();
+    let plan = waiting_plan(&workspace, TWO);
     let [call] = prepared(&plan).try_into().unwrap();
     assert_eq!(call["tool"], "MakeRequest", "{plan:#}");
     let (from, to) = (&call["arguments"]["from"], &call["arguments"]["to"]);
     assert!(from.as_str().unwrap().ends_with("-06-15") && to.as_str().unwrap().ends_with("-06-17"), "{call}");
-    let text = desk.run(&["plans", "show", plan["task_id"].as_str().unwrap()]).out;
+    let text = workspace.run(&["plans", "show", plan["task_id"].as_str().unwrap()]).out;
     assert!(text.contains(&format!("Parameters: {}\n", call["arguments"])), "{text}");
-    approved(&desk, &plan, "1");
-    let done = shown(&desk, plan["task_id"].as_str().unwrap());
+    approved(&workspace, &plan, "1");
+    let done = shown(&workspace, plan["task_id"].as_str().unwrap());
     assert_eq!((&done["status"], written(&done)), (&json!("completed"), vec![call["arguments"].clone()]));
     assert_eq!(done["approvals"], json!([]));
 }
 
 #[test]
-fn what_a_person_puts_in_its_place_is_what_is_written() {
-    let desk = Desk::new();
-    let mut plan = waits(&desk, TWO);
+fn edited_prepared_call_is_what_is_written() {
+    let workspace = Workspace::new();
+    let mut plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap().to_owned();
     let mut call = prepared(&plan).remove(0);
     let day = call["arguments"]["from"].as_str().unwrap().replace("-15", "-16");
@@ -76,28 +76,28 @@ fn what_a_person_puts_in_its_place_is_what_is_written() {
     steps.iter_mut().filter(|step| step["scene_name"] == "VacationManagement").for_each(|step| {
         step["prepared_calls"] = json!([call.clone()]);
     });
-    desk.write("plan.json", &plan["plan"].to_string());
-    let changed = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
+    workspace.write("plan.json", &plan["plan"].to_string());
+    let changed = workspace.run(&["plans", "modify", &task, "--file", "plan.json"]);
     assert!(
         changed.out.contains("calls +MakeRequest") && changed.out.contains("-MakeRequest"),
         "{changed:?}"
     );
-    approved(&desk, &plan, "2");
-    assert_eq!(written(&shown(&desk, &task)), [call["arguments"].clone()]);
+    approved(&workspace, &plan, "2");
+    assert_eq!(written(&shown(&workspace, &task)), [call["arguments"].clone()]);
 }
 
 #[test]
-fn what_somebody_took_out_is_neither_done_nor_told_as_undone() {
-    let desk = Desk::new();
-    let plan = waits(&desk, TWO);
+fn removed_write_is_neither_executed_nor_reported_missing() {
+    let workspace = Workspace::new();
+    let plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap();
-    let changed = desk.run(&["plans", "modify", task, "senza il meteo"]);
+    let changed = workspace.run(&["plans", "modify", task, "senza il meteo"]);
     assert_eq!(changed.err, "", "{changed:?}");
-    let now = shown(&desk, task);
+    let now = shown(&workspace, task);
     assert_eq!(now["plan"]["steps"].as_array().unwrap().len(), 1, "{now:#}");
-    assert_eq!(prepared(&now), prepared(&plan), "the step that stays shows what it showed");
-    approved(&desk, &plan, "2");
-    let done = shown(&desk, task);
+    assert_eq!(prepared(&now), prepared(&plan), "the remaining step keeps its prepared call");
+    approved(&workspace, &plan, "2");
+    let done = shown(&workspace, task);
     assert_eq!((&done["status"], written(&done).len()), (&json!("completed"), 1), "{done:#}");
     let answer = done["answer"].as_str().unwrap();
     assert!(answer.contains("richiesta di ferie"), "{answer}");
@@ -105,9 +105,9 @@ fn what_somebody_took_out_is_neither_done_nor_told_as_undone() {
 }
 
 #[test]
-fn somebody_may_put_wholly_other_days_in_place_of_those_that_were_asked_for() {
-    let desk = Desk::new();
-    let mut plan = waits(&desk, TWO);
+fn approver_may_replace_the_requested_days() {
+    let workspace = Workspace::new();
+    let mut plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap().to_owned();
     let mut call = prepared(&plan).remove(0);
     for name in ["from", "to"] {
@@ -118,8 +118,8 @@ fn somebody_may_put_wholly_other_days_in_place_of_those_that_were_asked_for() {
     steps.iter_mut().filter(|step| step["scene_name"] == "VacationManagement").for_each(|step| {
         step["prepared_calls"] = json!([call.clone()]);
     });
-    desk.write("plan.json", &plan["plan"].to_string());
-    assert_eq!(desk.run(&["plans", "modify", &task, "--file", "plan.json"]).err, "");
-    approved(&desk, &plan, "2");
-    assert_eq!(written(&shown(&desk, &task)), [call["arguments"].clone()]);
+    workspace.write("plan.json", &plan["plan"].to_string());
+    assert_eq!(workspace.run(&["plans", "modify", &task, "--file", "plan.json"]).err, "");
+    approved(&workspace, &plan, "2");
+    assert_eq!(written(&shown(&workspace, &task)), [call["arguments"].clone()]);
 }

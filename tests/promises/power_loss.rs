@@ -1,5 +1,5 @@
-//! What must be on disk is synced and not only written: a server's power fails, what it had not synced is
-//! gone, and nothing is that anybody was told of.
+//! What must be durable is synced and not only written: a power failure removes everything unsynced, and
+//! nothing that was acknowledged is lost.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -10,47 +10,47 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::crash::judge;
-use super::depot::{Depot, Moment};
+use super::crash::check_run;
+use super::disk_harness::{DiskHarness, Moment};
 use super::support::disk::Loss;
-use super::support::{Reached, Scripted, forced_tool, section, tool_results};
+use super::support::{ReceivedRequest, Scripted, forced_tool, section, tool_results};
 
-/// What somebody was told before the power failed.
-struct Told {
-    /// The client: which run its request is.
+/// What was acknowledged before the power failed.
+struct Acknowledged {
+    /// To the client: the id of its run.
     run: String,
-    /// The client: the answer, where the run had come to its end.
+    /// To the client: the answer, if the run had ended.
     answer: Option<Value>,
-    /// The back end.
-    reached: Vec<Reached>,
+    /// To the backend.
+    reached: Vec<ReceivedRequest>,
 }
 
-/// A server that works up to `moment`, or to the end, and whose power then fails. `lies` says that its
-/// disk only claims to sync.
-async fn fails_at(
-    depot: &Depot,
+/// A server that works up to `moment`, or to the end, and whose power then fails. With `lies` its disk only
+/// pretends to sync.
+async fn serve_until_power_failure(
+    harness: &DiskHarness,
     moment: Option<Moment>,
     lies: bool,
     loss: Loss,
     dice: &mut ChaCha8Rng,
-) -> Told {
-    let server = depot.start();
+) -> Acknowledged {
+    let server = harness.start();
     if lies {
-        depot.disk.lies().set();
+        harness.disk.lies().set();
     }
-    // Whoever is asked at that moment does not answer before the power has failed.
+    // The model or backend called at that moment does not reply before the power has failed.
     let (pull, pulled) = mpsc::sync_channel::<()>(1);
-    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     if let Some(moment) = moment {
-        depot.when(moment, move || {
-            tell.try_send(()).unwrap();
+        harness.at_moment(moment, move || {
+            sender.try_send(()).unwrap();
             let _ = pulled.recv();
         });
     }
     let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
     let mut answer = None;
     if moment.is_some() {
-        told.recv().await.unwrap();
+        receiver.recv().await.unwrap();
     } else {
         while let Some(event) = events.next().await {
             if event.name == "answered" {
@@ -60,31 +60,35 @@ async fn fails_at(
     }
     server.kill();
     drop(pull);
-    depot.disk.fail(loss, dice);
+    harness.disk.fail(loss, dice);
     if lies {
-        depot.disk.lies().clear();
+        harness.disk.lies().clear();
     }
-    Told { run, answer, reached: depot.reached() }
+    Acknowledged { run, answer, reached: harness.reached() }
 }
 
-/// What a server that is started afterwards makes of it; or what was lost.
-async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), String> {
-    let server = depot.start();
-    server.settled().await;
-    let found = server.get(&format!("/api/runs/{}", told.run)).await;
+/// What the next server makes of it; or what was lost.
+async fn check_after_restart(
+    harness: &DiskHarness,
+    acknowledged: &Acknowledged,
+    moment: Option<Moment>,
+) -> Result<(), String> {
+    let server = harness.start();
+    server.settled_runs().await;
+    let found = server.get(&format!("/api/runs/{}", acknowledged.run)).await;
     let turns = server.get("/api/sessions/s1").await;
     assert_eq!(server.end().status, 0);
     if found.status != 200 {
         return Err(format!("the request that was accepted is gone: {}", found.body));
     }
     let document = found.json();
-    let again = depot.reached();
-    let calls = |reached: &[Reached], place: &str| -> Vec<Option<String>> {
+    let again = harness.reached();
+    let calls = |reached: &[ReceivedRequest], place: &str| -> Vec<Option<String>> {
         let calls = reached.iter().filter(|call| call.place == place);
         calls.map(|call| call.idempotency_key.clone()).collect()
     };
     let outcome = |step: usize, call: usize| &document["steps"][step]["tool_calls"][call]["outcome"];
-    let both = |place: &str| [calls(&told.reached, place), calls(&again, place)];
+    let both = |place: &str| [calls(&acknowledged.reached, place), calls(&again, place)];
     if both("POST /Reserve").concat().len() != 1 {
         return Err(format!("the write was repeated: {:?}", both("POST /Reserve")));
     }
@@ -93,20 +97,20 @@ async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), 
         return Err(format!("the write was repeated under another key: {renewed:?}"));
     }
     if moment == Some(Moment::Reserve) {
-        // Nobody knows what came of it, and the next step needs it.
+        // The outcome is unknown, and the next step needs it.
         return match outcome(0, 1) {
             outcome if outcome == "unknown" => Ok(()),
             outcome => Err(format!("its intent is gone: {outcome}: {document:#}")),
         };
     }
     if document["status"] != "completed" || outcome(0, 1) != "ok" || outcome(1, 0) != "ok" {
-        return Err(format!("the run was not carried on: {document:#}"));
+        return Err(format!("the run was not resumed: {document:#}"));
     }
     let times = if moment == Some(Moment::Renew) { 2 } else { 1 };
     if renewed.len() != times {
         return Err(format!("by its key it is sent {times} times, not {renewed:?}"));
     }
-    match &told.answer {
+    match &acknowledged.answer {
         Some(answer) if *answer != document["answer"] || !again.is_empty() => {
             Err(format!("the run had ended: {document:#}\n{again:#?}"))
         }
@@ -115,57 +119,58 @@ async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), 
     }
 }
 
-/// All that a client or a back end can have been told by then is there after a power failure.
-async fn survives(moment: Option<Moment>) {
+/// Asserts that everything acknowledged by then survives a power failure.
+async fn assert_survives(moment: Option<Moment>) {
     for (seed, loss) in [Loss::Everything, Loss::Some, Loss::Some].into_iter().enumerate() {
-        let depot = Depot::open();
+        let harness = DiskHarness::open();
         let mut dice = ChaCha8Rng::seed_from_u64(seed as u64);
-        let told = fails_at(&depot, moment, false, loss, &mut dice).await;
-        let found = look(&depot, &told, moment).await;
+        let acknowledged = serve_until_power_failure(&harness, moment, false, loss, &mut dice).await;
+        let found = check_after_restart(&harness, &acknowledged, moment).await;
         assert_eq!(found, Ok(()), "{moment:?}, {loss:?}");
     }
 }
 
 #[tokio::test]
-async fn a_request_that_was_accepted_is_synced() {
-    survives(Some(Moment::Plan)).await;
+async fn accepted_request_is_synced() {
+    assert_survives(Some(Moment::Plan)).await;
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_carried_on_after_a_power_failure_in_the_middle_of_reads() {
-    survives(Some(Moment::Look)).await;
-    survives(Some(Moment::Between)).await;
+async fn accepted_run_resumes_after_power_loss_during_reads() {
+    assert_survives(Some(Moment::Look)).await;
+    assert_survives(Some(Moment::Between)).await;
 }
 
 #[tokio::test]
-async fn the_intent_of_a_write_is_synced_before_the_back_end_hears_of_it() {
-    survives(Some(Moment::Reserve)).await;
+async fn write_intent_is_synced_before_the_backend_call() {
+    assert_survives(Some(Moment::Reserve)).await;
 }
 
 #[tokio::test]
-async fn the_outcome_of_a_write_is_synced_before_the_next_step_begins() {
-    survives(Some(Moment::Renew)).await;
-    survives(Some(Moment::Check)).await;
+async fn write_outcome_is_synced_before_the_next_step() {
+    assert_survives(Some(Moment::Renew)).await;
+    assert_survives(Some(Moment::Check)).await;
 }
 
 #[tokio::test]
-async fn a_run_whose_end_was_told_is_synced_with_what_its_conversation_remembers() {
-    survives(None).await;
+async fn published_end_is_synced_with_the_conversation_memory() {
+    assert_survives(None).await;
 }
 
-/// The same look finds the loss, where the disk does not do what it is told.
+/// The same check finds the loss if the disk ignores syncs.
 #[tokio::test]
-async fn on_a_disk_that_does_not_sync_the_loss_is_found() {
+async fn loss_on_a_disk_without_syncs_is_detected() {
     for moment in [Some(Moment::Plan), Some(Moment::Reserve), Some(Moment::Renew), None] {
-        let depot = Depot::open();
+        let harness = DiskHarness::open();
         let mut dice = ChaCha8Rng::seed_from_u64(1);
-        let told = fails_at(&depot, moment, true, Loss::Everything, &mut dice).await;
-        let lost = look(&depot, &told, moment).await.unwrap_err();
+        let acknowledged =
+            serve_until_power_failure(&harness, moment, true, Loss::Everything, &mut dice).await;
+        let lost = check_after_restart(&harness, &acknowledged, moment).await.unwrap_err();
         assert!(lost.contains("accepted is gone"), "{moment:?}: {lost}");
     }
 }
 
-/// Places in a run at which the power fails, and how often the run passes them before.
+/// Boundaries at which the power fails, and how often the run passes them before.
 const PLACES: [(&str, u32); 8] = [
     ("after:run_queued", 1),
     ("after:model_replied", 5),
@@ -178,8 +183,8 @@ const PLACES: [(&str, u32); 8] = [
 ];
 
 #[tokio::test]
-async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
-    let depot = Depot::open();
+async fn repeated_power_loss_loses_and_repeats_nothing() {
+    let harness = DiskHarness::open();
     let mut dice = ChaCha8Rng::seed_from_u64(7);
     let mut accepted: BTreeSet<String> = BTreeSet::new();
     let mut books: Vec<String> = Vec::new();
@@ -188,8 +193,8 @@ async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
     for (place, passed) in PLACES.repeat(rounds) {
         let skip: u32 = dice.random_range(0..=passed);
         let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
-        // It may come to the place with what the one before it left, before it is ready.
-        let started = depot.try_start(&env);
+        // It may reach the boundary during recovery, before it is ready.
+        let started = harness.try_start(&env);
         failures += usize::from(started.as_ref().is_err_and(|ran| ran.status == -1));
         if let Ok(server) = started {
             let (one, two) = (format!("b{}", books.len()), format!("b{}", books.len() + 1));
@@ -206,41 +211,41 @@ async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
             failures += usize::from(server.kill());
         }
         let loss = if dice.random() { Loss::Everything } else { Loss::Some };
-        depot.disk.fail(loss, &mut dice);
+        harness.disk.fail(loss, &mut dice);
     }
-    assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers came to their place");
+    assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers reached their boundary");
 
-    let server = depot.start();
-    server.settled().await;
+    let server = harness.start();
+    server.settled_runs().await;
     for book in &books {
-        // Whoever heard nothing asks again.
+        // A client without a reply asks again.
         let reply = server.ask(book, book).await.unwrap();
         let document = if reply.status == 200 { reply.json() } else { reply.json()["document"].clone() };
-        // A write of unknown outcome, or a run that was put aside, is told as what it is.
+        // A write of unknown outcome and a quarantined run are reported as such.
         let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
         assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
     }
-    let listed = server.settled().await;
+    let listed = server.settled_runs().await;
     assert_eq!(server.end().status, 0);
     assert_eq!(listed.len(), books.len());
-    let reached = depot.reached();
-    let store = Store::open_read_only(&depot.desk.data()).await.unwrap();
+    let reached = harness.reached();
+    let store = Store::open_read_only(&harness.workspace.data()).await.unwrap();
     let tenant = TenantId::new("local").unwrap();
     let page = Page { limit: 500, after: None };
     for row in store.runs(&tenant, &RunFilter::default(), &page).await.unwrap() {
         accepted.remove(&row.run.to_string());
-        judge(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
+        check_run(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
     }
-    assert_eq!(accepted, BTreeSet::new(), "these were accepted and are gone");
+    assert_eq!(accepted, BTreeSet::new(), "these accepted requests are lost");
 }
 
-/// What may be reserved.
+/// Books that can be reserved.
 const BOOKS: [&str; 4] = ["dune", "emma", "faust", "ubik"];
 
-/// A look, and a reservation of each book that the request names.
+/// A read, and a reservation of each book that the request names.
 fn reserve(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
-    let wanted: Vec<&str> = BOOKS.into_iter().filter(|book| words.contains(book)).collect();
+    let requested: Vec<&str> = BOOKS.into_iter().filter(|book| words.contains(book)).collect();
     match forced_tool(request) {
         Some("CreateExecutionPlan") => Scripted::forced(
             request,
@@ -255,7 +260,7 @@ fn reserve(request: &Value) -> Scripted {
         ),
         _ => match tool_results(request).len() {
             0 => Scripted::call("Look", json!({"book": "shelf"})),
-            done => match wanted.get(done - 1) {
+            done => match requested.get(done - 1) {
                 Some(book) => Scripted::call("Reserve", json!({ "book": book })),
                 None => Scripted::Text("It is done.".into()),
             },
@@ -264,29 +269,29 @@ fn reserve(request: &Value) -> Scripted {
 }
 
 #[tokio::test]
-async fn a_request_alone_is_synced_at_its_beginning_its_end_and_twice_for_each_write() {
-    let depot = Depot::played(|request, _| reserve(request));
-    let server = depot.start();
-    // The files that a first request makes.
+async fn lone_request_syncs_at_start_end_and_twice_per_write() {
+    let harness = DiskHarness::with_model(|request, _| reserve(request));
+    let server = harness.start();
+    // The first request creates the files.
     server.ask("ubik", "first").await.unwrap();
-    depot.reached();
+    harness.reached();
     for (writes, books) in [(0, "shelf"), (1, "dune"), (3, "dune, emma, ubik")] {
-        let before = depot.disk.syncs();
+        let before = harness.disk.syncs();
         let reply = server.ask(books, &format!("s{writes}")).await.unwrap();
         assert_eq!(reply.json()["status"], "completed", "{reply:#?}");
-        let reserved = depot.reached().iter().filter(|call| call.place == "POST /Reserve").count();
+        let reserved = harness.reached().iter().filter(|call| call.place == "POST /Reserve").count();
         assert_eq!(reserved, writes);
-        let syncs = depot.disk.syncs() - before;
+        let syncs = harness.disk.syncs() - before;
         assert!(syncs <= 2 + 2 * writes as u64, "{syncs} syncs for {writes} writes");
     }
-    // Whoever is shown what happens is shown what is on the disk.
-    let before = depot.disk.syncs();
+    // Published events are on disk.
+    let before = harness.disk.syncs();
     let (_, mut events) = server.ask_streamed("emma", "shown").await.unwrap();
-    let mut told = 0;
+    let mut published = 0;
     while let Some(event) = events.next().await {
-        told += u64::from(event.name != "answer_delta");
+        published += u64::from(event.name != "answer_delta");
     }
-    let syncs = depot.disk.syncs() - before;
-    assert!(syncs <= 2 + 2 + told, "{syncs} syncs for {told} events");
+    let syncs = harness.disk.syncs() - before;
+    assert!(syncs <= 2 + 2 + published, "{syncs} syncs for {published} events");
     assert_eq!(server.end().status, 0);
 }

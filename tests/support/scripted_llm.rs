@@ -1,4 +1,4 @@
-//! The HTTP server behind a script.
+//! The HTTP server of a scripted model.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -14,12 +14,12 @@ use proscenium::llm::{ModelOptions, Options};
 use serde_json::Value;
 
 use super::gate::Gate;
-use super::scripted::{End, Scripted};
+use super::scripted::{Scripted, StreamEnd};
 
 type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
 
-/// A server of `POST /v1/chat/completions` on 127.0.0.1, answering by a script and keeping every
-/// request. It stops when it is dropped.
+/// A server of `POST /v1/chat/completions` on 127.0.0.1 that answers by a script and records every request.
+/// It stops when it is dropped.
 pub struct ScriptedLlm {
     base_url: String,
     script: Arc<Script>,
@@ -32,7 +32,7 @@ struct Script {
     requests: Mutex<Vec<Recorded>>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone)]
 struct Recorded {
     body: Value,
@@ -40,11 +40,11 @@ struct Recorded {
 }
 
 impl ScriptedLlm {
-    /// Starts a server. The handler gets the request's body and how many requests came before it.
+    /// Starts a server. The handler gets the request's body and the number of earlier requests.
     pub fn start(handler: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let script = Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() });
         let data = Data::from(script.clone());
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || {
@@ -57,15 +57,15 @@ impl ScriptedLlm {
                 let server = server.bind(("127.0.0.1", 0)).unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
-                tell.send((address, server.handle())).unwrap();
+                sender.send((address, server.handle())).unwrap();
                 server.await.unwrap();
             });
         });
-        let (address, handle) = told.recv().unwrap();
+        let (address, handle) = receiver.recv().unwrap();
         Self { base_url: format!("http://{address}/v1"), script, handle, thread: Some(thread) }
     }
 
-    /// A server that gives these answers in turn, and the last one from then on.
+    /// A server that gives these replies in turn, the last one repeated.
     pub fn sequence(answers: impl IntoIterator<Item = Scripted>) -> Self {
         let answers: Vec<Scripted> = answers.into_iter().collect();
         Self::start(move |_, nth| answers[nth.min(answers.len() - 1)].clone())
@@ -81,27 +81,27 @@ impl ScriptedLlm {
         ModelOptions { name: name.to_owned(), base_url: self.base_url.clone(), ..ModelOptions::default() }
     }
 
-    /// Options with this server as the only model, `scripted`, and next to no wait between attempts.
+    /// Options with this server as the only model, `scripted`, and almost no wait between attempts.
     pub fn options(&self) -> Options {
         Options { models: vec![self.model("scripted")], backoff_ms: 1, ..Options::default() }
     }
 
-    /// How many requests came.
+    /// The number of requests.
     pub fn count(&self) -> usize {
         self.script.requests.lock().unwrap().len()
     }
 
-    /// The body of every request, in the order in which they came.
+    /// The body of every request, in order of arrival.
     pub fn requests(&self) -> Vec<Value> {
         self.script.requests.lock().unwrap().iter().map(|request| request.body.clone()).collect()
     }
 
     /// The body of one request, counted from 0.
     pub fn request(&self, nth: usize) -> Value {
-        self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there was no request {nth}"))
+        self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there is no request {nth}"))
     }
 
-    /// Drops what was kept so far: for tests with many thousand requests.
+    /// Drops the recorded requests, for tests with many thousands of them.
     pub fn forget(&self) {
         self.script.requests.lock().unwrap().clear();
     }
@@ -114,7 +114,7 @@ impl ScriptedLlm {
 
 impl Drop for ScriptedLlm {
     fn drop(&mut self) {
-        // The command is sent at once; the thread's end is the wait for it.
+        // The command is sent at once; joining the thread waits for it.
         drop(self.handle.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -132,12 +132,16 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
     };
     let mut scripted = (script.handler)(&body, nth);
     while let Scripted::Held(inner, gate) = scripted {
-        gate.passed().await;
+        gate.wait_open().await;
         scripted = *inner;
     }
     let wants_stream = body["stream"] == true;
-    if let Some(said) = scripted.said() {
-        return if wants_stream { events(said.events(), End::Done) } else { json(said.whole().to_string()) };
+    if let Some(message) = scripted.message() {
+        return if wants_stream {
+            events(message.events(), StreamEnd::Done)
+        } else {
+            json(message.whole().to_string())
+        };
     }
     match scripted {
         Scripted::Json(value) => json(value.to_string()),
@@ -156,7 +160,7 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
             }
             response.body(body)
         }
-        other => panic!("{other:?} has no form on the wire"),
+        other => panic!("{other:?} has no wire form"),
     }
 }
 
@@ -164,11 +168,11 @@ fn json(body: String) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(body)
 }
 
-fn events(lines: Vec<String>, end: End) -> HttpResponse {
+fn events(lines: Vec<String>, end: StreamEnd) -> HttpResponse {
     HttpResponse::Ok().content_type("text/event-stream").streaming(pieces(lines, end))
 }
 
-/// The time in between is only there so that the loop leaves room for others.
+/// The pause only yields to other tasks.
 fn drip(line: Bytes, stream: bool) -> HttpResponse {
     let media = if stream { "text/event-stream" } else { "application/json" };
     let body = stream::unfold(line, |line| async {
@@ -181,25 +185,25 @@ fn drip(line: Bytes, stream: bool) -> HttpResponse {
 fn paused(before: Vec<String>, gate: Gate, after: Scripted) -> HttpResponse {
     let Scripted::Stream(lines, end) = after else { panic!("{after:?} cannot follow a pause") };
     let wait = stream::once(async move {
-        gate.passed().await;
+        gate.wait_open().await;
         Ok(Bytes::from(": the gate is open\n\n"))
     });
-    let body = pieces(before, End::Unsaid).chain(wait).chain(pieces(lines, end));
+    let body = pieces(before, StreamEnd::Unsaid).chain(wait).chain(pieces(lines, end));
     HttpResponse::Ok().content_type("text/event-stream").streaming(body)
 }
 
-fn pieces(lines: Vec<String>, end: End) -> LocalBoxStream<'static, Result<Bytes, std::io::Error>> {
+fn pieces(lines: Vec<String>, end: StreamEnd) -> LocalBoxStream<'static, Result<Bytes, std::io::Error>> {
     let mut pieces: Vec<Result<Bytes, std::io::Error>> =
         lines.into_iter().map(|line| Ok(Bytes::from(format!("{line}\n\n")))).collect();
-    if end == End::Done {
+    if end == StreamEnd::Done {
         pieces.push(Ok(Bytes::from("data: [DONE]\n\n")));
     }
     let pieces = stream::iter(pieces);
     match end {
-        End::Done | End::Unsaid => pieces.boxed_local(),
-        End::Never => pieces.chain(stream::pending()).boxed_local(),
-        // The pause lets what was said so far go out before the connection breaks.
-        End::Cut => pieces
+        StreamEnd::Done | StreamEnd::Unsaid => pieces.boxed_local(),
+        StreamEnd::Never => pieces.chain(stream::pending()).boxed_local(),
+        // The pause lets earlier bytes be sent before the connection breaks.
+        StreamEnd::Cut => pieces
             .chain(stream::once(async {
                 tokio::task::yield_now().await;
                 Err(std::io::Error::other("scripted"))

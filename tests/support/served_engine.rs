@@ -1,7 +1,7 @@
-//! The product behind its port: a real server of a real engine, and a client that speaks HTTP.
+//! The product behind its port: a real server with a real engine, and an HTTP client.
 //!
 //! ```ignore
-//! let served = Served::start(Setup::offline()).await;
+//! let served = ServedEngine::start(Setup::offline()).await;
 //! let reply = served.post("/api/chat", &json!({"messages": [{"role": "user", "content": "Ciao"}]})).await;
 //! assert_eq!(reply.status, 200);
 //! ```
@@ -15,21 +15,21 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::house::{House, Setup};
+use super::test_engine::{Setup, TestEngine};
 
 /// A server on loopback. It stops when it is dropped.
-pub struct Served {
-    house: House,
+pub struct ServedEngine {
+    test: TestEngine,
     server: Option<Server>,
     addr: SocketAddr,
     client: reqwest::Client,
 }
 
-impl Deref for Served {
-    type Target = House;
+impl Deref for ServedEngine {
+    type Target = TestEngine;
 
-    fn deref(&self) -> &House {
-        &self.house
+    fn deref(&self) -> &TestEngine {
+        &self.test
     }
 }
 
@@ -51,7 +51,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 
-    /// The value of a header; empty where there is none.
+    /// The value of a header; empty if missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -62,8 +62,8 @@ impl Reply {
         self.body.split_terminator("\n\n").filter_map(Sse::read).collect()
     }
 
-    /// Holds it to be a problem document of this status and code.
-    pub fn is_problem(&self, status: u16, code: &str) -> Value {
+    /// Asserts a problem document with this status and code, and returns it.
+    pub fn assert_problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:#?}");
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:#?}");
         let problem = self.json();
@@ -74,8 +74,8 @@ impl Reply {
         problem
     }
 
-    /// Holds it to be an error object of the OpenAI protocol of this status and code.
-    pub fn is_error(&self, status: u16, code: &str) -> Value {
+    /// Asserts an OpenAI error object with this status and code, and returns it.
+    pub fn assert_error(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:#?}");
         assert_eq!(self.header("content-type"), "application/json", "{self:#?}");
         let error = self.json()["error"].clone();
@@ -92,12 +92,12 @@ impl Reply {
 pub struct Sse {
     pub id: String,
     pub name: String,
-    /// JSON where it is; otherwise a string.
+    /// Parsed JSON, or a string.
     pub data: Value,
 }
 
 impl Sse {
-    /// `None` for a sign of life.
+    /// `None` for a keep-alive comment.
     fn read(text: &str) -> Option<Self> {
         let field = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -109,7 +109,7 @@ impl Sse {
     }
 }
 
-/// The events of a stream as they come.
+/// The events of a stream as they arrive.
 pub struct Events {
     response: Response,
     buffer: String,
@@ -126,7 +126,7 @@ impl Events {
         self.try_next().await.unwrap()
     }
 
-    /// The same from a server that may break off.
+    /// The same, for a server that may break off.
     pub async fn try_next(&mut self) -> Result<Option<Sse>, reqwest::Error> {
         loop {
             if let Some((event, rest)) = self.buffer.split_once("\n\n") {
@@ -143,7 +143,7 @@ impl Events {
     }
 }
 
-impl Served {
+impl ServedEngine {
     /// Starts an engine and its server on any free port of loopback.
     pub async fn start(setup: Setup) -> Self {
         match Self::try_start(setup).await {
@@ -153,14 +153,14 @@ impl Served {
     }
 
     pub async fn try_start(setup: Setup) -> Result<Self, ServeError> {
-        // What a failing test leaves under way is not waited for.
+        // Do not wait for what a failing test leaves running.
         let setup =
             setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
-        let house = setup.unless_set("server.workers", 2).start().await;
-        let server = Server::start(house.engine.clone(), &house.config).await?;
+        let test = setup.unless_set("server.workers", 2).start().await;
+        let server = Server::start(test.engine.clone(), &test.config).await?;
         let addr = SocketAddr::from(([127, 0, 0, 1], server.addr().port()));
         let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap();
-        Ok(Self { house, server: Some(server), addr, client })
+        Ok(Self { test, server: Some(server), addr, client })
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -171,7 +171,7 @@ impl Served {
         format!("http://{}{path}", self.addr)
     }
 
-    /// A request to be added to.
+    /// A request to be extended.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         self.client.request(Method::from_bytes(method.as_bytes()).unwrap(), self.url(path))
     }
@@ -184,40 +184,40 @@ impl Served {
         Reply::of(self.request("POST", path).json(body).send().await.unwrap()).await
     }
 
-    /// Bytes as they are, to a connection of their own.
+    /// Opens a connection and sends raw bytes.
     pub async fn raw(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.addr).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream
     }
 
-    /// The server, to be stopped while requests are under way.
+    /// The server, to be stopped while requests are running.
     pub fn take_server(&mut self) -> Server {
         self.server.take().unwrap()
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedEngine {
     fn drop(&mut self) {
         let Some(server) = self.server.take() else { return };
         let stop = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(server.stop());
         };
-        // It has threads of its own, which do not need this one.
+        // The server has its own threads, which do not need this one.
         let _ = std::thread::spawn(stop).join();
     }
 }
 
-/// Everything until the other side closes, or breaks the connection.
+/// Everything until the peer closes or breaks the connection.
 pub async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A broken connection ends it as a closed one does.
+    // A broken connection ends it like a closed one.
     let _ = stream.read_to_end(&mut bytes).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A `POST` of JSON as it stands on the wire.
+/// A raw `POST` of JSON.
 pub fn wire(path: &str, headers: &str, body: &Value) -> String {
     let body = body.to_string();
     format!(

@@ -1,5 +1,5 @@
-//! Secrets stay where they belong: a real server that logs everything, a provider and a backend that say
-//! back whatever they are sent, and a search of everything that is written or told.
+//! Secrets do not leak: a real server that logs everything, a provider and a backend that echo whatever they
+//! receive, and a search of everything that is written or published.
 
 #![cfg(unix)]
 
@@ -11,24 +11,24 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::process::Desk;
-use crate::support::mind::Mind;
+use super::process::Workspace;
+use crate::support::model_script::ModelScript;
 use crate::support::{
-    End, Gate, Reply, Scripted, ScriptedLlm, arguments, finish, forced_tool, section, words,
+    Gate, Reply, Scripted, ScriptedLlm, StreamEnd, arguments, finish, forced_tool, section, words,
 };
 
-/// In lower case, so that a text in lower case shows it, too.
+/// In lower case, so that a lower-cased text would show it, too.
 const MODEL: &str = "sk-canary-of-the-model-4f1c8e2b7a90d356";
 const HEADER: &str = "canary-of-the-backend-91b7d3e5c2a84f60";
-/// It stands in an address, where some of its characters are written as others.
+/// It is part of a URL, where some of its characters are encoded.
 const QUERY: &str = "canary/of+the=address-7c5e1a9f3b82d640";
 const QUERY_WRITTEN: &str = "canary%2Fof%2Bthe%3Daddress-7c5e1a9f3b82d640";
 const WRONG: &str = "c0ffee00canary00c0ffee00canary00c0ffee00canary00c0ffee00canary00";
 const BASIC: &str = "canary-of-another-scheme-2d6a";
-/// How much of a secret is too much: a part of one may be all that a cut leaves.
+/// How much of a secret is too much: a truncated text may contain only a part of one.
 const PART: usize = 16;
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "get": {steps: [{scene: Echo, rounds: [[{Get: {}}]]}]}
 "text": {steps: [{scene: Echo, rounds: [[{Text: {}}]]}]}
 "fail": {steps: [{scene: Echo, rounds: [[{Fail: {}}]]}]}
@@ -38,23 +38,23 @@ const MIND: &str = r#"
 "called": {steps: [{scene: Echo, rounds: [[{Get: {}}]]}]}
 "#;
 
-/// What the answer to `pieces` and to `called` says before, between and after the keys.
-const SAID: [&str; 3] = ["It was sk-canary-like: ", " and ", ", which ends with sk-can"];
+/// The answer to `pieces` and to `called` before, between and after the keys.
+const ANSWER_PARTS: [&str; 3] = ["It was sk-canary-like: ", " and ", ", which ends with sk-can"];
 
-/// Says back the head of every request, as JSON or as it came, with the status that the path names.
+/// Echoes the head of every request, as JSON or as it came, with the status given in the path.
 fn backend() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    // It ends with the test's process.
+    // It ends with the test process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let _ = say_back(stream.unwrap());
+            let _ = echo(stream.unwrap());
         }
     });
     address
 }
 
-fn say_back(mut stream: TcpStream) -> std::io::Result<()> {
+fn echo(mut stream: TcpStream) -> std::io::Result<()> {
     let mut head = String::new();
     let mut lines = BufReader::new(stream.try_clone()?);
     while !head.ends_with("\r\n\r\n") && lines.read_line(&mut head)? > 0 {}
@@ -99,37 +99,39 @@ fn no_plan() -> Value {
     json!({"needs_execution": false, "reasoning": "nothing is needed", "steps": []})
 }
 
-/// What a provider can say of the key that it got.
-fn told_by_the_provider(words: &str) -> Option<Scripted> {
-    let said = format!("authorization: Bearer {MODEL}");
+/// What a provider can echo of the key that it received.
+fn provider_echo(words: &str) -> Option<Scripted> {
+    let echoed = format!("authorization: Bearer {MODEL}");
     let error = |message: &str| json!({"error": {"message": message, "type": "said"}}).to_string();
     let status = |code: u16, body: String| Some(Scripted::Status { code, headers: vec![], body });
     match words {
         "refused" => status(401, error(&format!("Incorrect API key provided: {MODEL}."))),
-        "headers" => status(500, said),
-        // A text is cut at some length; half a key is too much.
+        "headers" => status(500, echoed),
+        // A text is truncated at some length; half a key is too much.
         "cut" => status(400, error(&format!("{}{MODEL}", "x".repeat(280)))),
         "cut page" => status(400, format!("{}{MODEL}", "x".repeat(275))),
-        "malformed" => Some(Scripted::Malformed(format!("{{{said}"))),
+        "malformed" => Some(Scripted::Malformed(format!("{{{echoed}"))),
         "cut malformed" => Some(Scripted::Malformed(format!("{{{}{MODEL}", "x".repeat(50)))),
-        "no choice" => Some(Scripted::Json(json!({"said": said, "error": {"message": said, "code": 418}}))),
+        "no choice" => {
+            Some(Scripted::Json(json!({"said": echoed, "error": {"message": echoed, "code": 418}})))
+        }
         "media" => Some(Scripted::Status {
             code: 200,
             headers: vec![("content-type".into(), format!("text/html; charset={MODEL}"))],
             body: "<p>".into(),
         }),
-        "words" => Some(Scripted::Text(said)),
+        "words" => Some(Scripted::Text(echoed)),
         _ => None,
     }
 }
 
-const TOLD: [&str; 9] =
+const ECHOES: [&str; 9] =
     ["refused", "headers", "cut", "cut page", "malformed", "cut malformed", "no choice", "media", "words"];
 
-/// An answer that says the key back twice, in pieces of a few characters if it is streamed; it then stops in
-/// the middle of the second time, until the gate is open.
-fn told_in_pieces(said: &str, request: &Value, gate: &Gate) -> Option<Scripted> {
-    let [before, between, after] = SAID;
+/// An answer that echoes the key twice, in pieces of a few characters if it is streamed; it then pauses in
+/// the middle of the second copy until the gate is open.
+fn chunked_echo(request_words: &str, request: &Value, gate: &Gate) -> Option<Scripted> {
+    let [before, between, after] = ANSWER_PARTS;
     let head = [before, MODEL, between, &MODEL[..20]].concat();
     let tail = [&MODEL[20..], after].concat();
     let streamed = request["stream"] == true;
@@ -138,9 +140,9 @@ fn told_in_pieces(said: &str, request: &Value, gate: &Gate) -> Option<Scripted> 
     };
     let in_two = |head: &str, tail: &str, event: &dyn Fn(&str) -> String, reason: &str| {
         let rest = [pieces(tail, event), vec![finish(reason)]].concat();
-        Scripted::Paused(pieces(head, event), gate.clone(), Box::new(Scripted::Stream(rest, End::Done)))
+        Scripted::Paused(pieces(head, event), gate.clone(), Box::new(Scripted::Stream(rest, StreamEnd::Done)))
     };
-    match (said, forced_tool(request)) {
+    match (request_words, forced_tool(request)) {
         ("pieces", None) if streamed => Some(in_two(&head, &tail, &words, "stop")),
         ("pieces", None) => Some(Scripted::Text(head + &tail)),
         ("called", Some(name @ "CheckContinuation")) => {
@@ -156,21 +158,21 @@ fn told_in_pieces(said: &str, request: &Value, gate: &Gate) -> Option<Scripted> 
     }
 }
 
-/// Reads a reply as it comes; the gate is opened once what is said between the keys is here.
+/// Reads a reply as it arrives; opens the gate once the text between the keys has arrived.
 async fn read_along(mut response: reqwest::Response, gate: &Gate) -> Reply {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut reply = Reply { status, headers, body: String::new() };
     while let Some(chunk) = response.chunk().await.unwrap() {
         reply.body.push_str(str::from_utf8(&chunk).unwrap());
-        // A blank is shown with what follows it, which is held back.
-        if joined(&reply).contains(SAID[1].trim_end()) {
+        // A trailing space is shown with the text that follows it, which is held back.
+        if joined(&reply).contains(ANSWER_PARTS[1].trim_end()) {
             gate.open();
         }
     }
     reply
 }
 
-/// The words of the answer in the events of a stream, joined.
+/// The answer's text in the events of a stream, joined.
 fn joined(reply: &Reply) -> String {
     let words = reply.events().into_iter().filter_map(|event| {
         let v1 = event.data.pointer("/choices/0/delta/content").and_then(Value::as_str);
@@ -180,11 +182,11 @@ fn joined(reply: &Reply) -> String {
     words.collect()
 }
 
-/// Everything that was written or told, each with its name.
+/// Everything that was written or published, each with its name.
 #[derive(Default)]
-struct Heap(Vec<(String, Vec<u8>)>);
+struct Outputs(Vec<(String, Vec<u8>)>);
 
-impl Heap {
+impl Outputs {
     fn add(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
         self.0.push((name.into(), bytes.into()));
     }
@@ -193,8 +195,8 @@ impl Heap {
         self.add(name, format!("{:?}\n{}", reply.headers, reply.body));
     }
 
-    /// None of the secrets is anywhere, and neither is their beginning.
-    fn has_none_of(&self, secrets: &[(&str, &str)]) {
+    /// Asserts that no secret and no prefix of one appears anywhere.
+    fn assert_none_of(&self, secrets: &[(&str, &str)]) {
         let mut found = Vec::new();
         for (of, secret) in secrets {
             let part = &secret.as_bytes()[..PART];
@@ -209,20 +211,23 @@ impl Heap {
     }
 }
 
-/// A server in a process of its own, whose standard error goes to a file: it is long.
+/// A server in its own process, whose standard error goes to a file because it is long.
 struct Process(Child);
 
 impl Process {
-    /// Gives its address, too.
-    fn start(mut command: Command, desk: &Desk) -> (Self, String, BufReader<std::process::ChildStdout>) {
-        let log = File::create(desk.path().join("log")).unwrap();
+    /// Also returns its address.
+    fn start(
+        mut command: Command,
+        workspace: &Workspace,
+    ) -> (Self, String, BufReader<std::process::ChildStdout>) {
+        let log = File::create(workspace.path().join("log")).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         while !line.contains("http://") {
             line.clear();
             let read = out.read_line(&mut line).unwrap();
-            assert_ne!(read, 0, "{}", std::fs::read_to_string(desk.path().join("log")).unwrap());
+            assert_ne!(read, 0, "{}", std::fs::read_to_string(workspace.path().join("log")).unwrap());
         }
         let address = format!("http://{}", line.rsplit("http://").next().unwrap().trim());
         (Self(child), address, out)
@@ -251,37 +256,37 @@ fn chat(words: &str, stream: bool) -> [(&'static str, Value); 2] {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_a_log_the_journal_a_figure_an_error_or_a_reply() {
+async fn secrets_never_appear_in_logs_journal_metrics_errors_or_replies() {
     for (format, streamed) in [("text", "false"), ("json", "\"all\""), ("text", "true")] {
-        nothing_is_told(format, streamed).await;
+        assert_nothing_leaks(format, streamed).await;
     }
 }
 
-async fn nothing_is_told(format: &str, streamed: &str) {
-    let mind = Mind::read(MIND);
-    // That of the request under way.
+async fn assert_nothing_leaks(format: &str, streamed: &str) {
+    let script = ModelScript::parse(SCRIPT);
+    // The gate of the current request.
     let gate = Arc::new(Mutex::new(Gate::closed()));
     let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
         let words = section(request, "request").unwrap_or_default();
         if let Some(late) = words.strip_prefix("late ") {
-            // All goes well until the answer is asked for, which is streamed by default.
+            // Every call succeeds until the answer, which is streamed by default.
             return match forced_tool(request) {
                 Some(_) => Scripted::forced(request, no_plan()),
-                None => told_by_the_provider(late).unwrap(),
+                None => provider_echo(late).unwrap(),
             };
         }
-        let told =
-            told_by_the_provider(&words).or_else(|| told_in_pieces(&words, request, &held.lock().unwrap()));
-        told.unwrap_or_else(|| mind.reply(request))
+        let echoed_reply =
+            provider_echo(&words).or_else(|| chunked_echo(&words, request, &held.lock().unwrap()));
+        echoed_reply.unwrap_or_else(|| script.reply(request))
     });
-    let desk = Desk::new()
+    let workspace = Workspace::new()
         .with("CANARY_MODEL", MODEL)
         .with("CANARY_HEADER", HEADER)
         .with("CANARY_QUERY", QUERY)
         .with("RUST_BACKTRACE", "1");
-    desk.write("scenes/echo/scene.toml", &scene(&backend()));
-    desk.write(
+    workspace.write("scenes/echo/scene.toml", &scene(&backend()));
+    workspace.write(
         "prod.toml",
         &format!(
             "[telemetry]\nlog = \"trace\"\nlog_format = \"{format}\"\n[planning]\nfallback_enabled = false\n\
@@ -291,33 +296,33 @@ async fn nothing_is_told(format: &str, streamed: &str) {
             llm.base_url()
         ),
     );
-    let mut heap = Heap::default();
-    let made = desk.run(&["keys", "create", "--tenant", "local", "--json"]);
+    let mut outputs = Outputs::default();
+    let made = workspace.run(&["keys", "create", "--tenant", "local", "--json"]);
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
     let secret = key.rsplit('_').next().unwrap();
     let shared = ["--config", "prod.toml", "--scenes", "scenes"];
     let line = [&["serve", "--addr", "127.0.0.1:0"][..], &shared].concat();
-    let (mut process, base, mut out) = Process::start(desk.command(&line), &desk);
+    let (mut process, base, mut out) = Process::start(workspace.command(&line), &workspace);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
     let mut runs = Vec::new();
-    // Where only answers are streamed, it is there that faults come with a stream.
+    // Where only answers are streamed, stream faults occur there.
     let place = if streamed == "true" { "late " } else { "" };
-    let told: Vec<String> = TOLD.iter().map(|told| format!("{place}{told}")).collect();
+    let echoes: Vec<String> = ECHOES.iter().map(|echoes| format!("{place}{echoes}")).collect();
     let well = ["get", "text", "fail", "put", "hello", "pieces", "called"];
-    for words in well.into_iter().chain(told.iter().map(String::as_str)) {
-        for told in [false, true] {
-            for (path, body) in chat(words, told) {
+    for words in well.into_iter().chain(echoes.iter().map(String::as_str)) {
+        for is_streamed in [false, true] {
+            for (path, body) in chat(words, is_streamed) {
                 let request = client.post(format!("{base}{path}")).bearer_auth(key).json(&body);
                 let in_pieces = ["pieces", "called"].contains(&words);
                 let go_on = Gate::closed();
                 gate.lock().unwrap().clone_from(&go_on);
-                if !told {
+                if !is_streamed {
                     go_on.open();
                 }
                 let response = request.send().await.unwrap();
-                let reply = if told && in_pieces {
+                let reply = if is_streamed && in_pieces {
                     read_along(response, &go_on).await
                 } else {
                     Reply::of(response).await
@@ -326,21 +331,21 @@ async fn nothing_is_told(format: &str, streamed: &str) {
                 if !reply.header("x-run-id").is_empty() {
                     runs.push(reply.header("x-run-id").to_owned());
                 }
-                let name = format!("POST {path} {words:?}, stream {told}");
-                if told && reply.status == 200 {
+                let name = format!("POST {path} {words:?}, stream {is_streamed}");
+                if is_streamed && reply.status == 200 {
                     let answer = joined(&reply);
                     if in_pieces {
-                        let [before, between, after] = SAID;
+                        let [before, between, after] = ANSWER_PARTS;
                         assert_eq!(answer, format!("{before}[key]{between}[key]{after}"), "{name}");
                     }
-                    heap.add(format!("{name}, joined"), answer);
+                    outputs.add(format!("{name}, joined"), answer);
                 }
-                heap.reply(&name, &reply);
+                outputs.reply(&name, &reply);
             }
         }
     }
     assert!(runs.len() >= 14, "{runs:?}");
-    // Secrets of whoever asks, in requests that are refused and in one that is none.
+    // Secrets of the caller, in refused requests and in an accepted one.
     let wrong = format!("psk_{id}_{WRONG}");
     let given = [format!("Bearer {wrong}"), format!("Bearer psk_{WRONG}"), format!("Basic {BASIC}")];
     for (path, body) in chat("hello", false) {
@@ -348,14 +353,14 @@ async fn nothing_is_told(format: &str, streamed: &str) {
             let request = client.post(format!("{base}{path}")).header("authorization", header).json(&body);
             let reply = Reply::of(request.send().await.unwrap()).await;
             assert_eq!(reply.status, 401, "{reply:#?}");
-            heap.reply("a refused request", &reply);
+            outputs.reply("a refused request", &reply);
         }
         for (body, status) in [("{", 400), ("{\"messages\": 1}", 422)] {
             let request = client.post(format!("{base}{path}")).header("x-api-key", key).body(body);
             let reply =
                 Reply::of(request.header("content-type", "application/json").send().await.unwrap()).await;
             assert!(reply.status == status || reply.status == 400 || reply.status == 422, "{reply:#?}");
-            heap.reply("a malformed request", &reply);
+            outputs.reply("a malformed request", &reply);
         }
     }
     for head in [
@@ -370,42 +375,42 @@ async fn nothing_is_told(format: &str, streamed: &str) {
         let mut stream = TcpStream::connect(base.trim_start_matches("http://")).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         let _ = stream.shutdown(std::net::Shutdown::Write);
-        let mut said = Vec::new();
-        let _ = stream.read_to_end(&mut said);
-        heap.add("a reply to what is no request", said);
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response);
+        outputs.add("a reply to an invalid request", response);
     }
     for run in &runs {
         for place in ["", "/events"] {
             let request = client.get(format!("{base}/api/runs/{run}{place}")).bearer_auth(key);
             let reply = Reply::of(request.send().await.unwrap()).await;
             assert_eq!(reply.status, 200, "{reply:#?}");
-            heap.reply(&format!("GET /api/runs/…{place}"), &reply);
+            outputs.reply(&format!("GET /api/runs/…{place}"), &reply);
         }
     }
     for path in ["/metrics", "/api/scenes", "/api/usage", "/readyz", "/healthz", "/openapi.json"] {
         let request = client.get(format!("{base}{path}")).bearer_auth(key);
-        heap.reply(path, &Reply::of(request.send().await.unwrap()).await);
+        outputs.reply(path, &Reply::of(request.send().await.unwrap()).await);
     }
-    heap.add("the data directory of a running server", desk.stored());
+    outputs.add("the data directory of a running server", workspace.stored());
     process.end();
-    let mut said = Vec::new();
-    out.read_to_end(&mut said).unwrap();
-    heap.add("standard output", said);
-    let log = std::fs::read(desk.path().join("log")).unwrap();
+    let mut output = Vec::new();
+    out.read_to_end(&mut output).unwrap();
+    outputs.add("standard output", output);
+    let log = std::fs::read(workspace.path().join("log")).unwrap();
     assert!(log.windows(5).any(|window| window == b"TRACE"), "everything is logged");
-    heap.add("the log", log);
-    heap.add("the data directory", desk.stored());
-    // One of each four is another request.
+    outputs.add("the log", log);
+    outputs.add("the data directory", workspace.stored());
+    // One of every four is a different request.
     for run in runs.iter().step_by(4) {
-        let ran = desk.run(&["runs", "show", run, "--events"]);
+        let ran = workspace.run(&["runs", "show", run, "--events"]);
         assert_eq!(ran.status, 0, "{ran:?}");
-        heap.add("runs show --events", ran.out + &ran.err);
+        outputs.add("runs show --events", ran.out + &ran.err);
     }
     for line in [&["keys", "list"][..], &["keys", "list", "--json"], &[&["check"][..], &shared].concat()] {
-        let ran = desk.run(line);
-        heap.add(line.join(" "), ran.out + &ran.err);
+        let ran = workspace.run(line);
+        outputs.add(line.join(" "), ran.out + &ran.err);
     }
-    heap.has_none_of(&[
+    outputs.assert_none_of(&[
         ("the model's key", MODEL),
         ("the backend's secret", HEADER),
         ("the secret in an address", QUERY),

@@ -1,31 +1,33 @@
-//! What models are asked to stream: by default what somebody may read, and nothing that a server refuses.
+//! Which model calls are streamed: by default those whose text may be shown, and nothing that a server
+//! refuses.
 
 use proscenium::llm::StreamMode;
 use proscenium::run::{Attempt, Event, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    Asked, FROM_ANSWER, Play, Told, Town, asked, enough, plan, requests, step,
+    AnsweredRun, FROM_ANSWER, ModelRules, QuestionKind, Town, final_verdict, plan, question_kind, requests,
+    step,
 };
-use crate::support::{End, Scripted, ScriptedLlm};
+use crate::support::{Scripted, ScriptedLlm, StreamEnd};
 
 fn find() -> Value {
     plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
 }
 
-/// A plan with one scene where a book is asked for, else without any.
+/// A plan with one scene if a book is requested, otherwise without any.
 fn as_asked(request: &Value) -> Scripted {
     let book = crate::support::section(request, "request").unwrap().contains("book");
     Scripted::forced(request, if book { find() } else { plan(json!([])) })
 }
 
 fn is_streamed(request: &Value) -> bool {
-    assert_ne!(request["stream"], json!(false), "what is not streamed does not speak of it");
+    assert_ne!(request["stream"], json!(false), "an unstreamed request has no stream options");
     request["stream"] == true
 }
 
-/// Whether each question of this kind was to be streamed, and to tell its tokens.
-fn forms(llm: &ScriptedLlm, what: Asked) -> Vec<(bool, bool)> {
+/// Whether each question of this kind requested a stream, and its usage.
+fn forms(llm: &ScriptedLlm, what: QuestionKind) -> Vec<(bool, bool)> {
     let form = |request: &Value| (is_streamed(request), request["stream_options"]["include_usage"] == true);
     requests(llm, what).iter().map(form).collect()
 }
@@ -35,31 +37,34 @@ fn status(code: u16, message: &str) -> Scripted {
     Scripted::Status { code, headers: vec![], body }
 }
 
-fn attempts(told: &Told, purpose: &str) -> Vec<Attempt> {
+fn attempts(finished: &AnsweredRun, purpose: &str) -> Vec<Attempt> {
     let of = |event: &Event| match event {
         Event::ModelReplied { attempts, .. } | Event::ModelFailed { attempts, .. } => attempts.clone(),
         _ => Vec::new(),
     };
-    told.events.iter().flat_map(of).filter(|attempt| attempt.purpose == purpose).collect()
+    finished.events.iter().flat_map(of).filter(|attempt| attempt.purpose == purpose).collect()
 }
 
 const STREAMED: (bool, bool) = (true, true);
 const WHOLE: (bool, bool) = (false, false);
 
 #[tokio::test]
-async fn by_default_the_questions_whose_words_may_be_read_are_streamed_and_no_others() {
+async fn only_calls_with_visible_text_are_streamed_by_default() {
     for (wish, shown, unseen) in [
         (StreamMode::default(), STREAMED, WHOLE),
         (StreamMode::All, STREAMED, STREAMED),
         (StreamMode::No, WHOLE, WHOLE),
     ] {
-        let llm = Play::of(find()).plan(|request, _| as_asked(request)).start();
+        let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
         town.ask("Find a book.").await;
         town.ask("Hello.").await;
-        for (what, form) in
-            [(Asked::Plan, unseen), (Asked::Scene, unseen), (Asked::Check, shown), (Asked::Answer, shown)]
-        {
+        for (what, form) in [
+            (QuestionKind::Plan, unseen),
+            (QuestionKind::Scene, unseen),
+            (QuestionKind::Check, shown),
+            (QuestionKind::Answer, shown),
+        ] {
             let forms = forms(&llm, what);
             assert!(
                 !forms.is_empty() && forms.iter().all(|asked| *asked == form),
@@ -70,36 +75,37 @@ async fn by_default_the_questions_whose_words_may_be_read_are_streamed_and_no_ot
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_stream_options_is_asked_without_from_then_on() {
+async fn stream_options_are_dropped_after_a_refusal() {
     let say = |request: &Value, good: Scripted| match request.get("stream_options") {
         Some(_) => status(400, "Unrecognized request argument supplied: stream_options"),
         None => good,
     };
-    let llm =
-        Play::of(find()).check(move |request, _| say(request, Scripted::forced(request, enough()))).start();
+    let llm = ModelRules::of(find())
+        .check(move |request, _| say(request, Scripted::forced(request, final_verdict())))
+        .start();
     let town = Town::open(&llm, |_| {}).await;
     for nth in 0..3 {
-        let told = town.ask(&format!("Find book {nth}.")).await;
-        assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
-        // What was refused is free, and no attempt of its own.
-        let attempts = attempts(&told, "continuation");
+        let finished = town.ask(&format!("Find book {nth}.")).await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
+        // A refused request is free and is not a separate attempt.
+        let attempts = attempts(&finished, "continuation");
         assert_eq!(attempts.iter().map(|attempt| attempt.outcome.as_str()).collect::<Vec<_>>(), ["ok"]);
         let usage = attempts[0].usage;
         assert_eq!((usage.calls, usage.input_tokens, usage.output_tokens), (1, 10, 5));
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED, (true, false), (true, false), (true, false)]);
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, (true, false), (true, false), (true, false)]);
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_to_stream_is_asked_for_whole_replies_from_then_on() {
-    // It streams words, but no calls.
+async fn streaming_is_dropped_after_a_refusal() {
+    // It streams text, but no calls.
     let say = |request: &Value, good: Scripted| match is_streamed(request) {
         true => status(422, "Cannot use tools with stream"),
         false => good,
     };
-    let llm = Play::of(find())
+    let llm = ModelRules::of(find())
         .plan(|request, _| as_asked(request))
-        .check(move |request, _| say(request, Scripted::forced(request, enough())))
+        .check(move |request, _| say(request, Scripted::forced(request, final_verdict())))
         .start();
     let town = Town::open(&llm, |config| {
         config.llm.models[0].input_usd_per_million = 1.0;
@@ -107,20 +113,20 @@ async fn a_server_that_refuses_to_stream_is_asked_for_whole_replies_from_then_on
     })
     .await;
     for words in ["Find a book.", "Hello.", "Find another book."] {
-        let told = town.ask(words).await;
-        assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
-        for attempt in attempts(&told, "continuation") {
+        let finished = town.ask(words).await;
+        assert_eq!(finished.answer.status, RunStatus::Completed, "{finished:#?}");
+        for attempt in attempts(&finished, "continuation") {
             assert_eq!((attempt.outcome.as_str(), attempt.usage.calls), ("ok", 1));
             assert_eq!(attempt.usage.cost_nano_usd, 10 * 1_000 + 5 * 10_000);
         }
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED, WHOLE, WHOLE]);
-    assert_eq!(forms(&llm, Asked::Answer), [STREAMED]);
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, WHOLE]);
+    assert_eq!(forms(&llm, QuestionKind::Answer), [STREAMED]);
 }
 
 #[tokio::test]
-async fn a_server_that_neither_streams_nor_knows_the_options_is_asked_three_times_once() {
-    let llm = Play::of(plan(json!([])))
+async fn refusing_options_and_streaming_costs_three_requests_once() {
+    let llm = ModelRules::of(plan(json!([])))
         .answer(|request, _| match (request.get("stream_options"), is_streamed(request)) {
             (Some(_), _) => status(400, "extra fields not permitted: stream_options"),
             (None, true) => status(400, "Streaming is not supported."),
@@ -131,41 +137,41 @@ async fn a_server_that_neither_streams_nor_knows_the_options_is_asked_three_time
     for words in ["Hello.", "Good day."] {
         assert_eq!(town.ask(words).await.answer.answer, FROM_ANSWER);
     }
-    assert_eq!(forms(&llm, Asked::Answer), [STREAMED, (true, false), WHOLE, WHOLE]);
+    assert_eq!(forms(&llm, QuestionKind::Answer), [STREAMED, (true, false), WHOLE, WHOLE]);
 }
 
 #[tokio::test]
-async fn a_refusal_that_is_not_about_streams_is_not_tried_again_and_says_which_setting_may_help() {
+async fn unrelated_refusal_is_not_retried_and_suggests_a_setting() {
     let setting = "`stream = false`";
     for (wish, message) in [
         (StreamMode::default(), "the upstream server has no such function"),
-        // Who wants everything streamed is told that it cannot be.
+        // If everything must be streamed, the refusal is reported.
         (StreamMode::All, "Streaming is not supported."),
     ] {
-        let llm = Play::of(plan(json!([])))
+        let llm = ModelRules::of(plan(json!([])))
             .plan(|request, _| Scripted::forced(request, plan(json!([]))))
             .answer(move |_, _| status(400, message))
             .start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
-        let told = town.ask("Hello.").await;
-        assert_eq!(requests(&llm, Asked::Answer).len(), 1);
-        let failed = told.events.iter().find_map(|event| match event {
+        let finished = town.ask("Hello.").await;
+        assert_eq!(requests(&llm, QuestionKind::Answer).len(), 1);
+        let failed = finished.events.iter().find_map(|event| match event {
             Event::ModelFailed { error, .. } => Some(error.message.clone()),
             _ => None,
         });
         let failed = failed.unwrap();
         assert!(failed.contains(message) && failed.contains(setting), "{failed}");
-        assert_eq!(attempts(&told, "answer")[0].usage.calls, 0);
+        assert_eq!(attempts(&finished, "answer")[0].usage.calls, 0);
     }
 }
 
 #[tokio::test]
-async fn a_model_that_sends_only_empty_streams_is_asked_for_whole_replies() {
-    let empty = || Scripted::Stream(vec![], End::Done);
-    let llm = Play::of(find())
+async fn model_with_only_empty_streams_gets_unstreamed_requests() {
+    let empty = || Scripted::Stream(vec![], StreamEnd::Done);
+    let llm = ModelRules::of(find())
         .check(
             move |request, _| {
-                if is_streamed(request) { empty() } else { Scripted::forced(request, enough()) }
+                if is_streamed(request) { empty() } else { Scripted::forced(request, final_verdict()) }
             },
         )
         .start();
@@ -173,16 +179,22 @@ async fn a_model_that_sends_only_empty_streams_is_asked_for_whole_replies() {
     for words in ["Find a book.", "Find another book."] {
         assert_eq!(town.ask(words).await.answer.status, RunStatus::Completed);
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED, WHOLE, WHOLE]);
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, WHOLE]);
 
-    // One that has streamed does so again: it was a fault that passes.
-    let llm = Play::of(find())
-        .check(move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, enough()) })
+    // A model that has streamed does so again: the fault was transient.
+    let llm = ModelRules::of(find())
+        .check(
+            move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, final_verdict()) },
+        )
         .start();
     let town = Town::open(&llm, |_| {}).await;
     for words in ["Find a book.", "Find another book."] {
         assert_eq!(town.ask(words).await.answer.status, RunStatus::Completed);
     }
-    assert_eq!(forms(&llm, Asked::Check), [STREAMED; 3]);
-    assert!(llm.requests().iter().all(|request| asked(request) == Asked::Check || !is_streamed(request)));
+    assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED; 3]);
+    assert!(
+        llm.requests()
+            .iter()
+            .all(|request| question_kind(request) == QuestionKind::Check || !is_streamed(request))
+    );
 }

@@ -1,5 +1,5 @@
-//! The world of the journals in `tests/replays/release-0.1`: the scenes and the model that they were
-//! written with, and servers on their data directories.
+//! The fixture of the journals in `tests/replays/release-0.1`: the scenes and the model they were written
+//! with, and servers on their data directories.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,31 +9,32 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::house::{CLOCK, ZONE};
-use super::mind::Mind;
+use super::model_script::ModelScript;
+use super::test_engine::{CLOCK, ZONE};
 use super::{
-    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names, tool_results,
+    Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names,
+    tool_results,
 };
-use crate::process::{Desk, Held};
+use crate::process::{RunningProcess, Workspace};
 
-/// Where the company's server is, by the definitions of the tools: for `model.sql`.
+/// The backend's port in the tools' definitions of `model.sql`.
 pub const PORT: u16 = 28_710;
-/// The same for the journals that were cut off.
+/// The same for interrupted journals.
 pub const CUT_PORT: u16 = 28_711;
 
 /// A file or folder beside the journals.
-pub fn kept(name: &str) -> PathBuf {
+pub fn fixture_path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/replays/release-0.1").join(name)
 }
 
-/// Where the schema stands of a journal: scenes have tables of their own.
+/// The schema file of a journal: scenes have their own tables.
 pub fn schema(journal: &str) -> &'static str {
     if journal.starts_with("rules") { "rules.schema" } else { "model.schema" }
 }
 
-/// A data directory with what its servers work with.
-pub struct World {
-    pub desk: Desk,
+/// A data directory with the dependencies of its servers.
+pub struct ReleaseFixture {
+    pub workspace: Workspace,
     backend: Option<Backend>,
     /// While it is set, the model of the diary fails.
     pub broken: Arc<AtomicBool>,
@@ -41,54 +42,63 @@ pub struct World {
     client: reqwest::Client,
 }
 
-impl World {
-    /// The scenes that the program ships, without a model: the embedded rules serve.
-    pub fn of_the_rules() -> Self {
-        Self { desk: Desk::new(), backend: None, broken: Arc::default(), _llm: None, client: client() }
+impl ReleaseFixture {
+    /// The shipped scenes without a model: the embedded rules serve.
+    pub fn with_rules() -> Self {
+        Self {
+            workspace: Workspace::new(),
+            backend: None,
+            broken: Arc::default(),
+            _llm: None,
+            client: client(),
+        }
     }
 
     /// A till and a diary at this port, and a scripted model.
-    pub fn of_the_model(port: u16) -> Self {
+    pub fn with_model(port: u16) -> Self {
         let backend = Backend::start_at(port, |reached| {
             if reached.place == "POST /Transfer" {
-                // Longer than a transfer may take: nobody says anything.
-                let (_silent, said) = std::sync::mpsc::sync_channel::<()>(1);
-                assert!(said.recv_timeout(Duration::from_millis(800)).is_err());
+                // Longer than the timeout of a transfer.
+                let (_silent, message) = std::sync::mpsc::sync_channel::<()>(1);
+                assert!(message.recv_timeout(Duration::from_millis(800)).is_err());
             }
             json!({"done": reached.place})
         });
         let broken = Arc::new(AtomicBool::new(false));
-        let (out, mind) = (broken.clone(), Mind::read(&std::fs::read_to_string(kept("mind.yaml")).unwrap()));
-        let llm = ScriptedLlm::start(move |request, _| reply(request, &mind, out.load(Ordering::SeqCst)));
-        let desk = desk(port, llm.base_url());
-        Self { desk, backend: Some(backend), broken, _llm: Some(llm), client: client() }
+        let (out, script) = (
+            broken.clone(),
+            ModelScript::parse(&std::fs::read_to_string(fixture_path("mind.yaml")).unwrap()),
+        );
+        let llm = ScriptedLlm::start(move |request, _| reply(request, &script, out.load(Ordering::SeqCst)));
+        let workspace = workspace(port, llm.base_url());
+        Self { workspace, backend: Some(backend), broken, _llm: Some(llm), client: client() }
     }
 
-    /// The same with nothing at work: enough for what is only read.
-    pub fn to_look_at(port: u16) -> Self {
-        let desk = desk(port, "http://127.0.0.1:9/v1");
-        Self { desk, backend: None, broken: Arc::default(), _llm: None, client: client() }
+    /// The same without running dependencies, for reading only.
+    pub fn read_only(port: u16) -> Self {
+        let workspace = workspace(port, "http://127.0.0.1:9/v1");
+        Self { workspace, backend: None, broken: Arc::default(), _llm: None, client: client() }
     }
 
-    /// Fills the data directory with a journal of that release.
+    /// Loads a journal of that release into the data directory.
     pub async fn load(&self, name: &str) {
-        let text = |name: &str| std::fs::read_to_string(kept(&format!("{name}.sql"))).unwrap();
-        stored::load(&self.desk.data(), &text(schema(name)), &text(name)).await;
+        let text = |name: &str| std::fs::read_to_string(fixture_path(&format!("{name}.sql"))).unwrap();
+        stored::load(&self.workspace.data(), &text(schema(name)), &text(name)).await;
     }
 
-    /// A server with these further settings.
+    /// A server with these additional settings.
     pub fn serve(&self, env: &[(&str, &str)]) -> Server<'_> {
         let env: Vec<(&str, String)> = env.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let mut held = self.desk.hold_with(&["serve", "--addr", "127.0.0.1:0"], &env);
-        held.read_to("serves at ");
-        let line = held.said().lines().last().unwrap().to_owned();
+        let mut process = self.workspace.spawn_with(&["serve", "--addr", "127.0.0.1:0"], &env);
+        process.read_until("serves at ");
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Server { held, address, client: &self.client }
+        Server { process, address, client: &self.client }
     }
 
-    /// What reached the company's server since this was asked last, a line each.
+    /// The requests that reached the backend since the last call, one per line.
     pub fn reached(&self) -> String {
-        let taken = self.backend.as_ref().map(Backend::taken).unwrap_or_default();
+        let taken = self.backend.as_ref().map(Backend::take_requests).unwrap_or_default();
         taken.iter().map(line).collect()
     }
 }
@@ -97,10 +107,10 @@ fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
 }
 
-/// A directory with the scenes, whose tools are at this port, and a model that is at this address.
-fn desk(port: u16, base_url: &str) -> Desk {
+/// A directory with the scenes, whose tools use this port, and a model at this address.
+fn workspace(port: u16, base_url: &str) -> Workspace {
     let model = format!("[{{name=\"scripted\",base_url=\"{base_url}\",forcing=\"named\"}}]");
-    let desk = Desk::bare()
+    let workspace = Workspace::bare()
         .with("PROSCENIUM__EXECUTION__FIXED_NOW", CLOCK)
         .with("PROSCENIUM__EXECUTION__TIME_ZONE", ZONE)
         .with("PROSCENIUM__SCENES__BUILTIN", "false")
@@ -111,20 +121,20 @@ fn desk(port: u16, base_url: &str) -> Desk {
         .with("PROSCENIUM__LLM__MODELS", &model);
     for scene in ["till", "diary"] {
         let name = format!("scenes/{scene}/scene.toml");
-        let text = std::fs::read_to_string(kept(&name)).unwrap();
-        desk.write(&name, &text.replace("@PORT@", &port.to_string()));
+        let text = std::fs::read_to_string(fixture_path(&name)).unwrap();
+        workspace.write(&name, &text.replace("@PORT@", &port.to_string()));
     }
-    desk
+    workspace
 }
 
-fn line(reached: &Reached) -> String {
+fn line(reached: &ReceivedRequest) -> String {
     let query: Vec<String> = reached.query.iter().map(|(name, value)| format!(" {name}={value}")).collect();
     let key = reached.idempotency_key.as_ref().map(|key| format!(" key={key}")).unwrap_or_default();
     format!("{}{}{key}\n", reached.place, query.concat())
 }
 
-/// What the model says: what stands in `mind.yaml`, but where it fails, sees to the rest or looks first.
-fn reply(request: &Value, mind: &Mind, broken: bool) -> Scripted {
+/// The model's reply: as in `mind.yaml`, except where it fails, continues with the rest, or looks first.
+fn reply(request: &Value, script: &ModelScript, broken: bool) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let forced = forced_tool(request);
     let scene = section(request, "scene");
@@ -139,19 +149,19 @@ fn reply(request: &Value, mind: &Mind, broken: bool) -> Scripted {
             plan["steps"][0]["purpose"] = json!("Tell the balance, then deposit");
             Scripted::forced(request, plan)
         }
-        Some(forced) if words.ends_with("and see to the rest") => rest(request, forced, mind),
+        Some(forced) if words.ends_with("and see to the rest") => rest(request, forced, script),
         // The last question to a scene offers no tools.
         None if scene.is_some() && tool_names(request).is_empty() => {
             Scripted::Text(format!("{} calls came back.", tool_results(request).len()))
         }
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
 /// A plan of the first step; a check that asks for the rest, once; a plan of the second step.
-fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
+fn rest(request: &Value, forced: &str, script: &ModelScript) -> Scripted {
     let step = |number: usize| {
-        let reply = mind.plan(request);
+        let reply = script.plan(request);
         let mut step = reply["steps"][number - 1].clone();
         step["step_number"] = json!(number);
         json!({"needs_execution": true, "reasoning": "as the user asked", "steps": [step]})
@@ -165,19 +175,19 @@ fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
             json!({"should_continue": true, "can_answer_now": false, "reasoning": "The rest is left.",
                 "missing_information": "The rest was not seen to.", "answer": null}),
         ),
-        _ => mind.reply(request),
+        _ => script.reply(request),
     }
 }
 
-/// A server under way.
+/// A running server.
 pub struct Server<'w> {
-    held: Held,
+    process: RunningProcess,
     address: String,
     client: &'w reqwest::Client,
 }
 
 impl Server<'_> {
-    /// `None` where it died before it answered.
+    /// `None` if it died before it replied.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Reply> {
         let request = self.client.request(method, format!("{}{path}", self.address));
         let request = match body {
@@ -196,12 +206,12 @@ impl Server<'_> {
         self.send(Method::POST, path, Some(body)).await.unwrap().json()
     }
 
-    /// Words in a conversation; gives the run's document, whatever became of it.
-    pub async fn say(&self, session: &str, words: &str) -> Option<Value> {
+    /// Sends words in a conversation; returns the run's document, whatever its status.
+    pub async fn chat(&self, session: &str, words: &str) -> Option<Value> {
         self.ask(session, words, &json!({})).await
     }
 
-    /// The same with further fields of the request.
+    /// The same with additional fields of the request.
     pub async fn ask(&self, session: &str, words: &str, more: &Value) -> Option<Value> {
         let mut body = json!({"messages": [{"role": "user", "content": words}], "session_id": session});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -209,14 +219,14 @@ impl Server<'_> {
         Some(if reply["document"].is_object() { reply["document"].clone() } else { reply })
     }
 
-    /// Words of a client that tells the conversation itself and has instructions of its own.
-    pub async fn say_v1(&self, words: &str) -> Option<Reply> {
-        let said = |role: &str, words: &str| json!({"role": role, "content": words});
+    /// Words of a client that sends the conversation and has its own instructions.
+    pub async fn complete(&self, words: &str) -> Option<Reply> {
+        let message = |role: &str, words: &str| json!({"role": role, "content": words});
         let messages = [
-            said("system", "You are the assistant of a bank. Be brief."),
-            said("user", "hello"),
-            said("assistant", "Good day."),
-            said("user", words),
+            message("system", "You are the assistant of a bank. Be brief."),
+            message("user", "hello"),
+            message("assistant", "Good day."),
+            message("user", words),
         ];
         let body = json!({"model": "proscenium", "messages": messages});
         self.send(Method::POST, "/v1/chat/completions", Some(&body)).await
@@ -227,21 +237,21 @@ impl Server<'_> {
         self.post("/api/plans", &json!({"message": words, "session_id": session})).await
     }
 
-    /// The run's document when it has ended or waits.
-    pub async fn at_rest(&self, run: &str) -> Value {
+    /// The run's document once it has ended or waits.
+    pub async fn settled_run(&self, run: &str) -> Value {
         self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
         self.get(&format!("/api/runs/{run}")).await
     }
 
-    /// Ends it as a power failure would.
+    /// Kills it as a power failure would.
     pub fn kill(self) {
-        self.held.kill();
+        self.process.kill();
     }
 
-    /// Ends it as it should be ended.
+    /// Stops it gracefully.
     pub fn stop(self) {
-        self.held.signal("TERM");
-        let ran = self.held.end();
+        self.process.signal("TERM");
+        let ran = self.process.end();
         assert_eq!(ran.status, 0, "{ran:?}");
     }
 }

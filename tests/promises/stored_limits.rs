@@ -1,5 +1,5 @@
-//! Nothing is stored that cannot be read back, shown whole and served in time: JSON nested too deep, runs
-//! that are unreadable on disk, plans without bound, and characters that nobody sees.
+//! Everything that is stored can be read back, shown completely and served in time: deeply nested JSON, runs
+//! that are unreadable on disk, unbounded plans, and invisible characters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,28 +9,28 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, SqlitePool};
 use tempfile::TempDir;
 
-use super::depot::Depot;
-use crate::plans_api::{at, planned};
+use super::disk_harness::DiskHarness;
+use crate::plans_api::{plan_path, waiting_plan};
 use crate::server_api::ask;
-use crate::support::planner_engine::{Play, has_results, plan, step};
-use crate::support::{Backend, Office, Reply, Scripted, ScriptedLlm, Served, Setup};
+use crate::support::planner_engine::{ModelRules, has_results, plan, step};
+use crate::support::{Backend, Office, Reply, Scripted, ScriptedLlm, ServedEngine, Setup};
 
-/// Lists within lists, so many.
-fn lists(depth: usize) -> Value {
+/// Nested lists of this depth.
+fn nested_lists(depth: usize) -> Value {
     (1..depth).fold(json!([]), |inner, _| json!([inner]))
 }
 
-/// A back end whose answers are nested as deep as is said, and a model that calls it with these arguments.
-struct Bureau {
+/// A backend whose answers are nested to the requested depth, and a model that calls it with these arguments.
+struct NestingBackend {
     backend: Backend,
     scenes: TempDir,
 }
 
-impl Bureau {
+impl NestingBackend {
     fn open(depth: Arc<AtomicUsize>) -> Self {
         let backend = Backend::start(move |_| match depth.load(Ordering::SeqCst) {
             0 => json!({"done": true}),
-            depth => json!({"deep": lists(depth - 1)}),
+            depth => json!({"deep": nested_lists(depth - 1)}),
         });
         let scenes = tempfile::tempdir().unwrap();
         let tool = |name: &str, more: &str| {
@@ -64,17 +64,17 @@ impl Bureau {
 }
 
 /// A model that calls this tool once.
-fn caller(tool: &'static str, arguments: Value) -> Play {
-    Play::of(plan(json!([step(1, "Desk", &[tool], Value::Null)]))).scene(move |request, _| match has_results(
-        request,
-    ) {
-        false => Scripted::call(tool, arguments.clone()),
-        true => Scripted::Text("It is done.".to_owned()),
+fn caller(tool: &'static str, arguments: Value) -> ModelRules {
+    ModelRules::of(plan(json!([step(1, "Desk", &[tool], Value::Null)]))).scene(move |request, _| {
+        match has_results(request) {
+            false => Scripted::call(tool, arguments.clone()),
+            true => Scripted::Text("It is done.".to_owned()),
+        }
     })
 }
 
-/// The run of an answer can be read in every form, and so can the lists that it stands in.
-async fn is_readable(served: &Served, answer: &Value) -> Value {
+/// Asserts that the run can be read in every form, and the lists that contain it as well.
+async fn assert_readable(served: &ServedEngine, answer: &Value) -> Value {
     let run = answer["run_id"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
     for path in ["/api/runs", "/api/usage", "/api/approvals", "/api/plans"] {
         assert_eq!(served.get(path).await.status, 200, "{path}");
@@ -86,19 +86,19 @@ async fn is_readable(served: &Served, answer: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_tool_nests_too_deep_is_cut_and_its_run_is_read_back() {
+async fn deeply_nested_tool_result_is_truncated_and_stays_readable() {
     let depth = Arc::new(AtomicUsize::new(0));
-    let bureau = Bureau::open(depth.clone());
+    let bureau = NestingBackend::open(depth.clone());
     for tool in ["Look", "File"] {
         let llm = caller(tool, json!({"to": "r1"})).start();
-        let served = Served::start(bureau.setup(&llm)).await;
+        let served = ServedEngine::start(bureau.setup(&llm)).await;
         for deep in [64, 65, 100, 124, 125, 126, 127, 200] {
             depth.store(deep, Ordering::SeqCst);
             let words = format!("look {deep}");
             let answer = served.post("/api/chat", &ask(&words)).await.json();
-            let read = is_readable(&served, &answer).await;
+            let read = assert_readable(&served, &answer).await;
             let call = &read["steps"][0]["tool_calls"][0];
-            // What is no JSON for this program is of no use to a read; a write was done all the same.
+            // A reply that this program cannot parse as JSON fails a read; a write was executed all the same.
             let outcome = if deep > 127 && tool == "Look" { "failed" } else { "ok" };
             assert_eq!(call["outcome"], outcome, "{tool} {deep}: {call:#}");
             let cut = call["result"].to_string().contains("nested deeper than 64 levels");
@@ -108,52 +108,55 @@ async fn what_a_tool_nests_too_deep_is_cut_and_its_run_is_read_back() {
 }
 
 #[tokio::test]
-async fn what_a_model_nests_too_deep_is_told_to_it_and_its_run_is_read_back() {
-    let bureau = Bureau::open(Arc::default());
+async fn deeply_nested_model_arguments_are_rejected_and_stay_readable() {
+    let bureau = NestingBackend::open(Arc::default());
     for deep in [63, 64, 100, 124, 125, 126, 127, 300] {
-        let llm = caller("Look", json!({"to": lists(deep)})).start();
-        let served = Served::start(bureau.setup(&llm)).await;
+        let llm = caller("Look", json!({"to": nested_lists(deep)})).start();
+        let served = ServedEngine::start(bureau.setup(&llm)).await;
         let answer = served.post("/api/chat", &ask("look")).await.json();
-        let read = is_readable(&served, &answer).await;
-        let reached = bureau.backend.taken().len();
+        let read = assert_readable(&served, &answer).await;
+        let reached = bureau.backend.take_requests().len();
         assert_eq!(reached > 0, deep == 63, "{deep}: {read:#}");
         // In its plan, too.
         let mut planned = plan(json!([step(1, "Desk", &["Send"], Value::Null)]));
-        planned["steps"][0]["prepared_calls"] = json!([{"tool": "Send", "arguments": {"to": lists(deep)}}]);
-        let llm = Play::of(planned).start();
-        let served = Served::start(bureau.setup(&llm)).await;
+        planned["steps"][0]["prepared_calls"] =
+            json!([{"tool": "Send", "arguments": {"to": nested_lists(deep)}}]);
+        let llm = ModelRules::of(planned).start();
+        let served = ServedEngine::start(bureau.setup(&llm)).await;
         let answer = served.post("/api/chat", &ask("look")).await.json();
-        is_readable(&served, &answer).await;
+        assert_readable(&served, &answer).await;
     }
 }
 
 #[tokio::test]
-async fn what_a_client_nests_too_deep_is_refused_and_its_run_is_read_back() {
-    let bureau = Bureau::open(Arc::default());
+async fn deeply_nested_client_json_is_refused_and_stays_readable() {
+    let bureau = NestingBackend::open(Arc::default());
     let llm = caller("Send", json!({"to": "r1"})).start();
-    let served = Served::start(bureau.setup(&llm).set("server.max_json_depth", 100)).await;
+    let served = ServedEngine::start(bureau.setup(&llm).set("server.max_json_depth", 100)).await;
     let answer = served.post("/api/chat", &ask("send")).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
     for deep in [64, 80, 97] {
-        let body = json!({"decision": "yes", "arguments": {"to": lists(deep)}});
+        let body = json!({"decision": "yes", "arguments": {"to": nested_lists(deep)}});
         let problem = served.post(&format!("/api/approvals/{id}"), &body).await;
-        let problem = problem.is_problem(422, "approval.arguments");
+        let problem = problem.assert_problem(422, "approval.arguments");
         assert!(problem["detail"].as_str().unwrap().contains("64 levels"), "{problem:#}");
         let mut sent = plan(json!([step(1, "Desk", &["Send"], Value::Null)]));
-        sent["steps"][0]["prepared_calls"] = json!([{"tool": "Send", "arguments": {"to": lists(deep - 6)}}]);
+        sent["steps"][0]["prepared_calls"] =
+            json!([{"tool": "Send", "arguments": {"to": nested_lists(deep - 6)}}]);
         if deep > 70 {
             let body = json!({"message": "send", "plan": sent});
-            served.post("/api/plans", &body).await.is_problem(422, "request.too_deep");
+            served.post("/api/plans", &body).await.assert_problem(422, "request.too_deep");
         }
     }
-    assert_eq!(is_readable(&served, &answer).await["status"], "waiting");
-    assert!(bureau.backend.taken().is_empty());
+    assert_eq!(assert_readable(&served, &answer).await["status"], "waiting");
+    assert!(bureau.backend.take_requests().is_empty());
 }
 
-/// As a release left it that wrote what it could not read: this run stands so, and this is one of its events.
-async fn damage(depot: &Depot, run: &str, [status, plan]: [&str; 2], kind: &str, body: &str) {
-    let file = depot.desk.data().join("proscenium.db");
+/// A run as an earlier release left it that wrote more than it could read: with this status and plan, and
+/// this event.
+async fn damage(harness: &DiskHarness, run: &str, [status, plan]: [&str; 2], kind: &str, body: &str) {
+    let file = harness.workspace.data().join("proscenium.db");
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(file)).await.unwrap();
     for sql in [
         format!(
@@ -176,9 +179,9 @@ async fn damage(depot: &Depot, run: &str, [status, plan]: [&str; 2], kind: &str,
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_be_read_is_listed_cancelled_and_erased_and_disturbs_no_other() {
-    let depot = Depot::open();
-    let server = depot.start();
+async fn unreadable_run_is_listed_cancelled_and_erased_alone() {
+    let harness = DiskHarness::open();
+    let server = harness.start();
     let mut runs = Vec::new();
     for book in ["b0", "b1"] {
         let reply = server.ask(book, "s").await.unwrap();
@@ -186,10 +189,10 @@ async fn a_run_that_cannot_be_read_is_listed_cancelled_and_erased_and_disturbs_n
     }
     assert_eq!(server.end().status, 0);
     let deep = json!({"type": "tool_completed", "call": 1, "millis": 1,
-        "outcome": {"ok": {"result": lists(125), "say": null}}});
-    damage(&depot, &runs[0], ["running", "executing"], "tool_completed", &deep.to_string()).await;
+        "outcome": {"ok": {"result": nested_lists(125), "say": null}}});
+    damage(&harness, &runs[0], ["running", "executing"], "tool_completed", &deep.to_string()).await;
     damage(
-        &depot,
+        &harness,
         &runs[1],
         ["waiting", "pending_approval"],
         "model_replied",
@@ -197,8 +200,8 @@ async fn a_run_that_cannot_be_read_is_listed_cancelled_and_erased_and_disturbs_n
     )
     .await;
 
-    let server = depot.start();
-    // The conversation that they are of goes on, and so does everything else.
+    let server = harness.start();
+    // Its conversation continues, and so does everything else.
     let reply = server.ask("b2", "s").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
     for path in
@@ -208,7 +211,7 @@ async fn a_run_that_cannot_be_read_is_listed_cancelled_and_erased_and_disturbs_n
         assert_eq!(reply.status, 200, "{path}: {reply:#?}");
     }
     for (run, status) in runs.iter().zip(["running", "waiting"]) {
-        server.get(&format!("/api/runs/{run}")).await.is_problem(500, "store.unreadable");
+        server.get(&format!("/api/runs/{run}")).await.assert_problem(500, "store.unreadable");
         let listed = row(&server.get("/api/runs").await, run).unwrap();
         assert_eq!(listed["status"], status, "{listed:#}");
         assert!(listed["unreadable"].as_str().unwrap().contains("cannot be read"), "{listed:#}");
@@ -219,53 +222,54 @@ async fn a_run_that_cannot_be_read_is_listed_cancelled_and_erased_and_disturbs_n
         let plans = server.get("/api/plans").await.json();
         let plan = plans["plans"].as_array().unwrap().iter().find(|plan| plan["run_id"] == **run).unwrap();
         assert_eq!(plan["status"], "cancelled", "{plan:#}");
-        let erased = server.send("DELETE", &at(plan, "")).await;
+        let erased = server.send("DELETE", &plan_path(plan, "")).await;
         assert_eq!(erased.status, 204, "{erased:#?}");
         assert_eq!(row(&server.get("/api/runs").await, run), None);
-        server.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
+        server.get(&format!("/api/runs/{run}")).await.assert_problem(404, "run.unknown");
     }
     assert_eq!(server.get("/api/usage").await.status, 200);
     assert_eq!(server.end().status, 0);
 }
 
-/// How a list of runs has this one.
+/// The entry of this run in a list of runs.
 fn row(list: &Reply, run: &str) -> Option<Value> {
     list.json()["runs"].as_array().unwrap().iter().find(|row| row["run_id"] == run).cloned()
 }
 
-/// Puts a plan in its place whose purpose is this text.
-async fn edit(served: &Served, plan: &Value, purpose: &str) -> Reply {
+/// Replaces the plan by one whose purpose is this text.
+async fn edit_plan(served: &ServedEngine, plan: &Value, purpose: &str) -> Reply {
     let mut steps = plan["plan"].clone();
     steps["steps"][0]["purpose"] = json!(purpose);
     steps["steps"][0]["step_number"] = json!(1);
-    served.post(&at(plan, "/modify"), &json!({"plan": steps})).await
+    served.post(&plan_path(plan, "/modify"), &json!({"plan": steps})).await
 }
 
 #[tokio::test]
-async fn a_plan_has_so_many_versions_and_its_history_comes_in_pages() {
+async fn plan_versions_are_bounded_and_listed_in_pages() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
     for version in 2..=32 {
-        let reply = edit(&served, &plan, &format!("Book it, version {version}")).await;
+        let reply = edit_plan(&served, &plan, &format!("Book it, version {version}")).await;
         assert_eq!(reply.status, 200, "{version}: {reply:#?}");
     }
-    let problem = edit(&served, &plan, "Book it once more").await.is_problem(409, "plan.too_many_versions");
+    let problem =
+        edit_plan(&served, &plan, "Book it once more").await.assert_problem(409, "plan.too_many_versions");
     assert!(problem["detail"].as_str().unwrap().contains("cancel"), "{problem:#}");
     served
-        .post(&at(&plan, "/modify"), &json!({"feedback": "look first"}))
+        .post(&plan_path(&plan, "/modify"), &json!({"feedback": "look first"}))
         .await
-        .is_problem(409, "plan.too_many_versions");
+        .assert_problem(409, "plan.too_many_versions");
     let numbers = |document: &Value| -> Vec<u64> {
         document["versions"].as_array().unwrap().iter().map(|v| v["version"].as_u64().unwrap()).collect()
     };
-    let whole = served.get(&at(&plan, "")).await.json();
+    let whole = served.get(&plan_path(&plan, "")).await.json();
     assert_eq!(numbers(&whole), (1..=32).collect::<Vec<_>>());
     assert!(whole.get("versions_before").is_none(), "{whole:#}");
     let mut seen = Vec::new();
     let mut before = String::new();
     loop {
-        let page = served.get(&at(&plan, &format!("?limit=10{before}"))).await.json();
+        let page = served.get(&plan_path(&plan, &format!("?limit=10{before}"))).await.json();
         assert!(
             page["versions"]
                 .as_array()
@@ -281,56 +285,56 @@ async fn a_plan_has_so_many_versions_and_its_history_comes_in_pages() {
     }
     assert_eq!(seen, (1..=32).collect::<Vec<_>>());
     for wrong in ["?limit=0", "?limit=33"] {
-        served.get(&at(&plan, wrong)).await.is_problem(422, "request.query");
+        served.get(&plan_path(&plan, wrong)).await.assert_problem(422, "request.query");
     }
-    // What there is can still be approved.
-    let approved = served.post(&at(&plan, "/approve"), &json!({"version": 32})).await;
+    // The current version can still be approved.
+    let approved = served.post(&plan_path(&plan, "/approve"), &json!({"version": 32})).await;
     assert_eq!(approved.status, 200, "{approved:#?}");
 }
 
 #[tokio::test]
-async fn a_plan_that_is_sent_and_all_versions_together_are_bounded_in_size() {
+async fn plan_and_total_version_size_are_bounded() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let plan = planned(&served, "book").await;
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "book").await;
     let long = |kilobytes: usize, letter: &str| letter.repeat(kilobytes * 1024);
-    edit(&served, &plan, &long(257, "x")).await.is_problem(413, "plan.too_large");
+    edit_plan(&served, &plan, &long(257, "x")).await.assert_problem(413, "plan.too_large");
     let mut sent = plan["plan"].clone();
     sent["steps"][0]["purpose"] = json!(long(257, "x"));
     let new = json!({"message": "book", "plan": sent});
-    served.post("/api/plans", &new).await.is_problem(413, "plan.too_large");
+    served.post("/api/plans", &new).await.assert_problem(413, "plan.too_large");
     let mut taken = 0;
     let refused = loop {
-        let reply = edit(&served, &plan, &long(250, ["x", "y"][taken % 2])).await;
+        let reply = edit_plan(&served, &plan, &long(250, ["x", "y"][taken % 2])).await;
         if reply.status != 200 {
             break reply;
         }
         taken += 1;
     };
-    refused.is_problem(409, "plan.history_full");
+    refused.assert_problem(409, "plan.history_full");
     assert_eq!(taken, 8);
-    let document = served.get(&at(&plan, "")).await;
+    let document = served.get(&plan_path(&plan, "")).await;
     assert!(document.body.len() < 3 * 1024 * 1024, "{}", document.body.len());
 }
 
 #[tokio::test]
-async fn what_nobody_sees_is_shown_as_an_escape_beside_the_exact_arguments() {
+async fn invisible_characters_are_escaped_beside_the_exact_arguments() {
     let hidden = "pay\u{200b}pal\u{202e}x\u{e0041}\u{feff}\u{fe01} 👩\u{200d}🚀";
     let seen = "pay\\u200bpal\\u202ex\\udb40\\udc41\\ufeff\\ufe01 👩\u{200d}🚀";
-    let bureau = Bureau::open(Arc::default());
+    let bureau = NestingBackend::open(Arc::default());
     let llm = caller("Send", json!({"to": hidden})).start();
-    let served = Served::start(bureau.setup(&llm)).await;
+    let served = ServedEngine::start(bureau.setup(&llm)).await;
     let answer = served.post("/api/chat", &ask("send")).await.json();
     assert_eq!(answer["status"], "waiting", "{answer:#}");
     let words = answer["answer"].as_str().unwrap();
     assert!(words.contains(seen), "{words}");
     let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
     let document = served.get(&format!("/api/approvals/{id}")).await.json();
-    for told in [&answer["approvals"][0], &document] {
-        assert_eq!(told["arguments"], json!({"to": hidden}));
-        let shown = told["shown"].as_str().unwrap();
+    for shown_document in [&answer["approvals"][0], &document] {
+        assert_eq!(shown_document["arguments"], json!({"to": hidden}));
+        let shown = shown_document["shown"].as_str().unwrap();
         assert!(shown.contains(seen), "{shown}");
-        assert_eq!(serde_json::from_str::<Value>(shown).unwrap(), told["arguments"]);
+        assert_eq!(serde_json::from_str::<Value>(shown).unwrap(), shown_document["arguments"]);
     }
     let task = answer["task_id"].as_str().unwrap();
     let text = served.get(&format!("/api/plans/{task}?format=text")).await.body;
@@ -339,6 +343,6 @@ async fn what_nobody_sees_is_shown_as_an_escape_beside_the_exact_arguments() {
     assert_eq!(yes.status, 200, "{yes:#?}");
     let run = answer["run_id"].as_str().unwrap();
     served.get(&format!("/api/runs/{run}/events")).await.events();
-    let sent = bureau.backend.taken();
-    assert_eq!(sent[0].body, json!({"to": hidden}), "what is sent is exact");
+    let sent = bureau.backend.take_requests();
+    assert_eq!(sent[0].body, json!({"to": hidden}), "the sent arguments are exact");
 }

@@ -1,32 +1,32 @@
-//! What waits for a person, and what a person has said, outlive a server that is killed.
+//! Pending approvals and decisions survive a killed server.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::process::{Desk, Held};
+use crate::process::{RunningProcess, Workspace};
 use crate::server_api::ask;
 use crate::support::{Office, Reply};
 
 const V1: &str = "/v1/chat/completions";
 
-/// Servers of one data directory, one after the other.
-struct Hall {
-    desk: Desk,
+/// Starts servers on one data directory, one after the other.
+struct RestartHarness {
+    workspace: Workspace,
     office: Office,
     client: reqwest::Client,
 }
 
 struct Server<'h> {
-    held: Held,
+    process: RunningProcess,
     address: String,
     client: &'h reqwest::Client,
 }
 
-impl Hall {
+impl RestartHarness {
     fn open() -> Self {
-        let (desk, office) = (Desk::bare(), Office::open());
-        office.furnish(&desk.path().join("scenes"), "Books a room.");
-        desk.write(
+        let (workspace, office) = (Workspace::bare(), Office::open());
+        office.write_scenes(&workspace.path().join("scenes"), "Books a room.");
+        workspace.write(
             "house.toml",
             &format!(
                 "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n[execution]\nconfirm = \"never\"\n\
@@ -35,21 +35,21 @@ impl Hall {
             ),
         );
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, office, client }
+        Self { workspace, office, client }
     }
 
     fn start(&self, env: &[(&str, String)]) -> Server<'_> {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
-        let mut held = self.desk.hold_with(&line, env);
-        held.read_to("serves at ");
-        let line = held.said().lines().last().unwrap().to_owned();
+        let mut process = self.workspace.spawn_with(&line, env);
+        process.read_until("serves at ");
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Server { held, address, client: &self.client }
+        Server { process, address, client: &self.client }
     }
 }
 
 impl Server<'_> {
-    /// `None` where it died before it answered.
+    /// `None` if it died before it replied.
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Reply> {
         let request = self.client.request(method, format!("{}{path}", self.address));
         let request = match body {
@@ -59,8 +59,8 @@ impl Server<'_> {
         Some(Reply::of(request.send().await.ok()?).await)
     }
 
-    /// A "yes" in the conversation `s-1`, to one of the two places where words can be said.
-    async fn yes(&self, path: &str, headers: &[(&str, &str)]) -> Option<Reply> {
+    /// A "yes" in the conversation `s-1`, through one of the two chat routes.
+    async fn send_yes(&self, path: &str, headers: &[(&str, &str)]) -> Option<Reply> {
         let mut body = ask("yes");
         if path == V1 {
             body["model"] = json!("proscenium");
@@ -81,13 +81,13 @@ impl Server<'_> {
         self.send(Method::POST, path, Some(body)).await.unwrap()
     }
 
-    /// The run's document when it has ended or waits.
-    async fn at_rest(&self, run: &str) -> Value {
+    /// The run's document once it has ended or waits.
+    async fn settled_run(&self, run: &str) -> Value {
         self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
         self.get(&format!("/api/runs/{run}")).await
     }
 
-    /// Decides the only thing that waits.
+    /// Decides the only pending approval.
     async fn decide(&self) -> Option<Reply> {
         let open = self.get("/api/approvals").await;
         let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{open:#}") };
@@ -97,59 +97,59 @@ impl Server<'_> {
 }
 
 #[tokio::test]
-async fn a_plan_that_waits_is_there_after_a_kill_and_is_carried_out_once() {
-    let hall = Hall::open();
-    let server = hall.start(&[]);
+async fn waiting_plan_survives_a_kill_and_executes_once() {
+    let harness = RestartHarness::open();
+    let server = harness.start(&[]);
     let reply = server.post("/api/plans", &json!({"message": "book", "session_id": "s-1"})).await;
     assert_eq!(reply.status, 201, "{reply:#?}");
     let plan = reply.json();
-    server.held.kill();
+    server.process.kill();
 
-    let server = hall.start(&[]);
+    let server = harness.start(&[]);
     let open = server.get("/api/approvals").await;
     assert_eq!(open["approvals"][0]["approval_id"], plan["approvals"][0], "{open:#}");
     assert_eq!(open["approvals"][0]["hash"], plan["hash"]);
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
     let task = plan["task_id"].as_str().unwrap();
     let seen = json!({"version": 1, "hash": plan["hash"], "execute": false});
-    let held = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
-    assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
-    // It waits again. One that is killed on its way there is carried on by the next server first.
-    let waits = server.at_rest(plan["run_id"].as_str().unwrap()).await;
+    let process = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
+    assert_eq!((process.status, &process.json()["status"]), (200, &json!("approved")), "{process:#?}");
+    // It waits again. If the server was killed before, the next server resumes the run first.
+    let waits = server.settled_run(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(waits["status"], "waiting", "{waits:#}");
-    server.held.kill();
+    server.process.kill();
 
-    // The decision lasts, too: it is neither asked again nor begun by itself.
-    let server = hall.start(&[]);
+    // The decision survives too: it is neither asked for again nor started by itself.
+    let server = harness.start(&[]);
     assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
     let plan_now = server.get(&format!("/api/plans/{task}")).await;
     assert_eq!((&plan_now["status"], &plan_now["run_status"]), (&json!("approved"), &json!("waiting")));
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
     assert_eq!(server.post(&format!("/api/plans/{task}/approve"), &json!({})).await.status, 200);
-    let done = server.at_rest(plan["run_id"].as_str().unwrap()).await;
+    let done = server.settled_run(plan["run_id"].as_str().unwrap()).await;
     assert_eq!(done["status"], "completed", "{done:#}");
-    assert_eq!(hall.office.reached(), ["POST /Book"]);
+    assert_eq!(harness.office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_yes_in_words_decides_what_an_earlier_server_asked() {
-    let hall = Hall::open();
+async fn yes_in_words_answers_a_question_of_a_killed_server() {
+    let harness = RestartHarness::open();
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
-    let server = hall.start(&[]);
+    let server = harness.start(&[]);
     let first = server.post("/api/chat", &body).await.json();
     assert_eq!(first["status"], "waiting", "{first:#}");
-    server.held.kill();
-    let server = hall.start(&[]);
+    server.process.kill();
+    let server = harness.start(&[]);
     body = ask("yes");
     body["session_id"] = json!("s-1");
     let done = server.post("/api/chat", &body).await.json();
     assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
-    assert_eq!(hall.office.reached(), ["POST /Book"]);
+    assert_eq!(harness.office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() {
+async fn write_runs_once_wherever_the_server_is_killed_around_its_approval() {
     for place in [
         "before:approval_required",
         "after:approval_required",
@@ -158,8 +158,8 @@ async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() 
         "before:decided",
         "after:decided",
     ] {
-        let hall = Hall::open();
-        let server = hall.start(&[("CRASH_POINT_AT", place.to_owned())]);
+        let harness = RestartHarness::open();
+        let server = harness.start(&[("CRASH_POINT_AT", place.to_owned())]);
         let mut body = ask("pay");
         body["session_id"] = json!("s-1");
         let asked = server.send(Method::POST, "/api/chat", Some(&body)).await;
@@ -167,45 +167,45 @@ async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() 
             let decided = server.decide().await;
             assert!(decided.is_none() && place.ends_with("decided"), "{place}: {decided:#?}");
         }
-        assert!(hall.office.reached().is_empty(), "{place}");
-        server.held.kill();
+        assert!(harness.office.reached().is_empty(), "{place}");
+        server.process.kill();
 
-        let server = hall.start(&[]);
+        let server = harness.start(&[]);
         let runs = server.get("/api/runs").await;
         let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{place}: {runs:#}") };
         let run = run["run_id"].as_str().unwrap();
-        let mut now = server.at_rest(run).await;
+        let mut now = server.settled_run(run).await;
         if place != "after:decided" {
             assert_eq!(now["status"], "waiting", "{place}: {now:#}");
-            assert!(hall.office.reached().is_empty(), "{place}");
+            assert!(harness.office.reached().is_empty(), "{place}");
             assert_eq!(server.decide().await.unwrap().status, 200, "{place}");
-            now = server.at_rest(run).await;
+            now = server.settled_run(run).await;
         }
         assert_eq!(now["status"], "completed", "{place}: {now:#}");
-        assert_eq!(hall.office.reached(), ["POST /Pay"], "{place}");
+        assert_eq!(harness.office.reached(), ["POST /Pay"], "{place}");
     }
 }
 
 #[tokio::test]
-async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
+async fn yes_retried_after_a_kill_decides_once() {
     let (first, further) = (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"));
     let key = ("idempotency-key", "k-1");
-    for (path, said, again) in [("/api/chat", [key], [key]), (V1, [key], [key]), (V1, [first], [further])] {
-        let at = format!("{path} {said:?}");
-        let hall = Hall::open();
-        let server = hall.start(&[("CRASH_POINT_AT", "after:decided".to_owned())]);
+    for (path, keys, again) in [("/api/chat", [key], [key]), (V1, [key], [key]), (V1, [first], [further])] {
+        let at = format!("{path} {keys:?}");
+        let harness = RestartHarness::open();
+        let server = harness.start(&[("CRASH_POINT_AT", "after:decided".to_owned())]);
         let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
         let asked = server.post("/api/chat", &body).await.json();
         assert_eq!(asked["status"], "waiting", "{at}: {asked:#}");
-        assert!(server.yes(path, &said).await.is_none(), "{at}");
-        assert!(hall.office.reached().is_empty(), "{at}");
-        server.held.kill();
+        assert!(server.send_yes(path, &keys).await.is_none(), "{at}");
+        assert!(harness.office.reached().is_empty(), "{at}");
+        server.process.kill();
 
-        // What it decided goes on, and asks something else, which nobody has said anything about.
-        let server = hall.start(&[]);
+        // The approved run continues and asks something else, which has not been answered yet.
+        let server = harness.start(&[]);
         for _ in 0..2 {
-            let reply = server.yes(path, &again).await.unwrap();
+            let reply = server.send_yes(path, &again).await.unwrap();
             assert_eq!(reply.status, 200, "{at}: {reply:#?}");
             assert_eq!(reply.header("x-run-id"), asked["run_id"].as_str().unwrap(), "{at}: {reply:#?}");
             let text = if path == V1 {
@@ -218,38 +218,38 @@ async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
         }
         let runs = server.get("/api/runs").await;
         assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{at}: {runs:#}");
-        assert_eq!(hall.office.reached(), ["POST /Book"], "{at}");
+        assert_eq!(harness.office.reached(), ["POST /Book"], "{at}");
 
-        // The next yes is another one.
-        let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
+        // The next yes is a different one.
+        let yes = server.send_yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
-        assert_eq!(hall.office.reached(), ["POST /Pay"], "{at}");
+        assert_eq!(harness.office.reached(), ["POST /Pay"], "{at}");
         let events = server.get(&format!("/api/runs/{}", asked["run_id"].as_str().unwrap())).await;
         assert_eq!(events["status"], "completed", "{at}: {events:#}");
-        server.held.kill();
-        let server = hall.start(&[]);
-        let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
+        server.process.kill();
+        let server = harness.start(&[]);
+        let yes = server.send_yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
         assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
-        assert!(hall.office.reached().is_empty(), "{at}");
+        assert!(harness.office.reached().is_empty(), "{at}");
     }
 }
 
 #[tokio::test]
-async fn a_write_under_way_in_a_run_that_nobody_can_carry_on_is_put_to_people_with_its_end() {
-    let hall = Hall::open();
-    let server = hall.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
+async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
+    let harness = RestartHarness::open();
+    let server = harness.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
     let mut body = ask("book");
     body["session_id"] = json!("s-1");
     assert!(server.send(Method::POST, "/api/chat", Some(&body)).await.is_none());
-    server.held.kill();
+    server.process.kill();
 
-    // Whoever takes it up fails at once, each time.
+    // Every server that resumes it panics.
     let panics =
         [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
-    let server = hall.start(&panics);
+    let server = harness.start(&panics);
     let runs = server.get("/api/runs").await;
     let run = runs["runs"][0]["run_id"].as_str().unwrap();
-    let now = server.at_rest(run).await;
+    let now = server.settled_run(run).await;
     assert_eq!(
         (&now["status"], &now["error"]["code"]),
         (&json!("failed"), &json!("run.unrecoverable")),
@@ -258,28 +258,28 @@ async fn a_write_under_way_in_a_run_that_nobody_can_carry_on_is_put_to_people_wi
     let open = server.get("/api/approvals").await;
     assert_eq!(open["approvals"][0]["about"], "outcome", "{open:#}");
     let path = format!("/api/approvals/{}", open["approvals"][0]["approval_id"].as_str().unwrap());
-    let said = server.post(&path, &json!({"decision": "done"})).await;
-    assert_eq!(said.status, 200, "{said:#?}");
+    let keys = server.post(&path, &json!({"decision": "done"})).await;
+    assert_eq!(keys.status, 200, "{keys:#?}");
     assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
 }
 
 #[tokio::test]
-async fn a_run_with_too_many_events_ends_with_what_is_still_under_way() {
-    let hall = Hall::open();
-    let server = hall.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
+async fn run_with_too_many_events_ends_with_writes_in_flight() {
+    let harness = RestartHarness::open();
+    let server = harness.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
     let reply = server.post("/api/chat", &ask("pay and see")).await;
     let problem = reply.json();
     assert_eq!(problem["code"], "run.too_many_events", "{reply:#?}");
     let runs = server.get("/api/runs").await;
     assert_eq!(runs["runs"][0]["status"], "failed", "{runs:#}");
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
 }
 
 #[tokio::test]
-async fn after_a_restart_a_yes_is_about_what_was_said_last() {
-    let hall = Hall::open();
-    let server = hall.start(&[]);
+async fn yes_after_a_restart_answers_the_latest_question() {
+    let harness = RestartHarness::open();
+    let server = harness.start(&[]);
     let waits = async |words: &str| {
         let mut body = ask(words);
         (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
@@ -291,13 +291,13 @@ async fn after_a_restart_a_yes_is_about_what_was_said_last() {
     let second = waits("see and book").await;
     let path = format!("/api/plans/{}/approve", second["task_id"].as_str().unwrap());
     assert_eq!(server.post(&path, &json!({"execute": false})).await.status, 200);
-    server.at_rest(second["run_id"].as_str().unwrap()).await;
-    server.held.kill();
-    let server = hall.start(&[]);
+    server.settled_run(second["run_id"].as_str().unwrap()).await;
+    server.process.kill();
+    let server = harness.start(&[]);
     let mut yes = ask("yes");
     yes["session_id"] = json!("s-1");
     let answer = server.post("/api/chat", &yes).await.json();
     assert_ne!(answer["run_id"], first["run_id"], "{answer:#}");
     assert_eq!(answer["answer"], "Yes to what?", "{answer:#}");
-    assert!(hall.office.reached().is_empty());
+    assert!(harness.office.reached().is_empty());
 }

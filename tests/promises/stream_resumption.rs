@@ -1,16 +1,16 @@
-//! A client of a server whose power fails comes back to the next one with the id of the last event that it was
-//! told: it hears all that is missing, to the end, nothing that is taken back, and one answer.
+//! After a power failure a client returns to the next server with the id of its last event: it gets
+//! everything it missed, to the end, nothing that was retracted, and one answer.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::depot::{Depot, Server};
+use super::disk_harness::{DiskHarness, Server};
 use super::support::disk::Loss;
-use super::support::served::{Events, Sse};
-use super::support::{End, Gate, Scripted, finish, forced_tool, words};
+use super::support::served_engine::{Events, Sse};
+use super::support::{Gate, Scripted, StreamEnd, finish, forced_tool, words};
 
-/// The public events of a run of the depot.
+/// The public events of a run of the harness.
 const NAMES: [&str; 9] = [
     "run_started",
     "planning",
@@ -23,7 +23,7 @@ const NAMES: [&str; 9] = [
     "answered",
 ];
 
-/// What is left of a stream.
+/// The remaining events of a stream.
 async fn rest(mut events: Events) -> Vec<Sse> {
     let mut rest = Vec::new();
     while let Some(event) = events.next().await {
@@ -32,14 +32,14 @@ async fn rest(mut events: Events) -> Vec<Sse> {
     rest
 }
 
-/// Everything but the words of the answer, each with its number.
-fn others(events: &[Sse]) -> Vec<(String, String, Value)> {
+/// Everything except the text of the answer, each with its number.
+fn other_events(events: &[Sse]) -> Vec<(String, String, Value)> {
     let events = events.iter().filter(|event| !event.name.starts_with("answer_"));
     let number = |event: &Sse| event.id.split('.').next().unwrap().to_owned();
     events.map(|event| (number(event), event.name.clone(), event.data.clone())).collect()
 }
 
-/// The words of the answer as a client has them.
+/// The text of the answer as the client has it.
 fn text(events: &[Sse]) -> String {
     events.iter().fold(String::new(), |text, event| match event.name.as_str() {
         "answer_delta" => text + event.data["text"].as_str().unwrap(),
@@ -49,7 +49,7 @@ fn text(events: &[Sse]) -> String {
 }
 
 /// Reads up to the first event of this name.
-async fn until(events: &mut Events, name: &str) -> Vec<Sse> {
+async fn read_until_event(events: &mut Events, name: &str) -> Vec<Sse> {
     let mut seen = Vec::new();
     loop {
         let event = events.next().await.unwrap_or_else(|| panic!("no {name} in {seen:#?}"));
@@ -61,48 +61,48 @@ async fn until(events: &mut Events, name: &str) -> Vec<Sse> {
     }
 }
 
-/// What was told in all is the run's history as it is told in the end.
-async fn is_whole(server: &Server, run: &str, told: &[Sse]) {
+/// Asserts that the published events equal the run's final history.
+async fn assert_whole(server: &Server, run: &str, published: &[Sse]) {
     let whole = rest(server.events(run, "0").await).await;
-    assert_eq!(others(told), others(&whole));
-    assert_eq!(text(told), text(&whole));
+    assert_eq!(other_events(published), other_events(&whole));
+    assert_eq!(text(published), text(&whole));
     let last = whole.last().unwrap();
     assert!(["run_completed", "run_failed", "run_waiting"].contains(&last.name.as_str()), "{last:?}");
 }
 
 #[tokio::test]
-async fn nothing_that_was_told_is_lost_or_told_again_after_a_power_failure() {
+async fn published_events_are_neither_lost_nor_repeated_after_power_loss() {
     for name in NAMES {
-        let depot = Depot::open();
-        let server = depot.start();
+        let harness = DiskHarness::open();
+        let server = harness.start();
         let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
-        let mut told = until(&mut events, name).await;
+        let mut published = read_until_event(&mut events, name).await;
         server.kill();
-        depot.disk.fail(Loss::Everything, &mut ChaCha8Rng::seed_from_u64(1));
-        let server = depot.start();
-        server.settled().await;
-        told.extend(rest(server.events(&run, &told.last().unwrap().id).await).await);
-        is_whole(&server, &run, &told).await;
+        harness.disk.fail(Loss::Everything, &mut ChaCha8Rng::seed_from_u64(1));
+        let server = harness.start();
+        server.settled_runs().await;
+        published.extend(rest(server.events(&run, &published.last().unwrap().id).await).await);
+        assert_whole(&server, &run, &published).await;
         server.kill();
     }
 }
 
-/// A model that plans nothing and answers in two parts, the second of them once a gate is open.
+/// A model that plans nothing and answers in two parts, the second once a gate is open.
 fn answers(request: &Value, first: &str, second: &str, gate: &Gate) -> Scripted {
     if forced_tool(request) == Some("CreateExecutionPlan") {
         let plan = json!({"needs_execution": false, "reasoning": "Talk.", "steps": []});
         return Scripted::forced(request, plan);
     }
-    let rest = Scripted::Stream(vec![words(second), finish("stop")], End::Done);
+    let rest = Scripted::Stream(vec![words(second), finish("stop")], StreamEnd::Done);
     Scripted::Paused(vec![words(first)], gate.clone(), Box::new(rest))
 }
 
 #[tokio::test]
-async fn an_answer_is_not_continued_with_the_words_of_another_process() {
+async fn answer_is_not_continued_with_another_processs_words() {
     let (never, later) = (Gate::closed(), Gate::closed());
     let gates = (never.clone(), later.clone());
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let depot = Depot::played(move |request, _| {
+    let harness = DiskHarness::with_model(move |request, _| {
         if forced_tool(request).is_some() {
             return answers(request, "", "", &gates.0);
         }
@@ -111,27 +111,27 @@ async fn an_answer_is_not_continued_with_the_words_of_another_process() {
             _ => answers(request, "Quite another thing is", " the case.", &gates.1),
         }
     });
-    let server = depot.start();
+    let server = harness.start();
     let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
-    let mut told = until(&mut events, "answer_delta").await;
-    assert_eq!(text(&told), "One thing");
+    let mut published = read_until_event(&mut events, "answer_delta").await;
+    assert_eq!(text(&published), "One thing");
     server.kill();
-    let server = depot.start();
-    // More was written by then than was told before.
+    let server = harness.start();
+    // More was written by then than was published before.
     let mut beside = server.events(&run, "0").await;
-    until(&mut beside, "answer_delta").await;
-    let mut back = server.events(&run, &told.last().unwrap().id).await;
-    told.extend(until(&mut back, "answer_delta").await);
-    assert_eq!(text(&told), "Quite another thing is");
-    // Within one process it goes on where it was.
-    let mut again = server.events(&run, &told.last().unwrap().id).await;
+    read_until_event(&mut beside, "answer_delta").await;
+    let mut back = server.events(&run, &published.last().unwrap().id).await;
+    published.extend(read_until_event(&mut back, "answer_delta").await);
+    assert_eq!(text(&published), "Quite another thing is");
+    // Within one process it continues where it was.
+    let mut again = server.events(&run, &published.last().unwrap().id).await;
     later.open();
-    let further = until(&mut again, "answered").await;
+    let further = read_until_event(&mut again, "answered").await;
     assert!(further.iter().all(|event| event.name != "answer_reset"), "{further:#?}");
-    told.extend(further);
-    told.extend(rest(again).await);
-    assert_eq!(text(&told), "Quite another thing is the case.");
-    is_whole(&server, &run, &told).await;
+    published.extend(further);
+    published.extend(rest(again).await);
+    assert_eq!(text(&published), "Quite another thing is the case.");
+    assert_whole(&server, &run, &published).await;
     server.kill();
     never.open();
 }

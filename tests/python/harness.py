@@ -1,4 +1,4 @@
-"""What the tests talk to: servers in processes of their own, a scripted provider, and a bad connection."""
+"""Test harness: servers in their own processes, a scripted provider, and a faulty proxy."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 VACATION = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno"
-# Seconds for a server to start and to end.
+# Seconds for a server to start and to stop.
 PATIENCE = 20
 
 
 class Server:
-    """`proscenium serve` on any free port, with a data directory of its own."""
+    """`proscenium serve` on a free port, with its own data directory."""
 
     def __init__(self, **settings):
         self.dir = tempfile.TemporaryDirectory(prefix="proscenium-")
@@ -34,7 +34,7 @@ class Server:
         self.start()
 
     def start(self):
-        """Starts it in its directory, on another port than before."""
+        """Starts it in its directory, on a new port."""
         command = [os.environ["PROSCENIUM"], "serve", "--addr", "127.0.0.1:0", "--data-dir", str(self.data)]
         self.process = subprocess.Popen(
             command,
@@ -48,35 +48,35 @@ class Server:
         line = self.process.stdout.readline().decode() if ready else ""
         if "http://" not in line:
             self.stop()
-            raise RuntimeError(f"the server did not start: {line}{self.said()}")
+            raise RuntimeError(f"the server did not start: {line}{self.stderr()}")
         self.url = "http://" + line.split("http://")[1].strip()
         self.address = (self.url.split("/")[2].split(":")[0], int(self.url.rsplit(":", 1)[1]))
 
-    def said(self):
-        """What it wrote to standard error."""
+    def stderr(self):
+        """Its standard error so far."""
         self.errors.flush()
         return (Path(self.dir.name) / "errors").read_text(encoding="utf-8")
 
     def vacations(self):
-        """How many vacation requests are stored."""
+        """The number of stored vacation requests."""
         with sqlite3.connect(f"file:{self.data / 'proscenium.db'}?mode=ro", uri=True) as database:
             return database.execute("SELECT count(*) FROM vacation_requests").fetchone()[0]
 
     def runs(self):
-        """The runs there were, the newest first."""
+        """All runs, the newest first."""
         with urllib.request.urlopen(f"{self.url}/api/runs", timeout=PATIENCE) as reply:
             return json.load(reply)["runs"]
 
     def finished(self, run):
-        """A run's answer document, when it has ended."""
-        # The stream of its events ends with it.
+        """A run's answer document, once it has ended."""
+        # The event stream ends with the run.
         with urllib.request.urlopen(f"{self.url}/api/runs/{run}/events", timeout=PATIENCE) as reply:
             reply.read()
         with urllib.request.urlopen(f"{self.url}/api/runs/{run}", timeout=PATIENCE) as reply:
             return json.load(reply)
 
     def kill(self):
-        """Ends it as a power failure would."""
+        """Kills it as a power failure would."""
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -100,9 +100,9 @@ class Server:
 
 
 class Provider:
-    """A model behind a port that plans nothing and says `Good day.`; what contains `fail` gets 500.
+    """A model server that plans nothing and replies `Good day.`; a request with `fail` gets status 500.
 
-    It answers nothing while `go` is not set.
+    It does not reply until `go` is set.
     """
 
     def __init__(self):
@@ -151,7 +151,7 @@ class Provider:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
 
     def settings(self):
-        """For a server that asks this model and nothing else."""
+        """Settings of a server whose only model is this one."""
         return {
             "OPENAI_BASE_URL": self.url,
             "OPENAI_API_KEY": "sk-test",
@@ -169,12 +169,12 @@ class Provider:
 
 
 class Proxy:
-    """A connection to a server that breaks as the script says, one word for each connection:
+    """A proxy whose connections break as scripted, one word per connection:
 
     - `sent`: right after the request was forwarded
-    - `answered`: when the first byte of the reply came, which the client does not get
-    - `half`: after the client got some of the reply
-    - `ok`, and all beyond the script: not at all
+    - `answered`: when the first byte of the reply arrives, which the client does not get
+    - `half`: after the client got a part of the reply
+    - `ok`, and all beyond the script: never
     """
 
     def __init__(self, target, script, on_connection=lambda nth: None):
@@ -224,14 +224,14 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        # Closing alone leaves the thread that accepts waiting.
+        # Closing alone does not wake the accepting thread.
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.acceptor.join(PATIENCE)
 
 
 def pump(source, sink):
-    """Carries bytes until one side closes."""
+    """Copies bytes until one side closes."""
     try:
         while data := source.recv(65536):
             sink.sendall(data)
@@ -244,12 +244,12 @@ def pump(source, sink):
 
 
 def request(client):
-    """A whole request: its head, and as many bytes as that says."""
+    """Reads a whole request: its head, and as many bytes as its Content-Length."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = client.recv(65536)
         if not more:
-            raise OSError("the client went away")
+            raise OSError("the client disconnected")
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
     length = 0
@@ -260,6 +260,6 @@ def request(client):
     while len(body) < length:
         more = client.recv(65536)
         if not more:
-            raise OSError("the client went away")
+            raise OSError("the client disconnected")
         body += more
     return head + b"\r\n\r\n" + body

@@ -1,44 +1,44 @@
-//! A server in a process of its own on a disk that fails, with the back end and the models of all the
-//! servers that are started on it one after the other.
+//! A server in its own process on a faulty disk, with the backend and the models of all servers that are
+//! started on it one after the other.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crash::{say, scene};
-use super::process::{Desk, Held, Ran};
+use super::crash::{model_reply, scene};
+use super::process::{ProcessOutput, RunningProcess, Workspace};
 use super::support::disk::Disk;
-use super::support::served::Events;
-use super::support::{Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
+use super::support::served_engine::Events;
+use super::support::{Backend, ReceivedRequest, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
 
-/// How long anything may take that has to happen.
+/// Upper bound for everything that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a run is when something happens to it.
+/// The moment of a run at which something happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     /// It was accepted, and its model is asked for a plan.
     Plan,
-    /// The back end is at work on a read.
+    /// The backend is executing a read.
     Look,
-    /// The back end is at work on a write that must not be repeated.
+    /// The backend is executing a write that must not be repeated.
     Reserve,
-    /// The back end is at work on a write that may be repeated by its key.
+    /// The backend is executing a write that may be repeated by its key.
     Renew,
-    /// The scene's model has heard of the look, and is asked what comes next.
+    /// The scene's model has the result of the read and is asked what comes next.
     Between,
-    /// The model is asked whether all was done.
+    /// The model is asked whether everything is done.
     Check,
 }
 
 type Deed = Box<dyn FnOnce() + Send>;
 
-/// What is to happen at a moment, once.
+/// An action to run once at a moment.
 #[derive(Clone, Default)]
-struct Plot(Arc<Mutex<Option<(Moment, Deed)>>>);
+struct PlannedDeed(Arc<Mutex<Option<(Moment, Deed)>>>);
 
-impl Plot {
+impl PlannedDeed {
     fn reached(&self, moment: Moment) {
         let plot = self.0.lock().unwrap().take_if(|(at, _)| *at == moment);
         if let Some((_, deed)) = plot {
@@ -47,31 +47,31 @@ impl Plot {
     }
 }
 
-/// Every request is `Get the book X`: a look, a reservation, and in another scene a renewal.
-pub(super) struct Depot {
-    pub(super) desk: Desk,
+/// Every request is `Get the book X`: a read, a reservation, and in another scene a renewal.
+pub(super) struct DiskHarness {
+    pub(super) workspace: Workspace,
     pub(super) disk: Disk,
     pub(super) backend: Backend,
     pub(super) client: reqwest::Client,
-    plot: Plot,
+    plot: PlannedDeed,
     _llm: ScriptedLlm,
 }
 
-impl Depot {
+impl DiskHarness {
     pub(super) fn open() -> Self {
-        Self::played(|request, _| say(request))
+        Self::with_model(|request, _| model_reply(request))
     }
 
-    /// The same with models that say this to their nth request.
-    pub(super) fn played(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
-        let plot = Plot::default();
+    /// The same with models that give these replies to their nth request.
+    pub(super) fn with_model(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        let plot = PlannedDeed::default();
         let hand = plot.clone();
-        let backend = Backend::start(move |reached: &Reached| {
+        let backend = Backend::start(move |reached: &ReceivedRequest| {
             match reached.place.as_str() {
                 "GET /Look" => hand.reached(Moment::Look),
                 "POST /Reserve" => hand.reached(Moment::Reserve),
                 "POST /Renew" => hand.reached(Moment::Renew),
-                place => panic!("nobody calls {place}"),
+                place => panic!("unexpected call of {place}"),
             }
             json!({"done": reached.place})
         });
@@ -85,12 +85,12 @@ impl Depot {
             }
             play(request, nth)
         });
-        let desk = Desk::bare();
+        let workspace = Workspace::bare();
         let address = backend.address();
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
-        desk.write("scenes/shelf/scene.toml", &shelf);
-        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
-        desk.write(
+        workspace.write("scenes/shelf/scene.toml", &shelf);
+        workspace.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        workspace.write(
             "house.toml",
             &format!(
                 "[server]\ndrain_timeout_ms = 1000\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
@@ -98,21 +98,21 @@ impl Depot {
                 llm.base_url()
             ),
         );
-        let disk = Disk::of(&desk.data());
+        let disk = Disk::of(&workspace.data());
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, disk, backend, client, plot, _llm: llm }
+        Self { workspace, disk, backend, client, plot, _llm: llm }
     }
 
-    /// Once, when a run comes to this moment, and while whoever is asked there keeps it waiting.
-    pub(super) fn when(&self, moment: Moment, deed: impl FnOnce() + Send + 'static) {
+    /// Runs `deed` once, when a run reaches this moment; the model or backend call waits for it.
+    pub(super) fn at_moment(&self, moment: Moment, deed: impl FnOnce() + Send + 'static) {
         *self.plot.0.lock().unwrap() = Some((moment, Box::new(deed)));
     }
 
-    /// `serve`, with these variables.
-    pub(super) fn serve(&self, env: &[(&str, String)]) -> Held {
+    /// `serve` with these variables.
+    pub(super) fn serve(&self, env: &[(&str, String)]) -> RunningProcess {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
         let env: Vec<(&str, String)> = self.disk.env().into_iter().chain(env.iter().cloned()).collect();
-        self.desk.hold_with(&line, &env)
+        self.workspace.spawn_with(&line, &env)
     }
 
     /// A server that is ready.
@@ -123,32 +123,32 @@ impl Depot {
         }
     }
 
-    /// A server that is ready, or what it said when it ended before.
-    pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, Ran> {
-        let mut held = self.serve(env);
-        if !held.comes_to("serves at ") {
-            return Err(held.end());
+    /// A server that is ready, or its output if it ended before.
+    pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, ProcessOutput> {
+        let mut process = self.serve(env);
+        if !process.try_read_until("serves at ") {
+            return Err(process.end());
         }
-        let line = held.said().lines().last().unwrap().to_owned();
+        let line = process.output().lines().last().unwrap().to_owned();
         let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
-        Ok(Server { held, address, client: self.client.clone() })
+        Ok(Server { process, address, client: self.client.clone() })
     }
 
-    /// What reached the back end since the last look at it.
-    pub(super) fn reached(&self) -> Vec<Reached> {
-        self.backend.taken()
+    /// Requests that reached the backend since the last call.
+    pub(super) fn reached(&self) -> Vec<ReceivedRequest> {
+        self.backend.take_requests()
     }
 }
 
-/// A server that takes requests.
+/// A server that accepts requests.
 pub(super) struct Server {
-    held: Held,
+    process: RunningProcess,
     address: String,
     client: reqwest::Client,
 }
 
 impl Server {
-    /// `Get the book X`, in the conversation of this name.
+    /// Requests `Get the book X` in the conversation of this name.
     pub(super) fn ask(
         &self,
         book: &str,
@@ -162,8 +162,8 @@ impl Server {
         }
     }
 
-    /// The same, answered with the run's events as they come. With the reply's head its client knows that
-    /// it was accepted.
+    /// The same, answered with the run's events as they arrive. The reply's head tells the client that the
+    /// request was accepted.
     pub(super) fn ask_streamed(
         &self,
         book: &str,
@@ -180,13 +180,13 @@ impl Server {
     fn request(&self, book: &str, session: &str, stream: bool) -> reqwest::RequestBuilder {
         let body = json!({"messages": [{"role": "user", "content": format!("Get the book {book}")}],
             "session_id": session, "stream": stream});
-        // A name by which it can be sent again.
+        // A key for retries.
         let key = format!("key of {book}");
         let request = self.client.post(format!("{}/api/chat", self.address));
         request.header("Idempotency-Key", key).json(&body).timeout(PATIENCE)
     }
 
-    /// The same words by the OpenAI protocol.
+    /// The same words over the OpenAI protocol.
     pub(super) async fn complete(&self, words: &str) -> Reply {
         let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": words}]});
         let request = self.client.post(format!("{}/v1/chat/completions", self.address));
@@ -203,13 +203,13 @@ impl Server {
         Reply::of(request.timeout(PATIENCE).send().await.unwrap()).await
     }
 
-    /// A run's events behind this one, as they come.
+    /// A run's events after this one, as they arrive.
     pub(super) async fn events(&self, run: &str, last: &str) -> Events {
         let request = self.client.get(format!("{}/api/runs/{run}/events", self.address)).timeout(PATIENCE);
         Events::of(request.header("Last-Event-ID", last).send().await.unwrap())
     }
 
-    /// Looks until it is so.
+    /// Polls until `is_so` returns a value.
     pub(super) async fn until<T>(&self, path: &str, is_so: impl Fn(&Reply) -> Option<T>) -> T {
         let began = Instant::now();
         loop {
@@ -222,8 +222,8 @@ impl Server {
         }
     }
 
-    /// The runs there are once none is under way any more.
-    pub(super) async fn settled(&self) -> Vec<Value> {
+    /// All runs, once none is in progress.
+    pub(super) async fn settled_runs(&self) -> Vec<Value> {
         self.until("/api/runs", |reply| {
             let runs = reply.json()["runs"].as_array().unwrap().clone();
             let left =
@@ -233,16 +233,16 @@ impl Server {
         .await
     }
 
-    /// Ends it as a power failure would, and tells whether it had ended before.
+    /// Kills it as a power failure would, and returns whether it had ended before.
     pub(super) fn kill(mut self) -> bool {
-        let had_ended = self.held.has_ended();
-        self.held.kill();
+        let had_ended = self.process.has_ended();
+        self.process.kill();
         had_ended
     }
 
-    /// Asks it to end, and waits for that.
-    pub(super) fn end(self) -> Ran {
-        self.held.signal("TERM");
-        self.held.end()
+    /// Stops it and waits for its end.
+    pub(super) fn end(self) -> ProcessOutput {
+        self.process.signal("TERM");
+        self.process.end()
     }
 }

@@ -1,4 +1,4 @@
-//! Runs that wait, as streams tell them and as people decide them in words.
+//! Waiting runs: their streams, and decisions in words.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use futures::future::join_all;
 use proscenium::run::{Envelope, Event, SessionEvent};
 use serde_json::{Value, json};
 
-use crate::plans_api::{at, rested};
+use crate::plans_api::{plan_path, settled_plan};
 use crate::server_api::ask;
-use crate::support::{Office, Reply, Served, Sse};
+use crate::support::{Office, Reply, ServedEngine, Sse};
 
 fn names(events: &[Sse]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
 /// A message to the model `proscenium` in a conversation.
-async fn say(served: &Served, session: &str, words: &str, stream: bool) -> Reply {
+async fn send_message(served: &ServedEngine, session: &str, words: &str, stream: bool) -> Reply {
     let mut body = ask(words);
     body["model"] = json!("proscenium");
     body["stream"] = json!(stream);
@@ -23,7 +23,7 @@ async fn say(served: &Served, session: &str, words: &str, stream: bool) -> Reply
     Reply::of(request.json(&body).send().await.unwrap()).await
 }
 
-/// The words of a completion, streamed or not, with why it ends.
+/// The text of a completion, streamed or not, with its finish reason.
 fn words(reply: &Reply) -> (String, String) {
     assert_eq!(reply.status, 200, "{reply:#?}");
     if !reply.header("content-type").starts_with("text/event-stream") {
@@ -41,9 +41,9 @@ fn words(reply: &Reply) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_repeat() {
+async fn stream_ends_while_waiting_and_resumes_without_gap_or_repeat() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     body["stream"] = json!(true);
     body["require_approval"] = json!(true);
@@ -66,61 +66,61 @@ async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_
             served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", after);
         Reply::of(request.send().await.unwrap()).await.events()
     };
-    // Nothing more has happened, and what has is told again to whoever asks.
+    // Nothing new has happened, and earlier events are published again to a new subscriber.
     assert!(follow(&waits.id).await.is_empty());
     assert_eq!(served.get(&format!("/api/runs/{run}/events")).await.events(), before);
 
-    assert_eq!(served.post(&at(&plan, "/approve"), &json!({})).await.status, 200);
+    assert_eq!(served.post(&plan_path(&plan, "/approve"), &json!({})).await.status, 200);
     let rest = follow(&waits.id).await;
     assert_eq!(names(&rest).first(), Some(&"plan_approved"), "{rest:#?}");
     assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
     assert_eq!(office.reached(), ["POST /Book"]);
-    // Words may come in other pieces to who comes later.
+    // A late subscriber may get the text in other pieces.
     let bare = |events: Vec<Sse>| -> Vec<(String, String)> {
-        let told = events.into_iter().filter(|event| !event.name.starts_with("answer_"));
-        told.map(|event| (event.id.split('.').next().unwrap().to_owned(), event.name)).collect()
+        let events = events.into_iter().filter(|event| !event.name.starts_with("answer_"));
+        events.map(|event| (event.id.split('.').next().unwrap().to_owned(), event.name)).collect()
     };
     let whole = served.get(&format!("/api/runs/{run}/events")).await.events();
     assert_eq!(bare(before.into_iter().chain(rest).collect()), bare(whole));
 }
 
 #[tokio::test]
-async fn a_yes_in_words_decides_in_its_own_conversation_only() {
+async fn yes_in_words_decides_only_in_its_own_conversation() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.plans", "writes")).await;
+    let served = ServedEngine::start(office.setup().set("approval.plans", "writes")).await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
-        let first = say(&served, &session, "book", stream).await;
+        let first = send_message(&served, &session, "book", stream).await;
         let (asked, finish) = words(&first);
         assert_eq!(finish, "stop");
-        for told in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
-            assert!(asked.contains(told), "{told} in {asked}");
+        for expected in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
+            assert!(asked.contains(expected), "{expected} in {asked}");
         }
-        // Another conversation's yes is only a word.
-        let (other, _) = words(&say(&served, "another", "yes", stream).await);
+        // A yes in another conversation is an ordinary message.
+        let (other, _) = words(&send_message(&served, "another", "yes", stream).await);
         assert_eq!(other, "Yes to what?");
         assert!(office.reached().is_empty());
 
-        let second = say(&served, &session, "Yes, please!", stream).await;
-        let (told, finish) = words(&second);
+        let second = send_message(&served, &session, "Yes, please!", stream).await;
+        let (reply_text, finish) = words(&second);
         assert_eq!(second.header("x-run-id"), first.header("x-run-id"));
         assert_eq!(finish, "stop");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
         assert_eq!(run["status"], "completed", "{run:#}");
-        // What was said before the yes is not said again.
-        assert_eq!(told, run["answer"].as_str().unwrap());
+        // Text from before the yes is not repeated.
+        assert_eq!(reply_text, run["answer"].as_str().unwrap());
         assert_eq!(office.reached(), ["POST /Book"]);
     }
 }
 
 #[tokio::test]
-async fn a_no_in_words_ends_it_and_says_so() {
+async fn no_in_words_ends_the_run_and_reports_it() {
     let office = Office::open();
-    let served = Served::start(office.setup().set("approval.plans", "writes")).await;
+    let served = ServedEngine::start(office.setup().set("approval.plans", "writes")).await;
     for (session, stream) in [("s-1", false), ("s-2", true)] {
-        let first = say(&served, session, "book", stream).await;
-        let (told, finish) = words(&say(&served, session, "no", stream).await);
-        assert!(!told.trim().is_empty() && finish == "stop", "{told:?} {finish:?}");
+        let first = send_message(&served, session, "book", stream).await;
+        let (reply_text, finish) = words(&send_message(&served, session, "no", stream).await);
+        assert!(!reply_text.trim().is_empty() && finish == "stop", "{reply_text:?} {finish:?}");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
         assert_eq!(run["status"], "cancelled", "{run:#}");
     }
@@ -128,9 +128,9 @@ async fn a_no_in_words_ends_it_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_with_a_yes_tells_what_happens_from_then_on() {
+async fn stream_opened_by_a_yes_publishes_only_later_events() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -145,40 +145,40 @@ async fn a_stream_that_begins_with_a_yes_tells_what_happens_from_then_on() {
 }
 
 #[tokio::test]
-async fn which_of_several_things_is_meant_is_not_guessed() {
+async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("pay");
     body["session_id"] = json!("s-1");
     let first = served.post("/api/chat", &body).await.json();
     let second = served.post("/api/chat", &body).await.json();
     let mut yes = ask("yes");
     yes["session_id"] = json!("s-1");
-    let problem = served.post("/api/chat", &yes).await.is_problem(409, "approval.ambiguous");
+    let problem = served.post("/api/chat", &yes).await.assert_problem(409, "approval.ambiguous");
     for answer in [&first, &second] {
         let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
         assert!(problem["detail"].as_str().unwrap().contains(id), "{problem:#}");
     }
-    let error = say(&served, "s-1", "yes", true).await;
-    error.is_error(409, "approval.ambiguous");
+    let error = send_message(&served, "s-1", "yes", true).await;
+    error.assert_error(409, "approval.ambiguous");
     assert_eq!(error.header("x-should-retry"), "false");
     assert!(office.reached().is_empty());
 }
 
 #[tokio::test]
-async fn what_waits_is_said_in_the_users_language() {
+async fn pending_approval_is_described_in_the_users_language() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("prenota la sala per favore");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let answer = served.post("/api/chat", &body).await.json();
-    let told = answer["answer"].as_str().unwrap();
-    assert!(told.starts_with("Questo piano attende la tua approvazione"), "{told}");
-    assert!(told.contains("1. Desk: Desk per l'utente [Book]"), "{told}");
-    assert!(told.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{told}");
+    let reply_text = answer["answer"].as_str().unwrap();
+    assert!(reply_text.starts_with("Questo piano attende la tua approvazione"), "{reply_text}");
+    assert!(reply_text.contains("1. Desk: Desk per l'utente [Book]"), "{reply_text}");
+    assert!(reply_text.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{reply_text}");
     let plan = json!({"task_id": answer["task_id"], "run_id": answer["run_id"]});
-    served.post(&at(&plan, "/approve"), &json!({"execute": false})).await;
-    rested(&served, &plan).await;
+    served.post(&plan_path(&plan, "/approve"), &json!({"execute": false})).await;
+    settled_plan(&served, &plan).await;
     let held = served.get(&format!("/api/runs/{}", answer["run_id"].as_str().unwrap())).await.json();
     assert!(held["answer"].as_str().unwrap().starts_with("Questo piano è approvato"), "{held:#}");
     assert_eq!(held.get("approvals"), None::<&Value>, "{held:#}");
@@ -186,122 +186,122 @@ async fn what_waits_is_said_in_the_users_language() {
 }
 
 #[tokio::test]
-async fn a_yes_with_a_key_decides_once_however_often_it_is_sent() {
+async fn yes_with_an_idempotency_key_decides_once() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book and then pay");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
     assert_eq!(first["status"], "waiting", "{first:#}");
-    let say = async |words: &str, key: &str, stream: bool| {
+    let send_message = async |words: &str, key: &str, stream: bool| {
         let mut body = ask(words);
         (body["session_id"], body["stream"]) = (json!("s-1"), json!(stream));
         let request = served.request("POST", "/api/chat").header("idempotency-key", key).json(&body);
         Reply::of(request.send().await.unwrap()).await
     };
-    let replies = join_all((0..100).map(|_| say("yes", "k-1", false))).await;
-    let mut begun = 0;
+    let replies = join_all((0..100).map(|_| send_message("yes", "k-1", false))).await;
+    let mut started = 0;
     for reply in &replies {
         assert_eq!(reply.status, 200, "{reply:#?}");
-        // The plan was approved, and now the payment waits: no yes of these was about that.
+        // The plan was approved, and now the payment waits: none of these replies was about the payment.
         let answer = reply.json();
         assert_eq!(
             (&answer["run_id"], &answer["status"]),
             (&first["run_id"], &json!("waiting")),
             "{answer:#}"
         );
-        begun += usize::from(reply.headers.get("idempotent-replayed").is_none());
+        started += usize::from(reply.headers.get("idempotent-replayed").is_none());
     }
-    assert_eq!((begun, office.reached()), (1, vec!["POST /Book".to_owned()]));
+    assert_eq!((started, office.reached()), (1, vec!["POST /Book".to_owned()]));
 
-    // Other words under the same key are another request.
-    let other = say("no", "k-1", false).await;
-    other.is_problem(422, "request.idempotency_conflict");
-    // What was said before the yes is not said again, as it was not to the first one.
-    let events = say("yes", "k-1", true).await.events();
+    // Other words under the same key are a different request.
+    let other = send_message("no", "k-1", false).await;
+    other.assert_problem(422, "request.idempotency_conflict");
+    // Text from before the yes is not repeated, as for the first one.
+    let events = send_message("yes", "k-1", true).await.events();
     assert_eq!(names(&events).first(), Some(&"plan_approved"), "{:?}", names(&events));
     assert_eq!(names(&events).last(), Some(&"run_waiting"), "{:?}", names(&events));
 
-    let done = say("yes", "k-2", false).await.json();
+    let done = send_message("yes", "k-2", false).await.json();
     assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
     assert_eq!(office.reached(), ["POST /Pay"]);
-    // Both keys are the run's now, which has ended.
+    // Both keys belong to the run, which has ended.
     for key in ["k-1", "k-2"] {
-        assert_eq!(say("yes", key, false).await.json()["answer"], done["answer"], "{key}");
+        assert_eq!(send_message("yes", key, false).await.json()["answer"], done["answer"], "{key}");
     }
     assert!(office.reached().is_empty());
 }
 
 #[tokio::test]
-async fn a_client_that_always_asks_for_approval_can_say_yes_and_one_that_writes_nothing_cannot() {
+async fn yes_decides_with_require_approval_but_not_with_dry_run() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
-    let say = async |words: &str, how: &str| {
+    let served = ServedEngine::start(office.setup()).await;
+    let send_message = async |words: &str, how: &str| {
         let mut body = ask(words);
         (body["session_id"], body[how]) = (json!("s-1"), json!(true));
         served.post("/api/chat", &body).await.json()
     };
-    let first = say("book", "require_approval").await;
+    let first = send_message("book", "require_approval").await;
     assert_eq!(first["status"], "waiting", "{first:#}");
-    let dry = say("yes", "dry_run").await;
+    let dry = send_message("yes", "dry_run").await;
     assert_ne!(dry["run_id"], first["run_id"], "{dry:#}");
     assert!(office.reached().is_empty());
-    // What was said last is not the plan any more.
-    let other = say("yes", "require_approval").await;
+    // The latest message is no longer about the plan.
+    let other = send_message("yes", "require_approval").await;
     assert_ne!(other["run_id"], first["run_id"], "{other:#}");
     assert!(office.reached().is_empty());
 
-    let second = say("book", "require_approval").await;
+    let second = send_message("book", "require_approval").await;
     served.post(&format!("/api/runs/{}/cancel", first["run_id"].as_str().unwrap()), &json!({})).await;
     served.get(&format!("/api/runs/{}/events", first["run_id"].as_str().unwrap())).await;
-    let done = say("yes", "require_approval").await;
+    let done = send_message("yes", "require_approval").await;
     assert_eq!((&done["run_id"], &done["status"]), (&second["run_id"], &json!("completed")), "{done:#}");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 
 #[tokio::test]
-async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
+async fn yes_retried_by_the_client_decides_once() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
         let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!(session), json!(true));
         let first = served.post("/api/chat", &body).await.json();
-        let (told, _) = words(&say(&served, &session, "yes", stream).await);
+        let (reply_text, _) = words(&send_message(&served, &session, "yes", stream).await);
         assert_eq!(office.reached(), ["POST /Book"]);
-        // It did not get the answer.
+        // The client did not get the answer.
         let mut body = ask("yes");
         (body["model"], body["stream"]) = (json!("proscenium"), json!(stream));
         let request = served.request("POST", "/v1/chat/completions").header("x-session-id", &session);
         let request = request.header("x-stainless-retry-count", "1").json(&body);
         let again = Reply::of(request.send().await.unwrap()).await;
         assert_eq!(again.header("x-run-id"), first["run_id"].as_str().unwrap());
-        assert_eq!(words(&again).0, told);
+        assert_eq!(words(&again).0, reply_text);
         assert!(office.reached().is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
+async fn failing_conversation_stream_leaves_the_run_to_its_driver() {
     let office = Office::open();
     let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
-    let served = Served::start(setup).await;
-    let say = async |words: &str| {
+    let served = ServedEngine::start(setup).await;
+    let send_message = async |words: &str| {
         let mut body = ask(words);
         body["session_id"] = json!("s-1");
         served.post("/api/chat", &body).await
     };
-    assert_eq!(say("hello").await.json()["status"], "completed");
-    let pay = say("pay").await.json();
+    assert_eq!(send_message("hello").await.json()["status"], "completed");
+    let pay = send_message("pay").await.json();
     assert_eq!(pay["status"], "waiting", "{pay:#}");
     office.till.close();
     let id = pay["approvals"][0]["approval_id"].as_str().unwrap();
     let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
     assert_eq!(yes.status, 200, "{yes:#?}");
 
-    // Behind the next turn somebody else writes to the conversation's stream, so the summary that is due
-    // then cannot be written.
+    // A foreign row in the conversation's stream makes the next append fail, so the summary that is due then
+    // cannot be written.
     let pool = served.engine.store().pool();
     sqlx::query(
         "CREATE TRIGGER strange AFTER UPDATE ON sessions WHEN NEW.last_seq = 2 BEGIN \
@@ -313,12 +313,12 @@ async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
     .execute(pool)
     .await
     .unwrap();
-    assert_eq!(say("hello").await.json()["status"], "completed");
-    // Nothing begins while the payment is driven: whoever would begin it would drive that, too. This is the
-    // time in which it would.
+    assert_eq!(send_message("hello").await.json()["status"], "completed");
+    // Nothing starts while the payment is driven: whatever would start it would drive the payment, too. This
+    // is the time in which that would happen.
     let insist = async {
         loop {
-            let reply = say("hello").await;
+            let reply = send_message("hello").await;
             if reply.status == 200 {
                 return reply;
             }
@@ -329,7 +329,7 @@ async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
     let early = tokio::time::timeout(Duration::from_secs(1), &mut insist).await;
     assert!(early.is_err(), "{early:#?}");
     office.till.open();
-    // It is read anew.
+    // The conversation was loaded again.
     assert_eq!(insist.await.json()["status"], "completed");
     let events = served.get(&format!("/api/runs/{}/events", pay["run_id"].as_str().unwrap())).await.events();
     assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
@@ -344,9 +344,9 @@ async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
 }
 
 #[tokio::test]
-async fn a_yes_that_was_refused_is_no_answer_to_what_was_put_in_its_place() {
+async fn refused_yes_does_not_answer_the_replacement_question() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
@@ -355,32 +355,32 @@ async fn a_yes_that_was_refused_is_no_answer_to_what_was_put_in_its_place() {
     other["steps"][0]["purpose"] = json!("Book another one");
     let mut yes = ask("yes");
     yes["session_id"] = body["session_id"].clone();
-    let (path, change) = (at(&plan, "/modify"), json!({"plan": other}));
-    let (changed, said) = tokio::join!(served.post(&path, &change), served.post("/api/chat", &yes));
-    if changed.status == 200 && said.body.contains("Book another one") {
-        // The yes was first, the change took it back, and its answer shows what there is now.
+    let (path, change) = (plan_path(&plan, "/modify"), json!({"plan": other}));
+    let (changed, answered) = tokio::join!(served.post(&path, &change), served.post("/api/chat", &yes));
+    if changed.status == 200 && answered.body.contains("Book another one") {
+        // The yes came first, the change revoked it, and its answer shows the current state.
         served.post("/api/chat", &yes).await;
         assert_eq!(office.reached(), ["POST /Book"]);
     } else if changed.status == 200 {
-        // Nobody of the conversation was shown the plan as it is now.
+        // The conversation was not shown the current plan.
         served.post("/api/chat", &yes).await;
-        assert!(office.reached().is_empty(), "{said:#?}");
+        assert!(office.reached().is_empty(), "{answered:#?}");
     } else {
-        rested(&served, &plan).await;
+        settled_plan(&served, &plan).await;
         assert_eq!(office.reached(), ["POST /Book"], "{changed:#?}");
     }
 }
 
 #[tokio::test]
-async fn a_yes_right_behind_a_decision_that_was_refused_is_about_what_still_waits() {
+async fn yes_after_a_refused_decision_answers_the_pending_question() {
     let office = Office::open();
-    let served = Served::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup()).await;
     let mut body = ask("book");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
     let plan = json!({"task_id": first["task_id"], "run_id": first["run_id"]});
-    let refused = served.post(&at(&plan, "/approve"), &json!({"version": 9})).await;
-    refused.is_problem(409, "approval.changed");
+    let refused = served.post(&plan_path(&plan, "/approve"), &json!({"version": 9})).await;
+    refused.assert_problem(409, "approval.changed");
     let mut yes = ask("yes");
     yes["session_id"] = body["session_id"].clone();
     let done = served.post("/api/chat", &yes).await.json();

@@ -1,4 +1,4 @@
-//! What operations see in figures is what the journal says, and there is no end to neither.
+//! Metrics equal the journal, and both stay bounded.
 
 use std::sync::Arc;
 
@@ -13,14 +13,16 @@ use proscenium::{ChatRequest, Engine};
 use serde_json::{Value, json};
 
 use crate::support::exposition::{Series, read, sum};
-use crate::support::planner_engine::{Play, Town, asked, enough, has_results, more, plan, step};
+use crate::support::planner_engine::{
+    ModelRules, Town, final_verdict, has_results, more, plan, question_kind, step,
+};
 use crate::support::{Scripted, ScriptedLlm, section};
 
-async fn figures(engine: &Engine) -> Series {
+async fn exported(engine: &Engine) -> Series {
     read(&engine.metrics().await.unwrap())
 }
 
-/// Everything that is stored, each stream in its order.
+/// All stored records, each stream in order.
 async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
     let store = engine.store();
     let mut records = Vec::new();
@@ -42,7 +44,7 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
     records
 }
 
-/// What a subscriber makes of these records that has seen nothing else.
+/// The metrics of a subscriber that has seen only these records.
 fn folded(engine: &Engine, records: &[Record]) -> Series {
     let names = Arc::new(LabelNames::new(&engine.catalogue(), &engine.gateway().configured()));
     let kpis = Arc::new(Kpis::new(&names).unwrap());
@@ -55,7 +57,7 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
             story.clear();
         }
         story.push((**event).clone());
-        // Who waits is followed no more, and shown anew by whoever takes it up.
+        // A waiting run is no longer subscribed to, and appears again when it resumes.
         if event.body == (Event::RunWaiting {}) {
             subscriber.restore(&story);
         }
@@ -64,14 +66,14 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
     read(&Exposition::of_runs(&kpis).text())
 }
 
-/// Two scenes in order, the first asked for twice, the second failing; then more is wanted.
-fn eventful() -> Play {
+/// Two scenes in order, the first asked twice, the second failing; then the check asks for more.
+fn eventful_rules() -> ModelRules {
     let first = plan(json!([
         step(1, "Library", &["FindBook"], json!(null)),
         step(2, "Parking", &["FreeSpaces"], json!(1)),
     ]));
     let further = plan(json!([step(3, "Canteen", &["Menu"], json!(1))]));
-    let play = Play::of(first.clone());
+    let play = ModelRules::of(first.clone());
     play.plan(move |request, nth| match section(request, "request").unwrap_or_default().as_str() {
         "Hello" => Scripted::forced(request, plan(json!([]))),
         _ if nth % 5 == 1 => Scripted::Text("no plan at all".to_owned()),
@@ -94,7 +96,9 @@ fn eventful() -> Play {
         "Canteen" if !has_results(request) => Scripted::call("Menu", json!({"day": "2026-05-05"})),
         scene => Scripted::Text(format!("{scene} is done.")).metered(20, 8, 5),
     })
-    .check(|request, nth| Scripted::forced(request, if nth % 3 == 0 { more("the menu") } else { enough() }))
+    .check(|request, nth| {
+        Scripted::forced(request, if nth % 3 == 0 { more("the menu") } else { final_verdict() })
+    })
 }
 
 /// A town whose model has a price.
@@ -109,9 +113,9 @@ async fn town(llm: &ScriptedLlm, configure: impl FnOnce(&mut proscenium::Config)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fold_over_the_journal_gives_the_figures_that_metrics_shows() {
-    let llm = eventful().start();
-    // The third turn of a conversation is followed by a summary, the fourth by none.
+async fn metrics_equal_a_fold_over_the_journal() {
+    let llm = eventful_rules().start();
+    // The third turn of a conversation is followed by a summary, the fourth is not.
     let town = town(&llm, |config| {
         config.memory.keep_turns = 1;
         config.memory.max_turns_in_prompt = 3;
@@ -130,26 +134,26 @@ async fn a_fold_over_the_journal_gives_the_figures_that_metrics_shows() {
         }
     });
     let answers: Vec<_> = stream::iter(asks).buffer_unordered(6).collect().await;
-    let live = figures(&town.engine).await;
+    let live = exported(&town.engine).await;
     let tenant = town.engine.request("", None).tenant;
     let records = journal(&town.engine, &tenant).await;
     let stored = folded(&town.engine, &records);
     for (key, value) in &stored {
-        let shown = live.get(key).unwrap_or_else(|| panic!("{key} is not shown"));
-        // Sums of times are floats, and come in another order.
+        let shown = live.get(key).unwrap_or_else(|| panic!("{key} is missing"));
+        // Sums of times are floats, added in another order.
         let same = if key.contains("_sum") { (shown - value).abs() < 1e-6 } else { shown == value };
         assert!(same, "{key}: {shown} shown, {value} in the journal");
     }
-    // And what was counted is what happened.
+    // The counts equal what happened.
     let summaries = records.iter().filter(
         |record| matches!(record, Record::Session(e) if matches!(e.body, SessionEvent::Summarised { .. })),
     );
     assert!(summaries.count() > 0);
     for status in ["completed", "partial", "failed"] {
         let label = format!("outcome=\"{status}\"");
-        let told = answers.iter().filter(|a| json!(a.status) == json!(status)).count();
+        let expected = answers.iter().filter(|a| json!(a.status) == json!(status)).count();
         let counted = sum(&live, "proscenium_requests_total", &[&label]);
-        assert_eq!(counted, told as f64, "{status}");
+        assert_eq!(counted, expected as f64, "{status}");
     }
     let count = |name: &str, labels: &[&str]| sum(&live, &format!("proscenium_{name}"), labels);
     assert_eq!(count("orchestration_overhead_seconds_count", &[]), 13.0);
@@ -165,8 +169,8 @@ async fn a_fold_over_the_journal_gives_the_figures_that_metrics_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
-    let llm = eventful().start();
+async fn journal_answers_usage_report_and_metrics_agree_on_cost() {
+    let llm = eventful_rules().start();
     let town = town(&llm, |_| {}).await;
     for words in ["Find Dune and park", "Hello", "Find Dune and park again", "Hello"] {
         town.ask(words).await;
@@ -195,13 +199,13 @@ async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
     let stranger = TenantId::new("stranger").unwrap();
     assert_eq!(store.usage_breakdown(&stranger, None, None, &zone).await.unwrap(), []);
 
-    // Each of the conversations is of one request; the first is erased.
+    // Each conversation has one request; the first is erased.
     let session = store.sessions(&tenant, &Page::default()).await.unwrap()[0].session.clone();
     assert!(town.engine.erase(&tenant, &session).await.unwrap());
-    // What it has cost is told as before.
+    // Its cost is still reported.
     assert_eq!(store.usage_breakdown(&tenant, None, None, &zone).await.unwrap(), rows);
 
-    let live = figures(&town.engine).await;
+    let live = exported(&town.engine).await;
     for row in &rows {
         let purpose = format!("purpose=\"{}\"", row.purpose);
         let count = |name: &str, label: &str| sum(&live, name, &[&purpose, label]);
@@ -215,46 +219,46 @@ async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
     // Each question that reached the server is an attempt.
     assert_eq!(sum(&live, "proscenium_llm_requests_total", &[]), llm.count() as f64);
     let kept = sum(&live, "proscenium_llm_cache_requests_total", &["hit"]);
-    assert!(kept > 0.0, "the second greeting's plan was there already");
+    assert!(kept > 0.0, "the second greeting's plan was cached");
     town.engine.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kept_reply_is_in_the_journal_with_what_it_saved_and_a_retry_as_an_attempt_of_its_own() {
-    let llm = Play::of(plan(json!([])))
+async fn cached_reply_and_retry_are_recorded_in_the_journal() {
+    let llm = ModelRules::of(plan(json!([])))
         .answer(|_, nth| if nth == 0 { Scripted::status(503) } else { Scripted::Text("Hi!".into()) })
         .start();
     let town = town(&llm, |config| config.llm.backoff_ms = 0).await;
     let (first, second) = (town.ask("Hello").await, town.ask("Hello").await);
     let attempts = |events: &[Event]| -> Vec<Attempt> {
-        let told = events.iter().filter_map(|event| match event {
+        let described = events.iter().filter_map(|event| match event {
             Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } => {
                 assert_eq!(*usage, Attempt::sum(attempts));
                 Some(attempts.clone())
             }
             _ => None,
         });
-        told.flatten().collect()
+        described.flatten().collect()
     };
-    let told = |attempts: &[Attempt]| -> Vec<String> {
+    let in_words = |attempts: &[Attempt]| -> Vec<String> {
         attempts.iter().map(|a| format!("{} {} {}", a.model, a.purpose, a.outcome)).collect()
     };
     let first = attempts(&first.events);
-    assert_eq!(told(&first), ["scripted plan ok", "scripted answer status", "scripted answer ok"]);
+    assert_eq!(in_words(&first), ["scripted plan ok", "scripted answer status", "scripted answer ok"]);
     let second = attempts(&second.events);
-    assert_eq!(told(&second), ["scripted plan cached", "scripted answer ok"]);
+    assert_eq!(in_words(&second), ["scripted plan cached", "scripted answer ok"]);
     assert_eq!(second[0].saved_nano_usd, first[0].usage.cost_nano_usd);
     assert!(second[0].saved_nano_usd > 0);
     town.engine.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
+async fn invented_models_tools_and_sessions_create_no_series() {
     let first = plan(json!([step(1, "Library", &["FindBook"], json!(null))]));
-    // Every reply names a model of its own, and every scene's ten tools that are none.
+    // Every reply names a different model, and every scene ten tools that do not exist.
     let llm = ScriptedLlm::start(move |request, nth| {
-        let made = match asked(request) {
-            crate::support::planner_engine::Asked::Scene if !has_results(request) => {
+        let made = match question_kind(request) {
+            crate::support::planner_engine::QuestionKind::Scene if !has_results(request) => {
                 let calls: Vec<Value> = (0..10)
                     .map(|n| {
                         json!({"id": format!("call_{n}"), "type": "function",
@@ -263,7 +267,7 @@ async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
                     .collect();
                 json!({"role": "assistant", "content": null, "tool_calls": calls})
             }
-            crate::support::planner_engine::Asked::Plan => {
+            crate::support::planner_engine::QuestionKind::Plan => {
                 json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_0", "type": "function",
                     "function": {"name": "CreateExecutionPlan", "arguments": first.to_string()}}]})
             }
@@ -283,17 +287,17 @@ async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
     let ask = |n: usize| {
         let session = Some(SessionId::new(&format!("invented-session-{n}")).unwrap());
         let mut request: ChatRequest = town.engine.request("Find Dune", session);
-        // A tenth of them to the end, the rest as far as the plan.
+        // A tenth of them to the end, the others up to the plan.
         request.plan_only = !n.is_multiple_of(10);
         town.engine.chat(request)
     };
     for n in 0..20 {
         ask(n).await.unwrap();
     }
-    let before = figures(&town.engine).await;
+    let before = exported(&town.engine).await;
     let many: Vec<_> = stream::iter(20..1_000).map(ask).buffer_unordered(16).collect().await;
     assert!(many.iter().all(Result::is_ok));
-    let after = figures(&town.engine).await;
+    let after = exported(&town.engine).await;
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     assert!(after.keys().all(|key| !key.to_lowercase().contains("invented")));
     let others = sum(&after, "proscenium_tool_calls_total", &["tool=\"other\"", "refused"]);
@@ -303,11 +307,11 @@ async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
+async fn events_outside_runs_are_counted() {
     let gate = crate::support::Gate::closed();
     let held = gate.clone();
     let spare = ScriptedLlm::sequence([Scripted::Text("Hi from the spare.".into())]);
-    let llm = Play::of(plan(json!([])))
+    let llm = ModelRules::of(plan(json!([])))
         .answer(move |_, nth| match nth {
             0 => Scripted::Text("Hi!".into()).held(&held),
             _ => Scripted::status(400),
@@ -331,7 +335,7 @@ async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
     let second = submit().await.unwrap();
     let refused = submit().await.err().unwrap();
     assert_eq!(refused.code, "session.queue_full");
-    let now = figures(&town.engine).await;
+    let now = exported(&town.engine).await;
     let count =
         |series: &Series, name: &str, labels: &[&str]| sum(series, &format!("proscenium_{name}"), labels);
     assert_eq!(count(&now, "shed_total", &["scene_manager"]), 1.0);
@@ -343,9 +347,9 @@ async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
     assert_eq!(first.answer().await.unwrap().status, RunStatus::Completed);
     assert_eq!(second.answer().await.unwrap().answer, "Hi from the spare.");
     submit().await.unwrap().answer().await.unwrap();
-    // The spare one may be asked no more, so nobody words an answer.
+    // The spare model has reached its limit, so no model writes the answer.
     submit().await.unwrap().answer().await.unwrap();
-    let then = figures(&town.engine).await;
+    let then = exported(&town.engine).await;
     assert_eq!(count(&then, "provider_fallbacks_total", &["scripted"]), 3.0);
     assert_eq!(count(&then, "rate_limited_total", &["model"]), 1.0);
     assert_eq!(count(&then, "budget_limit_usd", &["run"]), 7.5);
@@ -358,8 +362,8 @@ async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it() {
-    let llm = Play::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
+async fn approval_metrics_equal_the_journal() {
+    let llm = ModelRules::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
     let town = town(&llm, |_| {}).await;
     let mut request = town.engine.request("Find Dune", None);
     request.require_approval = true;
@@ -368,7 +372,7 @@ async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it(
     assert_eq!(answer.status, RunStatus::Waiting);
     let count =
         |series: &Series, name: &str, labels: &[&str]| sum(series, &format!("proscenium_{name}"), labels);
-    let now = figures(&town.engine).await;
+    let now = exported(&town.engine).await;
     assert_eq!(count(&now, "approvals_open", &["about=\"plan\""]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &["waiting"]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &[]), 1.0);
@@ -388,13 +392,13 @@ async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it(
     let yes = by(CommandAction::Approve { version: Some(2), hash: None, hold: false });
     let done = town.engine.command_and_wait(&tenant, answer.run_id, yes).await.unwrap().unwrap();
     assert_eq!(done.status, RunStatus::Completed);
-    let then = figures(&town.engine).await;
+    let then = exported(&town.engine).await;
     assert_eq!(count(&then, "human_edits_total", &[]), 1.0);
     assert_eq!(count(&then, "human_edited_steps_sum", &["plan"]), 1.0);
     assert_eq!(count(&then, "approval_wait_seconds_count", &["action=\"yes\""]), 1.0);
     assert_eq!((count(&then, "approvals_open", &[]), count(&then, "runs_in_flight", &[])), (0.0, 0.0));
     for (key, value) in folded(&town.engine, &journal(&town.engine, &tenant).await) {
-        let shown = then.get(&key).unwrap_or_else(|| panic!("{key} is not shown"));
+        let shown = then.get(&key).unwrap_or_else(|| panic!("{key} is missing"));
         let same = if key.contains("_sum") { (shown - value).abs() < 1e-6 } else { *shown == value };
         assert!(same, "{key}: {shown} shown, {value} in the journal");
     }
@@ -402,8 +406,8 @@ async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_metrics_there_are_none_and_everything_else_goes_on() {
-    let llm = Play::of(plan(json!([]))).start();
+async fn disabled_metrics_change_nothing_else() {
+    let llm = ModelRules::of(plan(json!([]))).start();
     let town = town(&llm, |config| config.telemetry.metrics = false).await;
     assert_eq!(town.ask("Hello").await.answer.status, RunStatus::Completed);
     assert_eq!(town.engine.metrics().await, None);

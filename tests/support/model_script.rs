@@ -1,5 +1,5 @@
-//! A sensible model for a scripted server: which scenes take part and what their tools are called with
-//! stands in `tests/scenarios/scripted.yaml`; every word of its answers comes from what it is shown.
+//! A sensible model for a scripted server: `tests/scenarios/scripted.yaml` contains its plans and calls;
+//! every word of its answers comes from its prompt.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,49 @@ use serde_json::{Value, json};
 use super::scenario::next_day;
 use super::{Scripted, ScriptedCall, forced_tool, section, tool_names, tool_results};
 
-/// What a model thinks of each request, by its words; `{i}` in the words stands for a day of the
-/// month, and `{day}` in the arguments for the next such day.
+/// What the model does for each request, by its words; `{i}` in the words stands for a day of the month, and
+/// `{day}` in the arguments for the next such day.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
-pub struct Mind(BTreeMap<String, Thought>);
+pub struct ModelScript(BTreeMap<String, RequestScript>);
 
-/// What it thinks of one request.
+/// What it does for one request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Thought {
-    /// The steps of its plan; none where no scene is needed.
+struct RequestScript {
+    /// The steps of its plan; none if no scene is needed.
     #[serde(default)]
-    steps: Vec<ThoughtStep>,
-    /// What it says where no scene is needed; without it, it tells the conversation.
+    steps: Vec<StepScript>,
+    /// Its answer if no scene is needed; by default a summary of the conversation.
     says: Option<String>,
 }
 
-/// A step of its plan and what the step's scene does.
+/// A step of its plan and the behaviour of the step's scene.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ThoughtStep {
+struct StepScript {
     scene: String,
     #[serde(default)]
     after: Vec<u32>,
-    /// Its replies with calls, in order: each call a tool and its arguments.
+    /// Its replies with calls, in order: each call is a tool with its arguments.
     rounds: Vec<Vec<BTreeMap<String, Value>>>,
-    /// It does not know the arguments of its writes before it begins.
+    /// The plan cannot contain the arguments of its writes.
     #[serde(default)]
     unprepared: bool,
 }
 
-impl Mind {
-    /// The mind of the scenarios.
-    pub fn of_the_scenarios() -> Self {
-        Self::read(include_str!("../scenarios/scripted.yaml"))
+impl ModelScript {
+    /// The script of the scenarios.
+    pub fn for_scenarios() -> Self {
+        Self::parse(include_str!("../scenarios/scripted.yaml"))
     }
 
-    /// A mind as it is written.
-    pub fn read(yaml: &str) -> Self {
+    /// Parses a script.
+    pub fn parse(yaml: &str) -> Self {
         serde_norway::from_str(yaml).unwrap()
     }
 
-    /// What it replies.
+    /// The model's reply.
     pub fn reply(&self, request: &Value) -> Scripted {
         match forced_tool(request) {
             Some("CreateExecutionPlan") => Scripted::forced(request, self.plan(request)),
@@ -60,29 +60,29 @@ impl Mind {
             None if section(request, "scene").is_some() => self.scene(request),
             None if section(request, "mode").is_some() => Scripted::Text(self.answer(request)),
             None if section(request, "turns").is_some() => Scripted::Text(summary(request)),
-            None => panic!("nobody asks a model this: {request:#}"),
+            None => panic!("an unexpected question: {request:#}"),
         }
     }
 
-    /// The thought of the request's words, with the day of the month they name.
-    fn thought(&self, request: &Value) -> (Thought, Option<i8>) {
+    /// The script for the request's words, with the day of the month in them.
+    fn request_script(&self, request: &Value) -> (RequestScript, Option<i8>) {
         let words = section(request, "request").unwrap();
-        if let Some(thought) = self.0.get(&words) {
-            return (thought.clone(), None);
+        if let Some(request_script) = self.0.get(&words) {
+            return (request_script.clone(), None);
         }
-        let of_a_day = self.0.iter().find_map(|(pattern, thought)| {
+        let of_a_day = self.0.iter().find_map(|(pattern, request_script)| {
             let (before, after) = pattern.split_once("{i}")?;
             let day = words.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
-            Some((thought.clone(), Some(day)))
+            Some((request_script.clone(), Some(day)))
         });
-        of_a_day.unwrap_or_else(|| panic!("this mind does not know {words:?}"))
+        of_a_day.unwrap_or_else(|| panic!("the script does not contain {words:?}"))
     }
 
     /// The arguments of its plan.
     pub fn plan(&self, request: &Value) -> Value {
-        let (thought, day) = self.thought(request);
+        let (request_script, day) = self.request_script(request);
         let shown = prepared_tools(request);
-        let steps = thought.steps.iter().zip(1..).map(|(step, number)| {
+        let steps = request_script.steps.iter().zip(1..).map(|(step, number)| {
             let mut tools: Vec<&str> = Vec::new();
             for (tool, arguments) in step.rounds.iter().flatten().flatten() {
                 let meant = if tool == "AskUser" { arguments["tool"].as_str() } else { Some(tool.as_str()) };
@@ -98,7 +98,7 @@ impl Mind {
             let calls = step.rounds.iter().flatten().flatten().filter(|(tool, _)| !step.unprepared && shown.contains(tool));
             let calls: Vec<Value> = calls
                 .map(|(tool, arguments)| {
-                    let arguments: Value = serde_json::from_str(&on(day, arguments)).unwrap();
+                    let arguments: Value = serde_json::from_str(&on_day(day, arguments)).unwrap();
                     json!({"tool": tool, "arguments": arguments})
                 })
                 .collect();
@@ -111,24 +111,28 @@ impl Mind {
         json!({"needs_execution": !steps.is_empty(), "reasoning": "as the user asked", "steps": steps})
     }
 
-    /// The calls of the round that is due, or the results in words.
+    /// The calls of the current round, or the results in words.
     fn scene(&self, request: &Value) -> Scripted {
-        let (thought, day) = self.thought(request);
+        let (request_script, day) = self.request_script(request);
         let place = section(request, "step").unwrap();
         let number: usize = place.split(' ').next().unwrap().parse().unwrap();
         let messages = request["messages"].as_array().unwrap();
         let round = messages.iter().filter(|message| message["role"] == "assistant").count();
         let offered = tool_names(request);
-        let calls = thought.steps[number - 1].rounds.get(round).into_iter().flatten().flatten();
+        let calls = request_script.steps[number - 1].rounds.get(round).into_iter().flatten().flatten();
         let calls: Vec<ScriptedCall> = calls
             .map(|(tool, arguments)| {
                 assert!(offered.contains(&tool.as_str()), "{tool} is not offered: {request:#}");
-                // Ids repeat, as on real servers.
-                ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments: on(day, arguments) }
+                // Ids repeat, as with real servers.
+                ScriptedCall {
+                    id: "call_0".to_owned(),
+                    name: tool.clone(),
+                    arguments: on_day(day, arguments),
+                }
             })
             .collect();
         if calls.is_empty() {
-            Scripted::Text(in_words(&tool_results(request)))
+            Scripted::Text(results_text(&tool_results(request)))
         } else {
             Scripted::Calls { text: String::new(), calls }
         }
@@ -138,10 +142,10 @@ impl Mind {
         if section(request, "mode").as_deref() == Some("answer") {
             return executed(request);
         }
-        let (thought, _) = self.thought(request);
-        thought.says.unwrap_or_else(|| {
+        let (request_script, _) = self.request_script(request);
+        request_script.says.unwrap_or_else(|| {
             let memory: Value = serde_json::from_str(&section(request, "conversation").unwrap()).unwrap();
-            let turns = memory["turns"].as_array().unwrap().iter().map(turn_in_brief);
+            let turns = memory["turns"].as_array().unwrap().iter().map(turn_summary);
             let summary = memory["summary"].as_str().map(str::to_owned);
             summary.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
         })
@@ -149,11 +153,11 @@ impl Mind {
 }
 
 /// The results of a step's calls, as the scene phrases them.
-fn in_words(results: &[Value]) -> String {
+fn results_text(results: &[Value]) -> String {
     let words = results.iter().filter(|result| result["outcome"] != "skipped");
     let words = words.map(|result| {
-        let said = result["say"].as_str().or(result.pointer("/error/message").and_then(Value::as_str));
-        said.map_or_else(|| result["result"].to_string(), str::to_owned)
+        let texts = result["say"].as_str().or(result.pointer("/error/message").and_then(Value::as_str));
+        texts.map_or_else(|| result["result"].to_string(), str::to_owned)
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -163,13 +167,13 @@ fn lines(request: &Value, name: &str) -> Vec<Value> {
     body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What was found, done and asked, a line each.
+/// Results, completed work and questions, one per line.
 fn executed(request: &Value) -> String {
-    let said = lines(request, "executed").into_iter().filter_map(|line| {
+    let texts = lines(request, "executed").into_iter().filter_map(|line| {
         let words = ["result", "question", "error"].into_iter().find_map(|key| line[key].as_str());
         words.map(str::to_owned)
     });
-    said.collect::<Vec<_>>().join("\n")
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn verdict(request: &Value) -> Value {
@@ -181,24 +185,24 @@ fn verdict(request: &Value) -> Value {
 
 fn summary(request: &Value) -> String {
     let before = section(request, "summary");
-    let turns: Vec<String> = lines(request, "turns").iter().map(turn_in_brief).collect();
+    let turns: Vec<String> = lines(request, "turns").iter().map(turn_summary).collect();
     before.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
 }
 
-/// What was asked and with what it was looked up.
-fn turn_in_brief(turn: &Value) -> String {
+/// A request and the arguments of its calls.
+fn turn_summary(turn: &Value) -> String {
     let calls = turn["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
     let facts: Vec<String> = calls.iter().map(|call| call["arguments"].to_string()).collect();
     format!("- {} {}", turn["request"].as_str().unwrap_or_default(), facts.join(", "))
 }
 
-/// Arguments with the day of the month that was asked for.
-fn on(day: Option<i8>, arguments: &Value) -> String {
+/// Arguments with the requested day of the month.
+fn on_day(day: Option<i8>, arguments: &Value) -> String {
     let arguments = arguments.to_string();
     day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)))
 }
 
-/// The tools whose calls a plan is to show, by the schema of the forced tool.
+/// The tools whose calls the plan has to contain, from the schema of the forced tool.
 fn prepared_tools(request: &Value) -> Vec<String> {
     let steps = &request["tools"][0]["function"]["parameters"]["properties"]["steps"]["items"];
     let several = steps["anyOf"].as_array();

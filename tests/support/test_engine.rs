@@ -1,9 +1,9 @@
 //! The whole product in this process: a real engine with the shipped scenes on a fresh data directory.
 //!
 //! ```ignore
-//! let house = Setup::offline().start().await;
-//! let told = house.say("s-1", "Che tempo fa a Milano?").await;
-//! assert_eq!(told.answer.status, RunStatus::Completed);
+//! let test = Setup::offline().start().await;
+//! let finished = test.chat("s-1", "Che tempo fa a Milano?").await;
+//! assert_eq!(finished.answer.status, RunStatus::Completed);
 //! ```
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ pub const CLOCK: &str = "2026-05-04T09:00:00+02:00";
 /// The time zone of the scenarios.
 pub const ZONE: &str = "Europe/Rome";
 
-/// What a house is made of: an environment that the configuration is read from, and what a library
-/// user may add.
+/// The setup of a [`TestEngine`]: the environment of its configuration, and what a user of the library may
+/// add.
 pub struct Setup {
     env: BTreeMap<String, String>,
     model: BTreeMap<&'static str, String>,
@@ -40,7 +40,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// With no model configured: the embedded rules serve.
+    /// Without a model: the embedded rules serve.
     pub fn offline() -> Self {
         let setup = Self {
             env: BTreeMap::new(),
@@ -57,31 +57,31 @@ impl Setup {
             .set("scenes.settings.Weather.source", "bundled")
     }
 
-    /// With one model, at a scripted server, and nothing that would serve in its place.
+    /// With one model, at a scripted server, and without a fallback.
     pub fn scripted(llm: &ScriptedLlm) -> Self {
         Self::offline()
             .model("name", "\"scripted\"")
             .model("base_url", &format!("{:?}", llm.base_url()))
             .set("llm.backoff_ms", 1)
             .set("planning.fallback_enabled", false)
-            // What scripted scenes write is in no request, and some write twice to see the second skipped.
+            // Scripted writes are not in the request, and some are repeated to see the second skipped.
             .set("execution.confirm", "never")
     }
 
-    /// A key of the configuration, by its name with dots, as the environment would set it.
+    /// Sets a configuration key, by its dotted name, as the environment would.
     pub fn set(mut self, key: &str, value: impl ToString) -> Self {
         let name = format!("PROSCENIUM__{}", key.replace('.', "__"));
         self.env.insert(name, value.to_string());
         self
     }
 
-    /// A key of the configuration that the test has not set.
+    /// Sets a configuration key unless the test has set it.
     pub fn unless_set(self, key: &str, value: impl ToString) -> Self {
         let name = format!("PROSCENIUM__{}", key.replace('.', "__"));
         if self.env.contains_key(&name) { self } else { self.set(key, value) }
     }
 
-    /// A key of the model, as it is written in TOML.
+    /// A key of the model, as TOML.
     pub fn model(mut self, key: &'static str, value: &str) -> Self {
         self.model.insert(key, value.to_owned());
         self
@@ -93,32 +93,32 @@ impl Setup {
         self
     }
 
-    /// Without the scenes that the program ships.
+    /// Without the shipped scenes.
     pub fn alone(mut self) -> Self {
         self.env.retain(|key, _| !key.contains("__settings__"));
         self.set("scenes.builtin", false)
     }
 
-    /// A scene made in Rust.
+    /// A scene built in Rust.
     pub fn scene(mut self, scene: Scene) -> Self {
         self.scenes.push(scene);
         self
     }
 
-    /// How long a conversation stays awake with nothing to do.
+    /// How long an idle conversation stays loaded.
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = Some(time);
         self
     }
 
-    /// Another data directory than a fresh one.
+    /// Uses this data directory instead of a fresh one.
     pub fn on(mut self, dir: &Arc<TempDir>) -> Self {
         self.dir = dir.clone();
         self
     }
 
-    /// Starts the engine, or says why it does not start.
-    pub async fn try_start(mut self) -> Result<House, StartError> {
+    /// Starts the engine, or returns why it cannot start.
+    pub async fn try_start(mut self) -> Result<TestEngine, StartError> {
         if !self.model.is_empty() {
             let keys: Vec<String> = self.model.iter().map(|(key, value)| format!("{key}={value}")).collect();
             self = self.set("llm.models", format!("[{{{}}}]", keys.join(",")));
@@ -136,13 +136,13 @@ impl Setup {
             Some(time) => builder.idle(time),
             None => builder,
         };
-        Ok(House { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })
+        Ok(TestEngine { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })
     }
 
     /// Starts the engine.
-    pub async fn start(self) -> House {
+    pub async fn start(self) -> TestEngine {
         match self.try_start().await {
-            Ok(house) => house,
+            Ok(test) => test,
             Err(StartError::Scenes(faults)) => panic!("{faults:#?}"),
             Err(error) => panic!("the engine does not start: {error}"),
         }
@@ -150,41 +150,41 @@ impl Setup {
 }
 
 /// A running engine.
-pub struct House {
+pub struct TestEngine {
     pub engine: Arc<Engine>,
     pub config: Config,
     pub tenant: TenantId,
     pub dir: Arc<TempDir>,
 }
 
-/// A request that ended.
-pub struct Told {
+/// A request that has ended.
+pub struct FinishedRun {
     pub answer: Answer,
     pub state: RunState,
     pub events: Vec<Envelope<Event>>,
 }
 
-impl House {
-    /// Hands a request of the default user over.
+impl TestEngine {
+    /// Submits a request of the default user.
     pub async fn submit(&self, session: &str, words: &str) -> Result<RunTicket, Fault> {
         self.engine.submit(self.engine.request(words, Some(SessionId::new(session).unwrap()))).await
     }
 
-    /// One request to its end, with what the journal must say of every run held to be true.
-    pub async fn say(&self, session: &str, words: &str) -> Told {
+    /// Executes one request to its end, and checks the invariants of its journal.
+    pub async fn chat(&self, session: &str, words: &str) -> FinishedRun {
         let ticket = self.submit(session, words).await.unwrap();
-        self.end(ticket).await
+        self.finish(ticket).await
     }
 
-    /// The end of an accepted request.
-    pub async fn end(&self, ticket: RunTicket) -> Told {
+    /// Waits for the end of an accepted request.
+    pub async fn finish(&self, ticket: RunTicket) -> FinishedRun {
         let answer = ticket.answer().await.unwrap();
         let events = self.events(answer.run_id).await;
         let state = self.engine.run(&self.tenant, answer.run_id).await.unwrap();
-        let told = Told { answer, state, events };
-        journal::is_kept(&told);
-        journal::is_replayed(told.answer.run_id, &told.events, &self.engine.catalogue());
-        told
+        let finished = FinishedRun { answer, state, events };
+        journal::assert_invariants(&finished);
+        journal::assert_replayed(finished.answer.run_id, &finished.events, &self.engine.catalogue());
+        finished
     }
 
     /// The stored events of a run.
@@ -199,14 +199,14 @@ impl House {
         events.into_iter().map(|envelope| envelope.body).collect()
     }
 
-    /// `(user, first day, last day)` of every vacation request that stands, of whatever tenant.
+    /// `(user, first day, last day)` of every active vacation request of all tenants.
     pub async fn vacations(&self) -> Vec<(String, String, String)> {
         let sql =
             "SELECT user, first_day, last_day FROM vacation_requests WHERE cancelled_at IS NULL ORDER BY id";
         sqlx::query_as(sql).fetch_all(self.engine.store().pool()).await.unwrap()
     }
 
-    /// Ends the engine; what lasts stays in the directory.
+    /// Stops the engine and returns the data directory.
     pub async fn stop(self) -> Arc<TempDir> {
         self.engine.shut_down().await.unwrap();
         self.dir

@@ -1,4 +1,4 @@
-//! Clients that send again by themselves, to a server that was killed in between and started again.
+//! Clients that retry by themselves, against a server that was killed and restarted in between.
 
 use std::net::SocketAddr;
 
@@ -7,41 +7,40 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::process::{Desk, Held};
-use crate::support::mind::Mind;
-use crate::support::served::wire;
-use crate::support::{Backend, Gate, Reply, ScriptedLlm, Served, Shelf, section, tool_results};
+use super::process::{RunningProcess, Workspace};
+use crate::support::model_script::ModelScript;
+use crate::support::served_engine::wire;
+use crate::support::{Backend, Gate, Reply, ScriptedLlm, ServedEngine, Shelf, section, tool_results};
 
 const CHAT: &str = "/v1/chat/completions";
 
-const MIND: &str = r#"
+const SCRIPT: &str = r#"
 "put": {steps: [{scene: Shelf, rounds: [[{Put: {}}]]}]}
 "put at once": {steps: [{scene: Shelf, rounds: [[{Put: {}}]]}]}
 "#;
 
-/// A server in a process of its own, and what stays when it is killed: the models, and a back end that
-/// counts what is put.
-struct Shop {
-    desk: Desk,
-    /// None while it is down.
-    process: Option<(Held, SocketAddr)>,
-    /// How many runs have put something with "put" and now wait for the scene's model.
+/// A server in its own process, and what survives its kill: the models, and a backend that counts writes.
+struct RestartableServer {
+    workspace: Workspace,
+    /// `None` while it is down.
+    process: Option<(RunningProcess, SocketAddr)>,
+    /// How many runs have written with "put" and now wait for the scene's model.
     put: watch::Receiver<usize>,
-    /// It answers when this opens.
+    /// The model answers when this opens.
     go: Gate,
     backend: Backend,
     client: reqwest::Client,
     _llm: ScriptedLlm,
 }
 
-impl Shop {
+impl RestartableServer {
     fn open() -> Self {
         let go = Gate::closed();
         let wait = go.clone();
         let (count, put) = watch::channel(0);
-        let mind = Mind::read(MIND);
+        let script = ModelScript::parse(SCRIPT);
         let llm = ScriptedLlm::start(move |request, _| {
-            let reply = mind.reply(request);
+            let reply = script.reply(request);
             let words = section(request, "request");
             if words.as_deref() != Some("put") || tool_results(request).is_empty() {
                 return reply;
@@ -50,8 +49,8 @@ impl Shop {
             reply.held(&wait)
         });
         let backend = Backend::start(|_| json!({"done": true}));
-        let desk = Desk::new();
-        desk.write(
+        let workspace = Workspace::new();
+        workspace.write(
             "scenes/shelf/scene.toml",
             &format!(
                 "name = \"Shelf\"\ndescription = \"Things on a shelf.\"\ninstructions = \"Put them there.\"\n\
@@ -62,7 +61,7 @@ impl Shop {
                 backend.address()
             ),
         );
-        desk.write(
+        workspace.write(
             "prod.toml",
             &format!(
                 "[scenes]\nallow_private_addresses = true\n\
@@ -71,28 +70,28 @@ impl Shop {
             ),
         );
         let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap();
-        let mut shop = Self { desk, process: None, put, go, backend, client, _llm: llm };
-        shop.start();
-        shop
+        let mut server = Self { workspace, process: None, put, go, backend, client, _llm: llm };
+        server.start();
+        server
     }
 
     fn start(&mut self) {
         let line = ["serve", "--addr", "127.0.0.1:0", "--config", "prod.toml", "--scenes", "scenes"];
-        let mut held = self.desk.hold(&line);
-        held.read_to("http://");
-        let addr = held.said().rsplit("http://").next().unwrap().trim().parse().unwrap();
-        self.process = Some((held, addr));
+        let mut process = self.workspace.spawn(&line);
+        process.read_until("http://");
+        let addr = process.output().rsplit("http://").next().unwrap().trim().parse().unwrap();
+        self.process = Some((process, addr));
     }
 
     /// Kills the process as a power failure would, and starts another in the same directory.
-    fn killed_and_started(&mut self) {
+    fn kill_and_restart(&mut self) {
         self.process.take().unwrap().0.kill();
         self.start();
     }
 
     fn key(&self, tenant: &str, user: &str) -> String {
         let made = self
-            .desk
+            .workspace
             .run(&["keys", "create", "--tenant", tenant, "--user", user, "--role", "admin", "--json"]);
         let made: Value = serde_json::from_str(&made.out).unwrap();
         made["key"].as_str().unwrap().to_owned()
@@ -102,14 +101,14 @@ impl Shop {
         self.process.as_ref().unwrap().1
     }
 
-    /// A request whose answer nobody waits for here.
+    /// A request whose answer is not awaited here.
     async fn begin(&self, path: &str, headers: &str, body: &Value) -> TcpStream {
         let mut connection = TcpStream::connect(self.addr()).await.unwrap();
         connection.write_all(wire(path, headers, body).as_bytes()).await.unwrap();
         connection
     }
 
-    async fn have_put(&self, runs: usize) {
+    async fn wait_for_puts(&self, runs: usize) {
         self.put.clone().wait_for(|count| *count >= runs).await.unwrap();
     }
 
@@ -119,7 +118,7 @@ impl Shop {
         Reply::of(request.send().await.unwrap()).await
     }
 
-    /// The ids of the runs there are, the oldest first.
+    /// The ids of all runs, the oldest first.
     async fn runs(&self, key: Option<&str>) -> Vec<String> {
         let request = self.client.get(format!("http://{}/api/runs", self.addr()));
         let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));
@@ -133,8 +132,8 @@ fn ask(words: &str, stream: bool) -> Value {
     json!({"model": "proscenium", "messages": [{"role": "user", "content": words}], "stream": stream})
 }
 
-/// The header of a try.
-fn nth(retries: &str) -> (&str, &str) {
+/// The retry-count header of an attempt.
+fn retry_header(retries: &str) -> (&str, &str) {
     ("x-stainless-retry-count", retries)
 }
 
@@ -146,118 +145,121 @@ fn answered(reply: &Reply) -> &str {
 }
 
 async fn cut_off(stream: bool) {
-    let mut shop = Shop::open();
+    let mut server = RestartableServer::open();
     let body = ask("put", stream);
-    let _first = shop.begin(CHAT, "x-stainless-retry-count: 0\r\n", &body).await;
-    shop.have_put(1).await;
-    let runs = shop.runs(None).await;
+    let _first = server.begin(CHAT, "x-stainless-retry-count: 0\r\n", &body).await;
+    server.wait_for_puts(1).await;
+    let runs = server.runs(None).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
-    shop.killed_and_started();
-    shop.go.open();
+    server.kill_and_restart();
+    server.go.open();
     for retries in ["1", "2"] {
-        let reply = shop.post(CHAT, &body, &[nth(retries)]).await;
+        let reply = server.post(CHAT, &body, &[retry_header(retries)]).await;
         assert_eq!(answered(&reply), runs[0], "{reply:#?}");
     }
-    assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs.clone(), 1));
-    // Somebody else who says the same has a run of its own.
-    let other = shop.post(CHAT, &body, &[nth("0")]).await;
+    assert_eq!((server.runs(None).await, server.backend.take_requests().len()), (runs.clone(), 1));
+    // Another client with the same request has its own run.
+    let other = server.post(CHAT, &body, &[retry_header("0")]).await;
     assert_ne!(answered(&other), runs[0]);
-    assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (2, 1));
+    assert_eq!((server.runs(None).await.len(), server.backend.take_requests().len()), (2, 1));
 }
 
 #[tokio::test]
-async fn a_request_whose_server_was_killed_is_not_carried_out_again() {
+async fn retry_after_a_kill_is_not_executed_again() {
     cut_off(false).await;
     cut_off(true).await;
 }
 
 #[tokio::test]
-async fn an_answer_that_was_lost_with_its_server_is_given_again() {
-    let mut shop = Shop::open();
+async fn retry_gets_the_answer_lost_in_a_kill() {
+    let mut server = RestartableServer::open();
     let body = ask("put at once", false);
-    let first = shop.post(CHAT, &body, &[nth("0")]).await;
+    let first = server.post(CHAT, &body, &[retry_header("0")]).await;
     assert_eq!(first.status, 200, "{first:#?}");
-    shop.killed_and_started();
-    // Killed once more before the client came again.
-    shop.killed_and_started();
+    server.kill_and_restart();
+    // Killed once more before the client retried.
+    server.kill_and_restart();
     for stream in [false, true] {
-        let reply = shop.post(CHAT, &ask("put at once", stream), &[nth("1")]).await;
+        let reply = server.post(CHAT, &ask("put at once", stream), &[retry_header("1")]).await;
         let same = reply.header("x-run-id") == first.header("x-run-id");
-        // What is asked as a stream is another request.
+        // The same request as a stream is a different request.
         assert!(reply.status == 200 && same != stream, "{reply:#?}");
         assert!(stream || reply.json()["choices"] == first.json()["choices"], "{reply:#?}");
     }
-    assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (2, 2));
+    assert_eq!((server.runs(None).await.len(), server.backend.take_requests().len()), (2, 2));
 }
 
 #[tokio::test]
-async fn each_of_two_who_said_the_same_gets_a_run_after_a_kill() {
-    let mut shop = Shop::open();
+async fn two_identical_requests_each_get_a_run_after_a_kill() {
+    let mut server = RestartableServer::open();
     let body = ask("put", false);
     let mut connections = Vec::new();
     for number in 1..=2 {
-        connections.push(shop.begin(CHAT, "", &body).await);
-        shop.have_put(number).await;
+        connections.push(server.begin(CHAT, "", &body).await);
+        server.wait_for_puts(number).await;
     }
-    let runs = shop.runs(None).await;
+    let runs = server.runs(None).await;
     assert_eq!(runs.len(), 2, "{runs:?}");
-    shop.killed_and_started();
-    shop.go.open();
-    let mut told = Vec::new();
+    server.kill_and_restart();
+    server.go.open();
+    let mut answered_runs = Vec::new();
     for _ in 0..3 {
-        told.push(answered(&shop.post(CHAT, &body, &[nth("1")]).await).to_owned());
+        answered_runs.push(answered(&server.post(CHAT, &body, &[retry_header("1")]).await).to_owned());
     }
-    // The newest first; who comes when there is none left shares one.
-    assert_eq!((&told[..2], runs.contains(&told[2])), (&[runs[1].clone(), runs[0].clone()][..], true));
-    assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs, 2));
+    // The newest first; a further retry shares one of them.
+    assert_eq!(
+        (&answered_runs[..2], runs.contains(&answered_runs[2])),
+        (&[runs[1].clone(), runs[0].clone()][..], true)
+    );
+    assert_eq!((server.runs(None).await, server.backend.take_requests().len()), (runs, 2));
 }
 
 #[tokio::test]
-async fn a_run_of_before_a_kill_is_nobody_elses() {
-    let mut shop = Shop::open();
-    let [first, colleague, stranger] = [("acme", "rossi"), ("acme", "verdi"), ("other", "rossi")]
-        .map(|(tenant, user)| shop.key(tenant, user));
+async fn run_before_a_kill_matches_no_other_request() {
+    let mut server = RestartableServer::open();
+    let [first, colleague, other_tenant] = [("acme", "rossi"), ("acme", "verdi"), ("other", "rossi")]
+        .map(|(tenant, user)| server.key(tenant, user));
     let body = ask("put", false);
-    let _first = shop.begin(CHAT, &format!("Authorization: Bearer {first}\r\n"), &body).await;
-    shop.have_put(1).await;
-    shop.killed_and_started();
-    shop.go.open();
-    let mut told = Vec::new();
-    for key in [&colleague, &stranger, &first] {
+    let _first = server.begin(CHAT, &format!("Authorization: Bearer {first}\r\n"), &body).await;
+    server.wait_for_puts(1).await;
+    server.kill_and_restart();
+    server.go.open();
+    let mut answered_runs = Vec::new();
+    for key in [&colleague, &other_tenant, &first] {
         let key = format!("Bearer {key}");
-        let reply = shop.post(CHAT, &body, &[nth("1"), ("authorization", &key)]).await;
-        told.push(answered(&reply).to_owned());
+        let reply = server.post(CHAT, &body, &[retry_header("1"), ("authorization", &key)]).await;
+        answered_runs.push(answered(&reply).to_owned());
     }
-    let acme = shop.runs(Some(&first)).await;
-    assert_eq!(acme, [told[2].clone(), told[0].clone()]);
-    assert_eq!(shop.runs(Some(&stranger)).await, [told[1].clone()]);
-    assert_eq!(shop.backend.taken().len(), 3);
+    let acme = server.runs(Some(&first)).await;
+    assert_eq!(acme, [answered_runs[2].clone(), answered_runs[0].clone()]);
+    assert_eq!(server.runs(Some(&other_tenant)).await, [answered_runs[1].clone()]);
+    assert_eq!(server.backend.take_requests().len(), 3);
 }
 
 #[tokio::test]
-async fn a_named_request_is_carried_out_once_over_a_kill() {
-    let mut shop = Shop::open();
+async fn request_with_idempotency_key_executes_once_over_a_kill() {
+    let mut server = RestartableServer::open();
     let mut answers = Vec::new();
     for (path, key) in [(CHAT, "ended v1"), ("/api/chat", "ended api")] {
         let mut body = ask("put at once", false);
         if path != CHAT {
             body.as_object_mut().unwrap().remove("model");
         }
-        let first = shop.post(path, &body, &[("idempotency-key", key)]).await;
+        let first = server.post(path, &body, &[("idempotency-key", key)]).await;
         assert_eq!(first.status, 200, "{first:#?}");
         answers.push((path, key, body, first));
     }
     let cut = ask("put", false);
-    let _cut = shop.begin(CHAT, "Idempotency-Key: cut\r\n", &cut).await;
-    shop.have_put(1).await;
-    let runs = shop.runs(None).await;
-    assert_eq!((runs.len(), shop.backend.taken().len()), (3, 3));
-    shop.killed_and_started();
-    shop.go.open();
+    let _cut = server.begin(CHAT, "Idempotency-Key: cut\r\n", &cut).await;
+    server.wait_for_puts(1).await;
+    let runs = server.runs(None).await;
+    assert_eq!((runs.len(), server.backend.take_requests().len()), (3, 3));
+    server.kill_and_restart();
+    server.go.open();
     for (path, key, body, first) in answers {
-        let again = shop.post(path, &body, &[("idempotency-key", key)]).await;
-        let told = (again.status, again.header("x-run-id"), again.header("idempotent-replayed"));
-        assert_eq!(told, (200, first.header("x-run-id"), "true"), "{again:#?}");
+        let again = server.post(path, &body, &[("idempotency-key", key)]).await;
+        let replayed = (again.status, again.header("x-run-id"), again.header("idempotent-replayed"));
+        assert_eq!(replayed, (200, first.header("x-run-id"), "true"), "{again:#?}");
         let part = |reply: &Reply| {
             let json = reply.json();
             [json["choices"].clone(), json["answer"].clone(), json["usage"]["output_tokens"].clone()]
@@ -265,17 +267,19 @@ async fn a_named_request_is_carried_out_once_over_a_kill() {
         assert_eq!(part(&again), part(&first));
     }
     for (stream, retries) in [(false, "0"), (true, "0"), (false, "1")] {
-        let reply = shop.post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), nth(retries)]).await;
+        let reply = server
+            .post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), retry_header(retries)])
+            .await;
         assert_eq!(answered(&reply), runs[2], "{reply:#?}");
     }
-    // One without the name is another request, whatever its try.
-    let other = shop.post(CHAT, &cut, &[nth("1")]).await;
+    // A request without the key is a different one, whatever its attempt.
+    let other = server.post(CHAT, &cut, &[retry_header("1")]).await;
     assert!(!runs.iter().any(|run| run == answered(&other)), "{other:#?}");
-    assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (4, 1));
+    assert_eq!((server.runs(None).await.len(), server.backend.take_requests().len()), (4, 1));
 }
 
-/// A request whose client goes away once it is accepted: its run, the last of so many.
-async fn gone(served: &Served, stream: bool, runs: usize) -> String {
+/// A request whose client disconnects once it is accepted: returns its run, the last of this many.
+async fn disconnected_run(served: &ServedEngine, stream: bool, runs: usize) -> String {
     let _connection = served.raw(wire(CHAT, "", &ask("wait", stream)).as_bytes()).await;
     loop {
         let unfinished = served.engine.store().unfinished_runs().await.unwrap();
@@ -285,57 +289,57 @@ async fn gone(served: &Served, stream: bool, runs: usize) -> String {
     }
 }
 
-async fn again(served: &Served, stream: bool) -> Reply {
-    let (name, value) = nth("1");
+async fn retry(served: &ServedEngine, stream: bool) -> Reply {
+    let (name, value) = retry_header("1");
     let request = served.request("POST", CHAT).header(name, value).json(&ask("wait", stream));
     Reply::of(request.send().await.unwrap()).await
 }
 
 #[tokio::test]
-async fn where_nothing_is_carried_on_a_client_hears_that_its_run_was_cut_off() {
+async fn client_learns_of_interruption_when_runs_are_not_resumed() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
-    let run = gone(&served, false, 1).await;
+    let served = ServedEngine::start(shelf.setup()).await;
+    let run = disconnected_run(&served, false, 1).await;
     let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1");
     let body = json!({"messages": [{"role": "user", "content": "put"}]});
     let named = tokio::spawn(named.json(&body).send());
-    shelf.begun.passed().await;
+    shelf.started.wait_open().await;
     served.engine.shut_down().await.unwrap();
     let dir = served.dir.clone();
     drop(served);
     drop(named.await);
-    let served = Served::start(shelf.setup().on(&dir)).await;
+    let served = ServedEngine::start(shelf.setup().on(&dir)).await;
     for _ in 0..2 {
-        let reply = again(&served, false).await;
-        let error = reply.is_error(500, "run.interrupted");
+        let reply = retry(&served, false).await;
+        let error = reply.assert_error(500, "run.interrupted");
         assert!(error["message"].as_str().unwrap().contains(&run), "{error:#}");
         assert_eq!((reply.header("x-should-retry"), reply.header("x-run-id")), ("false", run.as_str()));
     }
     let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1").json(&body);
-    Reply::of(named.send().await.unwrap()).await.is_problem(500, "run.interrupted");
+    Reply::of(named.send().await.unwrap()).await.assert_problem(500, "run.interrupted");
     assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
-    // A stream is another request: its run is a new one.
+    // A stream is a different request: its run is a new one.
     shelf.go.open();
-    assert_ne!(again(&served, true).await.header("x-run-id"), run);
+    assert_ne!(retry(&served, true).await.header("x-run-id"), run);
     served.engine.resume_unfinished().await.unwrap();
-    let reply = again(&served, false).await;
+    let reply = retry(&served, false).await;
     assert_eq!((reply.status, reply.header("x-run-id")), (200, run.as_str()), "{reply:#?}");
     assert_eq!(shelf.puts(), 1);
 }
 
 #[tokio::test]
-async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_client() {
+async fn retry_moves_its_run_to_the_front_of_recovery() {
     let shelf = Shelf::new();
-    let served = Served::start(shelf.setup()).await;
-    // As many conversations as are carried on at once.
+    let served = ServedEngine::start(shelf.setup()).await;
+    // As many conversations as are resumed at once.
     for number in 0..64 {
         drop(served.submit(&format!("s-{number}"), "wait").await.unwrap());
     }
-    let runs = [gone(&served, false, 65).await, gone(&served, true, 66).await];
+    let runs = [disconnected_run(&served, false, 65).await, disconnected_run(&served, true, 66).await];
     served.engine.shut_down().await.unwrap();
     let dir = served.dir.clone();
     drop(served);
-    let served = Served::start(shelf.setup().on(&dir)).await;
+    let served = ServedEngine::start(shelf.setup().on(&dir)).await;
     assert_eq!(served.engine.resume_unfinished().await.unwrap(), 66);
     let opened = async {
         for run in &runs {
@@ -345,13 +349,13 @@ async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_
         }
         shelf.go.open();
     };
-    let (whole, streamed, ()) = tokio::join!(again(&served, false), again(&served, true), opened);
+    let (whole, streamed, ()) = tokio::join!(retry(&served, false), retry(&served, true), opened);
     assert_eq!((whole.status, whole.header("x-run-id")), (200, runs[0].as_str()), "{whole:#?}");
     assert_eq!((streamed.status, streamed.header("x-run-id")), (200, runs[1].as_str()), "{streamed:#?}");
     let words = whole.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
-    let said = streamed
+    let deltas = streamed
         .events()
         .into_iter()
         .filter_map(|event| event.data["choices"][0]["delta"]["content"].as_str().map(str::to_owned));
-    assert_eq!(said.collect::<String>(), words);
+    assert_eq!(deltas.collect::<String>(), words);
 }

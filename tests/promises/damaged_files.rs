@@ -1,6 +1,6 @@
-//! A server over what a crash or a bad disk has left of its files: a log that ends in the middle of a
-//! record or holds a wrong byte, a database that is damaged or cut short, a file of an older program.
-//! What was whole is there; what is not is told, and nothing panics.
+//! Servers started on files left by a crash or a bad disk: a log that ends inside a record or contains a
+//! wrong byte, a damaged or truncated database, a file of an older version. Whole records are there; damage
+//! is reported, and nothing panics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,47 +10,47 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
-use super::depot::{Depot, Server};
-use super::process::Ran;
+use super::disk_harness::{DiskHarness, Server};
+use super::process::ProcessOutput;
 
 const FILE: &str = "proscenium.db";
 const LOG: &str = "proscenium.db-wal";
 
-/// The log's header, and the header of each of its frames; a frame's page comes behind it.
+/// The log's header, and the header of each of its frames, which is followed by the frame's page.
 const HEADER: usize = 32;
 const FRAME: usize = 24;
 
-/// What a server that was killed left after a few conversations: the file as it was at its start, and
+/// The files of a server that was killed after a few conversations: the database as it was at its start, and
 /// everything else in the log.
-struct Left {
-    depot: Depot,
+struct LeftFiles {
+    harness: DiskHarness,
     file: Vec<u8>,
     log: Vec<u8>,
 }
 
-impl Left {
+impl LeftFiles {
     async fn of_a_killed_server() -> Self {
-        let depot = Depot::open();
+        let harness = DiskHarness::open();
         // The tables are in the file.
-        assert_eq!(depot.start().end().status, 0);
-        let server = depot.start();
+        assert_eq!(harness.start().end().status, 0);
+        let server = harness.start();
         for book in ["b0", "b1", "b2"] {
             assert_eq!(server.ask(book, "s").await.unwrap().status, 200);
         }
         server.kill();
-        let read = |name: &str| std::fs::read(depot.desk.data().join(name)).unwrap();
+        let read = |name: &str| std::fs::read(harness.workspace.data().join(name)).unwrap();
         let (file, log) = (read(FILE), read(LOG));
         assert!(log.len() > 20 * 4096, "{}", log.len());
-        Self { depot, file, log }
+        Self { harness, file, log }
     }
 
     /// The data directory with this log.
-    fn put(&self, log: &[u8]) {
-        put(&self.depot.desk.data(), &self.file, log);
+    fn write_log(&self, log: &[u8]) {
+        write_files(&self.harness.workspace.data(), &self.file, log);
     }
 
-    /// Where each whole transaction of the log ends. A transaction's last frame says how many pages the
-    /// file has then.
+    /// Where each complete transaction of the log ends. A transaction's last frame contains the file's size
+    /// in pages.
     fn commits(&self) -> Vec<usize> {
         let number = |at: usize| u32::from_be_bytes(self.log[at..at + 4].try_into().unwrap());
         let frame = FRAME + number(8) as usize;
@@ -63,15 +63,15 @@ impl Left {
             .collect()
     }
 
-    /// How many events of each run are whole in the first `length` bytes of the log.
-    async fn whole(&self, length: usize) -> BTreeMap<String, i64> {
+    /// How many events of each run are complete in the first `length` bytes of the log.
+    async fn whole_events(&self, length: usize) -> BTreeMap<String, i64> {
         let dir = tempfile::tempdir().unwrap();
-        put(dir.path(), &self.file, &self.log[..length]);
+        write_files(dir.path(), &self.file, &self.log[..length]);
         events(dir.path()).await
     }
 }
 
-fn put(data: &Path, file: &[u8], log: &[u8]) {
+fn write_files(data: &Path, file: &[u8], log: &[u8]) {
     let _ = std::fs::remove_file(data.join("proscenium.db-shm"));
     std::fs::write(data.join(FILE), file).unwrap();
     std::fs::write(data.join(LOG), log).unwrap();
@@ -81,7 +81,7 @@ async fn pool(data: &Path) -> SqlitePool {
     SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join(FILE))).await.unwrap()
 }
 
-/// How many events of each run there are.
+/// How many events each run has.
 async fn events(data: &Path) -> BTreeMap<String, i64> {
     let pool = pool(data).await;
     let sql = "SELECT stream, count(*) FROM journal WHERE stream LIKE 'run:%' GROUP BY stream";
@@ -90,9 +90,9 @@ async fn events(data: &Path) -> BTreeMap<String, i64> {
     rows.into_iter().map(|(stream, count)| (stream.trim_start_matches("run:").to_owned(), count)).collect()
 }
 
-/// Everything that is there can be read and comes to its end, and there is more to come.
-async fn goes_on(server: Server) -> Ran {
-    for row in server.settled().await {
+/// Asserts that everything can be read and resumed, and that new requests work.
+async fn continues(server: Server) -> ProcessOutput {
+    for row in server.settled_runs().await {
         let run = row["run_id"].as_str().unwrap();
         let document = server.get(&format!("/api/runs/{run}")).await;
         assert_eq!((document.status, &document.json()["status"]), (200, &row["status"]), "{document:#?}");
@@ -107,34 +107,34 @@ async fn goes_on(server: Server) -> Ran {
 }
 
 #[tokio::test]
-async fn a_log_that_ends_in_the_middle_of_a_record_is_recovered_to_the_last_whole_one() {
-    let left = Left::of_a_killed_server().await;
+async fn torn_wal_is_recovered_to_the_last_whole_record() {
+    let left = LeftFiles::of_a_killed_server().await;
     let commits = left.commits();
-    // How many there are depends on how many events were written together.
+    // Their number depends on how many events were written together.
     assert!(commits.len() > 8, "{commits:?}");
     let last = *commits.last().unwrap();
-    assert_eq!(left.whole(last).await.len(), 3);
-    // Behind a whole transaction: a byte, a part of the header, of the page, of the next frames.
+    assert_eq!(left.whole_events(last).await.len(), 3);
+    // After a complete transaction: one byte, a part of the header, of the page, of the next frames.
     let middle = commits[commits.len() / 2];
     let third = commits[commits.len() / 3];
     for (whole, torn) in
         [(0, 0), (0, 10), (0, HEADER + 7), (third, third + 1), (middle, middle + FRAME + 100), (last, last)]
     {
-        left.put(&left.log[..torn]);
-        let expected = left.whole(if whole == 0 { HEADER } else { whole }).await;
-        goes_on(left.depot.start()).await;
-        held_to(&left.depot, &expected).await;
+        left.write_log(&left.log[..torn]);
+        let expected = left.whole_events(if whole == 0 { HEADER } else { whole }).await;
+        continues(left.harness.start()).await;
+        assert_events(&left.harness, &expected).await;
     }
-    // The last record but for its last byte.
-    left.put(&left.log[..last - 1]);
-    let expected = left.whole(commits[commits.len() - 2]).await;
-    goes_on(left.depot.start()).await;
-    held_to(&left.depot, &expected).await;
+    // The last record without its last byte.
+    left.write_log(&left.log[..last - 1]);
+    let expected = left.whole_events(commits[commits.len() - 2]).await;
+    continues(left.harness.start()).await;
+    assert_events(&left.harness, &expected).await;
 }
 
-/// Of each run that was there, all that was; one of which nothing was is not there but for the new one.
-async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
-    let found = events(&depot.desk.data()).await;
+/// Asserts that exactly these runs and events are there, besides new ones.
+async fn assert_events(harness: &DiskHarness, expected: &BTreeMap<String, i64>) {
+    let found = events(&harness.workspace.data()).await;
     for (run, count) in expected {
         let now = found.get(run).copied().unwrap_or_default();
         assert!(now >= *count, "{run} has {now} events of {count}");
@@ -143,8 +143,8 @@ async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
 }
 
 #[tokio::test]
-async fn a_log_with_a_wrong_byte_is_recovered_to_the_record_before_it() {
-    let left = Left::of_a_killed_server().await;
+async fn corrupt_wal_is_recovered_to_the_record_before_the_wrong_byte() {
+    let left = LeftFiles::of_a_killed_server().await;
     let commits = left.commits();
     for part in [1, 2, 3] {
         let whole = commits[commits.len() * part / 4];
@@ -152,18 +152,18 @@ async fn a_log_with_a_wrong_byte_is_recovered_to_the_record_before_it() {
         for at in [whole + 9, whole + FRAME + 2000] {
             let mut log = left.log.clone();
             log[at] ^= 0x40;
-            left.put(&log);
-            let expected = left.whole(whole).await;
-            goes_on(left.depot.start()).await;
-            held_to(&left.depot, &expected).await;
+            left.write_log(&log);
+            let expected = left.whole_events(whole).await;
+            continues(left.harness.start()).await;
+            assert_events(&left.harness, &expected).await;
         }
     }
 }
 
-/// Starts a server over a damaged file: it says so and ends, or it serves what it can read and says of
-/// everything else that it cannot. It never panics, and nothing that is damaged looks empty.
-async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
-    let server = match depot.try_start(&[]) {
+/// Starts a server on a damaged file: it reports the damage and ends, or it serves what it can read and
+/// reports everything else. It never panics, and damaged data never looks empty.
+async fn reports_damage(harness: &DiskHarness, runs: &[String], what: &str) -> bool {
+    let server = match harness.try_start(&[]) {
         Ok(server) => server,
         Err(ran) => {
             assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{what}: {ran:?}");
@@ -173,7 +173,7 @@ async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
             return true;
         }
     };
-    let mut told = false;
+    let mut reported = false;
     let mut paths = vec!["/api/runs".to_owned(), "/api/sessions".to_owned(), "/api/usage".to_owned()];
     paths.extend(runs.iter().map(|run| format!("/api/runs/{run}")));
     paths.extend(runs.iter().map(|run| format!("/api/runs/{run}/events")));
@@ -181,7 +181,7 @@ async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
         let reply = server.get(&path).await;
         if reply.status == 200 {
             let body = if path == "/api/runs" { reply.json()["runs"].clone() } else { json!(["-"]) };
-            told |= body.as_array().unwrap().len() < runs.len() && path == "/api/runs";
+            reported |= body.as_array().unwrap().len() < runs.len() && path == "/api/runs";
             continue;
         }
         let problem = reply.json();
@@ -190,74 +190,74 @@ async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
             ["store.corrupt", "store.unreadable", "store.gap"].contains(&code),
             "{what}: {path}: {problem:#}"
         );
-        told = true;
+        reported = true;
     }
     let asked = server.ask("b9", "s").await.unwrap();
     if asked.status != 200 {
         assert!(asked.json()["code"].as_str().unwrap().starts_with("store."), "{what}: {asked:#?}");
-        told = true;
+        reported = true;
     }
     assert_eq!(server.get("/healthz").await.status, 200, "{what}");
     let ran = server.end();
     assert!(!ran.err.contains("panicked"), "{what}: {}", ran.err);
-    told
+    reported
 }
 
 /// A whole file, and the runs in it.
-async fn whole_file() -> (Depot, Vec<u8>, Vec<String>) {
-    let depot = Depot::open();
-    let server = depot.start();
+async fn whole_file() -> (DiskHarness, Vec<u8>, Vec<String>) {
+    let harness = DiskHarness::open();
+    let server = harness.start();
     let mut runs = Vec::new();
     for book in ["b0", "b1", "b2"] {
         let reply = server.ask(book, book).await.unwrap();
         runs.push(reply.json()["run_id"].as_str().unwrap().to_owned());
     }
     assert_eq!(server.end().status, 0);
-    let data = depot.desk.data();
+    let data = harness.workspace.data();
     assert!(!data.join(LOG).exists(), "everything is in the file");
     let file = std::fs::read(data.join(FILE)).unwrap();
-    (depot, file, runs)
+    (harness, file, runs)
 }
 
 #[tokio::test]
-async fn a_damaged_page_anywhere_in_the_file_is_told_and_nothing_panics() {
-    let (depot, file, runs) = whole_file().await;
+async fn damaged_page_is_reported_without_a_panic() {
+    let (harness, file, runs) = whole_file().await;
     let pages = file.len() / 4096;
-    let mut told = 0;
+    let mut reported = 0;
     for page in 0..pages {
         let mut damaged = file.clone();
         damaged[page * 4096..(page + 1) * 4096].fill(0xa5);
-        put(&depot.desk.data(), &damaged, b"");
-        told += usize::from(is_told(&depot, &runs, &format!("page {page} of {pages}")).await);
+        write_files(&harness.workspace.data(), &damaged, b"");
+        reported += usize::from(reports_damage(&harness, &runs, &format!("page {page} of {pages}")).await);
     }
-    // Indexes that no request uses and free pages may be damaged unseen.
-    assert!(told * 2 > pages, "only {told} of {pages} damaged pages were told");
+    // Damage in unused indexes and free pages may go unnoticed.
+    assert!(reported * 2 > pages, "only {reported} of {pages} damaged pages were reported");
 }
 
 #[tokio::test]
-async fn a_damaged_header_is_told_and_the_file_left_as_it_is() {
-    let (depot, file, runs) = whole_file().await;
-    // The mark of the format, the size of a page, and the whole header.
+async fn damaged_header_is_reported_and_the_file_left_unchanged() {
+    let (harness, file, runs) = whole_file().await;
+    // The format's magic number, the page size, and the whole header.
     for range in [0..16, 16..18, 0..100] {
         let mut damaged = file.clone();
         damaged[range.clone()].fill(0);
-        put(&depot.desk.data(), &damaged, b"");
-        assert!(is_told(&depot, &runs, &format!("bytes {range:?}")).await);
-        assert_eq!(std::fs::read(depot.desk.data().join(FILE)).unwrap(), damaged);
+        write_files(&harness.workspace.data(), &damaged, b"");
+        assert!(reports_damage(&harness, &runs, &format!("bytes {range:?}")).await);
+        assert_eq!(std::fs::read(harness.workspace.data().join(FILE)).unwrap(), damaged);
     }
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_short_is_told() {
-    let (depot, file, runs) = whole_file().await;
+async fn truncated_file_is_reported() {
+    let (harness, file, runs) = whole_file().await;
     for part in [1, 2, 3] {
-        put(&depot.desk.data(), &file[..file.len() * part / 4], b"");
-        assert!(is_told(&depot, &runs, &format!("{part} quarters")).await);
+        write_files(&harness.workspace.data(), &file[..file.len() * part / 4], b"");
+        assert!(reports_damage(&harness, &runs, &format!("{part} quarters")).await);
     }
 }
 
-/// The file as an older program would have made it: the tables of its version, with what is in them.
-async fn older(data: &Path, version: usize) {
+/// The file as an older version would have made it: the tables of its schema version with their contents.
+async fn downgrade(data: &Path, version: usize) {
     let migrations = [
         include_str!("../../migrations/0001_journal.sql"),
         include_str!("../../migrations/0002_keys_and_idempotency.sql"),
@@ -289,24 +289,24 @@ async fn older(data: &Path, version: usize) {
 }
 
 #[tokio::test]
-async fn a_server_brings_an_older_file_up_to_date_and_serves_what_it_holds() {
+async fn older_file_is_migrated_and_served() {
     for version in [1, 2] {
-        let (depot, _, runs) = whole_file().await;
-        older(&depot.desk.data(), version).await;
-        // One may look only once somebody who writes has been there.
-        let looked = depot.desk.run(&["runs", "list"]);
+        let (harness, _, runs) = whole_file().await;
+        downgrade(&harness.workspace.data(), version).await;
+        // Read-only commands work only after a writer has migrated the file.
+        let looked = harness.workspace.run(&["runs", "list"]);
         assert_eq!(
             (looked.status, looked.err.contains("error[store.older_schema]")),
             (1, true),
             "{looked:?}"
         );
-        let server = depot.start();
-        let listed = server.settled().await;
+        let server = harness.start();
+        let listed = server.settled_runs().await;
         let mut found: Vec<&Value> = listed.iter().map(|row| &row["run_id"]).collect();
         found.reverse();
         assert_eq!(json!(found), json!(runs), "version {version}");
-        goes_on(server).await;
-        let pool = pool(&depot.desk.data()).await;
+        continues(server).await;
+        let pool = pool(&harness.workspace.data()).await;
         let now: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&pool).await.unwrap();
         assert!(now >= 3, "{now}");
         pool.close().await;
@@ -314,13 +314,13 @@ async fn a_server_brings_an_older_file_up_to_date_and_serves_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_server_leaves_a_file_of_a_newer_program_to_it() {
-    let (depot, mut file, _) = whole_file().await;
+async fn file_of_a_newer_version_is_refused_unchanged() {
+    let (harness, mut file, _) = whole_file().await;
     // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
     file[60..64].copy_from_slice(&999u32.to_be_bytes());
-    put(&depot.desk.data(), &file, b"");
-    let ran = depot.try_start(&[]).err().unwrap();
+    write_files(&harness.workspace.data(), &file, b"");
+    let ran = harness.try_start(&[]).err().unwrap();
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
     assert!(ran.err.contains("error[store.newer_schema]") && ran.err.contains("999"), "{}", ran.err);
-    assert_eq!(std::fs::read(depot.desk.data().join(FILE)).unwrap(), file);
+    assert_eq!(std::fs::read(harness.workspace.data().join(FILE)).unwrap(), file);
 }
