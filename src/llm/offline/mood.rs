@@ -583,7 +583,7 @@ fn third_person_end(words: &[&Token]) -> Option<usize> {
     let article = usize::from(first.is(&["il", "la", "i", "le", "a", "un", "una", "uno", "the"]));
     if words.get(article).is_some_and(|t| t.is(KIN)) {
         let name = words.get(article + 2).is_some_and(|t| t.capital());
-        return Some(article + 2 + usize::from(name));
+        return Some((article + 2 + usize::from(name)).min(words.len()));
     }
     if article == 1 && words.get(1).is_some_and(|t| !t.digit()) {
         let of = end(words, 2, "of/di mine/mio/ours/mine");

@@ -52,6 +52,13 @@ proptest! {
 }
 
 #[test]
+fn single_possessive_word_gets_a_reply() {
+    for words in ["mia", "my", "il mio"] {
+        World::all().told(words);
+    }
+}
+
+#[test]
 fn no_message_at_all_gets_a_reply() {
     for purpose in purposes() {
         send(purpose, Vec::new(), Vec::new(), ToolChoice::None);
