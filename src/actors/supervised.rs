@@ -124,14 +124,12 @@ impl<B: Behavior> Clone for Mailbox<B> {
 
 impl<B: Behavior> Mailbox<B> {
     /// Starts an actor. `build` makes its state, with `true` for the first actor and `false` after a panic.
-    pub(crate) fn start(options: SupervisionOptions, build: impl Fn(bool) -> B + Send + Sync + 'static) -> Self {
-        let queue = MailboxState {
-            items: VecDeque::new(),
-            questions: 0,
-            actor: None,
-            awake: true,
-            closed: false,
-        };
+    pub(crate) fn start(
+        options: SupervisionOptions,
+        build: impl Fn(bool) -> B + Send + Sync + 'static,
+    ) -> Self {
+        let queue =
+            MailboxState { items: VecDeque::new(), questions: 0, actor: None, awake: true, closed: false };
         let mailbox = Self(Arc::new(MailboxShared {
             component: options.component,
             capacity: options.capacity,
@@ -248,8 +246,13 @@ impl<B: Behavior> Mailbox<B> {
                 }
                 let mailbox = successor.mailbox.clone();
                 let behavior = (mailbox.0.build)(is_first);
-                let actor =
-                    SupervisedActor { behavior, mailbox, is_waiting: false, timer: None, _successor: successor };
+                let actor = SupervisedActor {
+                    behavior,
+                    mailbox,
+                    is_waiting: false,
+                    timer: None,
+                    _successor: successor,
+                };
                 Context::with_receiver(receiver).into_future(actor).await;
             });
         });

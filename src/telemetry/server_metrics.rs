@@ -1,7 +1,7 @@
 //! Metrics outside of runs: load shedding, queue depths and journal commits.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus::core::Collector;

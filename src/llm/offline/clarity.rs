@@ -151,9 +151,7 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
         let dated = source.found.taken[i];
-        let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET_VERBS)))
-            || token.among(FORGET_VERBS);
-        if urged && (token.among(NEGATION_CUES) || token.among(FORGET_VERBS) || token.lower == "don") {
+        if is_part_of_do_not_forget(source, i) {
             continue;
         }
         if token.among(NEGATION_CUES) {
@@ -175,12 +173,7 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             object = Some(i + 1);
             continue;
         }
-        // "Annual leave": two words with one meaning.
-        let pair = |a: usize, b: usize| {
-            let words = (source.tokens.get(a), source.tokens.get(b));
-            matches!(words, (Some(a), Some(b)) if lexicon::pair_meaning(&a.norm, &b.norm).is_some())
-        };
-        if pair(i, i + 1) || (i > 0 && pair(i - 1, i)) {
+        if is_part_of_word_pair(source, i) {
             continue;
         }
         if dated || (!name && plain) || own.mentions(token) || (!name && is_neutral_word(source, i, own)) {
@@ -193,19 +186,39 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             object = Some(i + 1);
             continue;
         }
-        // "Prenota un posto per …": a single object noun after the verb led to the tool.
-        let article = |k: usize| source.tokens[k].word && lexicon::is_stop_word(&source.tokens[k].norm);
-        let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop_word(&t.norm));
-        if !name
-            && alone
-            && !super::candidates::is_amount(&token.norm)
-            && object.take().is_some_and(|from| (from..i).all(article))
-        {
+        if !name && is_single_object(source, i, &mut object) {
             continue;
         }
         out.push(token.raw.clone());
     }
     out
+}
+
+/// "Prenota un posto per …": whether a word is the single object noun after the verb that led to the tool.
+/// `object` is the token after that verb until an object is found.
+fn is_single_object(source: &SourceText, i: usize, object: &mut Option<usize>) -> bool {
+    let article = |k: usize| source.tokens[k].word && lexicon::is_stop_word(&source.tokens[k].norm);
+    let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop_word(&t.norm));
+    alone
+        && !super::candidates::is_amount(&source.tokens[i].norm)
+        && object.take().is_some_and(|from| (from..i).all(article))
+}
+
+/// Whether a word belongs to "don't forget to …", which is no refusal.
+fn is_part_of_do_not_forget(source: &SourceText, i: usize) -> bool {
+    let token = &source.tokens[i];
+    let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET_VERBS)))
+        || token.among(FORGET_VERBS);
+    urged && (token.among(NEGATION_CUES) || token.among(FORGET_VERBS) || token.lower == "don")
+}
+
+/// "Annual leave": whether a word and its neighbour have one meaning together.
+fn is_part_of_word_pair(source: &SourceText, i: usize) -> bool {
+    let pair = |a: usize, b: usize| {
+        let words = (source.tokens.get(a), source.tokens.get(b));
+        matches!(words, (Some(a), Some(b)) if lexicon::pair_meaning(&a.norm, &b.norm).is_some())
+    };
+    pair(i, i + 1) || (i > 0 && pair(i - 1, i))
 }
 
 /// Whether a word has the ending of an Italian infinitive.

@@ -59,7 +59,7 @@ fn single_possessive_word_gets_a_reply() {
 }
 
 #[test]
-fn no_message_at_all_gets_a_reply() {
+fn request_without_messages_gets_a_reply() {
     for purpose in purposes() {
         send(purpose, Vec::new(), Vec::new(), ToolChoice::None);
     }
