@@ -29,7 +29,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     }
     let conversation: Conversation = prompt.json("conversation");
     let request = prompt.request();
-    let kind = small_talk::of(&request);
+    let kind = small_talk::classify(&request);
     if kind == Talk::Other
         && let Some(task) = background::detect_text_task(&request, &background::chatbot_instructions(prompt))
     {
@@ -276,7 +276,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
     let changed = RequestedChanges::from_prompt(prompt);
     let rest: Vec<String> = clauses
         .into_iter()
-        .filter(|c| !small_talk::is_chat(&c.text))
+        .filter(|c| !small_talk::is_only_polite(&c.text))
         .filter(|c| !matches!(c.act, Act::Negated | Act::Report) && !speech::is_preamble(&c.text))
         .zip(1..)
         .filter(|(c, _)| {

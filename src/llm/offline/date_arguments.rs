@@ -19,10 +19,11 @@ pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut Source
     let days = of(&[ArgumentKind::Date]);
     let times = of(&[ArgumentKind::Time]);
     let both = of(&[ArgumentKind::DateTime]);
-    let nights =
-        fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
-            || fields.iter().any(|f| f.named(&["check"]))
-            || cue_words::are_separate_ends(&days);
+    let nights = fields
+        .iter()
+        .any(|f| f.mentions(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
+        || fields.iter().any(|f| f.named(&["check"]))
+        || cue_words::are_separate_ends(&days);
     if !days.is_empty() {
         fill_days(&days, source, out, nights);
     }

@@ -74,7 +74,7 @@ impl OfflinePlanner {
 
     /// Whether words are small talk that no scene serves.
     fn is_small_talk(&self, words: &str) -> bool {
-        let kind = small_talk::of(words);
+        let kind = small_talk::classify(words);
         let best = || self.index.best(words, self.today(), None);
         match kind {
             Talk::Withdrawal => self.pending.is_some() || best().is_none(),
@@ -111,7 +111,7 @@ impl OfflinePlanner {
 
     /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.
     fn draft_clause(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>) {
-        if small_talk::is_chat(&clause.text) {
+        if small_talk::is_only_polite(&clause.text) {
             return;
         }
         let near = drafts.list.last().map(|d| d.hit.scene);

@@ -141,7 +141,7 @@ fn announced_text(
     if let Some(i) = at(TEXT_CUES).filter(|i| *i <= end) {
         return Some((i, text_end(source, i, all, field)));
     }
-    let reason = field.says(REASON_ARGUMENT_WORDS);
+    let reason = field.mentions(REASON_ARGUMENT_WORDS);
     if (reason || field.required)
         && let Some(i) =
             at(REASON_CUES).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
@@ -285,7 +285,7 @@ fn trim_text(
         let told = taken
             && (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
                 let about = |f: &ArgumentField| {
-                    f.kind != ArgumentKind::Text && f.speaks_of(&tokens[i].features()) > 0.5
+                    f.kind != ArgumentKind::Text && f.similarity(&tokens[i].features()) > 0.5
                 };
                 source.gone(i) || lexicon::is_stop_word(&tokens[i].norm) || fields.iter().any(about)
             });

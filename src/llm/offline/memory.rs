@@ -196,7 +196,7 @@ pub(super) fn is_requester_name(
 ) -> bool {
     if field.kind != ArgumentKind::Person
         && !(field.kind == ArgumentKind::Id
-            && field.says(&["username", "user", "employee", "utente", "dipendente"]))
+            && field.mentions(&["username", "user", "employee", "utente", "dipendente"]))
     {
         return false;
     }
@@ -217,7 +217,7 @@ pub(super) fn is_requester_name(
         return true;
     }
     let user =
-        field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
+        field.mentions(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
     let mine = text::tokens(&format!("{purpose} {request}")).iter().any(|t| {
         t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"])
     });

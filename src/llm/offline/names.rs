@@ -210,7 +210,7 @@ fn suits(
     score += if field.required { 0.2 } else { 0.0 };
     // The nearest word speaks of another argument.
     let foreign = candidate.cues.first().is_some_and(|(cue, _)| {
-        field.speaks_of(cue) < 0.5
+        field.similarity(cue) < 0.5
             && all.iter().any(|o| o.name != field.name && o.cues.iter().any(|f| f.similarity(cue) > 0.8))
     });
     let lead = candidate.preposition.as_str();
@@ -249,7 +249,7 @@ fn suits(
 fn spoken_of(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
     let mut score: f64 = 0.0;
     for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
-        let says = field.speaks_of(cue);
+        let says = field.similarity(cue);
         let named = field.cues.iter().map(|f| f.similarity(cue)).fold(0.0, f64::max);
         let near = if *distance <= 3 { 1.0 } else { 0.5 };
         score = score.max((if named > 0.8 { 1.0 } else { says * 0.8 } - 0.2 * n as f64) * near);

@@ -88,7 +88,7 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
 /// Adds up "two adults and two children" for a tool that counts all people together.
 fn sum_people(wanted: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
     let apart = ["adults", "adult", "adulti", "grown", "children", "child", "bambini", "kids"];
-    if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.says(PEOPLE)) {
+    if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.mentions(PEOPLE)) {
         return;
     }
     let person = |n: &Number| source.tokens.get(n.last + 1).is_some_and(is_person);
@@ -304,17 +304,17 @@ fn score_number(field: &ArgumentField, number: &Number, source: &SourceText, alo
     let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
     let mut score = context_similarity(field, number, source);
     if let Some(unit) = word(last + 1).and_then(|t| unit_minutes(&t.norm)) {
-        let spoken = field.speaks_of(&source.tokens[last + 1].features());
+        let spoken = field.similarity(&source.tokens[last + 1].features());
         return convert_unit(field, value, unit, score, spoken);
     }
     let lone = !is_content_word(source, last + 1);
     let led = first > 0 && source.is(first - 1, &["per", "for", "in", "of", "pour", "fur", "para"]);
     let we = first > 0 && source.is(first - 1, &["siamo", "are", "re"]);
-    let people = field.says(PEOPLE);
+    let people = field.mentions(PEOPLE);
     if people && ((lone && (led || we)) || word(last + 1).is_some_and(is_person)) {
         score = score.max(0.75);
     }
-    let money = field.says(MONEY);
+    let money = field.mentions(MONEY);
     let coin = |i: usize| word(i).is_some_and(is_currency);
     if coin(last + 1) || (first > 0 && coin(first - 1)) {
         // A number with a currency is an amount of money and nothing else.
@@ -360,7 +360,7 @@ fn is_content_word(source: &SourceText, i: usize) -> bool {
 fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
     let speaks = |i: usize| {
         let token = &source.tokens[i];
-        let own = field.speaks_of(&token.features());
+        let own = field.similarity(&token.features());
         // "Bedrooms" matches "bed".
         let longer = |c: &str| c.len() >= 3 && token.norm.len() > c.len() + 2 && token.norm.starts_with(c);
         own.max(if field.cues.iter().any(|c| longer(&c.en)) { 0.75 } else { 0.0 })
@@ -395,7 +395,7 @@ fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceTex
 /// Scores and converts a number followed by a unit of time.
 fn convert_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
     let own = field.cues.iter().chain(&field.hints).find_map(|f| unit_minutes(&f.norm));
-    let lasts = field.says(&["duration", "durata", "length", "long"]);
+    let lasts = field.mentions(&["duration", "durata", "length", "long"]);
     match own {
         Some(own) if own == unit => (score.max(0.9), value),
         Some(own) => (if lasts || own < unit { score.max(0.8) } else { score * 0.3 }, value * unit / own),

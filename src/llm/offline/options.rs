@@ -68,7 +68,7 @@ fn joined(
                 !t.word
                     || lexicon::is_stop_word(&t.norm)
                     || t.is(&["one", "una"])
-                    || field.speaks_of(&t.features()) > 0.5
+                    || field.similarity(&t.features()) > 0.5
                     || choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == t.norm)
                     // "La tessera blu e la tessera rossa".
                     || source.tokens[..from].iter().any(|before| before.norm == t.norm)
@@ -106,7 +106,7 @@ fn best(
                 .iter()
                 .flatten()
                 .filter_map(|i| source.tokens.get(*i))
-                .any(|t| t.word && field.speaks_of(&t.features()) > 0.8);
+                .any(|t| t.word && field.similarity(&t.features()) > 0.8);
             score += if near { 0.2 } else { 0.0 };
             if best.as_ref().is_none_or(|b| score > b.0 + 1e-9) {
                 best = Some((score, choice.value.clone(), first, last));
@@ -119,7 +119,7 @@ fn best(
         return Some((value, first, last));
     }
     // "urgente" where the values are low, normal, high.
-    if field.says(&["priority", "urgency", "priorita", "urgenza", "severity"]) {
+    if field.mentions(&["priority", "urgency", "priorita", "urgenza", "severity"]) {
         let urgent = features("urgent");
         let at = source.tokens.iter().position(|t| t.word && t.features().similarity(&urgent) > 0.8)?;
         if negated(&source.tokens, at) {

@@ -151,7 +151,7 @@ impl ClauseRouter for OfflinePlanner {
         let tokens = text::tokens(words);
         // The verb is another, unless it only announces a value: "…, contact a@example.com".
         let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm));
-        content.enumerate().any(|(n, t)| self.index.speaks_of(hit, &t.features(), n == 0))
+        content.enumerate().any(|(n, t)| self.index.tool_mentions(hit, &t.features(), n == 0))
     }
 
     fn only_varies_values(&self, before: &str, words: &str, tool: usize) -> bool {
@@ -253,7 +253,7 @@ impl OfflinePlanner {
         if looks || !mood::is_order(own) {
             return false;
         }
-        let spoken = |t: &text::Token| self.index.speaks_of(hit, &t.features(), false);
+        let spoken = |t: &text::Token| self.index.tool_mentions(hit, &t.features(), false);
         let quiet = |t: &text::Token| {
             lexicon::is_stop_word(&t.norm)
                 || lexicon::is_pleasantry(&t.norm)

@@ -341,7 +341,7 @@ fn answered(feedback: &str) -> &str {
         words = words.get(next.start..).unwrap_or(words);
     }
     if let Some(comma) = words.rfind(',')
-        && small_talk::is_chat(&words[comma + 1..])
+        && small_talk::is_only_polite(&words[comma + 1..])
     {
         words = &words[..comma];
     }
@@ -358,7 +358,7 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
     let told = |old: &str, new: &str| {
         let trimmed = |text: &str| text.trim_matches([',', ' ', ';']).to_owned();
         let (old, new) = (trimmed(old), trimmed(new));
-        let both = !text::tokens(&old).is_empty() && !small_talk::is_chat(&new);
+        let both = !text::tokens(&old).is_empty() && !small_talk::is_only_polite(&new);
         both.then_some((old, new))
     };
     let instead = (0..count).find_map(|i| {

@@ -185,7 +185,7 @@ impl Worded<'_> {
                 || token.is(&FRAME)
                 || (!asks && own.iter().any(|o| o.word && o.features().similarity(&features) > SAME))
                 || self.verbs.iter().any(|verb| text::features(verb).similarity(&features) > SAME)
-                || said.iter().any(|field| field.speaks_of(&features) >= SAME)
+                || said.iter().any(|field| field.similarity(&features) >= SAME)
                 || self.counts(&source, i)
         };
         source.tokens.iter().enumerate().all(known).then_some((values, source))

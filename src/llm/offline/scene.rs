@@ -57,11 +57,11 @@ pub(super) fn next(request: &Request, prompt: &PromptText) -> Move {
         return Move::Say(render::tell(&done, lang) + &left.unwrap_or_default());
     }
     if tools.is_empty() || request.choice == ToolChoice::None {
-        return Move::Say(questions::cannot(lang));
+        return Move::Say(questions::no_tool_notice(lang));
     }
     match read() {
         Some(step) => step.begin(),
-        None => Move::Say(questions::cannot(lang)),
+        None => Move::Say(questions::no_tool_notice(lang)),
     }
 }
 
@@ -315,8 +315,8 @@ impl<'a> OfflineStep<'a> {
         let asked = calls.into_iter().map(|(tool, arguments)| {
             let missing = open(&arguments);
             let question = match missing.is_empty() {
-                true => questions::confirm(&tool, &arguments, lang),
-                false => questions::question(&missing, lang),
+                true => questions::ask_to_confirm(&tool, &arguments, lang),
+                false => questions::ask_for_missing(&missing, lang),
             };
             let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
             let call = json!({"question": question, "tool": tool, "missing": names, "known": arguments});
@@ -382,7 +382,7 @@ impl<'a> OfflineStep<'a> {
         let rest = filled.several.iter().skip(MAX_CALLS);
         let rest: Vec<String> =
             rest.map(|own| own.values().map(shown).collect::<Vec<_>>().join(" – ")).collect();
-        (!rest.is_empty()).then(|| questions::left(&rest, self.prompt.language()))
+        (!rest.is_empty()).then(|| questions::too_many_notice(&rest, self.prompt.language()))
     }
 
     /// One call, or one for each of several values.
@@ -429,7 +429,7 @@ impl<'a> OfflineStep<'a> {
 
     fn ask(&self, filled: &Filled, missing: &[&ArgumentField]) -> Move {
         let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
-        let question = questions::question(missing, self.prompt.language());
+        let question = questions::ask_for_missing(missing, self.prompt.language());
         Move::Calls(vec![(
             "AskUser".to_owned(),
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
