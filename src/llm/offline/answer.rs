@@ -43,7 +43,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     }
     let can = capabilities(prompt, lang);
     match kind {
-        Talk::Recap => recap::of(&conversation, lang),
+        Talk::Recap => recap::recap(&conversation, lang),
         Talk::Greeting => {
             let hello = lang.pick(["Ciao!", "Hello!", "Bonjour !", "Hallo!", "¡Hola!"]);
             format!("{hello} {can}").trim().to_owned()
@@ -243,7 +243,7 @@ fn text_from_calls(step: &Executed, lang: Lang) -> String {
             ..render::CompletedCall::default()
         })
         .collect();
-    if done.is_empty() { String::new() } else { render::tell(&done, lang) }
+    if done.is_empty() { String::new() } else { render::report(&done, lang) }
 }
 
 /// Clauses of the request for which no scene was found: no step's purpose contains any of their words, and

@@ -104,7 +104,7 @@ pub(super) fn find_candidates(
         source.found.quotes.iter().map(|(a, b)| build_candidate(source, *a, *b, true)).collect();
     let mut i = 0;
     while i < tokens.len() {
-        if !tokens[i].word || source.gone(i) || source.found.quoted[i] {
+        if !tokens[i].word || source.is_taken(i) || source.found.quoted[i] {
             i += 1;
             continue;
         }
@@ -221,7 +221,7 @@ impl CandidateFinder<'_> {
         let article = token.capital()
             && (!token.first || token.is(&["los", "las", "el", "san"]))
             && (token.norm != "i" && lexicon::is_stop_word(&token.norm))
-            && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !self.source.gone(i + 1));
+            && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !self.source.is_taken(i + 1));
         plain && !article
     }
 
@@ -268,7 +268,7 @@ impl CandidateFinder<'_> {
         self.source.tokens.get(i).is_some_and(|t| {
             t.word
                 && !t.digit()
-                && !self.source.gone(i)
+                && !self.source.is_taken(i)
                 && !lexicon::is_stop_word(&t.norm)
                 && t.features().concepts.is_empty()
                 && !super::dates::is_calendar_word(&t.norm)
@@ -394,7 +394,7 @@ fn extend_over_family(source: &SourceText, last: usize) -> usize {
 fn extend_over_country(source: &SourceText, last: usize) -> usize {
     let tokens = &source.tokens;
     let comma = tokens.get(last + 1).is_some_and(|t| t.raw == ",");
-    let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.gone(i));
+    let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.is_taken(i));
     let is_country = |first: usize, last: usize| {
         let name = super::text::fold(source.span(first, last));
         let short = name.len() == 2 && tokens[first].raw.chars().all(char::is_uppercase);
@@ -415,7 +415,7 @@ fn capitalized_run_end(source: &SourceText, first: usize) -> usize {
         tokens.get(i).is_some_and(|t| {
             t.word
                 && (t.capital() || t.digit())
-                && !source.gone(i)
+                && !source.is_taken(i)
                 && !source.found.quoted[i]
                 && !super::dates::is_calendar_word(&t.norm)
         })

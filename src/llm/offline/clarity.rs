@@ -158,10 +158,6 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             out.push(token.raw.clone());
             continue;
         }
-        let plain = lexicon::is_stop_word(&token.norm)
-            || lexicon::is_pleasantry(&token.norm)
-            || lexicon::is_question_word(&token.norm)
-            || lexicon::is_time_unit(&token.norm);
         if dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm) {
             out.push(token.raw.clone());
             continue;
@@ -176,7 +172,11 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
         if is_part_of_word_pair(source, i) {
             continue;
         }
-        if dated || (!name && plain) || own.mentions(token) || (!name && is_neutral_word(source, i, own)) {
+        if dated
+            || (!name && is_plain_word(token))
+            || own.mentions(token)
+            || (!name && is_neutral_word(source, i, own))
+        {
             continue;
         }
         // "Fai lavare …": an infinitive is a verb too.
@@ -202,6 +202,13 @@ fn is_single_object(source: &SourceText, i: usize, object: &mut Option<usize>) -
     alone
         && !super::candidates::is_amount(&source.tokens[i].norm)
         && object.take().is_some_and(|from| (from..i).all(article))
+}
+
+fn is_plain_word(token: &Token) -> bool {
+    lexicon::is_stop_word(&token.norm)
+        || lexicon::is_pleasantry(&token.norm)
+        || lexicon::is_question_word(&token.norm)
+        || lexicon::is_time_unit(&token.norm)
 }
 
 /// Whether a word belongs to "don't forget to …", which is no refusal.

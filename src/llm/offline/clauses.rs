@@ -143,7 +143,7 @@ pub(super) fn split(request: &str, judge: &dyn ClauseRouter) -> Vec<Clause> {
     let tokens = text::tokens(request);
     let found = Entities::in_text(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
-    let speech = speech::of(&tokens, quoted);
+    let speech = speech::analyse(&tokens, quoted);
     let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {

@@ -74,7 +74,7 @@ fn fill_times(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) 
         && hours.len() > 1
         && are_times_listed(source)
     {
-        out.say_several(&field.name, hours.iter().map(|h| text(h.time)));
+        out.set_several(&field.name, hours.iter().map(|h| text(h.time)));
     }
 }
 
@@ -124,7 +124,7 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
             }
         }
         if all.len() > 1 {
-            out.say_several(&field.name, all);
+            out.set_several(&field.name, all);
         }
     }
 }
@@ -157,7 +157,7 @@ fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Fille
                 out.values.insert(field.name.clone(), first.clone());
             }
             if all.len() > 1 {
-                out.say_several(&field.name, all);
+                out.set_several(&field.name, all);
             }
             true
         }

@@ -131,7 +131,7 @@ fn announced_text(
         (0..tokens.len()).find_map(|i| {
             phrases
                 .iter()
-                .find(|p| !source.gone(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w])))
+                .find(|p| !source.is_taken(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w])))
                 .map(|p| i + p.len())
         })
     };
@@ -187,7 +187,7 @@ fn text_start_after_argument_cue(
     let tokens = &source.tokens;
     let end = tokens.len().checked_sub(1)?;
     for (i, token) in tokens.iter().enumerate() {
-        if !token.word || source.gone(i) || i == 0 && tokens.len() < 3 {
+        if !token.word || source.is_taken(i) || i == 0 && tokens.len() < 3 {
             continue;
         }
         let named =
@@ -281,13 +281,13 @@ fn trim_text(
         }
         let mark = (first..last).rev().find(|i| matches!(tokens[*i].raw.as_str(), "," | "."));
         let Some(comma) = mark else { break };
-        let taken = (comma + 1..=last).any(|i| source.gone(i));
+        let taken = (comma + 1..=last).any(|i| source.is_taken(i));
         let told = taken
             && (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
                 let about = |f: &ArgumentField| {
                     f.kind != ArgumentKind::Text && f.similarity(&tokens[i].features()) > 0.5
                 };
-                source.gone(i) || lexicon::is_stop_word(&tokens[i].norm) || fields.iter().any(about)
+                source.is_taken(i) || lexicon::is_stop_word(&tokens[i].norm) || fields.iter().any(about)
             });
         if !told {
             break;
@@ -317,7 +317,7 @@ pub(super) fn remaining_text(
     };
     let head = |i: usize| {
         !tokens[i].word
-            || source.gone(i)
+            || source.is_taken(i)
             || own(i)
             || lexicon::is_pleasantry(&tokens[i].norm)
             || tokens[i].is(LEAD_WORDS)
@@ -334,12 +334,12 @@ pub(super) fn remaining_text(
     // Keep the article of the first word.
     if first > 0
         && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
-        && !source.gone(first - 1)
+        && !source.is_taken(first - 1)
     {
         first -= 1;
     }
     let mut last = tokens.len() - 1;
-    while last > first && (!tokens[last].word || source.gone(last) || tokens[last].is(LEAD_WORDS)) {
+    while last > first && (!tokens[last].word || source.is_taken(last) || tokens[last].is(LEAD_WORDS)) {
         last -= 1;
     }
     trim_text(source, first, last, fields)

@@ -171,7 +171,7 @@ impl StepWords<'_> {
         let token = &self.tokens[i];
         let content = token.word
             && !self.dated.taken[i]
-            && !plan_changes::is_out(token)
+            && !plan_changes::is_removal(token)
             && !plan_changes::is_only(token);
         let counted =
             !self.numbers.is_empty() && (plan_changes::is_step(token) || token.raw.parse::<u64>().is_ok());

@@ -87,11 +87,11 @@ impl OfflineModel {
                 vec![forced_call(request, "CheckContinuation", verdict::check(request, &prompt))],
             ),
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
-                scene::Move::Calls(calls) if *choice != ToolChoice::None => {
+                scene::StepReply::Calls(calls) if *choice != ToolChoice::None => {
                     (String::new(), scene::with_ids(request, calls))
                 }
-                scene::Move::Calls(_) => (questions::no_tool_notice(prompt.language()), Vec::new()),
-                scene::Move::Say(text) => (text, Vec::new()),
+                scene::StepReply::Calls(_) => (questions::no_tool_notice(prompt.language()), Vec::new()),
+                scene::StepReply::Text(text) => (text, Vec::new()),
             },
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),

@@ -155,7 +155,7 @@ pub(super) fn writes(world: &World, told: &Told) -> Vec<String> {
     calls.map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
 }
 
-fn writes_nothing(sentences: &[&str]) {
+fn assert_no_write(sentences: &[&str]) {
     let mut wrong = Vec::new();
     for sentence in sentences {
         let mut world = strangers();
@@ -169,8 +169,8 @@ fn writes_nothing(sentences: &[&str]) {
 }
 
 #[test]
-fn negations_write_nothing() {
-    writes_nothing(&[
+fn negated_orders_make_no_write() {
+    assert_no_write(&[
         "Don't ask for vacation on 7 July",
         "Do not book AB123CD, only tell me the fuel",
         "Please don't cancel appointment 41",
@@ -199,8 +199,8 @@ fn negations_write_nothing() {
 }
 
 #[test]
-fn reports_of_the_past_write_nothing() {
-    writes_nothing(&[
+fn reports_of_the_past_make_no_write() {
+    assert_no_write(&[
         "Last year I took vacation from 10 to 12 August. How many days do I have left?",
         "I booked AB123CD for tomorrow",
         "Yesterday I cancelled appointment 41",
@@ -221,8 +221,8 @@ fn reports_of_the_past_write_nothing() {
 }
 
 #[test]
-fn questions_of_permission_write_nothing() {
-    writes_nothing(&[
+fn questions_about_permission_make_no_write() {
+    assert_no_write(&[
         "Can I take vacation on 9 July?",
         "May I book AB123CD for tomorrow?",
         "Could I cancel appointment 41?",
@@ -247,8 +247,8 @@ fn questions_of_permission_write_nothing() {
 }
 
 #[test]
-fn conditions_write_nothing_by_themselves() {
-    writes_nothing(&[
+fn conditions_alone_make_no_write() {
+    assert_no_write(&[
         "If it rains in Milan, book AB123CD for tomorrow",
         "Book AB123CD for tomorrow if it has fuel",
         "If my boss agrees, request vacation from 3 to 7 August",
@@ -273,8 +273,8 @@ fn conditions_write_nothing_by_themselves() {
 }
 
 #[test]
-fn reminders_messages_and_quotations_write_nothing() {
-    writes_nothing(&[
+fn reminders_messages_and_quotations_make_no_write() {
+    assert_no_write(&[
         "Remind me to ask for vacation on 7 July",
         "Tell Marco that I take vacation from 3 to 7 August",
         "Write an email to Anna saying I need vacation on 7 July",
@@ -301,8 +301,8 @@ fn reminders_messages_and_quotations_write_nothing() {
 }
 
 #[test]
-fn prices_third_persons_and_what_may_be_write_nothing() {
-    writes_nothing(&[
+fn prices_third_persons_and_possibilities_make_no_write() {
+    assert_no_write(&[
         "How much is a visit with the dentist on 4 May at 11?",
         "What would happen if I cancelled appointment 41?",
         "What if I took vacation from 3 to 7 August?",
@@ -330,7 +330,7 @@ fn prices_third_persons_and_what_may_be_write_nothing() {
 
 /// A price is no booking, and what is said after it is none either.
 #[test]
-fn a_day_after_a_price_books_nothing() {
+fn day_after_a_price_question_books_nothing() {
     for (price, day) in [
         ("How much is a visit with the dentist?", "tomorrow at 10"),
         ("Quanto costa una visita dal dentista?", "domani alle 10"),
@@ -344,7 +344,7 @@ fn a_day_after_a_price_books_nothing() {
 
 /// Plain requests are carried out without a question.
 #[test]
-fn plain_requests_stay_writes() {
+fn plain_requests_make_writes() {
     let sentences: &[(&str, &str)] = &[
         ("Book AB123CD for tomorrow", "book_car"),
         ("Please book AB123CD for 9 July", "book_car"),
@@ -424,7 +424,7 @@ fn plain_requests_stay_writes() {
 
 /// What is read beside what is not to be written is answered, and the rest is said in the answer.
 #[test]
-fn the_read_half_is_answered() {
+fn read_half_of_mixed_request_is_answered() {
     for (sentence, tool, said) in [
         ("Do not book AB123CD, only tell me the fuel", "fuel_level", "Do not book AB123CD"),
         (
@@ -450,7 +450,7 @@ fn the_read_half_is_answered() {
 }
 
 #[test]
-fn a_negation_alone_is_acknowledged() {
+fn negation_alone_is_acknowledged() {
     for sentence in ["Non disdire l'appuntamento 41", "Don't ask for vacation on 7 July"] {
         let mut world = strangers();
         let told = world.told(sentence);
@@ -461,7 +461,7 @@ fn a_negation_alone_is_acknowledged() {
 
 /// The case is looked up, and what is to be done in it waits for that and is asked.
 #[test]
-fn a_condition_is_read_and_then_asked() {
+fn condition_is_read_before_write_is_confirmed() {
     for (sentence, read, write) in [
         ("If it rains in Milan, book AB123CD for tomorrow", "WeatherForecast_Get", "book_car"),
         ("Se piove a Milano, prenota AB123CD per domani", "WeatherForecast_Get", "book_car"),
@@ -482,7 +482,7 @@ fn a_condition_is_read_and_then_asked() {
 
 /// What may be meant is asked with the very call.
 #[test]
-fn permission_is_answered_with_the_question_of_the_call() {
+fn permission_question_gets_confirmation_of_the_call() {
     for (sentence, tool) in [
         ("Can I take vacation on 9 July?", "MakeRequest"),
         ("Posso prendere ferie il 9 luglio?", "MakeRequest"),

@@ -47,7 +47,7 @@ fn told(request: &str, executed: &Value, changed: &str) -> (Value, String) {
 }
 
 #[test]
-fn what_a_person_took_out_is_not_apologised_for() {
+fn clauses_removed_from_plan_get_no_apology() {
     for changed in [
         "senza il meteo",
         "Without the weather, please",
@@ -77,7 +77,7 @@ fn what_a_person_took_out_is_not_apologised_for() {
 }
 
 #[test]
-fn what_nobody_took_out_is_still_said_not_to_be_served() {
+fn unserved_clauses_are_reported_after_a_change() {
     for changed in [
         "",
         "sposta le ferie di una settimana",
@@ -107,7 +107,7 @@ fn what_nobody_took_out_is_still_said_not_to_be_served() {
 }
 
 #[test]
-fn what_still_failed_or_is_still_asked_is_told_after_a_change() {
+fn failures_and_questions_are_reported_after_a_change() {
     let mut step = vacation();
     step["status"] = json!("needs_input");
     step["question"] = json!("Fino a quando?");

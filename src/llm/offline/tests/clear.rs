@@ -100,7 +100,7 @@ fn is_confirmation(question: &Value) -> bool {
 }
 
 #[test]
-fn plain_requests_are_carried_out_without_a_question() {
+fn plain_requests_are_executed_without_confirmation() {
     let mut asked = Vec::new();
     for (scene, words) in PLAIN {
         let told = told(scene, words);
@@ -112,7 +112,7 @@ fn plain_requests_are_carried_out_without_a_question() {
 }
 
 #[test]
-fn what_is_left_over_beside_a_write_is_asked_about() {
+fn unexplained_words_of_a_write_lead_to_confirmation() {
     let mut done = Vec::new();
     for (scene, words) in DOUBTFUL {
         let told = told(scene, words);
@@ -124,7 +124,7 @@ fn what_is_left_over_beside_a_write_is_asked_about() {
 }
 
 #[test]
-fn a_confirmation_names_the_call_with_all_its_arguments() {
+fn confirmation_contains_the_call_with_all_arguments() {
     let told = told(VACATION, "Request unpaid vacation from 15 to 17 June");
     let [question] = &told.questions[..] else { panic!("{told:?}") };
     assert!(is_confirmation(question), "{question}");

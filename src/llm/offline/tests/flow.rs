@@ -10,7 +10,7 @@ fn same(got: &Value, want: &Value) -> bool {
 }
 
 #[test]
-fn requests_reach_their_tool_with_their_arguments() {
+fn requests_call_the_right_tool_with_arguments() {
     let cases: Vec<(&str, &str, Value)> = vec![
         (
             "Che tempo fa oggi a Milano?",
@@ -120,7 +120,7 @@ fn requests_reach_their_tool_with_their_arguments() {
 }
 
 #[test]
-fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
+fn unserved_request_calls_no_tool_and_lists_capabilities() {
     let mut wrong = Vec::new();
     for request in [
         "Scrivi una poesia sul mare",
@@ -249,7 +249,7 @@ fn joined_requests_are_split_in_order() {
 }
 
 #[test]
-fn what_belongs_together_is_not_torn_apart() {
+fn single_requests_with_conjunctions_are_not_split() {
     let mut wrong = Vec::new();
     for (request, tools, several) in [
         ("Che tempo fa a Milano e Roma?", "WeatherForecast_Get", 2),
@@ -275,7 +275,7 @@ fn what_belongs_together_is_not_torn_apart() {
 }
 
 #[test]
-fn what_is_missing_is_asked_for_in_the_users_language_and_the_reply_carries_on() {
+fn missing_arguments_are_asked_and_the_reply_continues_the_step() {
     let mut world = World::all();
     let told = world.told("Prenota un tavolo per 4 da Gino domani");
     assert_eq!(told.calls, []);
@@ -320,7 +320,7 @@ fn what_is_missing_is_asked_for_in_the_users_language_and_the_reply_carries_on()
 }
 
 #[test]
-fn elliptical_requests_take_over_what_was_asked_before() {
+fn elliptical_requests_complete_the_previous_request() {
     let mut world = World::all();
     world.told("Che tempo fa oggi a Milano?");
     let told = world.told("E a Roma?");
@@ -344,7 +344,7 @@ fn elliptical_requests_take_over_what_was_asked_before() {
 }
 
 #[test]
-fn a_refusal_is_told_with_its_reason_and_not_tried_again() {
+fn refusal_is_reported_with_reason_and_not_retried() {
     let mut world = World::all();
     let told = world.ask("Prenota un tavolo per 4 da Gino domani alle 20", &mut |_, _| {
         json!({"outcome": "refused", "error": {"code": "full", "message": "il ristorante è al completo"}})
@@ -354,7 +354,7 @@ fn a_refusal_is_told_with_its_reason_and_not_tried_again() {
 }
 
 #[test]
-fn an_identifier_that_was_not_said_is_looked_up() {
+fn missing_identifier_is_looked_up() {
     let mut world = World::all();
     let told = world.ask("Annulla la mia richiesta di ferie", &mut |tool, _| match tool {
         "ListRequests" => json!({"outcome": "ok", "result": {"requests": [{"request_id": 7, "from": "2026-06-15", "status": "pending"}]}}),
@@ -366,7 +366,7 @@ fn an_identifier_that_was_not_said_is_looked_up() {
 }
 
 #[test]
-fn what_no_scene_serves_beside_what_one_does_is_told() {
+fn unserved_part_of_a_request_is_reported() {
     let told = World::all().told("Dimmi il meteo a Roma e poi calcola la radice quadrata di 144");
     assert_eq!(told.tools(), ["WeatherForecast_Get"]);
     assert!(told.answer.contains("radice quadrata"), "{}", told.answer);

@@ -29,7 +29,7 @@ fn check(cases: &[(&str, &[&str], &[&str])]) {
 }
 
 #[test]
-fn an_order_that_no_scene_serves_is_a_half_of_its_own() {
+fn unserved_order_is_a_separate_clause() {
     check(&[
         ("Send 40 euros to Rita Neri and feed the cat", &["SendMoney"], &["feed the cat"]),
         ("Lock AB123CD and put a sticker on it", &["LockCar"], &["put a sticker on it"]),
@@ -45,7 +45,7 @@ fn an_order_that_no_scene_serves_is_a_half_of_its_own() {
 }
 
 #[test]
-fn each_question_of_a_list_is_one() {
+fn each_question_of_a_list_is_a_step() {
     check(&[
         (
             "Tell me the weather in Rome tomorrow, who mrossi is and how much a visit with the cardiologist costs",
@@ -68,7 +68,7 @@ fn each_question_of_a_list_is_one() {
 }
 
 #[test]
-fn who_somebody_is_may_be_asked_of_any_name() {
+fn who_is_question_accepts_any_name() {
     check(&[
         ("Who is kvogel?", &["get_user_name"], &[]),
         ("Chi è kvogel?", &["get_user_name"], &[]),
@@ -79,7 +79,7 @@ fn who_somebody_is_may_be_asked_of_any_name() {
 }
 
 #[test]
-fn what_is_told_instead_of_done_is_looked_up() {
+fn requested_information_is_looked_up_and_not_written() {
     check(&[
         ("Non bloccare il bancomat, dimmi solo il suo limite", &["ListCards"], &[]),
         ("Don't book EF456GH, just tell me how much fuel it has", &["CarInfo"], &[]),
@@ -89,7 +89,7 @@ fn what_is_told_instead_of_done_is_looked_up() {
 }
 
 #[test]
-fn questions_of_the_world_call_no_tool() {
+fn general_knowledge_questions_call_no_tool() {
     for request in [
         "How do I open a bakery?",
         "How can I book a rocket?",
@@ -103,6 +103,6 @@ fn questions_of_the_world_call_no_tool() {
 }
 
 #[test]
-fn a_woman_who_does_it_is_called_by_her_own_word() {
+fn feminine_agent_nouns_match_the_masculine() {
     check(&[("Aggiungi Lara Conti come guidatrice alla prenotazione 9", &["AddDriver"], &[])]);
 }

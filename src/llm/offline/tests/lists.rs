@@ -91,7 +91,7 @@ fn each(tool: &str, name: &str, values: Value) -> Value {
 }
 
 #[test]
-fn each_value_of_a_list_has_a_call_of_its_own() {
+fn each_value_of_a_list_gets_its_own_call() {
     for (words, want) in [
         ("Renew loans 1 and 2", each("RenewLoan", "loan", json!([1, 2]))),
         ("Rinnova i prestiti 1, 2 e 5", each("RenewLoan", "loan", json!([1, 2, 5]))),
@@ -128,7 +128,7 @@ fn each_value_of_a_list_has_a_call_of_its_own() {
 }
 
 #[test]
-fn what_does_not_fit_in_one_reply_is_told() {
+fn values_beyond_the_call_limit_are_reported() {
     let numbers: Vec<String> = (1..=18).map(|n| n.to_string()).collect();
     let (last, head) = numbers.split_last().unwrap();
     let words = format!("Renew loans {} and {last}", head.join(", "));
@@ -138,7 +138,7 @@ fn what_does_not_fit_in_one_reply_is_told() {
 }
 
 #[test]
-fn two_whole_requests_behind_one_verb_are_two_calls() {
+fn two_complete_requests_after_one_verb_are_two_calls() {
     let words = "Transfer 500 dollars from savings to Diego and 30 dollars from checking to Amy Wong";
     let told = World::of(&[WEATHER, super::services::BANK]).told(words);
     let want = [
@@ -149,7 +149,7 @@ fn two_whole_requests_behind_one_verb_are_two_calls() {
 }
 
 #[test]
-fn a_pronoun_is_no_number() {
+fn pronoun_one_is_no_number() {
     for words in [
         "Cancel the visit with the dentist, the one on Friday",
         "Disdici quello con il dentista",

@@ -50,7 +50,7 @@ fn asks_for(request: &str, feedback: &str, days: &Value, steps: usize) -> Told {
 }
 
 #[test]
-fn new_days_are_prepared_and_asked_for_in_the_place_of_the_old() {
+fn new_days_replace_the_old_ones_in_prepared_calls() {
     let one = [
         (
             "dal 13 al 14 settembre",
@@ -148,7 +148,7 @@ fn told_city(request: &str) -> &'static str {
 }
 
 #[test]
-fn another_place_takes_the_place_of_the_one_that_was_said() {
+fn new_place_replaces_the_old_one() {
     for (request, feedback, city) in [
         (BOTH, "il meteo a Milano, non a Roma", "Milano"),
         (BOTH, "non a Roma ma a Milano", "Milano"),
@@ -172,7 +172,7 @@ fn another_place_takes_the_place_of_the_one_that_was_said() {
 }
 
 #[test]
-fn what_is_wanted_as_well_is_a_further_step() {
+fn additional_requests_are_further_steps() {
     for (request, feedback, city) in [
         (BOTH_EN, "also the weather in Turin", "Turin"),
         (BOTH_EN, "the weather in Turin too", "Turin"),
@@ -194,7 +194,7 @@ fn what_is_wanted_as_well_is_a_further_step() {
 }
 
 #[test]
-fn steps_are_left_out_or_kept_alone() {
+fn steps_are_removed_or_kept_alone() {
     for feedback in [
         "senza il meteo",
         "Without the weather please",
@@ -224,7 +224,7 @@ fn steps_are_left_out_or_kept_alone() {
 }
 
 #[test]
-fn what_is_not_surely_understood_leaves_the_plan_as_it_was() {
+fn unclear_feedback_leaves_the_plan_unchanged() {
     for feedback in [
         "fallo viola",
         "make it nicer",
@@ -273,7 +273,7 @@ fn what_is_not_surely_understood_leaves_the_plan_as_it_was() {
 }
 
 #[test]
-fn a_new_end_alone_moves_the_end() {
+fn new_end_alone_moves_only_the_end() {
     let plan = changed(BOTH, "fino al 7 luglio").unwrap().to_string();
     assert!(plan.contains(r#"{"from":"2026-07-05","to":"2026-07-07"}"#), "{plan}");
 }

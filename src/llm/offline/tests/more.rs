@@ -228,7 +228,7 @@ fn check(cases: Vec<(&str, &str, Value)>) {
 }
 
 #[test]
-fn more_strangers_scenes_are_served_alone_and_beside_weather() {
+fn more_unknown_scenes_are_served_alone_and_beside_weather() {
     let rome = json!(["WeatherForecast_Get", {"city": "Roma"}]);
     check(vec![
         (
@@ -419,7 +419,7 @@ properties = { date = { type = "string", format = "date" } }
 "#;
 
 #[test]
-fn parking_and_faults_are_served_in_many_forms() {
+fn parking_and_fault_scenes_accept_many_phrasings() {
     let rome = json!(["WeatherForecast_Get", {"city": "Roma"}]);
     let spot = json!(["reserve_spot", {"date": "2026-05-08", "plate": "GH456KL", "vehicle": "motorbike"}]);
     check(vec![

@@ -145,14 +145,14 @@ fn prepared(plan: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_request_for_days_off_is_shown_with_the_days_that_it_is_made_for() {
+fn vacation_request_is_prepared_with_its_days() {
     let told = shipped().told("Richiedi 3 giorni di ferie dal 15 al 17 giugno");
     assert_eq!(shown(&told), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
     assert_eq!(writes(&told), shown(&told));
 }
 
 #[test]
-fn every_scenario_that_writes_is_shown_as_it_is_called() {
+fn scenario_writes_are_called_as_prepared() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/multi-scene.yaml");
     let file: Value = serde_norway::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut seen = Vec::new();
@@ -182,7 +182,7 @@ fn every_scenario_that_writes_is_shown_as_it_is_called() {
 }
 
 #[test]
-fn writes_of_shipped_and_strangers_scenes_are_shown_as_they_are_called() {
+fn shipped_and_unknown_scene_writes_are_called_as_prepared() {
     let cases = [
         (
             "Vorrei due giorni di ferie, il 3 e il 4 agosto, perché mi trasferisco",
@@ -217,7 +217,7 @@ fn writes_of_shipped_and_strangers_scenes_are_shown_as_they_are_called() {
 }
 
 #[test]
-fn what_only_the_user_can_say_is_left_out_until_it_was_said() {
+fn user_values_are_omitted_until_the_user_gives_them() {
     let mut world = shipped();
     let told = world.told("What is the weather in Milan, and then ask for three days off");
     assert_eq!(shown(&told), ["MakeRequest {}"]);
@@ -227,7 +227,7 @@ fn what_only_the_user_can_say_is_left_out_until_it_was_said() {
 }
 
 #[test]
-fn what_is_looked_up_first_is_left_out() {
+fn looked_up_values_are_omitted() {
     let mut loans = |tool: &str, _: &Value| match tool {
         "my_loans" => json!({"outcome": "ok", "result": {"loans": [{"loan_id": 41, "tool": "drill"}]}}),
         _ => json!({"outcome": "ok", "result": {}}),
@@ -238,7 +238,7 @@ fn what_is_looked_up_first_is_left_out() {
 }
 
 #[test]
-fn what_an_earlier_step_may_find_is_left_out_even_where_an_earlier_turn_had_one() {
+fn values_of_earlier_steps_are_omitted_despite_earlier_turns() {
     let mut world = world(&[LOANS]);
     world.told("Riporto il prestito numero 12");
     let mut loans = |tool: &str, _: &Value| match tool {
@@ -252,7 +252,7 @@ fn what_an_earlier_step_may_find_is_left_out_even_where_an_earlier_turn_had_one(
 }
 
 #[test]
-fn only_what_the_scene_is_told_of_the_conversation_is_shown() {
+fn prepared_calls_use_only_the_scenes_conversation() {
     let said = ["Il mio username è keysersoze", "Che tempo fa a Milano?", "Che tempo fa a Roma?"];
     let mut of_late = world(&[BADGES]);
     for request in &said[..2] {
@@ -273,7 +273,7 @@ fn only_what_the_scene_is_told_of_the_conversation_is_shown() {
 }
 
 #[test]
-fn what_depends_on_the_order_of_a_tools_arguments_is_left_out() {
+fn values_depending_on_argument_order_are_omitted() {
     // A scene is told that the source comes before the goal; a planner may be told both in no order.
     let cases = [
         ("Transfer 30 from savings to main", r#"transfer {"amount":30}"#, "source", "savings"),
@@ -300,7 +300,7 @@ fn what_depends_on_the_order_of_a_tools_arguments_is_left_out() {
 }
 
 #[test]
-fn who_asks_is_shown_where_the_planner_is_told() {
+fn requester_is_prepared_if_the_planner_knows_the_user() {
     let world = world(&[BADGES]);
     let request = "Blocca il mio badge";
     let known = world.planned(request, &[("user", "keysersoze")], world.preparing());
@@ -311,7 +311,7 @@ fn who_asks_is_shown_where_the_planner_is_told() {
 }
 
 #[test]
-fn a_plan_has_prepared_calls_only_where_its_schema_takes_them() {
+fn plan_has_prepared_calls_only_if_its_schema_takes_them() {
     let world = shipped();
     let request = "Dimmi il meteo a Roma e poi richiedi ferie dal 15 al 17 giugno";
     assert_eq!(prepared(&world.plan(request)), [Value::Null, Value::Null]);
@@ -333,7 +333,7 @@ fn a_plan_has_prepared_calls_only_where_its_schema_takes_them() {
 }
 
 #[test]
-fn a_changed_plan_keeps_what_stays_and_prepares_anew_what_changes() {
+fn changed_plan_prepares_only_changed_steps_again() {
     let mut world = world(&[LOANS]);
     let request = "Richiedi ferie dal 15 al 17 giugno e poi prestami la scala dal 3 al 5 giugno";
     let mut plan = world.planned(request, &[], world.preparing());

@@ -26,7 +26,7 @@ fn office() -> impl FnMut(&str, &Value) -> Value {
 }
 
 #[test]
-fn a_write_changes_what_is_read_after_it() {
+fn read_after_write_sees_the_change() {
     let told = World::all().ask(
         "Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano",
         &mut office(),
@@ -37,7 +37,7 @@ fn a_write_changes_what_is_read_after_it() {
 }
 
 #[test]
-fn a_name_is_remembered() {
+fn name_of_the_user_is_remembered() {
     let mut world = World::all();
     let mut office = office();
     let told = world.ask("Il mio username è keysersoze", &mut office);
@@ -48,7 +48,7 @@ fn a_name_is_remembered() {
 }
 
 #[test]
-fn nothing_is_invented() {
+fn missing_values_are_not_invented() {
     let mut world = World::all();
     let mut office = office();
     let told = world.ask("What is the weather in Milan, and then ask for three days off", &mut office);
@@ -61,7 +61,7 @@ fn nothing_is_invented() {
 }
 
 #[test]
-fn who_approves_after_a_greeting_and_a_request() {
+fn approver_question_after_greeting_and_request_is_answered() {
     let mut world = World::all();
     let mut office = office();
     let told = world
@@ -75,7 +75,7 @@ fn who_approves_after_a_greeting_and_a_request() {
 }
 
 #[test]
-fn for_somebody_else_the_name_is_passed_on() {
+fn name_of_another_person_is_passed_to_the_tool() {
     let told =
         World::all().ask("Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno", &mut office());
     assert_eq!(
@@ -86,7 +86,7 @@ fn for_somebody_else_the_name_is_passed_on() {
 }
 
 #[test]
-fn a_long_conversation_is_recalled_with_its_days() {
+fn recap_of_long_conversation_has_its_days() {
     let mut world = World::all();
     let mut office = office();
     for day in 1..=15 {

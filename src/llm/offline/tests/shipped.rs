@@ -15,7 +15,7 @@ fn world() -> Option<World> {
 }
 
 #[test]
-fn the_shipped_scenes_are_routed_planned_and_filled() {
+fn shipped_scenes_are_routed_planned_and_filled() {
     let Some(_) = world() else { return };
     let mut wrong = Vec::new();
     for (request, want) in [

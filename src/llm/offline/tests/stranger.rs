@@ -224,7 +224,7 @@ fn check(cases: Vec<(&str, &str, Value)>) {
 }
 
 #[test]
-fn a_strangers_scene_is_served_alone() {
+fn unknown_scene_is_served_alone() {
     check(vec![
         (
             GYM,
@@ -316,7 +316,7 @@ fn a_strangers_scene_is_served_alone() {
 }
 
 #[test]
-fn a_strangers_scene_is_served_beside_weather() {
+fn unknown_scene_is_served_beside_weather() {
     let milan = json!(["WeatherForecast_Get", {"city": "Milano"}]);
     let rome = json!(["WeatherForecast_Get", {"city": "Rome"}]);
     let enroll = json!(["enroll", {"class": "yoga", "day": "2026-05-08", "level": "beginner"}]);

@@ -104,7 +104,7 @@ fn lesson(sport: &str, date: &str, time: &str) -> Value {
 }
 
 #[test]
-fn each_part_of_a_list_has_its_own_values() {
+fn each_part_of_a_list_gets_its_own_values() {
     let (tennis, golf) = (lesson("tennis", "2026-06-09", "09:00"), lesson("golf", "2026-06-10", "15:00"));
     for (words, want) in [
         (
@@ -130,7 +130,7 @@ fn each_part_of_a_list_has_its_own_values() {
 }
 
 #[test]
-fn what_a_part_leaves_open_is_asked_and_not_taken_from_another() {
+fn missing_value_of_a_part_is_asked() {
     for words in [
         "Book tennis on 9 June at 9:00 and golf on 10 June",
         "Prenota tennis il 9 giugno alle 9:00 e golf il 10 giugno",
@@ -145,14 +145,14 @@ fn what_a_part_leaves_open_is_asked_and_not_taken_from_another() {
 }
 
 #[test]
-fn what_stands_beside_an_order_is_ordered_too() {
+fn second_object_of_an_order_is_ordered_too() {
     let both = vec![json!(["BlockBadge", {"badge": "blue"}]), json!(["BlockBadge", {"badge": "red"}])];
     assert_eq!(calls("Block my blue badge and my red badge"), both);
     assert_eq!(calls("Blocca la tessera blu e la tessera rossa"), both);
 }
 
 #[test]
-fn a_verb_that_undoes_is_another_verb() {
+fn reversing_verb_leads_to_another_tool() {
     for words in ["Sblocca la tessera blu", "Unblock the blue badge", "Per favore sblocca la tessera blu"] {
         assert_eq!(calls(words), [json!(["UnblockBadge", {"badge": "blue"}])], "{words}");
     }
@@ -160,7 +160,7 @@ fn a_verb_that_undoes_is_another_verb() {
 }
 
 #[test]
-fn a_day_that_has_just_been_is_doubtful_for_a_write() {
+fn recent_day_is_doubtful_for_a_write() {
     let doubtful = told("Book tennis on 20 April at 9:00");
     assert!(doubtful.calls.is_empty(), "{:?}", doubtful.calls);
     assert_eq!(doubtful.questions.len(), 1, "{:?}", doubtful.questions);
@@ -170,7 +170,7 @@ fn a_day_that_has_just_been_is_doubtful_for_a_write() {
 }
 
 #[test]
-fn a_tool_that_tells_the_past_means_the_day_that_has_been() {
+fn tool_about_the_past_takes_the_past_day() {
     for words in
         ["Which lessons did I take from 1 to 20 April?", "Which lessons did I take from 1 to 20 April 2026?"]
     {
@@ -183,7 +183,7 @@ fn a_tool_that_tells_the_past_means_the_day_that_has_been() {
 }
 
 #[test]
-fn a_range_for_one_day_is_a_read_for_each_and_a_question_for_a_write() {
+fn range_for_one_day_is_spread_for_reads_and_asked_for_writes() {
     let each: Vec<Value> = ["2026-06-09", "2026-06-10", "2026-06-11"]
         .iter()
         .map(|d| json!(["PoolHours_Get", {"date": d}]))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::acts::strangers;
 
 #[test]
-fn a_half_that_no_scene_serves_is_named() {
+fn unserved_half_is_reported() {
     let mut wrong = Vec::new();
     for (request, tools, unserved) in [
         ("Book AB123CD for tomorrow and order a pizza", &["book_car"] as &[&str], "order a pizza"),
@@ -77,7 +77,7 @@ fn greetings_thanks_and_preambles_are_neither_steps_nor_unserved() {
 }
 
 #[test]
-fn a_preamble_alone_has_no_steps() {
+fn preamble_alone_gets_no_steps() {
     for request in ["Can you help me?", "I'm planning a trip to Rome", "Ho una domanda", "Mi puoi aiutare?"] {
         let told = strangers().told(request);
         assert!(told.scenes.is_empty(), "{request}: {:?}", told.purposes);
@@ -85,7 +85,7 @@ fn a_preamble_alone_has_no_steps() {
 }
 
 #[test]
-fn nothing_is_unserved_where_all_is_asked_of_scenes() {
+fn fully_served_request_reports_nothing_unserved() {
     for request in [
         "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno",
         "Book AB123CD for tomorrow and tell me its fuel",

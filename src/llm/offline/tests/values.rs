@@ -586,7 +586,7 @@ fn whole() -> Vec<Opening> {
 }
 
 #[test]
-fn openings_of_dialogues_lead_to_no_value_that_nobody_said() {
+fn dialogue_openings_yield_no_invented_values() {
     let all = openings();
     let judged: Vec<_> = all.iter().map(judged).collect();
     let invented: Vec<&String> = judged.iter().flat_map(|j| &j.0).collect();
