@@ -29,7 +29,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     }
     let conversation: Conversation = prompt.json("conversation");
     let request = prompt.request();
-    let kind = small_talk::of(&request);
+    let kind = small_talk::classify(&request);
     if kind == Talk::Other
         && let Some(task) = background::detect_text_task(&request, &background::chatbot_instructions(prompt))
     {
@@ -43,7 +43,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     }
     let can = capabilities(prompt, lang);
     match kind {
-        Talk::Recap => recap::of(&conversation, lang),
+        Talk::Recap => recap::recap(&conversation, lang),
         Talk::Greeting => {
             let hello = lang.pick(["Ciao!", "Hello!", "Bonjour !", "Hallo!", "¡Hola!"]);
             format!("{hello} {can}").trim().to_owned()
@@ -146,56 +146,14 @@ pub(super) fn answer_from_steps(executed: &[Executed], prompt: &PromptText, lang
     let mut parts: Vec<String> = Vec::new();
     let mut questions: Vec<String> = Vec::new();
     for step in executed {
-        let about = text::shorten(&text::one_line(&step.purpose), 160).to_owned();
-        let text = match step.status.as_str() {
-            "needs_input" => {
-                let question = text_of_value(step.question.as_ref());
-                let question =
-                    if question.is_empty() { text_of_value(step.error.as_ref()) } else { question };
-                if !question.is_empty() && !questions.contains(&question) {
-                    questions.push(question);
-                }
-                continue;
-            }
-            "completed" | "" => {
-                let said = text_of_value(step.result.as_ref());
-                if said.is_empty() { text_from_calls(step, lang) } else { said }
-            }
-            "blocked" => {
-                let not = lang.pick([
-                    "Non ho potuto procedere con",
-                    "I could not go on with",
-                    "Je n'ai pas pu poursuivre :",
-                    "Ich konnte nicht fortfahren mit",
-                    "No pude continuar con",
-                ]);
-                let why = lang.pick([
-                    "perché un passo precedente non è riuscito",
-                    "since an earlier step did not succeed",
-                    "car une étape précédente n'a pas réussi",
-                    "weil ein früherer Schritt nicht gelang",
-                    "porque un paso anterior no tuvo éxito",
-                ]);
-                format!("{not} «{about}», {why}.")
-            }
-            _ => {
-                let not = lang.pick([
-                    "Non è stato possibile completare",
-                    "It was not possible to complete",
-                    "Il n'a pas été possible de faire",
-                    "Es war nicht möglich:",
-                    "No fue posible completar",
-                ]);
-                let why = text_of_value(step.error.as_ref());
-                if why.is_empty() {
-                    format!("{not} «{about}».")
-                } else {
-                    format!("{not} «{about}»: {why}")
-                }
-            }
+        let (text, list) = match step.status.as_str() {
+            "needs_input" => (open_question(step), &mut questions),
+            "completed" | "" => (completed_step_text(step, lang), &mut parts),
+            "blocked" => (blocked_step_text(step, lang), &mut parts),
+            _ => (failed_step_text(step, lang), &mut parts),
         };
-        if !text.is_empty() && !parts.contains(&text) {
-            parts.push(text);
+        if !text.is_empty() && !list.contains(&text) {
+            list.push(text);
         }
     }
     if !executed.is_empty()
@@ -228,6 +186,52 @@ pub(super) fn answer_from_steps(executed: &[Executed], prompt: &PromptText, lang
     parts.join("\n")
 }
 
+/// The question of a step that needs input from the user.
+fn open_question(step: &Executed) -> String {
+    let question = text_of_value(step.question.as_ref());
+    if question.is_empty() { text_of_value(step.error.as_ref()) } else { question }
+}
+
+fn completed_step_text(step: &Executed, lang: Lang) -> String {
+    let result = text_of_value(step.result.as_ref());
+    if result.is_empty() { text_from_calls(step, lang) } else { result }
+}
+
+fn blocked_step_text(step: &Executed, lang: Lang) -> String {
+    let not = lang.pick([
+        "Non ho potuto procedere con",
+        "I could not go on with",
+        "Je n'ai pas pu poursuivre :",
+        "Ich konnte nicht fortfahren mit",
+        "No pude continuar con",
+    ]);
+    let why = lang.pick([
+        "perché un passo precedente non è riuscito",
+        "since an earlier step did not succeed",
+        "car une étape précédente n'a pas réussi",
+        "weil ein früherer Schritt nicht gelang",
+        "porque un paso anterior no tuvo éxito",
+    ]);
+    format!("{not} «{}», {why}.", short_purpose(step))
+}
+
+fn failed_step_text(step: &Executed, lang: Lang) -> String {
+    let not = lang.pick([
+        "Non è stato possibile completare",
+        "It was not possible to complete",
+        "Il n'a pas été possible de faire",
+        "Es war nicht möglich:",
+        "No fue posible completar",
+    ]);
+    let about = short_purpose(step);
+    let why = text_of_value(step.error.as_ref());
+    if why.is_empty() { format!("{not} «{about}».") } else { format!("{not} «{about}»: {why}") }
+}
+
+fn short_purpose(step: &Executed) -> String {
+    text::shorten(&text::one_line(&step.purpose), 160).to_owned()
+}
+
 fn text_from_calls(step: &Executed, lang: Lang) -> String {
     let done: Vec<render::CompletedCall> = step
         .calls
@@ -239,7 +243,7 @@ fn text_from_calls(step: &Executed, lang: Lang) -> String {
             ..render::CompletedCall::default()
         })
         .collect();
-    if done.is_empty() { String::new() } else { render::tell(&done, lang) }
+    if done.is_empty() { String::new() } else { render::report(&done, lang) }
 }
 
 /// Clauses of the request for which no scene was found: no step's purpose contains any of their words, and
@@ -272,7 +276,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
     let changed = RequestedChanges::from_prompt(prompt);
     let rest: Vec<String> = clauses
         .into_iter()
-        .filter(|c| !small_talk::is_chat(&c.text))
+        .filter(|c| !small_talk::is_only_polite(&c.text))
         .filter(|c| !matches!(c.act, Act::Negated | Act::Report) && !speech::is_preamble(&c.text))
         .zip(1..)
         .filter(|(c, _)| {

@@ -99,132 +99,213 @@ pub(super) fn find_candidates(
     verbs: &[String],
 ) -> Vec<NameCandidate> {
     let tokens = &source.tokens;
-    let english = is_english(tokens);
-    let mut out: Vec<NameCandidate> = Vec::new();
-    for (a, b) in &source.found.quotes {
-        out.push(build_candidate(source, *a, *b, true));
-    }
-    let cue = |i: usize| {
-        tokens.get(i).is_some_and(|t| {
-            let says = t.word && !lexicon::is_stop_word(&t.norm);
-            says && fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
-        })
-    };
+    let finder = CandidateFinder { source, fields, verbs, english: is_english(tokens) };
+    let mut out: Vec<NameCandidate> =
+        source.found.quotes.iter().map(|(a, b)| build_candidate(source, *a, *b, true)).collect();
     let mut i = 0;
     while i < tokens.len() {
-        let token = &tokens[i];
-        if !token.word || source.gone(i) || source.found.quoted[i] {
+        if !tokens[i].word || source.is_taken(i) || source.found.quoted[i] {
             i += 1;
             continue;
         }
-        let before = i.checked_sub(1);
-        let named = before.is_some_and(|b| {
-            cue(b)
+        let context = finder.context(i);
+        let found =
+            finder.capitalized_or_code(i, &context).or_else(|| finder.uncapitalized_name(i, &context));
+        match found {
+            Some((candidate, next)) => {
+                out.push(candidate);
+                i = next;
+            }
+            None => i += 1,
+        }
+    }
+    out.sort_by_key(|c| c.first);
+    out
+}
+
+/// What the words before a token say about it.
+struct NameContext {
+    /// Whether the word before announces a name: "the song X", "titled X".
+    is_announced: bool,
+    /// Whether it follows an introduction: "Sono X", "my name is X".
+    is_introduction: bool,
+    /// Whether a question asks who it is: "Chi è X", "who is X".
+    is_asked_about: bool,
+}
+
+/// Finds the candidates of a text.
+struct CandidateFinder<'a> {
+    source: &'a SourceText<'a>,
+    fields: &'a [ArgumentField],
+    verbs: &'a [String],
+    english: bool,
+}
+
+impl CandidateFinder<'_> {
+    /// Whether a token is a cue word of some argument.
+    fn is_cue(&self, i: usize) -> bool {
+        self.source.tokens.get(i).is_some_and(|t| {
+            let content = t.word && !lexicon::is_stop_word(&t.norm);
+            content && self.fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
+        })
+    }
+
+    fn context(&self, i: usize) -> NameContext {
+        let tokens = &self.source.tokens;
+        let is_announced = i.checked_sub(1).is_some_and(|b| {
+            self.is_cue(b)
                 || (tokens[b].lower == "è"
                     || tokens[b].is(&NAMING_VERBS[..NAMING_VERBS.len() - 2])
                     || matches!(tokens[b].raw.as_str(), ":" | "#"))
-                    && b.checked_sub(1).is_some_and(cue)
+                    && b.checked_sub(1).is_some_and(|b| self.is_cue(b))
         });
-        let intro = follows_introduction(tokens, i);
-        let asked = i >= 2
+        let is_asked_about = i >= 2
             && (tokens[i - 1].lower == "è" || tokens[i - 1].is(&["is", "s"]))
             && tokens[i - 2].is(&["chi", "who"]);
-        let code = (token.digit()
-            && (token.norm.len() >= 4
-                || token.raw.chars().any(char::is_alphabetic)
-                || named
-                || follows_number_sign(tokens, i)))
-            || token.raw.contains('_');
+        NameContext { is_announced, is_introduction: follows_introduction(tokens, i), is_asked_about }
+    }
+
+    /// A code or a run of capitalised words that begins at a token, and the token after it.
+    fn capitalized_or_code(&self, i: usize, context: &NameContext) -> Option<(NameCandidate, usize)> {
+        let source = self.source;
+        let tokens = &source.tokens;
+        let opens = tokens[i].first && tokens[i].capital();
+        let capital = self.is_capitalized_name(i, context);
+        if !capital && !is_code(tokens, i, context) {
+            return None;
+        }
+        let mut last = i;
+        if capital {
+            last = extend_over_country(source, extend_over_family(source, capitalized_run_end(source, i)));
+        }
+        let mut made = context.apply_to(build_candidate(source, i, last, false));
+        made.opens_sentence = opens && last == i && !context.is_announced;
+        // "At Luigi's" names a place; in "Mario's booking" the name is Mario.
+        if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
+            && VENUE_PREPOSITIONS.contains(&made.preposition.as_str())
+        {
+            made.text = source.span(made.first, last + 1).to_owned();
+        }
+        Some((made, last + 1))
+    }
+
+    /// Whether the capital of a token marks a name and not just the beginning of a sentence.
+    fn is_capitalized_name(&self, i: usize, context: &NameContext) -> bool {
+        let tokens = &self.source.tokens;
+        let token = &tokens[i];
+        let opens = token.first && token.capital();
+        let common = opens
+            && (lexicon::is_action(&token.features().concepts)
+                || is_order_with_pronoun(&token.norm)
+                || lexicon::is_question_word(&token.norm)
+                || lexicon::is_pleasantry(&token.norm)
+                || !token.features().concepts.is_empty()
+                || self.verbs.contains(&token.norm));
+        token.capital()
+            && !(self.is_number_or_function_word(i, context)
+                || is_calendar_word(tokens, i)
+                || common
+                || (lexicon::is_pleasantry(&token.norm) && opens))
+    }
+
+    /// Whether a token is a number word or a function word that begins no name; an announced single capital
+    /// begins one.
+    fn is_number_or_function_word(&self, i: usize, context: &NameContext) -> bool {
+        let tokens = &self.source.tokens;
+        let token = &tokens[i];
+        let plain = super::numbers::word(&token.norm).is_some()
+            || (lexicon::is_stop_word(&token.norm)
+                && !(context.is_announced && token.raw.len() == 1 && token.capital()));
         // "The Anchor", "La Lanterna": a capitalised article is part of the name. So is a function word of
         // another language: "Los Angeles", "Las Vegas".
         let article = token.capital()
             && (!token.first || token.is(&["los", "las", "el", "san"]))
             && (token.norm != "i" && lexicon::is_stop_word(&token.norm))
-            && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !source.gone(i + 1));
-        let plain_number = super::numbers::word(&token.norm).is_some()
-            || (lexicon::is_stop_word(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
-        // "Marco Villa" contains no month name.
-        let person = token.capital()
-            && lexicon::is_first_name(&token.norm)
-            && tokens.get(i + 1).is_some_and(|t| t.word && t.capital());
-        let calendar = super::dates::is_calendar_word(&token.norm) && !person;
-        let verb = lexicon::is_action(&token.features().concepts);
-        let opens = token.first && token.capital();
-        let common = opens
-            && (verb
-                || is_order_with_pronoun(&token.norm)
-                || lexicon::is_question_word(&token.norm)
-                || lexicon::is_pleasantry(&token.norm)
-                || !token.features().concepts.is_empty()
-                || verbs.contains(&token.norm));
-        let plain_number = plain_number && !article;
-        let capital = token.capital()
-            && !(plain_number || calendar || common || (lexicon::is_pleasantry(&token.norm) && opens));
-        if code || capital {
-            let mut last = i;
-            if capital {
-                last =
-                    extend_over_country(source, extend_over_family(source, capitalized_run_end(source, i)));
-            }
-            let mut made = build_candidate(source, i, last, false);
-            made.is_introduction = intro;
-            made.is_asked_about = asked;
-            made.is_announced = named;
-            made.opens_sentence = opens && last == i && !named;
-            // "At Luigi's" names a place; in "Mario's booking" the name is Mario.
-            if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
-                && VENUE_PREPOSITIONS.contains(&made.preposition.as_str())
-            {
-                made.text = source.span(made.first, last + 1).to_owned();
-            }
-            out.push(made);
-            i = last + 1;
-            continue;
-        }
-        let unknown = !plain_number
-            && !token.among(AMOUNT_WORDS)
-            && !calendar
+            && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !self.source.is_taken(i + 1));
+        plain && !article
+    }
+
+    /// A name without a capital that begins at a token, and the token after it.
+    fn uncapitalized_name(&self, i: usize, context: &NameContext) -> Option<(NameCandidate, usize)> {
+        let source = self.source;
+        let tokens = &source.tokens;
+        let token = &tokens[i];
+        let possible = !self.is_number_or_function_word(i, context)
+            && !is_calendar_word(tokens, i)
+            && !token.among(AMOUNT_WORDS);
+        let unknown = possible
             && !lexicon::is_stop_word(&token.norm)
             && !lexicon::is_question_word(&token.norm)
             && token.features().concepts.is_empty()
-            && !verbs.contains(&token.norm)
+            && !self.verbs.contains(&token.norm)
             && !lexicon::is_pleasantry(&token.norm);
-        let led = before.is_some_and(|b| {
+        // "From savings to main": both ends are names, whatever the words mean elsewhere.
+        let end = possible && is_range_end(tokens, i);
+        let led = || self.follows_name_preposition(i) || context.is_announced || context.is_asked_about;
+        if !(end || (unknown && led()) || (context.is_introduction && is_login_like(tokens, i))) {
+            return None;
+        }
+        let mut last = i;
+        // "per mario rossi": the unknown words that follow belong to the name.
+        while last < i + 2 && self.continues_name(last + 1) {
+            last += 1;
+        }
+        let made = build_candidate(source, i, if context.is_introduction { i } else { last }, false);
+        Some((context.apply_to(made), last + 1))
+    }
+
+    fn follows_name_preposition(&self, i: usize) -> bool {
+        let tokens = &self.source.tokens;
+        i.checked_sub(1).is_some_and(|b| {
             let leads = tokens[b].is(PLACE_PREPOSITIONS)
                 || tokens[b].is(PERSON_PREPOSITIONS)
                 || tokens[b].is(VENUE_PREPOSITIONS);
-            leads && !(english && tokens[b].is(ARTICLES)) && may_be_name_after(tokens, b, i)
-        });
-        // "From savings to main": both ends are names, whatever the words mean elsewhere.
-        let end = !plain_number && !calendar && !token.among(AMOUNT_WORDS) && is_range_end(tokens, i);
-        if end || (unknown && (led || named || asked)) || (intro && is_login_like(tokens, i)) {
-            let mut last = i;
-            // "per mario rossi": the unknown words that follow belong to the name.
-            while last < i + 2
-                && tokens.get(last + 1).is_some_and(|t| {
-                    t.word
-                        && !t.digit()
-                        && !source.gone(last + 1)
-                        && !lexicon::is_stop_word(&t.norm)
-                        && t.features().concepts.is_empty()
-                        && !super::dates::is_calendar_word(&t.norm)
-                        && !cue(last + 1)
-                })
-            {
-                last += 1;
-            }
-            let mut made = build_candidate(source, i, if intro { i } else { last }, false);
-            made.is_introduction = intro;
-            made.is_asked_about = asked;
-            made.is_announced = named;
-            out.push(made);
-            i = last + 1;
-            continue;
-        }
-        i += 1;
+            leads && !(self.english && tokens[b].is(ARTICLES)) && may_be_name_after(tokens, b, i)
+        })
     }
-    out.sort_by_key(|c| c.first);
-    out
+
+    fn continues_name(&self, i: usize) -> bool {
+        self.source.tokens.get(i).is_some_and(|t| {
+            t.word
+                && !t.digit()
+                && !self.source.is_taken(i)
+                && !lexicon::is_stop_word(&t.norm)
+                && t.features().concepts.is_empty()
+                && !super::dates::is_calendar_word(&t.norm)
+                && !self.is_cue(i)
+        })
+    }
+}
+
+impl NameContext {
+    fn apply_to(&self, candidate: NameCandidate) -> NameCandidate {
+        NameCandidate {
+            is_introduction: self.is_introduction,
+            is_asked_about: self.is_asked_about,
+            is_announced: self.is_announced,
+            ..candidate
+        }
+    }
+}
+
+/// Whether a token is a code: "AB123", "4711", "mario_rossi".
+fn is_code(tokens: &[Token], i: usize, context: &NameContext) -> bool {
+    let token = &tokens[i];
+    (token.digit()
+        && (token.norm.len() >= 4
+            || token.raw.chars().any(char::is_alphabetic)
+            || context.is_announced
+            || follows_number_sign(tokens, i)))
+        || token.raw.contains('_')
+}
+
+/// Whether a token is a calendar word; "Marco Villa" contains no month name.
+fn is_calendar_word(tokens: &[Token], i: usize) -> bool {
+    let token = &tokens[i];
+    let person = token.capital()
+        && lexicon::is_first_name(&token.norm)
+        && tokens.get(i + 1).is_some_and(|t| t.word && t.capital());
+    super::dates::is_calendar_word(&token.norm) && !person
 }
 
 /// Whether a word expresses an amount.
@@ -313,7 +394,7 @@ fn extend_over_family(source: &SourceText, last: usize) -> usize {
 fn extend_over_country(source: &SourceText, last: usize) -> usize {
     let tokens = &source.tokens;
     let comma = tokens.get(last + 1).is_some_and(|t| t.raw == ",");
-    let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.gone(i));
+    let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.is_taken(i));
     let is_country = |first: usize, last: usize| {
         let name = super::text::fold(source.span(first, last));
         let short = name.len() == 2 && tokens[first].raw.chars().all(char::is_uppercase);
@@ -334,7 +415,7 @@ fn capitalized_run_end(source: &SourceText, first: usize) -> usize {
         tokens.get(i).is_some_and(|t| {
             t.word
                 && (t.capital() || t.digit())
-                && !source.gone(i)
+                && !source.is_taken(i)
                 && !source.found.quoted[i]
                 && !super::dates::is_calendar_word(&t.norm)
         })
@@ -365,8 +446,32 @@ fn capitalized_run_end(source: &SourceText, first: usize) -> usize {
 
 fn build_candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> NameCandidate {
     let tokens = &source.tokens;
+    let (preposition, mut cues) = words_before(source, first);
+    // The first word of a run may itself be a cue: "Sala Verdi".
+    if last > first && !quoted {
+        cues.insert(0, (tokens[first].features(), 0));
+    }
+    NameCandidate {
+        first,
+        last,
+        text: source.span(first, last).to_owned(),
+        quoted,
+        capital: tokens[first].capital(),
+        digits: tokens[first..=last].iter().any(Token::digit),
+        preposition,
+        cues,
+        is_introduction: false,
+        is_asked_about: false,
+        is_announced: false,
+        opens_sentence: false,
+    }
+}
+
+/// The preposition before a name, and the cue words before it, nearest first, with their distance in words.
+fn words_before(source: &SourceText, first: usize) -> (String, Vec<(Rc<Features>, usize)>) {
+    let tokens = &source.tokens;
     let mut cues = Vec::new();
-    let mut lead = String::new();
+    let mut preposition = String::new();
     let mut steps = 0;
     for i in (0..first).rev() {
         let token = &tokens[i];
@@ -392,10 +497,9 @@ fn build_candidate(source: &SourceText, first: usize, last: usize, quoted: bool)
         {
             break;
         }
-        if leads && lead.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
-            lead = token.norm.clone();
-        } else if token.is(&["il", "la"]) && lead.is_empty() {
-            // An article is never the preposition.
+        // An article is never the preposition.
+        if leads && preposition.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
+            preposition.clone_from(&token.norm);
         }
         if !lexicon::is_stop_word(&token.norm) && !token.is(NAMING_VERBS) {
             cues.push((token.features(), steps));
@@ -409,24 +513,7 @@ fn build_candidate(source: &SourceText, first: usize, last: usize, quoted: bool)
             }
         }
     }
-    // The first word of a run may itself be a cue: "Sala Verdi".
-    if last > first && !quoted {
-        cues.insert(0, (tokens[first].features(), 0));
-    }
-    NameCandidate {
-        first,
-        last,
-        text: source.span(first, last).to_owned(),
-        quoted,
-        capital: tokens[first].capital(),
-        digits: tokens[first..=last].iter().any(Token::digit),
-        preposition: lead,
-        cues,
-        is_introduction: false,
-        is_asked_about: false,
-        is_announced: false,
-        opens_sentence: false,
-    }
+    (preposition, cues)
 }
 
 /// Whether the words before introduce a person: "sono X", "mi chiamo X", "I am X", "my name is X".

@@ -7,7 +7,7 @@
 use super::clauses::Clause;
 use super::entities::Entities;
 use super::lexicon;
-use super::plan_changes::{is_only, is_out, leaves_out, numbered_steps};
+use super::plan_changes::{has_removal, is_only, is_removal, numbered_steps};
 use super::prompt::{Executed, PromptText};
 use super::text::{self, Token, name_words};
 
@@ -78,7 +78,7 @@ impl RequestedChanges {
             // "Senza il meteo, l'albergo e il treno": a comma continues the list.
             let acts = || tokens.iter().any(|t| t.word && lexicon::is_action(&t.features().concepts));
             let listed = before.filter(|_| part.starts_with(',') && !acts());
-            let kind = match (tokens.iter().any(is_only), leaves_out(&tokens)) {
+            let kind = match (tokens.iter().any(is_only), has_removal(&tokens)) {
                 (true, _) => Some(ChangeKind::KeepOnly),
                 (_, true) => Some(ChangeKind::Exclude),
                 _ => listed,
@@ -158,7 +158,7 @@ fn subject_tokens(words: &str) -> Vec<Token> {
 /// restriction.
 fn mentions_subject(text: &str, subject: &[Token]) -> bool {
     let tokens = text::tokens(text);
-    let says = |t: &&Token| t.word && !is_out(t) && !is_only(t);
+    let says = |t: &&Token| t.word && !is_removal(t) && !is_only(t);
     let said: Vec<_> = tokens.iter().filter(says).map(Token::features).collect();
     subject
         .iter()

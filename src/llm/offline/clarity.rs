@@ -146,25 +146,18 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     for (i, token) in source.tokens.iter().enumerate() {
         let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
         let known = used || reason[i] || preamble[i] || days[i] || is_day_count(source, filled, i);
-        if !token.word || known || is_value_label(source, filled, i) || is_creator_name(source, filled, i) {
+        if !token.word
+            || known
+            || is_value_label(source, filled, i)
+            || is_creator_name(source, filled, i)
+            || is_part_of_do_not_forget(source, i)
+        {
             continue;
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
         let dated = source.found.taken[i];
-        let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET_VERBS)))
-            || token.among(FORGET_VERBS);
-        if urged && (token.among(NEGATION_CUES) || token.among(FORGET_VERBS) || token.lower == "don") {
-            continue;
-        }
-        if token.among(NEGATION_CUES) {
-            out.push(token.raw.clone());
-            continue;
-        }
-        let plain = lexicon::is_stop_word(&token.norm)
-            || lexicon::is_pleasantry(&token.norm)
-            || lexicon::is_question_word(&token.norm)
-            || lexicon::is_time_unit(&token.norm);
-        if dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm) {
+        let new_date = dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm);
+        if token.among(NEGATION_CUES) || new_date {
             out.push(token.raw.clone());
             continue;
         }
@@ -175,15 +168,12 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             object = Some(i + 1);
             continue;
         }
-        // "Annual leave": two words with one meaning.
-        let pair = |a: usize, b: usize| {
-            let words = (source.tokens.get(a), source.tokens.get(b));
-            matches!(words, (Some(a), Some(b)) if lexicon::pair_meaning(&a.norm, &b.norm).is_some())
-        };
-        if pair(i, i + 1) || (i > 0 && pair(i - 1, i)) {
-            continue;
-        }
-        if dated || (!name && plain) || own.mentions(token) || (!name && is_neutral_word(source, i, own)) {
+        if is_part_of_word_pair(source, i)
+            || dated
+            || (!name && is_plain_word(token))
+            || own.mentions(token)
+            || (!name && is_neutral_word(source, i, own))
+        {
             continue;
         }
         // "Fai lavare …": an infinitive is a verb too.
@@ -193,19 +183,46 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             object = Some(i + 1);
             continue;
         }
-        // "Prenota un posto per …": a single object noun after the verb led to the tool.
-        let article = |k: usize| source.tokens[k].word && lexicon::is_stop_word(&source.tokens[k].norm);
-        let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop_word(&t.norm));
-        if !name
-            && alone
-            && !super::candidates::is_amount(&token.norm)
-            && object.take().is_some_and(|from| (from..i).all(article))
-        {
+        if !name && is_single_object(source, i, &mut object) {
             continue;
         }
         out.push(token.raw.clone());
     }
     out
+}
+
+/// "Prenota un posto per …": whether a word is the single object noun after the verb that led to the tool.
+/// `object` is the token after that verb until an object is found.
+fn is_single_object(source: &SourceText, i: usize, object: &mut Option<usize>) -> bool {
+    let article = |k: usize| source.tokens[k].word && lexicon::is_stop_word(&source.tokens[k].norm);
+    let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop_word(&t.norm));
+    alone
+        && !super::candidates::is_amount(&source.tokens[i].norm)
+        && object.take().is_some_and(|from| (from..i).all(article))
+}
+
+fn is_plain_word(token: &Token) -> bool {
+    lexicon::is_stop_word(&token.norm)
+        || lexicon::is_pleasantry(&token.norm)
+        || lexicon::is_question_word(&token.norm)
+        || lexicon::is_time_unit(&token.norm)
+}
+
+/// Whether a word belongs to "don't forget to …", which is no refusal.
+fn is_part_of_do_not_forget(source: &SourceText, i: usize) -> bool {
+    let token = &source.tokens[i];
+    let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET_VERBS)))
+        || token.among(FORGET_VERBS);
+    urged && (token.among(NEGATION_CUES) || token.among(FORGET_VERBS) || token.lower == "don")
+}
+
+/// "Annual leave": whether a word and its neighbour have one meaning together.
+fn is_part_of_word_pair(source: &SourceText, i: usize) -> bool {
+    let pair = |a: usize, b: usize| {
+        let words = (source.tokens.get(a), source.tokens.get(b));
+        matches!(words, (Some(a), Some(b)) if lexicon::pair_meaning(&a.norm, &b.norm).is_some())
+    };
+    pair(i, i + 1) || (i > 0 && pair(i - 1, i))
 }
 
 /// Whether a word has the ending of an Italian infinitive.

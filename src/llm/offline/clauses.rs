@@ -143,7 +143,7 @@ pub(super) fn split(request: &str, judge: &dyn ClauseRouter) -> Vec<Clause> {
     let tokens = text::tokens(request);
     let found = Entities::in_text(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
-    let speech = speech::of(&tokens, quoted);
+    let speech = speech::analyse(&tokens, quoted);
     let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {
@@ -442,66 +442,76 @@ impl ClausePart<'_> {
 
     /// The clauses of one segment, in execution order.
     fn split_sequence(&self, first: usize, last: usize, judge: &dyn ClauseRouter) -> Vec<Clause> {
-        let word = |i: usize, words: &[&str]| self.tokens.get(i).is_some_and(|t| t.is(words));
         let (start, _) = self.trim_span(first, last);
-        // "Prima di X, Y" and "after X, Y" at the beginning.
+        self.split_leading_order(start, last, judge)
+            .or_else(|| (start + 1..last).find_map(|i| self.split_inner_order(start, i, last, judge)))
+            .unwrap_or_else(|| self.split_conjunctions(first, last, judge))
+    }
+
+    fn is_word(&self, i: usize, words: &[&str]) -> bool {
+        self.tokens.get(i).is_some_and(|t| t.is(words))
+    }
+
+    /// "Prima di X, Y" and "after X, Y": splits a segment that begins with a word of order.
+    fn split_leading_order(
+        &self,
+        start: usize,
+        last: usize,
+        judge: &dyn ClauseRouter,
+    ) -> Option<Vec<Clause>> {
+        let word = |i: usize, words: &[&str]| self.is_word(i, words);
         let before = (word(start, &["prima"]) && word(start + 1, &["di", "che"])) || word(start, &["before"]);
         let after = (word(start, &["dopo"]) && !word(start + 1, &["domani"]))
             || word(start, &["after", "once"])
             || (word(start, &["una"]) && word(start + 1, &["volta"]));
-        if (before || after)
-            && let Some(comma) = (start..=last).find(|i| self.tokens[*i].raw == "," && !self.quoted[*i])
-            && comma < last
-        {
-            let from = start
-                + if word(start + 1, &["di", "che", "aver", "avere", "volta", "having"]) { 2 } else { 1 };
-            let (x, y) = (self.span_text(from, comma - 1), self.span_text(comma + 1, last));
-            if judge.tool_for(&x, None).is_some() && judge.tool_for(&y, None).is_some() {
-                let mut inner = self.split_conjunctions(from, comma - 1, judge);
-                let mut main = self.split_conjunctions(comma + 1, last, judge);
-                if before && main.first().is_some_and(|clause| clause.act == Act::Question) {
-                    // "Before I pay, how much is left?": it may depend on the answer.
-                    inner.iter_mut().for_each(|clause| clause.act = Act::Question);
-                }
-                let (a, b) = if before { (&mut main, &mut inner) } else { (&mut inner, &mut main) };
-                if let Some(head) = b.first_mut() {
-                    head.link = ClauseLink::Then;
-                }
-                a.append(b);
-                return std::mem::take(a);
-            }
+        if !(before || after) {
+            return None;
         }
-        // "Y prima di X", "Y after X" in the middle.
-        for i in start + 1..last {
-            if self.quoted[i] {
-                continue;
-            }
-            let before = (word(i, &["prima"]) && word(i + 1, &["di"])) || word(i, &["before"]);
-            let after = (word(i, &["dopo"]) && word(i + 1, &["aver", "avere", "che"])) || word(i, &["after"]);
-            if !(before || after) {
-                continue;
-            }
-            let from = i + if word(i + 1, &["di", "aver", "avere", "che", "having"]) { 2 } else { 1 };
-            if from > last {
-                continue;
-            }
-            let (y, x) = (self.span_text(start, i - 1), self.span_text(from, last));
-            if let (Some(a), Some(b)) = (judge.tool_for(&y, None), judge.tool_for(&x, None))
-                && (a.0 != b.0)
-                && b.1
-            {
-                let (one, two) =
-                    if before { ((start, i - 1), (from, last)) } else { ((from, last), (start, i - 1)) };
-                let mut out = self.split_conjunctions(one.0, one.1, judge);
-                let mut rest = self.split_conjunctions(two.0, two.1, judge);
-                if let Some(head) = rest.first_mut() {
-                    head.link = ClauseLink::Then;
-                }
-                out.append(&mut rest);
-                return out;
-            }
+        let comma = (start..=last).find(|i| self.tokens[*i].raw == "," && !self.quoted[*i])?;
+        if comma >= last {
+            return None;
         }
-        self.split_conjunctions(first, last, judge)
+        let from =
+            start + if word(start + 1, &["di", "che", "aver", "avere", "volta", "having"]) { 2 } else { 1 };
+        let (x, y) = (self.span_text(from, comma - 1), self.span_text(comma + 1, last));
+        if judge.tool_for(&x, None).is_none() || judge.tool_for(&y, None).is_none() {
+            return None;
+        }
+        let mut inner = self.split_conjunctions(from, comma - 1, judge);
+        let main = self.split_conjunctions(comma + 1, last, judge);
+        if before && main.first().is_some_and(|clause| clause.act == Act::Question) {
+            // "Before I pay, how much is left?": it may depend on the answer.
+            inner.iter_mut().for_each(|clause| clause.act = Act::Question);
+        }
+        Some(if before { in_sequence(main, inner) } else { in_sequence(inner, main) })
+    }
+
+    /// "Y prima di X" and "Y after X": splits a segment at a word of order inside it.
+    fn split_inner_order(
+        &self,
+        start: usize,
+        i: usize,
+        last: usize,
+        judge: &dyn ClauseRouter,
+    ) -> Option<Vec<Clause>> {
+        if self.quoted[i] {
+            return None;
+        }
+        let word = |i: usize, words: &[&str]| self.is_word(i, words);
+        let before = (word(i, &["prima"]) && word(i + 1, &["di"])) || word(i, &["before"]);
+        let after = (word(i, &["dopo"]) && word(i + 1, &["aver", "avere", "che"])) || word(i, &["after"]);
+        let from = i + if word(i + 1, &["di", "aver", "avere", "che", "having"]) { 2 } else { 1 };
+        if !(before || after) || from > last {
+            return None;
+        }
+        let (y, x) = (self.span_text(start, i - 1), self.span_text(from, last));
+        let (a, b) = (judge.tool_for(&y, None)?, judge.tool_for(&x, None)?);
+        if a.0 == b.0 || !b.1 {
+            return None;
+        }
+        let (one, two) = if before { ((start, i - 1), (from, last)) } else { ((from, last), (start, i - 1)) };
+        let head = self.split_conjunctions(one.0, one.1, judge);
+        Some(in_sequence(head, self.split_conjunctions(two.0, two.1, judge)))
     }
 
     fn span_text(&self, first: usize, last: usize) -> String {
@@ -597,6 +607,27 @@ impl ClausePart<'_> {
 
     /// Splits at "e", "and" and commas where both sides are requests by themselves.
     fn split_conjunctions(&self, first: usize, last: usize, judge: &dyn ClauseRouter) -> Vec<Clause> {
+        let pieces = self.conjoined_pieces(first, last);
+        let mut out: Vec<(usize, usize)> = Vec::new();
+        for (a, b) in pieces.into_iter().take(40) {
+            let Some(current) = out.last_mut() else {
+                out.push((a, b));
+                continue;
+            };
+            if self.is_separate_request(*current, (a, b), judge) {
+                out.push((a, b));
+            } else {
+                current.1 = b;
+            }
+        }
+        out.into_iter()
+            .enumerate()
+            .map(|(n, (a, b))| self.clause(a, b, if n == 0 { ClauseLink::Next } else { ClauseLink::Also }))
+            .collect()
+    }
+
+    /// The spans between the conjunctions and commas of a span.
+    fn conjoined_pieces(&self, first: usize, last: usize) -> Vec<(usize, usize)> {
         let mut pieces: Vec<(usize, usize)> = Vec::new();
         let mut start = first;
         let mut account = false;
@@ -607,10 +638,8 @@ impl ClausePart<'_> {
             let joins = token.raw == ","
                 || token.lower == "e"
                 || (token.is(&["ed", "and", "et", "und", "y", "plus"]));
-            let as_well = token.is(&["as"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["well"]));
-            let as_well = as_well && self.tokens.get(i + 2).is_some_and(|t| t.is(&["as"]));
-            let oltre =
-                token.is(&["oltre"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["a", "al", "alla"]));
+            let as_well = token.is(&["as"]) && self.is_word(i + 1, &["well"]) && self.is_word(i + 2, &["as"]);
+            let oltre = token.is(&["oltre"]) && self.is_word(i + 1, &["a", "al", "alla"]);
             if (joins || as_well || oltre) && !self.quoted[i] && !account && i > start && i < last {
                 pieces.push((start, i - 1));
                 start = i + if as_well {
@@ -625,47 +654,48 @@ impl ClausePart<'_> {
         if start <= last {
             pieces.push((start, last));
         }
-        let mut out: Vec<(usize, usize)> = Vec::new();
-        for (a, b) in pieces.into_iter().take(40) {
-            let Some(current) = out.last_mut() else {
-                out.push((a, b));
-                continue;
-            };
-            let left = judge.tool_for(&self.span_text(current.0, current.1), None);
-            let words = self.span_text(a, b);
-            let right = judge.tool_for(&words, left.map(|l| l.0));
-            let apart = match (left, right) {
-                (Some((l, _)), Some((r, sure))) if l != r => {
-                    (sure && !self.starts_with_preposition(a)) || judge.has_verb_or_question(&words)
-                }
-                (Some(_), Some((_, sure))) => sure && judge.has_verb_or_question(&words),
-                // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
-                (None, Some((_, sure))) => sure && judge.has_verb_or_question(&words),
-                // "… and order a pizza": a request even if no tool serves it.
-                (Some((l, _)), None) => {
-                    let more = self.has_own_order(a, b) || self.has_own_question(a, b);
-                    more && !self.may_open_account(current.0, current.1)
-                        && !judge.names_tool_subject(&words, l)
-                }
-                _ => false,
-            };
-            let apart = apart
-                && !left.is_some_and(|(l, _)| {
-                    !judge.has_verb_or_question(&words)
-                        && judge.only_varies_values(&self.span_text(current.0, current.1), &words, l)
-                });
-            if apart
-                && !self.only_adds_time(a, b)
-                && !self.completes_statement(*current, (a, b), left, right, judge)
-            {
-                out.push((a, b));
-            } else {
-                current.1 = b;
-            }
-        }
-        out.into_iter()
-            .enumerate()
-            .map(|(n, (a, b))| self.clause(a, b, if n == 0 { ClauseLink::Next } else { ClauseLink::Also }))
-            .collect()
+        pieces
     }
+
+    /// Whether the span `next` is a request besides `current` and not part of it.
+    fn is_separate_request(
+        &self,
+        current: (usize, usize),
+        next: (usize, usize),
+        judge: &dyn ClauseRouter,
+    ) -> bool {
+        let (a, b) = next;
+        let left = judge.tool_for(&self.span_text(current.0, current.1), None);
+        let words = self.span_text(a, b);
+        let right = judge.tool_for(&words, left.map(|l| l.0));
+        let apart = match (left, right) {
+            (Some((l, _)), Some((r, sure))) if l != r => {
+                (sure && !self.starts_with_preposition(a)) || judge.has_verb_or_question(&words)
+            }
+            (Some(_), Some((_, sure))) => sure && judge.has_verb_or_question(&words),
+            // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
+            (None, Some((_, sure))) => sure && judge.has_verb_or_question(&words),
+            // "… and order a pizza": a request even if no tool serves it.
+            (Some((l, _)), None) => {
+                let more = self.has_own_order(a, b) || self.has_own_question(a, b);
+                more && !self.may_open_account(current.0, current.1) && !judge.names_tool_subject(&words, l)
+            }
+            _ => false,
+        };
+        let apart = apart
+            && !left.is_some_and(|(l, _)| {
+                !judge.has_verb_or_question(&words)
+                    && judge.only_varies_values(&self.span_text(current.0, current.1), &words, l)
+            });
+        apart && !self.only_adds_time(a, b) && !self.completes_statement(current, next, left, right, judge)
+    }
+}
+
+/// Clauses followed by others that are to be done after them.
+fn in_sequence(mut first: Vec<Clause>, mut then: Vec<Clause>) -> Vec<Clause> {
+    if let Some(head) = then.first_mut() {
+        head.link = ClauseLink::Then;
+    }
+    first.append(&mut then);
+    first
 }

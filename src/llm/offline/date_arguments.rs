@@ -19,10 +19,11 @@ pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut Source
     let days = of(&[ArgumentKind::Date]);
     let times = of(&[ArgumentKind::Time]);
     let both = of(&[ArgumentKind::DateTime]);
-    let nights =
-        fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
-            || fields.iter().any(|f| f.named(&["check"]))
-            || cue_words::are_separate_ends(&days);
+    let nights = fields
+        .iter()
+        .any(|f| f.mentions(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
+        || fields.iter().any(|f| f.named(&["check"]))
+        || cue_words::are_separate_ends(&days);
     if !days.is_empty() {
         fill_days(&days, source, out, nights);
     }
@@ -73,7 +74,7 @@ fn fill_times(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled) 
         && hours.len() > 1
         && are_times_listed(source)
     {
-        out.say_several(&field.name, hours.iter().map(|h| text(h.time)));
+        out.set_several(&field.name, hours.iter().map(|h| text(h.time)));
     }
 }
 
@@ -123,7 +124,7 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
             }
         }
         if all.len() > 1 {
-            out.say_several(&field.name, all);
+            out.set_several(&field.name, all);
         }
     }
 }
@@ -156,7 +157,7 @@ fn fill_day_runs(fields: &[&ArgumentField], source: &SourceText, out: &mut Fille
                 out.values.insert(field.name.clone(), first.clone());
             }
             if all.len() > 1 {
-                out.say_several(&field.name, all);
+                out.set_several(&field.name, all);
             }
             true
         }

@@ -6,7 +6,7 @@ use super::clauses::{self, Clause, ClauseLink};
 use super::followup;
 use super::lexicon;
 use super::mood;
-use super::plan::{OfflinePlanner, declares};
+use super::plan::{OfflinePlanner, is_declaration};
 use super::prompt::Executed;
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
@@ -74,7 +74,7 @@ impl OfflinePlanner {
 
     /// Whether words are small talk that no scene serves.
     fn is_small_talk(&self, words: &str) -> bool {
-        let kind = small_talk::of(words);
+        let kind = small_talk::classify(words);
         let best = || self.index.best(words, self.today(), None);
         match kind {
             Talk::Withdrawal => self.pending.is_some() || best().is_none(),
@@ -92,7 +92,7 @@ impl OfflinePlanner {
             .zip(list.iter().skip(1))
             .map(|(one, next)| {
                 let takes = self.index.fields(next.hit).iter().any(|f| f.kind == ArgumentKind::Person);
-                takes && next.hit.scene != one.hit.scene && self.introduces(&one.purpose)
+                takes && next.hit.scene != one.hit.scene && self.is_introduction(&one.purpose)
             })
             .collect();
         let mut told = told.into_iter();
@@ -111,7 +111,7 @@ impl OfflinePlanner {
 
     /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.
     fn draft_clause(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>) {
-        if small_talk::is_chat(&clause.text) {
+        if small_talk::is_only_polite(&clause.text) {
             return;
         }
         let near = drafts.list.last().map(|d| d.hit.scene);
@@ -130,7 +130,7 @@ impl OfflinePlanner {
                 None => drafts.unserved.push(clause.text.clone()),
             },
             _ if !self.orders_only && speech::is_preamble(&clause.text) => {
-                if self.brings(&clause.text) {
+                if self.has_day_or_name(&clause.text) {
                     drafts.preceding_statements.push(clause.text.clone());
                 }
             }
@@ -144,7 +144,7 @@ impl OfflinePlanner {
         let hit = self.route(clause, near, drafts.previous.as_ref());
         if !drafts.pending_answered
             && act != Act::Condition
-            && let Some(draft) = self.reply(clause, hit.as_ref().map(|h| h.0))
+            && let Some(draft) = self.draft_for_reply(clause, hit.as_ref().map(|h| h.0))
         {
             drafts.pending_answered = true;
             drafts.list.push(draft);
@@ -410,7 +410,7 @@ impl OfflinePlanner {
         let bare = self.filled(read, "");
         read.score >= STRONG
             && filled.missing(fields).is_empty()
-            && (filled.values != bare.values || !self.brings(words))
+            && (filled.values != bare.values || !self.has_day_or_name(words))
     }
 
     /// Drafts a condition as a read that may decide it.
@@ -488,35 +488,35 @@ impl OfflinePlanner {
         let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
         let order = mood::adds_order(&words) && !self.orders_only;
         let states = clause.act == Act::Statement && !self.orders_only;
-        let tells = states || !self.orders_or_acts(&clause.text, order) || !order && declares(&tokens);
+        let tells = states || !self.orders_or_acts(&clause.text, order) || !order && is_declaration(&tokens);
         let Some((hit, purpose)) = hit else {
             self.place_unrouted(drafts, clause, tells);
             return;
         };
         let writes = self.writes(hit);
         if let Some(open) = drafts.open_question.take() {
-            if !self.brings(&purpose) && clause.link == ClauseLink::Next {
+            if !self.has_day_or_name(&purpose) && clause.link == ClauseLink::Next {
                 drafts.preceding_statements.push(open);
             } else {
                 drafts.unserved.push(open);
             }
         }
-        let bare = !self.brings(&purpose)
+        let bare = !self.has_day_or_name(&purpose)
             && !writes
             && clause.link == ClauseLink::Next
-            && !self.wants_more(&purpose, hit);
+            && !self.has_values_for(&purpose, hit);
         let refers = bare
-            || !self.brings(&purpose)
+            || !self.has_day_or_name(&purpose)
                 && tokens
                     .iter()
                     .any(|t| t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"]));
         if let Some(last) = drafts.list.last_mut()
             && last.hit.scene == hit.scene
             && last.hit.tool == hit.tool
-            && (tells || refers || declares(&text::tokens(&last.purpose)))
+            && (tells || refers || is_declaration(&text::tokens(&last.purpose)))
             && (writes || tells || refers)
             && clause.link != ClauseLink::Then
-            && !(self.repeats(&last.purpose) && self.repeats(&purpose))
+            && !(self.has_day_or_time(&last.purpose) && self.has_day_or_time(&purpose))
         {
             last.purpose = format!("{}. {purpose}", last.purpose.trim_end_matches(['.', ' ']));
             // A plain order clarifies the purpose of a statement next to it.
@@ -561,7 +561,10 @@ impl OfflinePlanner {
                 }
                 None => drafts.preceding_statements.push(clause.text.clone()),
             }
-        } else if self.brings(&clause.text) && drafts.list.is_empty() && drafts.open_question.is_none() {
+        } else if self.has_day_or_name(&clause.text)
+            && drafts.list.is_empty()
+            && drafts.open_question.is_none()
+        {
             drafts.open_question = Some(clause.text.clone());
         } else {
             drafts.unserved.push(clause.text.clone());

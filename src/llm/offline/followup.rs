@@ -116,18 +116,9 @@ fn base_clause(turn: &PriorTurn, hits: &[Hit], index: &CatalogueIndex, now: &Zon
 
 /// Replaces the values in the earlier request by the new ones.
 fn substitute_value(base: &str, new: &str, turn: &PriorTurn, index: &CatalogueIndex, now: &Zoned) -> String {
-    let mut words = base.trim_end_matches(['?', '.', '!', ' ']).to_owned();
     let fresh = text::tokens(new);
     let found = Entities::in_tokens(&fresh, now.date());
-    if let (Some(first), Some(last)) = (found.days.first(), found.days.last()) {
-        let said = text::span(new, &fresh, first.first, last.last);
-        let tokens = text::tokens(&words);
-        let old = Entities::in_tokens(&tokens, now.date());
-        words = match (old.days.first(), old.days.last()) {
-            (Some(a), Some(b)) => replace_range(&words, tokens[a.first].start, tokens[b.last].end, said),
-            _ => format!("{words} {said}"),
-        };
-    }
+    let words = substitute_days(base.trim_end_matches(['?', '.', '!', ' ']), new, &fresh, &found, now);
     let name: Vec<usize> = fresh
         .iter()
         .enumerate()
@@ -141,10 +132,40 @@ fn substitute_value(base: &str, new: &str, turn: &PriorTurn, index: &CatalogueIn
         .map(|(i, _)| i)
         .collect();
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return words };
-    let said = text::span(new, &fresh, *first, *last).to_owned();
-    let tokens = text::tokens(&words);
+    match find_old_name(&words, turn, index, now) {
+        Some((a, b)) => replace_range(&words, a, b, text::span(new, &fresh, *first, *last)),
+        None => {
+            let from = first
+                .checked_sub(1)
+                .filter(|i| fresh[*i].word && fresh[*i].lower != "e" && !fresh[*i].is(&["and", "about"]))
+                .unwrap_or(*first);
+            format!("{words} {}", text::span(new, &fresh, from, *last))
+        }
+    }
+}
+
+/// Replaces the days in the earlier request by the new ones, or appends them.
+fn substitute_days(base: &str, new: &str, fresh: &[Token], found: &Entities, now: &Zoned) -> String {
+    let (Some(first), Some(last)) = (found.days.first(), found.days.last()) else { return base.to_owned() };
+    let days = text::span(new, fresh, first.first, last.last);
+    let tokens = text::tokens(base);
     let old = Entities::in_tokens(&tokens, now.date());
-    // Prefer a value of the earlier call, then the first capitalised name.
+    match (old.days.first(), old.days.last()) {
+        (Some(a), Some(b)) => replace_range(base, tokens[a.first].start, tokens[b.last].end, days),
+        _ => format!("{base} {days}"),
+    }
+}
+
+/// The byte range of the name in an earlier request that a new name replaces: a value of the earlier call,
+/// else the first capitalised name, else an unknown word after a preposition.
+fn find_old_name(
+    words: &str,
+    turn: &PriorTurn,
+    index: &CatalogueIndex,
+    now: &Zoned,
+) -> Option<(usize, usize)> {
+    let tokens = text::tokens(words);
+    let old = Entities::in_tokens(&tokens, now.date());
     let lower = words.to_lowercase();
     let by_call = turn
         .calls
@@ -179,16 +200,7 @@ fn substitute_value(base: &str, new: &str, turn: &PriorTurn, index: &CatalogueIn
             })
             .map(|i| (tokens[i].start, tokens[i].end))
     };
-    match by_call.or(capital).or_else(lone) {
-        Some((a, b)) => replace_range(&words, a, b, &said),
-        None => {
-            let from = first
-                .checked_sub(1)
-                .filter(|i| fresh[*i].word && fresh[*i].lower != "e" && !fresh[*i].is(&["and", "about"]))
-                .unwrap_or(*first);
-            format!("{words} {}", text::span(new, &fresh, from, *last))
-        }
-    }
+    by_call.or(capital).or_else(lone)
 }
 
 fn replace_range(text: &str, from: usize, to: usize, with: &str) -> String {

@@ -131,13 +131,63 @@ fn announced_text(
         (0..tokens.len()).find_map(|i| {
             phrases
                 .iter()
-                .find(|p| !source.gone(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w])))
+                .find(|p| !source.is_taken(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w])))
                 .map(|p| i + p.len())
         })
     };
-    // A cue word of the argument: "note: …", "con oggetto …", "with the message …", "motivo …".
+    if let Some(from) = text_start_after_argument_cue(field, all, source) {
+        return (from <= end).then(|| (from, text_end(source, from, all, field)));
+    }
+    if let Some(i) = at(TEXT_CUES).filter(|i| *i <= end) {
+        return Some((i, text_end(source, i, all, field)));
+    }
+    let reason = field.mentions(REASON_ARGUMENT_WORDS);
+    if (reason || field.required)
+        && let Some(i) =
+            at(REASON_CUES).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
+    {
+        return Some((i, text_end(source, i, all, field)));
+    }
+    if reason && let Some(motive) = find_motive(source, end) {
+        return Some(motive);
+    }
+    if let Some(i) = at(SUBJECT_CUES).filter(|i| *i <= end) {
+        return Some((i, text_end(source, i, all, field)));
+    }
+    let colon = tokens.iter().position(|t| t.raw == ":");
+    // "…: ci prenoti un tavolo?" is a question, not a note.
+    let asks = tokens[end].raw == "?" && !field.required;
+    let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
+    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, text_end(source, i + 1, all, field)))
+}
+
+/// Words in the texts of arguments for a reason.
+const REASON_ARGUMENT_WORDS: &[&str] =
+    &["reason", "motivo", "motivation", "why", "cause", "causa", "purpose", "perche", "motivazione"];
+
+/// "Per motivi familiari", "for family reasons": the first and last token of the motive.
+fn find_motive(source: &SourceText, end: usize) -> Option<(usize, usize)> {
+    let motive = features("reason");
+    let i = source
+        .tokens
+        .iter()
+        .position(|t| t.word && t.features().similarity(&motive) > 0.8 && t.norm.len() > 4)?;
+    let first = (i.saturating_sub(2)..i).find(|k| source.is(*k, &["per", "for"])).map(|k| k + 1)?;
+    let last = if first == i { (i + 1).min(end) } else { i };
+    Some((first, last))
+}
+
+/// The token after a cue word of the argument: "note: …", "con oggetto …", "with the message …", "motivo …".
+/// The token may be beyond the end of the text.
+fn text_start_after_argument_cue(
+    field: &ArgumentField,
+    all: &[ArgumentField],
+    source: &SourceText,
+) -> Option<usize> {
+    let tokens = &source.tokens;
+    let end = tokens.len().checked_sub(1)?;
     for (i, token) in tokens.iter().enumerate() {
-        if !token.word || source.gone(i) || i == 0 && tokens.len() < 3 {
+        if !token.word || source.is_taken(i) || i == 0 && tokens.len() < 3 {
             continue;
         }
         let named =
@@ -158,54 +208,13 @@ fn announced_text(
         // "Apri un problema: …": a cue at the head of the request needs a mark.
         let head = i < 3;
         if mark {
-            return (i + 2 <= end).then_some((i + 2, text_end(source, i + 2, all, field)));
+            return Some(i + 2);
         }
         if led && !head && i < end {
-            let from = if source.is(i + 1, &["che", "that", "di", "of"]) { i + 2 } else { i + 1 };
-            return (from <= end).then(|| (from, text_end(source, from, all, field)));
+            return Some(if source.is(i + 1, &["che", "that", "di", "of"]) { i + 2 } else { i + 1 });
         }
     }
-    if let Some(i) = at(TEXT_CUES).filter(|i| *i <= end) {
-        return Some((i, text_end(source, i, all, field)));
-    }
-    let reason = field.says(&[
-        "reason",
-        "motivo",
-        "motivation",
-        "why",
-        "cause",
-        "causa",
-        "purpose",
-        "perche",
-        "motivazione",
-    ]);
-    if (reason || field.required)
-        && let Some(i) =
-            at(REASON_CUES).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
-    {
-        return Some((i, text_end(source, i, all, field)));
-    }
-    if reason {
-        // "per motivi familiari", "for family reasons".
-        let motive = features("reason");
-        if let Some(i) =
-            tokens.iter().position(|t| t.word && t.features().similarity(&motive) > 0.8 && t.norm.len() > 4)
-        {
-            let first = (i.saturating_sub(2)..i).find(|k| source.is(*k, &["per", "for"])).map(|k| k + 1);
-            if let Some(first) = first {
-                let last = if first == i { (i + 1).min(end) } else { i };
-                return Some((first, last));
-            }
-        }
-    }
-    if let Some(i) = at(SUBJECT_CUES).filter(|i| *i <= end) {
-        return Some((i, text_end(source, i, all, field)));
-    }
-    let colon = tokens.iter().position(|t| t.raw == ":");
-    // "…: ci prenoti un tavolo?" is a question, not a note.
-    let asks = tokens[end].raw == "?" && !field.required;
-    let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
-    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, text_end(source, i + 1, all, field)))
+    None
 }
 
 /// The text after the opening verb and its days and times: "Ricordami di comprare il latte", "report that
@@ -272,13 +281,13 @@ fn trim_text(
         }
         let mark = (first..last).rev().find(|i| matches!(tokens[*i].raw.as_str(), "," | "."));
         let Some(comma) = mark else { break };
-        let taken = (comma + 1..=last).any(|i| source.gone(i));
+        let taken = (comma + 1..=last).any(|i| source.is_taken(i));
         let told = taken
             && (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
                 let about = |f: &ArgumentField| {
-                    f.kind != ArgumentKind::Text && f.speaks_of(&tokens[i].features()) > 0.5
+                    f.kind != ArgumentKind::Text && f.similarity(&tokens[i].features()) > 0.5
                 };
-                source.gone(i) || lexicon::is_stop_word(&tokens[i].norm) || fields.iter().any(about)
+                source.is_taken(i) || lexicon::is_stop_word(&tokens[i].norm) || fields.iter().any(about)
             });
         if !told {
             break;
@@ -308,7 +317,7 @@ pub(super) fn remaining_text(
     };
     let head = |i: usize| {
         !tokens[i].word
-            || source.gone(i)
+            || source.is_taken(i)
             || own(i)
             || lexicon::is_pleasantry(&tokens[i].norm)
             || tokens[i].is(LEAD_WORDS)
@@ -325,12 +334,12 @@ pub(super) fn remaining_text(
     // Keep the article of the first word.
     if first > 0
         && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
-        && !source.gone(first - 1)
+        && !source.is_taken(first - 1)
     {
         first -= 1;
     }
     let mut last = tokens.len() - 1;
-    while last > first && (!tokens[last].word || source.gone(last) || tokens[last].is(LEAD_WORDS)) {
+    while last > first && (!tokens[last].word || source.is_taken(last) || tokens[last].is(LEAD_WORDS)) {
         last -= 1;
     }
     trim_text(source, first, last, fields)

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 
 use super::entities::{self, Entities};
 use super::lexicon;
-use super::prompt::SceneCard;
+use super::prompt::{SceneCard, ToolCard};
 use super::pronouns;
 use super::routing::Hit;
 use super::schema::{self, ArgumentField, ArgumentKind};
@@ -231,6 +231,22 @@ pub(super) fn code_prefix(norm: &str) -> Option<String> {
     (letters.len() >= 2 && digits >= 1 && norm.len() >= 4).then(|| format!("#code-{letters}"))
 }
 
+/// Whether some required argument takes a thing of any kind.
+fn takes_any_thing(fields: &[ArgumentField]) -> bool {
+    const GENERAL_NOUNS: &[&str] = &[
+        "item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material", "what",
+        "supply",
+    ];
+    fields.iter().any(|f| f.required && f.kind == ArgumentKind::Thing && f.named(GENERAL_NOUNS))
+}
+
+/// Whether some required argument takes free text other than a search query.
+fn takes_free_text(fields: &[ArgumentField]) -> bool {
+    fields.iter().any(|f| {
+        f.required && f.kind == ArgumentKind::Text && !f.named(&["query", "q", "search", "keywords", "topic"])
+    })
+}
+
 /// Keys that similar words share.
 fn similarity_keys(f: &Features) -> Vec<String> {
     let mut keys = vec![f.norm.clone()];
@@ -360,63 +376,69 @@ impl IndexBuilder {
             examples.push((example.tool.as_deref(), words.into_iter().chain(places).collect()));
         }
         for (t, (tool, fields)) in scene.tools.iter().zip(fields).enumerate() {
-            let mut words = shared.clone();
-            let mut put = |ids: Vec<usize>, weight: f64| {
-                for id in ids {
-                    let entry = words.entry(id).or_insert(0.0);
-                    *entry = entry.max(weight);
-                }
-            };
-            for field in &fields {
-                let said = words_of(&field.description);
-                let codes: Vec<String> = field
-                    .examples
-                    .iter()
-                    .flat_map(|e| words_of(e))
-                    .chain(said.iter().cloned())
-                    .filter_map(|w| code_prefix(&w))
-                    .collect();
-                put(self.intern_all(codes, s), 0.9);
-                put(self.intern_all(name_words(&field.name).into_iter().chain(said), s), 0.45);
-                put(self.intern_all(option_words(field), s), 0.6);
+            let entry = self.index_tool((s, t), tool, fields, &shared, &examples);
+            self.tools.push(entry);
+        }
+    }
+
+    /// The entry of the tool at `place` (scene and index within it). `shared` are the words of the scene's own
+    /// texts, `examples` its examples with the tools that they name.
+    fn index_tool(
+        &mut self,
+        place: (usize, usize),
+        tool: &ToolCard,
+        fields: Vec<ArgumentField>,
+        shared: &HashMap<usize, f64>,
+        examples: &[(Option<&str>, Vec<usize>)],
+    ) -> IndexedTool {
+        let (scene, index) = place;
+        let mut words = shared.clone();
+        let mut put = |ids: Vec<usize>, weight: f64| {
+            for id in ids {
+                let entry = words.entry(id).or_insert(0.0);
+                *entry = entry.max(weight);
             }
-            put(self.intern_all(words_of(&tool.description), s), 0.8);
-            let parts = name_words(&tool.name);
-            let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
-            let name = self.intern_all(parts.iter().cloned().chain(joined), s);
-            let verb = parts.first().and_then(|v| self.intern(v, s));
-            put(name, 0.9);
-            for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
-                put(ids.clone(), 1.0);
-            }
-            let own = examples
+        };
+        for field in &fields {
+            let described = words_of(&field.description);
+            let codes: Vec<String> = field
+                .examples
                 .iter()
-                .filter(|(name, _)| name.is_none_or(|n| n == tool.name))
-                .map(|(_, ids)| ids.iter().map(|id| (*id, 0.0)).collect())
+                .flat_map(|e| words_of(e))
+                .chain(described.iter().cloned())
+                .filter_map(|w| code_prefix(&w))
                 .collect();
-            let special = parts.iter().take(2).any(|w| lexicon::is_special_action(&features(w).concepts));
-            let general = [
-                "item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material",
-                "what", "supply",
-            ];
-            let open =
-                fields.iter().any(|f| f.required && f.kind == ArgumentKind::Thing && f.named(&general));
-            let free = fields.iter().any(|f| {
-                f.required
-                    && f.kind == ArgumentKind::Text
-                    && !f.named(&["query", "q", "search", "keywords", "topic"])
-            });
-            self.tools.push(IndexedTool {
-                scene: s,
-                tool: t,
-                words,
-                examples: own,
-                takes_any_thing: open,
-                takes_free_text: free,
-                verb,
-                has_special_action: special,
-                fields,
-            });
+            put(self.intern_all(codes, scene), 0.9);
+            put(self.intern_all(name_words(&field.name).into_iter().chain(described), scene), 0.45);
+            put(self.intern_all(option_words(field), scene), 0.6);
+        }
+        put(self.intern_all(words_of(&tool.description), scene), 0.8);
+        let parts = name_words(&tool.name);
+        let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
+        let name = self.intern_all(parts.iter().cloned().chain(joined), scene);
+        let verb = parts.first().and_then(|v| self.intern(v, scene));
+        put(name, 0.9);
+        for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
+            put(ids.clone(), 1.0);
+        }
+        let own = examples
+            .iter()
+            .filter(|(name, _)| name.is_none_or(|n| n == tool.name))
+            .map(|(_, ids)| ids.iter().map(|id| (*id, 0.0)).collect())
+            .collect();
+        IndexedTool {
+            scene,
+            tool: index,
+            words,
+            examples: own,
+            takes_any_thing: takes_any_thing(&fields),
+            takes_free_text: takes_free_text(&fields),
+            verb,
+            has_special_action: parts
+                .iter()
+                .take(2)
+                .any(|w| lexicon::is_special_action(&features(w).concepts)),
+            fields,
         }
     }
 

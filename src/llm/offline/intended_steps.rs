@@ -79,51 +79,15 @@ pub(super) fn find_intended_steps(
     let at = |number: &u64| known.iter().position(|step| step.number == *number);
     let numbered: Vec<usize> = numbers.iter().map(at).collect::<Option<_>>()?;
     let dated = Entities::in_tokens(&tokens, now.date());
-    let led_to: BTreeSet<usize> = {
-        let led: Vec<&Value> = planned["steps"].as_array().into_iter().flatten().collect();
-        // If the words also lead to other tools, they do more than identify a step.
-        let elsewhere = led.iter().any(|step| !known.iter().any(|k| k.serves(step)));
-        let serves = |at: &usize| !elsewhere && led.iter().any(|step| known[*at].serves(step));
-        (0..known.len()).filter(serves).collect()
+    let words = StepWords {
+        known,
+        tokens: &tokens,
+        dated: &dated,
+        numbers: &numbers,
+        planned: planned_steps(known, planned),
     };
-    let mut all: BTreeSet<usize> = numbered.iter().copied().collect();
-    let mut item: Option<BTreeSet<usize>> = None;
-    let mut named = false;
-    for (i, token) in tokens.iter().enumerate() {
-        // "Without the weather, the hotel and the train": each item is matched separately.
-        if token.raw == "," || token.lower == "e" || token.is(&["and", "ed", "und", "et", "y"]) {
-            all.extend(item.take().into_iter().flatten());
-            continue;
-        }
-        let says =
-            token.word && !dated.taken[i] && !plan_changes::is_out(token) && !plan_changes::is_only(token);
-        let counted =
-            !numbers.is_empty() && (plan_changes::is_step(token) || token.raw.parse::<u64>().is_ok());
-        let plain = lexicon::is_stop_word(&token.norm)
-            || lexicon::is_pleasantry(&token.norm)
-            || token.is(&HANDLING_WORDS);
-        // "Don't", "doesn't".
-        let short_not = token.lower.ends_with('n') && tokens.get(i + 1).is_some_and(|t| t.lower == "t");
-        if !says || short_not || counted || (plain && !lexicon::is_question_word(&token.norm)) {
-            continue;
-        }
-        let features = token.features();
-        let like = |step: &&NumberedStep| {
-            step.words().iter().any(|word| word.similarity(&features) > SAME_WORD_SIMILARITY)
-        };
-        let mut hits: BTreeSet<usize> = (0..known.len()).filter(|at| like(&&known[*at])).collect();
-        let value = token.digit() || (token.capital() && !token.first);
-        if hits.is_empty() && !value && index.has_similar_word(&features) {
-            hits = led_to.clone();
-        }
-        let both = item.as_ref().map_or(hits.clone(), |item| item & &hits);
-        if hits.is_empty() || both.is_empty() {
-            return None;
-        }
-        named |= !value;
-        item = Some(both);
-    }
-    all.extend(item.into_iter().flatten());
+    let (mentioned, named) = words.find_mentioned_steps(index)?;
+    let all: BTreeSet<usize> = numbered.iter().copied().chain(mentioned).collect();
     // "Not in Rome" names a value and no step.
     let soft = has_negation(&tokens);
     if all.is_empty() || (soft && !named && numbered.is_empty()) {
@@ -133,13 +97,102 @@ pub(super) fn find_intended_steps(
     if !numbered.is_empty() && all.len() > numbered.len() {
         return None;
     }
-    let own: Vec<_> = all
-        .iter()
-        .flat_map(|at| Entities::in_tokens(&text::tokens(&known[*at].purpose), now.date()).days)
+    let same_days = has_days_of_steps(&dated, all.iter().map(|at| &known[*at]), now);
+    same_days.then(|| all.iter().map(|at| known[*at].number).collect())
+}
+
+/// Indexes of the steps whose tools the words alone would lead to. Empty if the words also lead to other
+/// tools: then they do more than identify a step.
+fn planned_steps(known: &[NumberedStep], planned: &Value) -> BTreeSet<usize> {
+    let led: Vec<&Value> = planned["steps"].as_array().into_iter().flatten().collect();
+    let elsewhere = led.iter().any(|step| !known.iter().any(|k| k.serves(step)));
+    let serves = |at: &usize| !elsewhere && led.iter().any(|step| known[*at].serves(step));
+    (0..known.len()).filter(serves).collect()
+}
+
+/// Whether the days of the words are exactly those of the steps, or the words contain no day. A time of day
+/// identifies no step.
+fn has_days_of_steps<'s>(
+    dated: &Entities,
+    steps: impl Iterator<Item = &'s NumberedStep>,
+    now: &jiff::Zoned,
+) -> bool {
+    let own: Vec<_> = steps
+        .flat_map(|step| Entities::in_tokens(&text::tokens(&step.purpose), now.date()).days)
         .map(|day| day.date)
         .collect();
-    let said: Vec<_> = dated.days.iter().map(|day| day.date).collect();
-    let every = said.is_empty() || own.iter().all(|day| said.contains(day));
-    let same = every && said.iter().all(|day| own.contains(day)) && dated.times.is_empty();
-    same.then(|| all.iter().map(|at| known[*at].number).collect())
+    let mentioned: Vec<_> = dated.days.iter().map(|day| day.date).collect();
+    let every = mentioned.is_empty() || own.iter().all(|day| mentioned.contains(day));
+    every && mentioned.iter().all(|day| own.contains(day)) && dated.times.is_empty()
+}
+
+/// Words that refer to steps of a plan.
+struct StepWords<'a> {
+    known: &'a [NumberedStep],
+    tokens: &'a [Token],
+    dated: &'a Entities,
+    /// Step numbers in the words.
+    numbers: &'a [u64],
+    /// Indexes of the steps whose tools the words lead to.
+    planned: BTreeSet<usize>,
+}
+
+impl StepWords<'_> {
+    /// Indexes of the steps that the words mention, and whether some word other than a value does. `None` if
+    /// a word is not understood.
+    fn find_mentioned_steps(&self, index: &CatalogueIndex) -> Option<(BTreeSet<usize>, bool)> {
+        let mut all = BTreeSet::new();
+        let mut item: Option<BTreeSet<usize>> = None;
+        let mut named = false;
+        for (i, token) in self.tokens.iter().enumerate() {
+            // "Without the weather, the hotel and the train": each item is matched separately.
+            if token.raw == "," || token.lower == "e" || token.is(&["and", "ed", "und", "et", "y"]) {
+                all.extend(item.take().into_iter().flatten());
+                continue;
+            }
+            if !self.identifies_step(i) {
+                continue;
+            }
+            let value = token.digit() || (token.capital() && !token.first);
+            let hits = self.steps_with_word(token, value, index);
+            let both = item.as_ref().map_or(hits.clone(), |item| item & &hits);
+            if hits.is_empty() || both.is_empty() {
+                return None;
+            }
+            named |= !value;
+            item = Some(both);
+        }
+        all.extend(item.into_iter().flatten());
+        Some((all, named))
+    }
+
+    /// Whether a token is a content word that has to match a step.
+    fn identifies_step(&self, i: usize) -> bool {
+        let token = &self.tokens[i];
+        let content = token.word
+            && !self.dated.taken[i]
+            && !plan_changes::is_removal(token)
+            && !plan_changes::is_only(token);
+        let counted =
+            !self.numbers.is_empty() && (plan_changes::is_step(token) || token.raw.parse::<u64>().is_ok());
+        let plain = lexicon::is_stop_word(&token.norm)
+            || lexicon::is_pleasantry(&token.norm)
+            || token.is(&HANDLING_WORDS);
+        // "Don't", "doesn't".
+        let short_not = token.lower.ends_with('n') && self.tokens.get(i + 1).is_some_and(|t| t.lower == "t");
+        content && !short_not && !counted && !(plain && !lexicon::is_question_word(&token.norm))
+    }
+
+    /// Indexes of the steps that a word matches.
+    fn steps_with_word(&self, token: &Token, value: bool, index: &CatalogueIndex) -> BTreeSet<usize> {
+        let features = token.features();
+        let like = |step: &NumberedStep| {
+            step.words().iter().any(|word| word.similarity(&features) > SAME_WORD_SIMILARITY)
+        };
+        let hits: BTreeSet<usize> = (0..self.known.len()).filter(|at| like(&self.known[*at])).collect();
+        if hits.is_empty() && !value && index.has_similar_word(&features) {
+            return self.planned.clone();
+        }
+        hits
+    }
 }

@@ -13,87 +13,91 @@ use crate::llm::ToolSpec;
 /// Maximum number of objects of a result that are searched.
 const MAX_NODES: usize = 2000;
 
+/// Words in the names of tools that only read.
+const READ_WORDS: &[&str] = &[
+    "get",
+    "list",
+    "find",
+    "search",
+    "show",
+    "read",
+    "check",
+    "lookup",
+    "forecast",
+    "status",
+    "track",
+    "view",
+    "fetch",
+    "query",
+    "count",
+    "balance",
+    "describe",
+    "calculate",
+    "compute",
+    "convert",
+    "simulate",
+    "quote",
+];
+
+/// First words in the names of tools that write.
+const WRITE_VERBS: &[&str] = &[
+    "play",
+    "set",
+    "turn",
+    "put",
+    "make",
+    "log",
+    "mark",
+    "post",
+    "publish",
+    "upload",
+    "start",
+    "stop",
+    "block",
+    "unblock",
+    "lock",
+    "unlock",
+    "activate",
+    "deactivate",
+    "enable",
+    "disable",
+    "follow",
+    "unfollow",
+    "like",
+    "rate",
+    "vote",
+    "sign",
+    "join",
+    "enter",
+    "leave",
+    "write",
+    "save",
+    "store",
+    "transfer",
+    "pause",
+    "resume",
+    "archive",
+    "delete",
+    "clear",
+    "reset",
+    "grant",
+    "revoke",
+    "invite",
+    "attach",
+    "merge",
+    "close",
+    "issue",
+    "charge",
+];
+
 /// Whether a tool may change something, judged by its texts because prompts do not state effects: its name
 /// or the first words of its description contain an action other than a lookup.
 pub(super) fn may_write(tool: &ToolSpec) -> bool {
-    const READS: &[&str] = &[
-        "get",
-        "list",
-        "find",
-        "search",
-        "show",
-        "read",
-        "check",
-        "lookup",
-        "forecast",
-        "status",
-        "track",
-        "view",
-        "fetch",
-        "query",
-        "count",
-        "balance",
-        "describe",
-        "calculate",
-        "compute",
-        "convert",
-        "simulate",
-        "quote",
-    ];
     let name = name_words(&tool.name);
-    if name.iter().any(|w| READS.contains(&w.as_str())) {
+    if name.iter().any(|w| READ_WORDS.contains(&w.as_str())) {
         return false;
     }
-    const CHANGES: &[&str] = &[
-        "play",
-        "set",
-        "turn",
-        "put",
-        "make",
-        "log",
-        "mark",
-        "post",
-        "publish",
-        "upload",
-        "start",
-        "stop",
-        "block",
-        "unblock",
-        "lock",
-        "unlock",
-        "activate",
-        "deactivate",
-        "enable",
-        "disable",
-        "follow",
-        "unfollow",
-        "like",
-        "rate",
-        "vote",
-        "sign",
-        "join",
-        "enter",
-        "leave",
-        "write",
-        "save",
-        "store",
-        "transfer",
-        "pause",
-        "resume",
-        "archive",
-        "delete",
-        "clear",
-        "reset",
-        "grant",
-        "revoke",
-        "invite",
-        "attach",
-        "merge",
-        "close",
-        "issue",
-        "charge",
-    ];
-    let first = name.first().is_some_and(|w| CHANGES.contains(&w.as_str()));
+    let first = name.first().is_some_and(|w| WRITE_VERBS.contains(&w.as_str()));
     let does = |word: &str| {
         let concepts = &text::features(word).concepts;
         lexicon::is_action(concepts) && !lexicon::is_lookup(concepts)
@@ -192,7 +196,7 @@ pub(super) fn is_requester_name(
 ) -> bool {
     if field.kind != ArgumentKind::Person
         && !(field.kind == ArgumentKind::Id
-            && field.says(&["username", "user", "employee", "utente", "dipendente"]))
+            && field.mentions(&["username", "user", "employee", "utente", "dipendente"]))
     {
         return false;
     }
@@ -213,7 +217,7 @@ pub(super) fn is_requester_name(
         return true;
     }
     let user =
-        field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
+        field.mentions(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
     let mine = text::tokens(&format!("{purpose} {request}")).iter().any(|t| {
         t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"])
     });

@@ -87,11 +87,11 @@ impl OfflineModel {
                 vec![forced_call(request, "CheckContinuation", verdict::check(request, &prompt))],
             ),
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
-                scene::Move::Calls(calls) if *choice != ToolChoice::None => {
+                scene::StepReply::Calls(calls) if *choice != ToolChoice::None => {
                     (String::new(), scene::with_ids(request, calls))
                 }
-                scene::Move::Calls(_) => (questions::cannot(prompt.language()), Vec::new()),
-                scene::Move::Say(text) => (text, Vec::new()),
+                scene::StepReply::Calls(_) => (questions::no_tool_notice(prompt.language()), Vec::new()),
+                scene::StepReply::Text(text) => (text, Vec::new()),
             },
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
@@ -112,12 +112,12 @@ impl OfflineModel {
     }
 }
 
-/// Asks the user for missing arguments, in the user's language where it is supported. `missing` names
+/// Asks the user for missing arguments, in the user's language if it is supported. `missing` names
 /// properties of the JSON Schema `parameters`.
 pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], language: &str) -> String {
     let fields = schema::fields(parameters);
     let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
-    questions::question(&missing, prompt::Lang::of(language))
+    questions::ask_for_missing(&missing, prompt::Lang::of(language))
 }
 
 /// The days that a text mentions.
@@ -157,6 +157,7 @@ fn input_characters(request: &Request) -> usize {
 fn estimated_tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
+
 /// Whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
 /// name it, … The content of that text is then not a request.
 pub fn is_background_task(request: &str, instructions: &str) -> bool {

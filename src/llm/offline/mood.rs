@@ -41,70 +41,77 @@ pub(super) fn clause_mood(words: &[&Token], marked: bool) -> ClauseMood {
             return inner;
         }
     }
+    act_by_opening(words, marked)
+        .or_else(|| act_by_negation_or_question(words, marked))
+        .or_else(|| act_by_wish(words, marked))
+        .map_or_else(|| mood_by_verbs(words, marked), said)
+}
+
+/// The act that the opening words or the verbs of saying express: a causative, a reminder, a message, a
+/// polite request.
+fn act_by_opening(words: &[&Token], marked: bool) -> Option<Act> {
     if is_causative(words) {
-        return said(Act::ThirdPerson);
+        return Some(Act::ThirdPerson);
     }
     if let Some(at) = any(words, 0, MINDS) {
-        return said(act_after_lead(&words[at..], marked));
+        return Some(act_after_lead(&words[at..], marked));
     }
     if any(words, 0, MISSED).is_some() {
-        return said(Act::Report);
+        return Some(Act::Report);
     }
     if any(words, 0, REMINDS_ME_WHAT).is_some() {
-        return said(Act::Question);
+        return Some(Act::Question);
     }
     if any(words, 0, REMINDS).is_some() {
-        return said(Act::Reminder);
+        return Some(Act::Reminder);
     }
     if addresses_third_person(words) || is_quotation(words) || any(words, 0, TALES).is_some() {
-        return said(Act::Quoted);
+        return Some(Act::Quoted);
     }
     if find(words, 4, WOULD_BE).is_some() {
-        return said(Act::Hypothetical);
+        return Some(Act::Hypothetical);
     }
-    if let Some(at) = any(words, 0, POLITE) {
-        let rest = &words[at..];
-        if rest.first().is_some_and(|t| t.is(&["not", "non"])) {
-            return said(Act::Negated);
-        }
-        return said(act_after_lead(rest, marked));
+    let rest = &words[any(words, 0, POLITE)?..];
+    if rest.first().is_some_and(|t| t.is(&["not", "non"])) {
+        return Some(Act::Negated);
     }
-    if any(words, 0, TO_KNOW).is_some() {
-        return said(Act::Question);
-    }
-    if starts_with_wh_word(words) {
-        return said(Act::Question);
+    Some(act_after_lead(rest, marked))
+}
+
+/// The act of clauses with a question word, a negation or an auxiliary at the beginning.
+fn act_by_negation_or_question(words: &[&Token], marked: bool) -> Option<Act> {
+    if any(words, 0, TO_KNOW).is_some() || starts_with_wh_word(words) {
+        return Some(Act::Question);
     }
     if any(words, 0, &["i/we don/do/dont t/not? mind", "non mi/ci? dispiace/dispiacerebbe"]).is_some() {
-        return said(Act::Statement);
+        return Some(Act::Statement);
     }
     if is_negated(words, marked) {
-        return said(Act::Negated);
+        return Some(Act::Negated);
     }
     if any(words, 0, CANNOT).is_some() {
-        return said(Act::Statement);
+        return Some(Act::Statement);
     }
     let names = |t: &Token| t.capital() && (!t.first || lexicon::is_first_name(&t.norm));
     let asks = any(words, 0, ASKS).is_some() || marked && any(words, 0, ASKS_MARKED).is_some();
     let of_name = marked
         && words[0].is(&["do", "does", "did", "is", "has", "can", "may", "should"])
         && words.get(1).is_some_and(|t| names(t));
-    if asks || of_name {
-        return said(Act::Question);
-    }
+    (asks || of_name).then_some(Act::Question)
+}
+
+/// The act of clauses that begin with a wish, or that express a possibility or the future.
+fn act_by_wish(words: &[&Token], marked: bool) -> Option<Act> {
     if let Some(at) = any(words, 0, WISHES) {
         // "I have had …" and "I had wanted to" are reports.
         if words.get(at - 1).is_some_and(|t| t.is(&["have", "ve"]))
             && words.get(at).is_some_and(|t| is_past(&t.norm))
         {
-            return said(Act::Report);
+            return Some(Act::Report);
         }
-        return said(act_after_lead(&words[at..], marked));
+        return Some(act_after_lead(&words[at..], marked));
     }
-    if any(words, 0, MAY_BE).is_some() || is_future(words) {
-        return said(Act::Statement);
-    }
-    mood_by_verbs(words, marked)
+    (any(words, 0, MAY_BE).is_some() || is_future(words)).then_some(Act::Statement)
 }
 
 /// Detects acts that only the verbs reveal: reports, third persons, states.
@@ -270,23 +277,28 @@ fn is_negated(words: &[&Token], marked: bool) -> bool {
             && any(words, 0, &["don/dont t? you/i/we", "don/dont"])
                 .is_some_and(|at| at > 1 && words[at - 1].is(&["you", "i", "we"])));
     }
-    if words[0].is(&["non"]) && !cannot {
-        let verb = words.iter().skip(1).find(|t| {
-            !t.is(&[
-                "mi", "ti", "ci", "vi", "lo", "la", "li", "le", "ne", "gli", "me", "te", "ce", "si",
-                "glielo", "piu", "ancora",
-            ])
-        });
-        // "Non prenotate", "non prenoti": a negative order in the plural or polite form.
-        let plural =
-            |t: &Token| ["ate", "ete", "ite"].iter().any(|e| t.norm.ends_with(e)) && t.norm.len() > 5;
-        let polite = |t: &Token| {
-            !marked && lexicon::may_be_action(&t.features().concepts) && t.norm.ends_with(['i', 'a'])
-        };
-        if verb.is_some_and(|t| is_infinitive(&t.norm) || plural(t) || polite(t)) {
-            return true;
-        }
+    if words[0].is(&["non"]) && !cannot && is_negative_order(words, marked) {
+        return true;
     }
+    is_negated_inside(words)
+}
+
+/// Whether the verb after an Italian "non" is an order: "non prenotare", "non prenotate", "non prenoti".
+fn is_negative_order(words: &[&Token], marked: bool) -> bool {
+    let verb = words.iter().skip(1).find(|t| {
+        !t.is(&[
+            "mi", "ti", "ci", "vi", "lo", "la", "li", "le", "ne", "gli", "me", "te", "ce", "si", "glielo",
+            "piu", "ancora",
+        ])
+    });
+    let plural = |t: &Token| ["ate", "ete", "ite"].iter().any(|e| t.norm.ends_with(e)) && t.norm.len() > 5;
+    let polite =
+        |t: &Token| !marked && lexicon::may_be_action(&t.features().concepts) && t.norm.ends_with(['i', 'a']);
+    verb.is_some_and(|t| is_infinitive(&t.norm) || plural(t) || polite(t))
+}
+
+/// Whether a negative order stands inside the clause and not only in an explanation.
+fn is_negated_inside(words: &[&Token]) -> bool {
     let Some((at, _)) = find(words, words.len(), NOT_INSIDE) else { return false };
     let before = &words[..at];
     // "… because the lights do not work", "per non perdere …", "se non …": an explanation, a purpose, a
@@ -583,7 +595,7 @@ fn third_person_end(words: &[&Token]) -> Option<usize> {
     let article = usize::from(first.is(&["il", "la", "i", "le", "a", "un", "una", "uno", "the"]));
     if words.get(article).is_some_and(|t| t.is(KIN)) {
         let name = words.get(article + 2).is_some_and(|t| t.capital());
-        return Some(article + 2 + usize::from(name));
+        return Some((article + 2 + usize::from(name)).min(words.len()));
     }
     if article == 1 && words.get(1).is_some_and(|t| !t.digit()) {
         let of = end(words, 2, "of/di mine/mio/ours/mine");
@@ -616,34 +628,40 @@ fn third_person_end(words: &[&Token]) -> Option<usize> {
     (i > 0 && (known || i > 1 || words.get(1).as_ref().is_some_and(verb))).then_some(more)
 }
 
+/// Past forms of verbs for something that went wrong.
+const TROUBLE: &[&str] = &[
+    "lost",
+    "broke",
+    "broken",
+    "forgot",
+    "forgotten",
+    "stolen",
+    "stole",
+    "damaged",
+    "crashed",
+    "failed",
+    "stopped",
+    "perso",
+    "persa",
+    "rotto",
+    "rotta",
+    "dimenticato",
+    "rubato",
+    "danneggiato",
+    "smarrito",
+    "smarrita",
+    "bloccato",
+    "bloccata",
+    "smesso",
+];
+
+/// The act that a past form expresses.
+fn act_of_past_verb(verb: &Token) -> Act {
+    if verb.is(TROUBLE) { Act::Statement } else { Act::Report }
+}
+
 /// The act of a clause about the past: a report, or a statement if something went wrong and may need fixing.
 fn report_act(words: &[&Token]) -> Option<Act> {
-    const TROUBLE: &[&str] = &[
-        "lost",
-        "broke",
-        "broken",
-        "forgot",
-        "forgotten",
-        "stolen",
-        "stole",
-        "damaged",
-        "crashed",
-        "failed",
-        "stopped",
-        "perso",
-        "persa",
-        "rotto",
-        "rotta",
-        "dimenticato",
-        "rubato",
-        "danneggiato",
-        "smarrito",
-        "smarrita",
-        "bloccato",
-        "bloccata",
-        "smesso",
-    ];
-    let act = |t: &Token| if t.is(TROUBLE) { Act::Statement } else { Act::Report };
     for i in 0..words.len().min(12) {
         let t = words[i];
         if i > 0
@@ -657,79 +675,95 @@ fn report_act(words: &[&Token]) -> Option<Act> {
             return None;
         }
         if t.is(&["i", "we", "you"]) {
-            let mut k = i + 1;
-            while words.get(k).is_some_and(|t| {
-                t.is(&[
-                    "already", "just", "also", "never", "once", "recently", "only", "then", "have", "had",
-                    "ve", "d", "once", "actually", "usually", "always", "even",
-                ])
-            }) && k < i + 4
-            {
-                k += 1;
-            }
-            let verb = words.get(k)?;
-            let polite =
-                verb.is(&["wanted", "hoped", "needed", "wondered", "read", "put", "cut"]) && k == i + 1;
-            return (is_past(&verb.norm) && !polite).then(|| act(verb));
+            return english_past_act(words, i);
         }
-        let aux = t.is(&[
-            "ho", "hai", "abbiamo", "avete", "hanno", "avevo", "avevamo", "aveva", "ha", "sono", "siamo",
-            "ero", "eravamo",
-        ]);
-        if aux {
-            let mut k = i + 1;
-            while words.get(k).is_some_and(|t| {
-                t.is(&["gia", "appena", "mai", "sempre", "anche", "solo", "poi", "non", "pure", "proprio"])
-            }) {
-                k += 1;
-            }
-            let verb = words.get(k).filter(|t| is_participle(&t.norm));
-            let to_be = t.is(&["sono", "siamo"])
-                && verb.is_some_and(|t| {
-                    !t.is(&["stato", "stata", "stati", "andato", "andata", "andati"])
-                        && !words[..i].iter().any(|w| w.is(&["mi", "ci"]))
-                });
-            if let Some(verb) = verb.filter(|_| !to_be) {
-                let others =
-                    t.is(&["ha", "hanno", "aveva"]) && words[..i].iter().any(|w| w.is(&["mi", "ci"]));
-                return Some(if others { Act::Statement } else { act(verb) });
-            }
-        }
-        // Imperfect ("prendevo", "chiedevamo") and simple past ("prenotai").
-        let imperfect = ["avo", "evo", "ivo", "avamo", "evamo", "ivamo"].iter().any(|e| t.norm.ends_with(e))
-            && t.norm.len() > 5
-            && (t.first || !t.capital())
-            && !is_date_word(t)
-            && !t.is(&[
-                "nuovo",
-                "arrivo",
-                "attivo",
-                "motivo",
-                "preventivo",
-                "indicativo",
-                "dispositivo",
-                "bravo",
-            ]);
-        let once =
-            t.norm.len() > 6 && t.norm.ends_with("ai") && lexicon::may_be_action(&t.features().concepts);
-        if (imperfect || once)
-            && (i == 0 || is_date_word(words[i - 1]) || lexicon::is_stop_word(&words[i - 1].norm))
-        {
-            return Some(Act::Report);
-        }
-        // "Luca booked …", "my payment failed".
-        if i > 0 && i <= 3 && is_past(&t.norm) && !is_verb(words[0]) {
-            let named = words[..i].iter().any(|w| is_person_name(w) || w.is(THEY));
-            let owned = words[0].is(KIN) || words[0].is(&["the", "il", "la"]);
-            if named {
-                return Some(act(t));
-            }
-            if owned {
-                return Some(Act::Statement);
-            }
+        let report = italian_perfect_act(words, i)
+            .or_else(|| is_italian_past_tense(words, i).then_some(Act::Report))
+            .or_else(|| third_person_past_act(words, i));
+        if report.is_some() {
+            return report;
         }
     }
     None
+}
+
+/// The act of an English past form after the pronoun at `i`: "I already booked".
+fn english_past_act(words: &[&Token], i: usize) -> Option<Act> {
+    let mut k = i + 1;
+    while words.get(k).is_some_and(|t| {
+        t.is(&[
+            "already", "just", "also", "never", "once", "recently", "only", "then", "have", "had", "ve", "d",
+            "once", "actually", "usually", "always", "even",
+        ])
+    }) && k < i + 4
+    {
+        k += 1;
+    }
+    let verb = words.get(k)?;
+    let polite = verb.is(&["wanted", "hoped", "needed", "wondered", "read", "put", "cut"]) && k == i + 1;
+    (is_past(&verb.norm) && !polite).then(|| act_of_past_verb(verb))
+}
+
+/// The act of an Italian participle after the auxiliary at `i`: "ho già prenotato".
+fn italian_perfect_act(words: &[&Token], i: usize) -> Option<Act> {
+    let auxiliary = words[i];
+    if !auxiliary.is(&[
+        "ho", "hai", "abbiamo", "avete", "hanno", "avevo", "avevamo", "aveva", "ha", "sono", "siamo", "ero",
+        "eravamo",
+    ]) {
+        return None;
+    }
+    let mut k = i + 1;
+    while words.get(k).is_some_and(|t| {
+        t.is(&["gia", "appena", "mai", "sempre", "anche", "solo", "poi", "non", "pure", "proprio"])
+    }) {
+        k += 1;
+    }
+    let verb = words.get(k).filter(|t| is_participle(&t.norm))?;
+    let dative = words[..i].iter().any(|w| w.is(&["mi", "ci"]));
+    let to_be = auxiliary.is(&["sono", "siamo"])
+        && !verb.is(&["stato", "stata", "stati", "andato", "andata", "andati"])
+        && !dative;
+    if to_be {
+        return None;
+    }
+    let others = auxiliary.is(&["ha", "hanno", "aveva"]) && dative;
+    Some(if others { Act::Statement } else { act_of_past_verb(verb) })
+}
+
+/// Whether the word at `i` is an Italian imperfect ("prendevo", "chiedevamo") or simple past ("prenotai").
+fn is_italian_past_tense(words: &[&Token], i: usize) -> bool {
+    let t = words[i];
+    let imperfect = ["avo", "evo", "ivo", "avamo", "evamo", "ivamo"].iter().any(|e| t.norm.ends_with(e))
+        && t.norm.len() > 5
+        && (t.first || !t.capital())
+        && !is_date_word(t)
+        && !t.is(&[
+            "nuovo",
+            "arrivo",
+            "attivo",
+            "motivo",
+            "preventivo",
+            "indicativo",
+            "dispositivo",
+            "bravo",
+        ]);
+    let once = t.norm.len() > 6 && t.norm.ends_with("ai") && lexicon::may_be_action(&t.features().concepts);
+    (imperfect || once) && (i == 0 || is_date_word(words[i - 1]) || lexicon::is_stop_word(&words[i - 1].norm))
+}
+
+/// The act of an English past form at `i` with a noun as its subject: "Luca booked …", "my payment failed".
+fn third_person_past_act(words: &[&Token], i: usize) -> Option<Act> {
+    let t = words[i];
+    if i == 0 || i > 3 || !is_past(&t.norm) || is_verb(words[0]) {
+        return None;
+    }
+    let named = words[..i].iter().any(|w| is_person_name(w) || w.is(THEY));
+    let owned = words[0].is(KIN) || words[0].is(&["the", "il", "la"]);
+    if named {
+        return Some(act_of_past_verb(t));
+    }
+    owned.then_some(Act::Statement)
 }
 
 /// Whether the clause has a finite verb or gerund and so is not an elliptical request.

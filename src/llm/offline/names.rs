@@ -1,5 +1,5 @@
-//! Names, codes, places and titles: gives each passage that may be one to the argument whose words,
-//! prepositions and shape fit best.
+//! Fills names, codes, places and titles: assigns each candidate to the argument whose words, prepositions and
+//! format fit best.
 
 use serde_json::{Value, json};
 
@@ -11,17 +11,18 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 
-/// Most names of one list beside the first.
+/// Maximum number of further names in a list.
 const MAX_JOINED: usize = 31;
 
-/// Prepositions behind which a name is that of a place to be at.
+/// Prepositions that precede the name of a venue.
 const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
 
-fn wants(kind: &ArgumentKind) -> bool {
+/// Whether an argument of this kind takes a name.
+fn takes_name(kind: &ArgumentKind) -> bool {
     matches!(kind, ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Id | ArgumentKind::Thing)
 }
 
-/// Fills arguments that are names from what looks like names.
+/// Fills arguments from the name candidates of the text.
 pub(super) fn fill(
     fields: &[ArgumentField],
     source: &mut SourceText,
@@ -30,18 +31,18 @@ pub(super) fn fill(
     verbs: &[String],
 ) {
     let candidates = find_candidates(source, fields, verbs);
-    let rivals = Rivals::of(fields);
+    let rivals = NameRivals::of(fields);
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     for (f, field) in fields.iter().enumerate() {
         let kind = match &field.kind {
             ArgumentKind::List(inner) => &inner.kind,
             kind => kind,
         };
-        if !(wants(kind) || (*kind == ArgumentKind::Text && candidates.iter().any(|c| c.quoted))) {
+        if !(takes_name(kind) || (*kind == ArgumentKind::Text && candidates.iter().any(|c| c.quoted))) {
             continue;
         }
         for (c, candidate) in candidates.iter().enumerate() {
-            let mut score = suits(field, kind, candidate, fields, &rivals);
+            let mut score = fit_score(field, kind, candidate, fields, &rivals);
             if alone {
                 score += 0.3;
             }
@@ -63,12 +64,12 @@ pub(super) fn fill(
                 taken[o] = true;
             }
         }
-        give(field, c, &candidates, source, &mut taken, out);
+        assign(field, c, &candidates, source, &mut taken, out);
     }
 }
 
-/// Gives an argument a candidate, with those that are joined to it.
-fn give(
+/// Assigns a candidate to an argument, with the candidates joined to it.
+fn assign(
     field: &ArgumentField,
     at: usize,
     candidates: &[NameCandidate],
@@ -79,11 +80,11 @@ fn give(
     let candidate = &candidates[at];
     source.take(candidate.first, candidate.last);
     let all = match field.kind {
-        // "At Smith and Sons" is one name; "X and Y" behind a verb are two things.
+        // "At Smith and Sons" is one name; "X and Y" after a verb are two things.
         ArgumentKind::Thing if !candidate.quoted && VENUES.contains(&candidate.preposition.as_str()) => {
             Vec::new()
         }
-        _ => joined(at, candidates, source, taken),
+        _ => joined_candidates(at, candidates, source, taken),
     };
     for at in &all {
         source.take(candidates[*at].first, candidates[*at].last);
@@ -97,12 +98,17 @@ fn give(
     if texts.len() > 1 && !matches!(field.kind, ArgumentKind::Text) {
         // "A room for Carla and Ugo" may be one.
         out.doubtful |= field.kind == ArgumentKind::Person;
-        out.say_several(&field.name, texts);
+        out.set_several(&field.name, texts);
     }
 }
 
-/// The candidates that "e", "and" or a comma joins to the one at `at`.
-fn joined(at: usize, candidates: &[NameCandidate], source: &SourceText, taken: &mut [bool]) -> Vec<usize> {
+/// The candidates joined to the one at `at` by "e", "and" or a comma.
+fn joined_candidates(
+    at: usize,
+    candidates: &[NameCandidate],
+    source: &SourceText,
+    taken: &mut [bool],
+) -> Vec<usize> {
     let mut all = Vec::new();
     let mut last = candidates[at].last;
     for (n, next) in candidates.iter().enumerate().skip(at + 1) {
@@ -132,53 +138,51 @@ fn joined(at: usize, candidates: &[NameCandidate], source: &SourceText, taken: &
     all
 }
 
-/// What else a tool asks for that a name may be meant for.
-struct Rivals {
+/// Which other arguments of a tool take a name.
+struct NameRivals {
     /// The name of a thing.
     thing: bool,
-    /// Somebody's name.
+    /// The name of a person.
     person: bool,
-    /// Where something goes to.
-    goes: bool,
+    /// A destination.
+    destination: bool,
     /// A place.
     place: bool,
 }
 
-impl Rivals {
+impl NameRivals {
     fn of(fields: &[ArgumentField]) -> Self {
         let any = |kind: &ArgumentKind| fields.iter().any(|f| f.kind == *kind && (f.required || f.is_name()));
         Self {
             thing: any(&ArgumentKind::Thing),
             person: fields.iter().any(|f| f.kind == ArgumentKind::Person && f.required),
-            goes: fields.iter().any(goes),
+            destination: fields.iter().any(is_destination),
             place: fields.iter().any(|f| f.kind == ArgumentKind::Place),
         }
     }
 }
 
-/// Whether an argument says where something goes.
-fn goes(field: &ArgumentField) -> bool {
+fn is_destination(field: &ArgumentField) -> bool {
     field.kind == ArgumentKind::Place && field.named(&["to", "destination", "destinazione"])
 }
 
-/// Whether an argument says where something comes from.
-fn comes(field: &ArgumentField) -> bool {
+fn is_origin(field: &ArgumentField) -> bool {
     field.kind == ArgumentKind::Place && field.named(&["from", "origin", "origine", "departure"])
 }
 
-/// How well a preposition leads to a place.
-fn leads_to_place(field: &ArgumentField, lead: &str, rivals: &Rivals) -> f64 {
+/// How well a preposition fits an argument that takes a place.
+fn place_preposition_score(field: &ArgumentField, lead: &str, rivals: &NameRivals) -> f64 {
     let inside = matches!(lead, "in" | "nel" | "nella" | "near" | "en" | "im" | "su" | "zu" | "nach");
     let towards = matches!(lead, "to" | "a" | "ad" | "verso" | "per" | "nach" | "zu");
     let away = matches!(lead, "from" | "da" | "dal" | "dalla");
-    if comes(field) {
+    if is_origin(field) {
         return match () {
             () if away => 0.8,
-            () if !rivals.goes && inside => 0.5,
+            () if !rivals.destination && inside => 0.5,
             () => -0.6,
         };
     }
-    if goes(field) {
+    if is_destination(field) {
         return match () {
             () if towards => 0.8,
             () if away => -0.6,
@@ -197,46 +201,47 @@ fn leads_to_place(field: &ArgumentField, lead: &str, rivals: &Rivals) -> f64 {
     }
 }
 
-/// How well a candidate suits an argument; what is below the least for it is none.
-fn suits(
+/// How well a candidate fits an argument.
+fn fit_score(
     field: &ArgumentField,
     kind: &ArgumentKind,
     candidate: &NameCandidate,
     all: &[ArgumentField],
-    rivals: &Rivals,
+    rivals: &NameRivals,
 ) -> f64 {
-    let mut score = spoken_of(field, candidate);
-    // What is needed comes before what may be.
+    let mut score = cue_score(field, candidate);
+    // Required arguments come before optional ones.
     score += if field.required { 0.2 } else { 0.0 };
-    // The nearest word speaks of another argument.
+    // The nearest cue word belongs to another argument.
     let foreign = candidate.cues.first().is_some_and(|(cue, _)| {
-        field.speaks_of(cue) < 0.5
+        field.similarity(cue) < 0.5
             && all.iter().any(|o| o.name != field.name && o.cues.iter().any(|f| f.similarity(cue) > 0.8))
     });
     let lead = candidate.preposition.as_str();
-    // "… for 7 days for X": what was counted before "for" says nothing of X.
+    // "… for 7 days for X": the counted noun before "for" is no cue for X.
     let foreign = foreign && !(*kind == ArgumentKind::Person && matches!(lead, "for" | "per"));
-    // A preposition of its own outweighs the noun before it: "tickets for the movie in Berkeley".
-    let foreign = foreign && !(*kind == ArgumentKind::Place && leads_to_place(field, lead, rivals) >= 0.5);
+    // The name's preposition outweighs the noun before it: "tickets for the movie in Berkeley".
+    let foreign =
+        foreign && !(*kind == ArgumentKind::Place && place_preposition_score(field, lead, rivals) >= 0.5);
     let foreign = foreign
         && !(*kind == ArgumentKind::Thing && field.is_name() && (lead == "with" || VENUES.contains(&lead)));
     if foreign {
         score -= 0.5;
     }
     score += match kind {
-        ArgumentKind::Place => as_place(field, candidate, rivals),
-        ArgumentKind::Person => as_person(field, candidate),
+        ArgumentKind::Place => place_score(field, candidate, rivals),
+        ArgumentKind::Person => person_score(field, candidate),
         ArgumentKind::Id => {
             (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.is_introduction { 0.5 } else { 0.0 }
         }
-        ArgumentKind::Thing => as_thing(field, candidate, rivals),
+        ArgumentKind::Thing => thing_score(field, candidate, rivals),
         _ if candidate.quoted => 0.6,
         _ => -1.0,
     };
     if candidate.quoted && matches!(kind, ArgumentKind::Place | ArgumentKind::Id) {
         score -= 0.2;
     }
-    if has_shape(field, &candidate.text) {
+    if has_example_format(field, &candidate.text) {
         score += 0.7;
     }
     if candidate.opens_sentence {
@@ -245,85 +250,85 @@ fn suits(
     score
 }
 
-/// How much the words before a candidate speak of an argument.
-fn spoken_of(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
+/// How well the cue words before a candidate fit an argument.
+fn cue_score(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
     let mut score: f64 = 0.0;
     for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
-        let says = field.speaks_of(cue);
+        let similarity = field.similarity(cue);
         let named = field.cues.iter().map(|f| f.similarity(cue)).fold(0.0, f64::max);
         let near = if *distance <= 3 { 1.0 } else { 0.5 };
-        score = score.max((if named > 0.8 { 1.0 } else { says * 0.8 } - 0.2 * n as f64) * near);
+        score = score.max((if named > 0.8 { 1.0 } else { similarity * 0.8 } - 0.2 * n as f64) * near);
     }
     score
 }
 
-/// Whether a name begins with a usual first name.
-fn is_known(candidate: &NameCandidate) -> bool {
+/// Whether a capitalised name begins with a common first name.
+fn is_known_person(candidate: &NameCandidate) -> bool {
     let first = candidate.text.split_whitespace().next();
     candidate.capital && first.is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
 }
 
-/// Whether a text begins with a usual first name, whatever its letters.
-fn is_first(text: &str) -> bool {
+/// Whether a text begins with a common first name, in any case.
+fn begins_with_first_name(text: &str) -> bool {
     text.split_whitespace().next().is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
 }
 
-fn is_full(candidate: &NameCandidate) -> bool {
+fn is_full_name(candidate: &NameCandidate) -> bool {
     candidate.text.split_whitespace().count() > 1
 }
 
-fn as_place(field: &ArgumentField, candidate: &NameCandidate, rivals: &Rivals) -> f64 {
-    let mut score = leads_to_place(field, &candidate.preposition, rivals);
+fn place_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameRivals) -> f64 {
+    let mut score = place_preposition_score(field, &candidate.preposition, rivals);
     score -= match candidate {
-        c if is_known(c) => 0.4,
-        c if is_full(c) && rivals.person => 0.1,
+        c if is_known_person(c) => 0.4,
+        c if is_full_name(c) && rivals.person => 0.1,
         _ => 0.0,
     };
     score += if candidate.capital { 0.3 } else { 0.0 };
     score -= if candidate.digits { 0.6 } else { 0.0 };
     score -= if candidate.is_introduction { 0.6 } else { 0.0 };
-    // Behind no preposition a name is that of a thing where the tool asks for one.
+    // Without a preposition, a name is that of a thing if the tool takes one.
     score -= if candidate.preposition.is_empty() && rivals.thing { 0.3 } else { 0.0 };
     score
 }
 
-fn as_person(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
+fn person_score(field: &ArgumentField, candidate: &NameCandidate) -> f64 {
     let lead = candidate.preposition.as_str();
     let mut score = if PERSON_PREPOSITIONS.contains(&lead) { 0.3 } else { 0.0 };
     score += match candidate {
-        c if is_known(c) => 0.3,
-        c if is_full(c) => 0.15,
+        c if is_known_person(c) => 0.3,
+        c if is_full_name(c) => 0.15,
         _ => 0.0,
     };
     score -= if lead == "in" { 0.3 } else { 0.0 };
-    // People are not put between quotation marks where titles are.
+    // Quotation marks enclose titles rather than persons.
     score -= if candidate.quoted { 0.4 } else { 0.0 };
-    // Who made something stands behind "by" and "di", for whom it is behind "for" and "per".
+    // "By" and "di" precede a creator, "for" and "per" a recipient.
     if matches!(lead, "by" | "di") && candidate.capital {
-        score += if speaks_for(field) { -0.5 } else { 0.15 };
+        score += if is_recipient(field) { -0.5 } else { 0.15 };
     }
     score += if candidate.capital { 0.3 } else { 0.0 };
     score += if candidate.is_introduction || candidate.is_asked_about { 0.9 } else { 0.0 };
     let number = candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit());
     score -= if number { 0.6 } else { 0.0 };
-    // "Paris, France" is nobody.
+    // "Paris, France" is no person.
     score -= if candidate.text.contains(',') { 0.8 } else { 0.0 };
-    // "To Paris", "from Las Vegas" need not be somebody called so.
-    let for_whom = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
-    let told = is_known(candidate)
+    // "To Paris", "from Las Vegas" need not be persons.
+    let personal = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
+    let certain = is_known_person(candidate)
         || candidate.is_introduction
         || candidate.is_asked_about
         || candidate.is_announced;
     let login = candidate.digits || candidate.text.contains(['_', '.', '@']);
-    let plain = !candidate.capital && !login && !is_first(&candidate.text);
-    let placed = for_whom || (lead.is_empty() && is_full(candidate));
-    if !field.required && !told && (plain || !placed) {
+    let plain = !candidate.capital && !login && !begins_with_first_name(&candidate.text);
+    let placed = personal || (lead.is_empty() && is_full_name(candidate));
+    if !field.required && !certain && (plain || !placed) {
         score -= 0.5;
     }
     score
 }
 
-fn as_thing(field: &ArgumentField, candidate: &NameCandidate, rivals: &Rivals) -> f64 {
+fn thing_score(field: &ArgumentField, candidate: &NameCandidate, rivals: &NameRivals) -> f64 {
     let lead = candidate.preposition.as_str();
     let place = match lead {
         "in" | "near" | "nel" | "nella" | "from" if rivals.place => -0.5,
@@ -333,18 +338,18 @@ fn as_thing(field: &ArgumentField, candidate: &NameCandidate, rivals: &Rivals) -
     let mut score = place + if candidate.capital { 0.3 } else { 0.0 };
     score += if candidate.quoted { 0.6 } else { 0.0 };
     score -= if candidate.is_introduction { 0.6 } else { 0.0 };
-    // What something is called has a capital, or stands beside the word for it.
-    let strange = !candidate.capital && !candidate.quoted && !candidate.digits;
-    // "The prescription of ramipril": a noun is told more of by its "of".
+    // A name has a capital, or is next to the noun for the thing.
+    let unmarked = !candidate.capital && !candidate.quoted && !candidate.digits;
+    // "The prescription of ramipril": the "of" specifies the noun.
     let of = matches!(lead, "of" | "di" | "del" | "dell" | "dello" | "della") && !candidate.cues.is_empty();
-    score -= if strange && field.is_name() && !candidate.is_announced && !of { 0.6 } else { 0.0 };
-    // A bare number is a name only beside the word for the thing.
+    score -= if unmarked && field.is_name() && !candidate.is_announced && !of { 0.6 } else { 0.0 };
+    // A bare number is a name only next to the noun for the thing.
     score -= if candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.5 } else { 0.0 };
     score
 }
 
-/// Whether a text is written like the argument's own examples: `AB123CD`.
-fn has_shape(field: &ArgumentField, text: &str) -> bool {
+/// Whether a text has the format of the argument's examples: `AB123CD`.
+fn has_example_format(field: &ArgumentField, text: &str) -> bool {
     let kind = |c: char| match c {
         c if c.is_ascii_digit() => '9',
         c if c.is_alphabetic() => 'a',
@@ -358,20 +363,20 @@ fn has_shape(field: &ArgumentField, text: &str) -> bool {
             || described.filter(|w| w.chars().any(|c| c.is_ascii_digit())).any(|w| same(&w)))
 }
 
-/// Whether an argument says for whom something is ("if it is for somebody else").
-fn speaks_for(field: &ArgumentField) -> bool {
+/// Whether an argument is the recipient of something ("if it is for somebody else").
+fn is_recipient(field: &ArgumentField) -> bool {
     super::text::tokens(&field.description).iter().any(|t| t.is(&["for", "per"]))
 }
 
-/// The end of the noun that begins at `first`: "penne blu", "carta da stampa", not "penne ci sono".
-fn phrase_end(source: &SourceText, first: usize, last: usize) -> usize {
+/// The end of the noun phrase that begins at `first`: "penne blu", "carta da stampa", not "penne ci sono".
+fn noun_phrase_end(source: &SourceText, first: usize, last: usize) -> usize {
     let tokens = &source.tokens;
     let mut end = first;
     let mut content = !lexicon::is_stop_word(&tokens[first].norm);
     for (i, token) in tokens.iter().enumerate().take(last + 1).skip(first + 1) {
         let inner = token.is(&["di", "del", "della", "dei", "delle", "da", "of"]) && content;
         if !token.word
-            || source.gone(i)
+            || source.is_taken(i)
             || (lexicon::is_stop_word(&token.norm) && !inner)
             || lexicon::is_question_word(&token.norm)
         {
@@ -385,9 +390,9 @@ fn phrase_end(source: &SourceText, first: usize, last: usize) -> usize {
     end
 }
 
-/// What is required and found no candidate: a reply to a question as it stands, or the words that stand where
-/// a thing is named.
-pub(super) fn rest(
+/// Fills required arguments without a candidate: with the whole reply to a question, or with the noun at the
+/// place of the object.
+pub(super) fn fill_without_candidate(
     fields: &[ArgumentField],
     source: &mut SourceText,
     out: &mut Filled,
@@ -395,7 +400,7 @@ pub(super) fn rest(
     alone: bool,
 ) {
     let words = source.tokens.iter().filter(|t| t.word).count();
-    for field in fields.iter().filter(|f| f.required && wants(&f.kind)) {
+    for field in fields.iter().filter(|f| f.required && takes_name(&f.kind)) {
         if out.values.contains_key(&field.name) {
             continue;
         }
@@ -403,9 +408,9 @@ pub(super) fn rest(
             _ if alone && words <= 6 && field.kind != ArgumentKind::Id => {
                 super::free_text::remaining_text(source, &[], fields)
             }
-            ArgumentKind::Place if words <= 3 => beside_subject(source).map(|i| (i, i)),
-            ArgumentKind::Thing if field.is_name() => bare_object(source, verbs, fields),
-            ArgumentKind::Thing => common_noun(source, verbs, fields),
+            ArgumentKind::Place if words <= 3 => unknown_after_subject(source).map(|i| (i, i)),
+            ArgumentKind::Thing if field.is_name() => unknown_object(source, verbs, fields),
+            ArgumentKind::Thing => object_noun(source, verbs, fields),
             _ => None,
         };
         if let Some((a, b)) = span {
@@ -415,12 +420,12 @@ pub(super) fn rest(
     }
 }
 
-/// "Meteo roma": a strange word behind a known one, where there is hardly anything else.
-fn beside_subject(source: &SourceText) -> Option<usize> {
+/// "Meteo roma": an unknown word after a known one in a very short text.
+fn unknown_after_subject(source: &SourceText) -> Option<usize> {
     (1..source.tokens.len()).find(|i| {
         let (before, token) = (&source.tokens[i - 1], &source.tokens[*i]);
         token.word
-            && !source.gone(*i)
+            && !source.is_taken(*i)
             && !token.digit()
             && token.features().concepts.is_empty()
             && !lexicon::is_stop_word(&token.norm)
@@ -430,19 +435,19 @@ fn beside_subject(source: &SourceText) -> Option<usize> {
     })
 }
 
-/// "Play bohemian rhapsody", "lend me emma": strange words that follow the verb at once, without an article.
-fn bare_object(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
+/// "Play bohemian rhapsody", "lend me emma": unknown words directly after the verb, without an article.
+fn unknown_object(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
-    let own = |i: usize| verbs.first().is_some_and(|v| tokens[i].norm == *v) || acts(source, i);
+    let own = |i: usize| verbs.first().is_some_and(|v| tokens[i].norm == *v) || is_action(source, i);
     let verb = tokens.iter().enumerate().take(6).find(|(i, t)| t.word && own(*i))?.0;
     let mut first = verb + 1;
     while source.is(first, &["me", "mi", "us", "ci"]) {
         first += 1;
     }
-    let strange = |i: usize| {
+    let unknown = |i: usize| {
         tokens.get(i).is_some_and(|t| {
             t.word
-                && !source.gone(i)
+                && !source.is_taken(i)
                 && !lexicon::is_stop_word(&t.norm)
                 && !lexicon::is_pleasantry(&t.norm)
                 && !lexicon::is_question_word(&t.norm)
@@ -452,28 +457,28 @@ fn bare_object(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
                 && !verbs.iter().any(|v| super::text::features(v).similarity(&t.features()) > 0.8)
         })
     };
-    // A known word alone is what something is, and not what it is called.
-    let known = |i: usize| !tokens[i].features().concepts.is_empty();
-    if !strange(first) || known(first) {
+    // A known word is a common noun and no name.
+    let common = |i: usize| !tokens[i].features().concepts.is_empty();
+    if !unknown(first) || common(first) {
         return None;
     }
     let mut last = first;
-    while strange(last + 1) && last < first + 5 {
+    while unknown(last + 1) && last < first + 5 {
         last += 1;
     }
     Some((first, last))
 }
 
-fn acts(source: &SourceText, i: usize) -> bool {
+fn is_action(source: &SourceText, i: usize) -> bool {
     lexicon::is_action(&source.tokens[i].features().concepts)
 }
 
-/// "12 evidenziatori", "order some pens": the thing that is asked for, in the words' own noun.
-fn common_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
+/// "12 evidenziatori", "order some pens": the noun of the requested thing.
+fn object_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) -> Option<(usize, usize)> {
     let (first, last) = super::free_text::remaining_text(source, verbs, fields)?;
-    let last = phrase_end(source, first, last);
+    let last = noun_phrase_end(source, first, last);
     let noun = &source.tokens[last];
-    // A word of the tool's own arguments says what is asked for, and not which.
+    // A word of the tool's arguments is the kind of thing and not the thing itself.
     let own = |f: &ArgumentField| {
         let sampled =
             ["e.g", "like ", "such as", "esempio", "come "].iter().any(|w| f.description.contains(w));
@@ -482,7 +487,7 @@ fn common_noun(source: &SourceText, verbs: &[String], fields: &[ArgumentField]) 
     let amount = super::candidates::is_amount(&noun.norm)
         || super::candidates::is_verb(&noun.norm)
         || fields.iter().any(own);
-    // The noun follows the verb, the count or the question word; it is no part of what else was said.
+    // The noun must follow the verb, the count or the question word.
     let before = (0..first).rev().find(|i| source.tokens[*i].word);
     let placed = before.is_none_or(|i| {
         let token = &source.tokens[i];

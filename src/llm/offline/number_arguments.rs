@@ -52,17 +52,17 @@ struct NumberMatch {
 
 /// Fills numeric arguments.
 pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
-    let wanted: Vec<&ArgumentField> =
+    let numeric: Vec<&ArgumentField> =
         fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))).collect();
-    if wanted.is_empty() {
+    if numeric.is_empty() {
         return;
     }
     let mut found: Vec<Number> =
         source.found.numbers.iter().filter(|n| is_quantity(source, n, alone)).cloned().collect();
-    sum_people(&wanted, &mut found, source);
+    sum_people(&numeric, &mut found, source);
     let mut taken = vec![false; found.len()];
-    for pair in score_matches(&wanted, &found, source, alone) {
-        let field = wanted[pair.field];
+    for pair in score_matches(&numeric, &found, source, alone) {
+        let field = numeric[pair.field];
         if taken[pair.number] || out.values.contains_key(&field.name) {
             continue;
         }
@@ -77,18 +77,18 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
         }
         if !listed.is_empty() {
             let all = std::iter::once(pair.number).chain(listed).map(|at| number_value(found[at].value));
-            out.say_several(&field.name, all);
+            out.set_several(&field.name, all);
         }
     }
-    fill_ordinals(&wanted, source, out);
-    fill_day_counts(fields, &wanted, source, out);
-    fill_calendar_numbers(&wanted, source, out);
+    fill_ordinals(&numeric, source, out);
+    fill_day_counts(fields, &numeric, source, out);
+    fill_calendar_numbers(&numeric, source, out);
 }
 
 /// Adds up "two adults and two children" for a tool that counts all people together.
-fn sum_people(wanted: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
+fn sum_people(numeric: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
     let apart = ["adults", "adult", "adulti", "grown", "children", "child", "bambini", "kids"];
-    if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.says(PEOPLE)) {
+    if numeric.iter().any(|f| f.named(&apart)) || !numeric.iter().any(|f| f.mentions(PEOPLE)) {
         return;
     }
     let person = |n: &Number| source.tokens.get(n.last + 1).is_some_and(is_person);
@@ -136,13 +136,13 @@ fn is_quantity(source: &SourceText, number: &Number, alone: bool) -> bool {
 
 /// Every possible assignment of a number to an argument, best score first.
 fn score_matches(
-    wanted: &[&ArgumentField],
+    numeric: &[&ArgumentField],
     found: &[Number],
     source: &SourceText,
     alone: bool,
 ) -> Vec<NumberMatch> {
     let mut pairs: Vec<NumberMatch> = Vec::new();
-    for (f, field) in wanted.iter().enumerate() {
+    for (f, field) in numeric.iter().enumerate() {
         for (n, number) in found.iter().enumerate() {
             let (score, value) = score_number(field, number, source, alone);
             if matches!(field.kind, ArgumentKind::Number(true)) && value.fract() != 0.0 {
@@ -195,14 +195,14 @@ fn listed_numbers(at: usize, found: &[Number], source: &SourceText) -> Vec<usize
 }
 
 /// Fills arguments from ordinals: "Al primo turno", "the second shift".
-fn fill_ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
+fn fill_ordinals(numeric: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     const RANKS: [&[&str]; 4] = [
         &["primo", "prima", "first"],
         &["secondo", "seconda", "second"],
         &["terzo", "terza", "third"],
         &["quarto", "quarta", "fourth"],
     ];
-    for field in wanted.iter().filter(|f| !f.identifies()) {
+    for field in numeric.iter().filter(|f| !f.identifies()) {
         if out.values.contains_key(&field.name) {
             continue;
         }
@@ -211,10 +211,10 @@ fn fill_ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut F
             let token = source.tokens.get(i).filter(|t| t.word);
             token.is_some_and(|t| field.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
         };
-        let said = (0..source.tokens.len())
-            .filter(|i| !source.gone(*i) && (beside(i + 1) || (*i > 0 && beside(i - 1))))
+        let ordinal = (0..source.tokens.len())
+            .filter(|i| !source.is_taken(*i) && (beside(i + 1) || (*i > 0 && beside(i - 1))))
             .find_map(|i| Some((i, rank(i)?)));
-        if let Some((i, rank)) = said {
+        if let Some((i, rank)) = ordinal {
             out.values.insert(field.name.clone(), json!(rank + 1));
             source.take(i, i);
         }
@@ -224,7 +224,7 @@ fn fill_ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut F
 /// Fills numbers of nights or days from a stated range of dates.
 fn fill_day_counts(
     fields: &[ArgumentField],
-    wanted: &[&ArgumentField],
+    numeric: &[&ArgumentField],
     source: &SourceText,
     out: &mut Filled,
 ) {
@@ -236,7 +236,7 @@ fn fill_day_counts(
     let days = span.map_or(0, |s| s.get_days());
     // A tool with an argument for the end date needs no count.
     let ended = fields.iter().any(|f| f.kind == ArgumentKind::Date && f.role == RangeRole::To);
-    for field in wanted.iter().filter(|f| f.required || !ended) {
+    for field in numeric.iter().filter(|f| f.required || !ended) {
         if out.values.contains_key(&field.name) {
             continue;
         }
@@ -249,8 +249,8 @@ fn fill_day_counts(
 }
 
 /// Fills required numbers of a month ("in September") or of a day ("on the 1st of each month").
-fn fill_calendar_numbers(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
-    for field in wanted.iter().filter(|f| f.required) {
+fn fill_calendar_numbers(numeric: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
+    for field in numeric.iter().filter(|f| f.required) {
         if out.values.contains_key(&field.name) {
             continue;
         }
@@ -304,17 +304,17 @@ fn score_number(field: &ArgumentField, number: &Number, source: &SourceText, alo
     let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
     let mut score = context_similarity(field, number, source);
     if let Some(unit) = word(last + 1).and_then(|t| unit_minutes(&t.norm)) {
-        let spoken = field.speaks_of(&source.tokens[last + 1].features());
-        return convert_unit(field, value, unit, score, spoken);
+        let similarity = field.similarity(&source.tokens[last + 1].features());
+        return convert_unit(field, value, unit, score, similarity);
     }
     let lone = !is_content_word(source, last + 1);
     let led = first > 0 && source.is(first - 1, &["per", "for", "in", "of", "pour", "fur", "para"]);
     let we = first > 0 && source.is(first - 1, &["siamo", "are", "re"]);
-    let people = field.says(PEOPLE);
+    let people = field.mentions(PEOPLE);
     if people && ((lone && (led || we)) || word(last + 1).is_some_and(is_person)) {
         score = score.max(0.75);
     }
-    let money = field.says(MONEY);
+    let money = field.mentions(MONEY);
     let coin = |i: usize| word(i).is_some_and(is_currency);
     if coin(last + 1) || (first > 0 && coin(first - 1)) {
         // A number with a currency is an amount of money and nothing else.
@@ -358,9 +358,9 @@ fn is_content_word(source: &SourceText, i: usize) -> bool {
 /// Similarity of an argument to the words next to a number: the noun it counts, at most after an adjective,
 /// or the words before it.
 fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
-    let speaks = |i: usize| {
+    let similarity = |i: usize| {
         let token = &source.tokens[i];
-        let own = field.speaks_of(&token.features());
+        let own = field.similarity(&token.features());
         // "Bedrooms" matches "bed".
         let longer = |c: &str| c.len() >= 3 && token.norm.len() > c.len() + 2 && token.norm.starts_with(c);
         own.max(if field.cues.iter().any(|c| longer(&c.en)) { 0.75 } else { 0.0 })
@@ -372,7 +372,7 @@ fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceTex
             break;
         }
         if is_content_word(source, i) {
-            score = score.max(speaks(i) - 0.12 * distance as f64);
+            score = score.max(similarity(i) - 0.12 * distance as f64);
         }
     }
     let mut seen = 0;
@@ -382,7 +382,7 @@ fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceTex
             break;
         }
         if is_content_word(source, i) {
-            score = score.max(speaks(i) * 0.9 - 0.1 * f64::from(seen));
+            score = score.max(similarity(i) * 0.9 - 0.1 * f64::from(seen));
             seen += 1;
             if seen == 2 {
                 break;
@@ -393,15 +393,15 @@ fn context_similarity(field: &ArgumentField, number: &Number, source: &SourceTex
 }
 
 /// Scores and converts a number followed by a unit of time.
-fn convert_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
+fn convert_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, similarity: f64) -> (f64, f64) {
     let own = field.cues.iter().chain(&field.hints).find_map(|f| unit_minutes(&f.norm));
-    let lasts = field.says(&["duration", "durata", "length", "long"]);
+    let lasts = field.mentions(&["duration", "durata", "length", "long"]);
     match own {
         Some(own) if own == unit => (score.max(0.9), value),
         Some(own) => (if lasts || own < unit { score.max(0.8) } else { score * 0.3 }, value * unit / own),
         None if lasts => (score.max(0.7), value),
         // A number of days or hours fills no other argument.
-        None => (if spoken > 0.5 { score } else { 0.0 }, value),
+        None => (if similarity > 0.5 { score } else { 0.0 }, value),
     }
 }
 

@@ -1,11 +1,11 @@
-//! Numbers in digits and in words (Italian, English, and the first ones of other languages).
+//! Numbers in digits and in words: Italian, English, and small numbers of other languages.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::text::Token;
 
-/// A number with its place.
+/// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Number {
     /// Index of its first token.
@@ -107,7 +107,7 @@ pub(super) fn digits(raw: &str) -> Option<f64> {
     let parts: Vec<&str> = raw.split(['.', ',']).collect();
     match parts.as_slice() {
         [whole] => whole.parse().ok(),
-        // Three digits behind a mark are thousands, unless the whole is zero.
+        // Three digits after the separator are thousands, unless the first part is zero.
         [whole, rest] if rest.len() == 3 && *whole != "0" => format!("{whole}{rest}").parse().ok(),
         [whole, rest] => format!("{whole}.{rest}").parse().ok(),
         [head @ .., last] if head.iter().skip(1).all(|p| p.len() == 3) => {
@@ -146,12 +146,12 @@ pub(super) fn word(norm: &str) -> Option<f64> {
     WORDS.get(norm).copied()
 }
 
-/// Whether the word is a count by itself and not an article: `un` and `a` count only before a unit.
-fn article(token: &Token) -> bool {
+/// Whether the word is an is_article, which is the number one only before a unit.
+fn is_article(token: &Token) -> bool {
     token.is(&["un", "una", "a", "an"])
 }
 
-fn countable(token: &Token) -> bool {
+fn is_unit(token: &Token) -> bool {
     token.is(&[
         "ora",
         "hour",
@@ -172,8 +172,8 @@ fn countable(token: &Token) -> bool {
     ])
 }
 
-/// "the one with the dentist", "another one": it stands for a thing and counts none.
-fn stands_for_a_thing(tokens: &[Token], i: usize) -> bool {
+/// Whether "one" is a pronoun and no number: "the one with the dentist", "another one".
+fn is_pronoun(tokens: &[Token], i: usize) -> bool {
     if !tokens[i].is(&["one", "uno"]) {
         return false;
     }
@@ -189,11 +189,11 @@ fn stands_for_a_thing(tokens: &[Token], i: usize) -> bool {
         ])
     });
     let next = tokens.get(i + 1);
-    pointed && !next.is_some_and(countable)
+    pointed && !next.is_some_and(is_unit)
         || next.is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm))
 }
 
-/// All numbers of a text, in order. `sei` is a number only where it is not "you are".
+/// All numbers of a text, in order. `sei` is a number unless it means "you are".
 pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
     let mut out: Vec<Number> = Vec::new();
     let mut i = 0;
@@ -202,7 +202,7 @@ pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
         let next = tokens.get(i + 1);
         if let Some(value) = digits(&token.norm) {
             out.push(Number { first: i, last: i, value });
-        } else if article(token) && next.is_some_and(countable) {
+        } else if is_article(token) && next.is_some_and(is_unit) {
             out.push(Number { first: i, last: i, value: 1.0 });
         } else if token.is(&["mezz", "mezza", "half"]) && next.is_some_and(|t| t.is(&["ora", "an", "hour"])) {
             let last = if next.is_some_and(|t| t.is(&["an"])) { i + 1 } else { i };
@@ -211,7 +211,7 @@ pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
         } else if let Some(value) = word(&token.norm) {
             let lone_be =
                 token.is(&["sei"]) && next.is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm));
-            let pronoun = stands_for_a_thing(tokens, i);
+            let pronoun = is_pronoun(tokens, i);
             if !lone_be && !pronoun {
                 let mut value = value;
                 let mut last = i;

@@ -1,4 +1,4 @@
-//! Arguments with given values: enumerations and yes or no.
+//! Fills enumerations and boolean arguments.
 
 use serde_json::{Value, json};
 
@@ -8,18 +8,19 @@ use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{Features, Token, features};
 
+/// Negations.
 const NOT: &[&str] =
     &["non", "not", "no", "senza", "without", "nessun", "nessuna", "never", "mai", "don", "doesn"];
 
-/// Enumerations, single and in lists.
-pub(super) fn choices(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
+/// Fills enumerations, single and in lists.
+pub(super) fn fill_enums(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
     for field in fields {
         match &field.kind {
             ArgumentKind::Enum(choices) => {
-                if let Some((choice, first, last)) = best(field, choices, source, alone) {
+                if let Some((choice, first, last)) = best_value(field, choices, source, alone) {
                     let mut all = vec![(choice, first, last)];
-                    all.extend(joined(field, choices, source, &all[0]));
-                    out.doubtful |= another(choices, source, &all);
+                    all.extend(joined_values(field, choices, source, &all[0]));
+                    out.doubtful |= has_unrelated_value(choices, source, &all);
                     all.sort_by_key(|(_, first, _)| *first);
                     for (_, first, last) in &all {
                         source.take(*first, *last);
@@ -27,7 +28,7 @@ pub(super) fn choices(fields: &[ArgumentField], source: &mut SourceText, out: &m
                     let values: Vec<Value> = all.into_iter().map(|(value, _, _)| value).collect();
                     out.values.extend(values.first().map(|value| (field.name.clone(), value.clone())));
                     if values.len() > 1 {
-                        out.say_several(&field.name, values);
+                        out.set_several(&field.name, values);
                     }
                 }
             }
@@ -35,7 +36,9 @@ pub(super) fn choices(fields: &[ArgumentField], source: &mut SourceText, out: &m
                 if let ArgumentKind::Enum(choices) = &inner.kind {
                     let all: Vec<Value> = choices
                         .iter()
-                        .filter_map(|c| best(field, std::slice::from_ref(c), source, alone).map(|b| b.0))
+                        .filter_map(|c| {
+                            best_value(field, std::slice::from_ref(c), source, alone).map(|b| b.0)
+                        })
                         .collect();
                     if !all.is_empty() {
                         out.values.insert(field.name.clone(), Value::Array(all));
@@ -47,16 +50,17 @@ pub(super) fn choices(fields: &[ArgumentField], source: &mut SourceText, out: &m
     }
 }
 
-/// Other values that "and" joins to the one found: "my debit card and my credit card".
-fn joined(
+/// Other values joined to the one found by "and": "my debit card and my credit card".
+fn joined_values(
     field: &ArgumentField,
     choices: &[EnumValue],
     source: &SourceText,
     found: &(Value, usize, usize),
 ) -> Vec<(Value, usize, usize)> {
     let others = choices.iter().filter(|c| c.value != found.0);
-    let said = others.filter_map(|c| {
-        let exact = c.words.iter().filter_map(|words| said(words, source)).find(|said| said.0 > 0.9)?;
+    let mentioned = others.filter_map(|c| {
+        let exact =
+            c.words.iter().filter_map(|words| find_words(words, source)).find(|found| found.0 > 0.9)?;
         Some((c.value.clone(), exact.1, exact.2))
     });
     let near = |other: &(Value, usize, usize)| {
@@ -68,27 +72,27 @@ fn joined(
                 !t.word
                     || lexicon::is_stop_word(&t.norm)
                     || t.is(&["one", "una"])
-                    || field.speaks_of(&t.features()) > 0.5
+                    || field.similarity(&t.features()) > 0.5
                     || choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == t.norm)
                     // "La tessera blu e la tessera rossa".
                     || source.tokens[..from].iter().any(|before| before.norm == t.norm)
             })
     };
-    said.filter(near).collect()
+    mentioned.filter(near).collect()
 }
 
-/// Whether yet another value is said in just its words, and nobody knows what of.
-fn another(choices: &[EnumValue], source: &SourceText, found: &[(Value, usize, usize)]) -> bool {
+/// Whether the text mentions a further value, so that it is unclear which one is meant.
+fn has_unrelated_value(choices: &[EnumValue], source: &SourceText, found: &[(Value, usize, usize)]) -> bool {
     let mut others = choices.iter().filter(|c| found.iter().all(|(value, _, _)| *value != c.value));
     let apart = |first: usize, last: usize| found.iter().all(|(_, a, b)| last < *a || first > *b);
     others.any(|c| {
-        let said = c.words.iter().filter_map(|words| said(words, source));
-        said.into_iter().any(|(score, first, last)| score > 0.99 && apart(first, last))
+        let mut mentions = c.words.iter().filter_map(|words| find_words(words, source));
+        mentions.any(|(score, first, last)| score > 0.99 && apart(first, last))
     })
 }
 
-/// The value that the words mean, with the place of the words.
-fn best(
+/// The value that the text means, with the first and last token of its words.
+fn best_value(
     field: &ArgumentField,
     choices: &[EnumValue],
     source: &SourceText,
@@ -97,16 +101,16 @@ fn best(
     let mut best: Option<(f64, Value, usize, usize)> = None;
     for choice in choices {
         for (n, words) in choice.words.iter().enumerate() {
-            let Some((mut score, first, last)) = said(words, source) else { continue };
+            let Some((mut score, first, last)) = find_words(words, source) else { continue };
             score -= if n == 0 { 0.0 } else { 0.03 };
-            // Longer expressions are surer; the argument's own name beside it is surer still.
+            // Longer expressions are more certain, and even more so next to the argument's name.
             score += 0.02 * words.len().min(3) as f64;
             let beside = [first.checked_sub(1), first.checked_sub(2), Some(last + 1)];
             let near = beside
                 .iter()
                 .flatten()
                 .filter_map(|i| source.tokens.get(*i))
-                .any(|t| t.word && field.speaks_of(&t.features()) > 0.8);
+                .any(|t| t.word && field.similarity(&t.features()) > 0.8);
             score += if near { 0.2 } else { 0.0 };
             if best.as_ref().is_none_or(|b| score > b.0 + 1e-9) {
                 best = Some((score, choice.value.clone(), first, last));
@@ -118,11 +122,11 @@ fn best(
     {
         return Some((value, first, last));
     }
-    // "urgente" where the values are low, normal, high.
-    if field.says(&["priority", "urgency", "priorita", "urgenza", "severity"]) {
+    // "Urgente" for the values low, normal, high.
+    if field.mentions(&["priority", "urgency", "priorita", "urgenza", "severity"]) {
         let urgent = features("urgent");
         let at = source.tokens.iter().position(|t| t.word && t.features().similarity(&urgent) > 0.8)?;
-        if negated(&source.tokens, at) {
+        if is_negated_at(&source.tokens, at) {
             return None;
         }
         let high = features("high");
@@ -133,40 +137,40 @@ fn best(
     None
 }
 
-/// Where these words stand in the text together, and how exactly.
-fn said(words: &[String], source: &SourceText) -> Option<(f64, usize, usize)> {
+/// Finds words that stand together in the text: their similarity, the first and the last token.
+fn find_words(words: &[String], source: &SourceText) -> Option<(f64, usize, usize)> {
     let mut first = usize::MAX;
     let mut last = 0;
     let mut total = 0.0;
-    // "senza glutine" says its "without" itself.
+    // "Senza glutine" contains its own negation.
     let denies = words.iter().any(|w| NOT.contains(&w.as_str()) || w == "free");
     for word in words {
-        let wanted = features(word);
+        let target = features(word);
         let mut found: Option<(f64, usize)> = None;
         for (i, token) in source.tokens.iter().enumerate() {
             if !token.word
-                || source.gone(i)
+                || source.is_taken(i)
                 || source.found.quoted[i]
-                || (!denies && negated(&source.tokens, i))
+                || (!denies && is_negated_at(&source.tokens, i))
             {
                 continue;
             }
-            let exact = token.norm == wanted.norm;
-            if !exact && (lexicon::is_stop_word(&token.norm) || wanted.norm.len() < 3) {
+            let exact = token.norm == target.norm;
+            if !exact && (lexicon::is_stop_word(&token.norm) || target.norm.len() < 3) {
                 continue;
             }
-            // "Check my balance" asks for a check, and not for the checking account.
-            if !exact && lexicon::may_be_action(&token.features().concepts) && !names_it(token, &wanted) {
+            // "Check my balance" does not mean the checking account.
+            if !exact && lexicon::may_be_action(&token.features().concepts) && !is_noun_of(token, &target) {
                 continue;
             }
-            let mut sim = token.features().similarity(&wanted);
+            let mut sim = token.features().similarity(&target);
             if sim == 0.0 && token.norm.contains('-') {
-                sim = token.norm.split('-').map(|p| features(p).similarity(&wanted)).fold(0.0, f64::max);
+                sim = token.norm.split('-').map(|p| features(p).similarity(&target)).fold(0.0, f64::max);
             }
             if sim == 0.0
                 && token.norm.len() >= 5
-                && wanted.norm.len() >= 5
-                && strsim::jaro_winkler(&token.norm, &wanted.norm) > 0.93
+                && target.norm.len() >= 5
+                && strsim::jaro_winkler(&token.norm, &target.norm) > 0.93
             {
                 sim = 0.82;
             }
@@ -182,18 +186,20 @@ fn said(words: &[String], source: &SourceText) -> Option<(f64, usize, usize)> {
     (last.saturating_sub(first) <= words.len() + 1).then(|| (total / words.len().max(1) as f64, first, last))
 }
 
-/// Whether a verb's noun is meant where a value is one: "prenotazione" for "prenotazioni".
-fn names_it(token: &Token, wanted: &Features) -> bool {
-    !(wanted.norm.starts_with(&token.norm) || token.norm.starts_with(&wanted.norm))
-        || wanted.norm.len().abs_diff(token.norm.len()) < 2
+/// Whether an action word is another form of the value's noun ("prenotazione" for "prenotazioni") and not its
+/// verb.
+fn is_noun_of(token: &Token, target: &Features) -> bool {
+    !(target.norm.starts_with(&token.norm) || token.norm.starts_with(&target.norm))
+        || target.norm.len().abs_diff(token.norm.len()) < 2
 }
 
-fn negated(tokens: &[Token], at: usize) -> bool {
+/// Whether one of the two words before a token is a negation.
+fn is_negated_at(tokens: &[Token], at: usize) -> bool {
     (at.saturating_sub(2)..at).any(|i| tokens[i].is(NOT))
 }
 
-/// Yes or no: said by the argument's own words, denied by a "without" or "not" before them.
-pub(super) fn flags(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
+/// Fills booleans: true if the text has the words of the argument's name, false after a "without" or "not".
+pub(super) fn fill_flags(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
     for field in fields
         .iter()
         .filter(|f| f.kind == ArgumentKind::Bool && !out.values.contains_key(&f.name))
@@ -205,7 +211,7 @@ pub(super) fn flags(fields: &[ArgumentField], source: &mut SourceText, out: &mut
         ];
         let words: Vec<_> =
             field.cues.iter().filter(|f| !general.contains(&f.norm.as_str()) && f.norm.len() > 2).collect();
-        // The joined form of the name stands beside its parts; the parts are enough.
+        // The cues contain the joined form of the name besides its parts; the parts are enough.
         let words: Vec<_> = words
             .iter()
             .filter(|f| words.iter().filter(|o| o.norm != f.norm && f.norm.contains(&o.norm)).count() < 2)
@@ -217,7 +223,7 @@ pub(super) fn flags(fields: &[ArgumentField], source: &mut SourceText, out: &mut
         match places {
             Some(places) if !places.is_empty() => {
                 let first = places.iter().copied().min().unwrap_or(0);
-                let denied = negated(&source.tokens, first);
+                let denied = is_negated_at(&source.tokens, first);
                 out.values.insert(field.name.clone(), json!(!denied));
                 for place in &places {
                     source.take(*place, *place);

@@ -1,14 +1,13 @@
 //! Patterns of function words: `i/we do/don not/t want|need` and the like.
 //!
-//! A pattern is a row of words. `a/b` is one of several, `a?` may be absent, `*` is any word, and a word in
-//! angle brackets is a class: `<verb>` something that is done, `<inf>` an Italian infinitive, `<ing>`, `<ed>`
-//! an English past form, `<pp>` an Italian participle, `<ger>` an
-//! Italian gerund, `<num>`.
+//! A pattern is a sequence of words. `a/b` is one of several, `a?` is optional, `*` is any word, and a word in
+//! angle brackets is a class: `<verb>` a verb of action, `<inf>` an Italian infinitive, `<ing>`, `<ed>` an
+//! English past form, `<pp>` an Italian participle, `<ger>` an Italian gerund, `<num>`.
 
 use super::lexicon;
 use super::text::Token;
 
-/// English verbs of everyday orders that the dictionary does not have as something that is done.
+/// Verbs of everyday orders that the dictionary does not have as actions.
 const VERBS: &[&str] = &[
     "take",
     "make",
@@ -135,7 +134,7 @@ const VERBS: &[&str] = &[
     "tenta",
 ];
 
-/// English past forms that do not end in -ed.
+/// Irregular English past forms.
 const PAST: &[&str] = &[
     "took",
     "taken",
@@ -198,7 +197,7 @@ const PAST: &[&str] = &[
     "cut",
 ];
 
-/// Italian participles that are not made regularly.
+/// Irregular Italian participles.
 const PARTICIPLES: &[&str] = &[
     "preso",
     "presa",
@@ -256,16 +255,16 @@ const PARTICIPLES: &[&str] = &[
     "tratto",
 ];
 
-/// Words that end in -ed and are no past form.
+/// Words that end in -ed but are no past forms.
 const NOT_PAST: &[&str] = &[
     "need", "feed", "speed", "seed", "bed", "red", "hundred", "indeed", "exceed", "proceed", "shed", "united",
 ];
 
-/// Words that end like an infinitive and are none.
+/// Words that end like an infinitive but are none.
 const NOT_INF: &[&str] =
     &["mare", "cuore", "piacere", "potere", "bere", "settore", "ore", "ancore", "lettere", "camere", "opere"];
 
-/// Whether a word is something that is done, in the form of an order.
+/// Whether a word is a verb of action.
 pub(super) fn is_verb(token: &Token) -> bool {
     VERBS.contains(&token.norm.as_str()) || lexicon::may_be_action(&token.features().concepts)
 }
@@ -286,7 +285,7 @@ pub(super) fn is_participle(norm: &str) -> bool {
     PARTICIPLES.contains(&norm) || norm.len() > 4 && ENDS.iter().any(|end| norm.ends_with(end))
 }
 
-/// Whether a word is an Italian infinitive, also with pronouns at its end.
+/// Whether a word is an Italian infinitive, also with suffixed pronouns.
 pub(super) fn is_infinitive(norm: &str) -> bool {
     const CLITICS: &[&str] = &[
         "", "melo", "mela", "meli", "mele", "glielo", "gliela", "glieli", "gliele", "mi", "ti", "ci", "vi",
@@ -311,13 +310,13 @@ fn fits(token: &Token, part: &str) -> bool {
         "<ger>" => token.norm.len() > 5 && (token.norm.ends_with("ando") || token.norm.ends_with("endo")),
         "<pp>" => is_participle(&token.norm),
         "<num>" => token.digit(),
-        // "È", which no other word may be taken for.
+        // "È" must not match "e".
         "è" => token.lower == "è",
         _ => part.split('/').any(|word| word == token.norm),
     }
 }
 
-/// Where a pattern that begins at `at` ends; `None` where it does not fit.
+/// The end of a pattern that begins at `at`. `None` if it does not match.
 pub(super) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
     let mut i = at;
     for part in pattern.split(' ') {
@@ -334,12 +333,12 @@ pub(super) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
     Some(i)
 }
 
-/// Where the first of these patterns that fits at `at` ends.
+/// The end of the first of these patterns that matches at `at`.
 pub(super) fn any(words: &[&Token], at: usize, patterns: &[&str]) -> Option<usize> {
     patterns.iter().find_map(|pattern| end(words, at, pattern))
 }
 
-/// Where the first of these patterns begins and ends, at one of the first `most` words.
-pub(super) fn find(words: &[&Token], most: usize, patterns: &[&str]) -> Option<(usize, usize)> {
-    (0..words.len().min(most)).find_map(|at| Some((at, any(words, at, patterns)?)))
+/// The begin and end of the first match of these patterns that begins within the first `max` words.
+pub(super) fn find(words: &[&Token], max: usize, patterns: &[&str]) -> Option<(usize, usize)> {
+    (0..words.len().min(max)).find_map(|at| Some((at, any(words, at, patterns)?)))
 }

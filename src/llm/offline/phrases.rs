@@ -1,7 +1,7 @@
-//! Closed classes of words and phrases by which the mood of a clause is told, and how clauses govern one another. A
-//! blank parts words, `/` alternatives, `?` marks what may be absent: see `pattern`.
+//! Closed classes of words and phrases that determine the mood of a clause and how clauses govern each other.
+//! Blanks separate words, `/` separates alternatives, `?` marks optional words: see `pattern`.
 
-/// Words that open a clause and say nothing of its act.
+/// Fillers: words that open a clause and do not affect its act.
 pub(super) const FILLERS: &[&str] = &[
     "per favore/cortesia/piacere",
     "by the way",
@@ -76,7 +76,7 @@ pub(super) const FILLERS: &[&str] = &[
     "guys",
 ];
 
-/// Orders that say of another order that it holds: what follows them is what is asked.
+/// Openings that only stress the order after them: "don't forget to …".
 pub(super) const MINDS: &[&str] = &[
     "don/do/dont t/not? forget/hesitate/fail/omit to",
     "dont forget/hesitate to",
@@ -93,7 +93,7 @@ pub(super) const MINDS: &[&str] = &[
     "procedi a/con",
 ];
 
-/// Questions that are orders.
+/// Openings of polite requests in the form of questions.
 pub(super) const POLITE: &[&str] = &[
     "can/could/would/will/wont/wouldn/couldn/won t? you/u/ya please/kindly/also/just/maybe/then?",
     "would/do you mind",
@@ -127,7 +127,7 @@ pub(super) const POLITE: &[&str] = &[
     "vorrei/vorremmo/voglio che",
 ];
 
-/// Words by which the speaker wishes for something; what follows says what.
+/// Openings of wishes; the words after them say for what.
 pub(super) const WISHES: &[&str] = &[
     "i/we really/just/also/still/would/d/ll? also? like/love/want/need/wish/prefer/wanna to?",
     "i/we just/also? wanted/hoped/needed to",
@@ -143,7 +143,7 @@ pub(super) const WISHES: &[&str] = &[
     "facciamo",
 ];
 
-/// What asks to be told, behind a wish or by itself.
+/// Requests for information, after a wish or alone.
 pub(super) const TO_KNOW: &[&str] = &[
     "to? know/understand/see/check/learn/hear/ask if/whether",
     "to? find out if/whether",
@@ -174,7 +174,7 @@ pub(super) const TO_KNOW: &[&str] = &[
     "i am not sure if/whether",
 ];
 
-/// Thanks and excuses for what was done.
+/// Thanks and apologies for past actions.
 pub(super) const THANKS: &[&str] = &[
     "thanks/thank/thx you? so? much? for <ing>",
     "sorry/apologies for/that/if/about",
@@ -182,14 +182,14 @@ pub(super) const THANKS: &[&str] = &[
     "scusa/scusami/scusate/scusi se/per/che",
 ];
 
-/// What was not done, and might have been.
+/// Regrets about actions that did not happen.
 pub(super) const MISSED: &[&str] = &[
     "i/we should/could/would/might/d not? have <ed>",
     "had i/we",
     "avrei/avremmo/avresti voluto/dovuto/potuto/preferito",
 ];
 
-/// What opens a reason.
+/// Openings of reasons.
 pub(super) const REASONS: &[&str] = &[
     "since/because/as/given/seeing that? i/we/my",
     "siccome",
@@ -198,7 +198,7 @@ pub(super) const REASONS: &[&str] = &[
     "perche ho/sono/abbiamo/mi",
 ];
 
-/// Prices, and what would be.
+/// Questions about prices and hypothetical outcomes.
 pub(super) const WOULD_BE: &[&str] = &[
     "how much",
     "quanto mi/ci? costa/costano/viene/vengono/costerebbe/costerebbero/verrebbe/verrebbero/pago/pagherei/paghiamo/spenderei",
@@ -235,7 +235,7 @@ pub(super) const WOULD_BE: &[&str] = &[
     "in teoria",
 ];
 
-/// Says that something is not to be done, at the beginning of a clause.
+/// Negations of an order at the beginning of a clause.
 pub(super) const NOT: &[&str] = &[
     "don t you/ever/even/yet?",
     "dont",
@@ -291,7 +291,7 @@ pub(super) const NOT: &[&str] = &[
     "ne *",
 ];
 
-/// Says so anywhere in a clause.
+/// Negations of an order anywhere in a clause.
 pub(super) const NOT_INSIDE: &[&str] = &[
     "not to <verb>",
     "di non <inf>",
@@ -305,7 +305,7 @@ pub(super) const NOT_INSIDE: &[&str] = &[
     "che non si? prenoti/annulli/disdica/cancelli/chieda/invii",
 ];
 
-/// Denials that state how things are.
+/// Negations that state a fact: "I can't …", "non ho …".
 pub(super) const CANNOT: &[&str] = &[
     "i/we don/do/dont t/not? have/see/find/know/remember/understand/think/mind/get/receive",
     "i/we can/cannot/cant/couldn t/not?",
@@ -314,7 +314,7 @@ pub(super) const CANNOT: &[&str] = &[
     "i/we didn/did t/not",
 ];
 
-/// Questions of whether something may be done, or is so.
+/// Openings of questions whether something is allowed or true.
 pub(super) const ASKS: &[&str] = &[
     "do/does/did/is/are/was/were/am/has/have/had/can/could/may/might/should/shall/must/will/would/isn/aren/doesn/don/didn/won/can/couldn/shouldn t/not? i/we/you/he/she/it/they/there/this/that/these/those/the/my/our/your/any/anyone/someone/somebody/everyone/one/people/employees/luca/marco/anna",
     "posso/possiamo/potrei/potremmo",
@@ -337,7 +337,7 @@ pub(super) const ASKS: &[&str] = &[
     "sono/siamo autorizzato/autorizzata/autorizzati",
 ];
 
-/// What opens a question only where its mark stands at the end.
+/// Openings of questions only if a question mark ends the clause.
 pub(super) const ASKS_MARKED: &[&str] = &[
     "ho/hai/ha/abbiamo/avete/hanno/sono/sei/siamo/siete/devo/dobbiamo/serve/bisogna/occorre/conviene/esiste/esistono/fate/tenete/vendete/offrite/funziona/funzionano/vale/rimane/rimangono/resta/restano",
     "c/ce è/e",
@@ -345,7 +345,7 @@ pub(super) const ASKS_MARKED: &[&str] = &[
     "è",
 ];
 
-/// Asks to be reminded of something.
+/// Requests for a reminder.
 pub(super) const REMINDS: &[&str] = &[
     "remind me/us to/of/about/that/on/at/in/tomorrow/next/when/before/after/again",
     "remind me/us *",
@@ -368,14 +368,14 @@ pub(super) const REMINDS: &[&str] = &[
     "segnati/segnami/annotati/appuntati di/che",
 ];
 
-/// Reads of what the speaker has forgotten, which ask and remind of nothing.
+/// Questions about something the speaker has forgotten, which are no requests for a reminder.
 pub(super) const REMINDS_ME_WHAT: &[&str] = &[
     "remind me/us what/who/how/which/where/when/why",
     "remind me/us of? my/the",
     "ricordami/ricordaci/mi/ci ricordi? quanti/quante/quanto/chi/cosa/che/quale/quali/dove/come/quando/il/la/i/le",
 ];
 
-/// Has somebody else told, or asks somebody else.
+/// Requests to tell, write to or ask another person.
 pub(super) const TELLS: &[&str] = &[
     "tell/inform/notify/warn/advise/assure/remind/message/text/email/whatsapp/ping/call/phone",
     "write/reply/respond/say/answer/explain/talk/speak/report back? to",
@@ -391,13 +391,13 @@ pub(super) const TELLS: &[&str] = &[
     "telefona/telefonare a/al/alla",
 ];
 
-/// Has something invented or written that is no message.
+/// Requests to write a text that is no message: a story, a poem.
 pub(super) const TALES: &[&str] = &[
     "write/tell/compose/invent/make/draft me/us/up? a/an/the/another? short/funny/little/long? story/poem/joke/essay/novel/song/tale/dialogue/script/speech/article/blog/example/sentence/function/program",
     "scrivi/scrivimi/racconta/raccontami/inventa/componi/fammi un/una/il/la breve/bella/divertente/corta/lunga? storia/poesia/racconto/barzelletta/canzone/saggio/favola/tema/dialogo/discorso/articolo/esempio/frase",
 ];
 
-/// Repeats what somebody said.
+/// Verbs of reported speech.
 pub(super) const SAID: &[&str] = &[
     "said/says/say/told/wrote/writes/asked/asks/answered/replied/claims/claimed/suggested/suggests/thinks/thought",
     "has/have said/told/written/asked",
@@ -408,7 +408,7 @@ pub(super) const SAID: &[&str] = &[
     "c è scritto",
 ];
 
-/// Words for texts: what a colon follows is quoted.
+/// Nouns for texts; a clause after such a noun and a colon is quoted.
 pub(super) const TEXTS: &[&str] = &[
     "sentence",
     "text",
@@ -438,14 +438,14 @@ pub(super) const TEXTS: &[&str] = &[
     "didascalia",
 ];
 
-/// Verbs of somebody else.
+/// Verbs in the third person.
 pub(super) const THIRD: &[&str] = &[
     "wants/needs/wishes/likes/has/is/was/would/d/will/must/should/can/could/may/might/takes/books/asks/plans/prefers/intends/hopes/gets/goes/requires/requests/orders/borrows/cancels/renews/doesn/isn/d",
     "want/need/wish/have/are/were/would/must/should",
     "vuole/vogliono/vorrebbe/vorrebbero/desidera/desiderano/deve/devono/dovrebbe/dovrebbero/ha/hanno/avrebbe/avrebbero/puo/possono/potrebbe/prende/prendono/chiede/chiedono/prenota/prenotano/va/vanno/sta/stanno/intende/pensa/ordina/annulla/disdice/rinnova/preferisce/voleva/volevano/prendera/fara/andra/si/è/sono/serve/servono/serviranno/parte/viene/arriva",
 ];
 
-/// What may be, is meant, or will be: said and not asked.
+/// Openings of statements about possibilities, intentions and the future.
 pub(super) const MAY_BE: &[&str] = &[
     "maybe/perhaps/possibly/probably",
     "forse/magari/chissa/probabilmente/eventualmente",
@@ -472,7 +472,7 @@ pub(super) const MAY_BE: &[&str] = &[
     "non mi/ci? dispiace/dispiacerebbe",
 ];
 
-/// Opens what is only told before a request.
+/// Openings of preambles before a request.
 pub(super) const PREAMBLES: &[&str] = &[
     "go ahead",
     "can/could/would/will you please/kindly? go ahead",
@@ -601,7 +601,7 @@ pub(super) const IF_SO: &[&str] = &[
     "senno",
 ];
 
-/// Words behind which "if" means "whether".
+/// Words after which "if" means "whether".
 pub(super) const WHETHER: &[&str] = &[
     "know",
     "see",
@@ -649,7 +649,7 @@ pub(super) const WHETHER: &[&str] = &[
     "se",
 ];
 
-/// Words behind which "if" is a polite "that".
+/// Words after which "if" is a polite "that".
 pub(super) const KIND: &[&str] = &[
     "grateful",
     "great",
@@ -702,7 +702,7 @@ pub(super) const CORRECTS: &[&str] = &[
     "ripensandoci",
 ];
 
-/// Words behind "not" that are a bound or a shade and no contrast.
+/// Words after "not" that limit or soften and make no contrast.
 pub(super) const SHADE: &[&str] = &[
     "later",
     "more",

@@ -1,5 +1,4 @@
-//! Plans: the clauses of a request, each with the tool that serves it, in the order in which they
-//! need one another.
+//! Plans: the clauses of a request, each with the tool that serves it, in the order of their dependencies.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,7 +25,7 @@ use super::text::{self, TokenCache};
 use super::tuples;
 use crate::llm::Request;
 
-/// Most steps, whatever the prompt allows.
+/// Maximum number of steps, whatever the prompt allows.
 const MAX_STEPS: usize = 10;
 
 /// The arguments of `CreateExecutionPlan` for a request.
@@ -48,8 +47,8 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         now,
         conversation: prompt.json("conversation"),
         pending: prompt.pending().filter(|_| executed.is_empty()),
-        judged: RefCell::default(),
-        read: RefCell::default(),
+        route_cache: RefCell::default(),
+        slot_cache: RefCell::default(),
         orders_only: !feedback.trim().is_empty(),
     };
     let task = if feedback.trim().is_empty() {
@@ -58,63 +57,64 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         None
     };
     let (drafts, unserved) = match task {
-        Some(task) => (planner.for_task(&task, &words), Vec::new()),
+        Some(task) => (planner.draft_for_task(&task, &words), Vec::new()),
         None => planner.draft_steps(&words, &executed),
     };
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
-    let mut plan = planner.plan(drafts, &unserved, first, most_steps(request));
+    let max = max_steps(request);
+    let mut plan = planner.build_plan(drafts, &unserved, first, max);
     let mut before = Value::Null;
     if !feedback.trim().is_empty() {
         before = prompt.json("plan");
-        // What the rules do not understand leaves the plan as it is, and is sent back.
-        let most = most_steps(request);
-        let led_to = |words: &str| {
+        let plan_words = |words: &str| {
             let (drafts, unserved) = planner.draft_steps(text::cut(words.trim()), &executed);
-            (planner.plan(drafts, &unserved, first, most), unserved.is_empty())
+            (planner.build_plan(drafts, &unserved, first, max), unserved.is_empty())
         };
         let change =
-            plan_changes::OfflinePlanChange { index: &planner.index, now: &planner.now, plan: &led_to };
-        let steps = change.of(&before, &feedback, first);
-        let told = if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
+            plan_changes::OfflinePlanChange { index: &planner.index, now: &planner.now, plan: &plan_words };
+        // If the rules do not understand the feedback, the plan stays as it is.
+        let steps = change.apply(&before, &feedback, first);
+        let reasoning =
+            if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
         let steps = steps.unwrap_or_else(|| before["steps"].clone());
-        plan = json!({"needs_execution": true, "reasoning": told, "steps": steps});
+        plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
     }
     prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
     plan
 }
 
-/// How many steps the schema or an earlier objection allows.
-fn most_steps(request: &Request) -> usize {
+/// The maximum number of steps by the schema and by the last validation error.
+fn max_steps(request: &Request) -> usize {
     let schema = request.tools.first().and_then(|t| t.parameters.pointer("/properties/steps/maxItems"));
     let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(MAX_STEPS);
-    let objection = request.messages.iter().rev().find_map(|m| {
+    let limit = request.messages.iter().rev().find_map(|m| {
         let (crate::llm::Message::Tool { text, .. } | crate::llm::Message::User { text }) = m else {
             return None;
         };
         let rest = text.split("at most ").nth(1).filter(|_| text.contains("steps"))?;
         rest.split_whitespace().next()?.parse::<usize>().ok()
     });
-    allowed.min(objection.unwrap_or(MAX_STEPS)).clamp(1, MAX_STEPS)
+    allowed.min(limit.unwrap_or(MAX_STEPS)).clamp(1, MAX_STEPS)
 }
 
-/// Some words, and the scene spoken of before them.
+/// Words of a request, and the scene of the previous words.
 type PlannedPhrase = (String, Option<usize>);
 
-/// What a plan is made of.
+/// Plans one request.
 pub(super) struct OfflinePlanner {
-    /// The scenes.
+    /// The index of the catalogue.
     pub index: Rc<CatalogueIndex>,
-    /// Now.
+    /// The current time.
     pub now: Zoned,
-    /// What was said before.
+    /// The conversation so far.
     pub conversation: Conversation,
-    /// What was asked.
+    /// The question that the user has not answered yet.
     pub pending: Option<OpenQuestion>,
-    /// What parts of the request were found to lead to: splitting asks for the same parts again.
-    judged: RefCell<HashMap<PlannedPhrase, Option<Hit>>>,
-    /// By scene and tool: the arguments that were read from words.
-    read: RefCell<TokenCache<(usize, usize), Filled>>,
-    /// Whether the words are somebody's changes of a plan, all of which speak of what is to be done.
+    /// Cache of routing results, because splitting routes the same parts several times.
+    route_cache: RefCell<HashMap<PlannedPhrase, Option<Hit>>>,
+    /// Cache of slot filling, by scene and tool.
+    slot_cache: RefCell<TokenCache<(usize, usize), Filled>>,
+    /// Whether the words are feedback on a plan, in which every clause is an order.
     pub orders_only: bool,
 }
 
@@ -122,11 +122,11 @@ impl ClauseRouter for OfflinePlanner {
     fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
         let near = after.map(|a| a / 1000);
         let key = (words.to_owned(), near);
-        let known = self.judged.borrow().get(&key).copied();
+        let known = self.route_cache.borrow().get(&key).copied();
         let hit = known.unwrap_or_else(|| {
             let hit = self.index.route(words, self.now.date(), near);
-            let hit = hit.filter(|hit| !self.names_another(words, *hit));
-            self.judged.borrow_mut().insert(key, hit);
+            let hit = hit.filter(|hit| !self.names_other_object(words, *hit));
+            self.route_cache.borrow_mut().insert(key, hit);
             hit
         })?;
         Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
@@ -149,22 +149,22 @@ impl ClauseRouter for OfflinePlanner {
     fn names_tool_subject(&self, words: &str, tool: usize) -> bool {
         let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
         let tokens = text::tokens(words);
-        // The verb is another, unless it only announces a value: "…, contact a@example.com".
+        // The first word is another verb, unless it only announces a value: "…, contact a@example.com".
         let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm));
-        content.enumerate().any(|(n, t)| self.index.speaks_of(hit, &t.features(), n == 0))
+        content.enumerate().any(|(n, t)| self.index.tool_mentions(hit, &t.features(), n == 0))
     }
 
     fn only_varies_values(&self, before: &str, words: &str, tool: usize) -> bool {
         let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
-        // "Block my debit card and my credit card": what stands beside the order is ordered, too.
+        // "Block my debit card and my credit card": the order applies to both.
         let tokens = text::tokens(before);
-        let said: Vec<_> = tokens.iter().filter(|t| t.word).collect();
-        let verb = mood::strip_fillers(&said).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
-        // What leads to another scene by itself is another thing.
+        let previous: Vec<_> = tokens.iter().filter(|t| t.word).collect();
+        let verb = mood::strip_fillers(&previous).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
+        // Words that lead to another scene are another request.
         if self.tool_for(words, None).is_some_and(|(own, _)| own / 1000 != hit.scene) {
             return false;
         }
-        // So is what has an order of its own.
+        // So are words with their own order.
         let further = text::tokens(words);
         let own: Vec<_> = further.iter().filter(|t| t.word).collect();
         let orders = mood::is_order(mood::strip_fillers(&own));
@@ -181,8 +181,8 @@ impl ClauseRouter for OfflinePlanner {
 }
 
 impl OfflinePlanner {
-    /// The step for a task on a text, where some tool is for just that.
-    fn for_task(&self, task: &background::TextTask, words: &str) -> Vec<StepDraft> {
+    /// The step for a task on a text, if a tool is made for it.
+    fn draft_for_task(&self, task: &background::TextTask, words: &str) -> Vec<StepDraft> {
         let Some(verb) = task.tool_verb else { return Vec::new() };
         let own = text::features(verb);
         let is_for = |hit: &Hit| {
@@ -207,8 +207,8 @@ impl OfflinePlanner {
         self.now.date()
     }
 
-    /// Whether words only say who somebody is, without a word that a scene may be called by.
-    pub fn introduces(&self, words: &str) -> bool {
+    /// Whether words only introduce the user by name.
+    pub fn is_introduction(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm));
         let content: Vec<&str> =
@@ -217,7 +217,7 @@ impl OfflinePlanner {
         name.is_some_and(|name| content.join(" ") == name)
     }
 
-    /// The tool of a clause and its purpose in words of its own.
+    /// The tool of a clause, and the purpose of its step.
     pub fn route(
         &self,
         clause: &Clause,
@@ -225,9 +225,9 @@ impl OfflinePlanner {
         previous: Option<&Clause>,
     ) -> Option<(Hit, String)> {
         let found = self.index.route(&clause.text, self.today(), near);
-        let found = found.filter(|hit| self.orders_only || !self.names_another(&clause.text, *hit));
+        let found = found.filter(|hit| self.orders_only || !self.names_other_object(&clause.text, *hit));
         let found = found.map(|hit| (hit, clause.text.clone()));
-        // "Prenota un tavolo e una sala": the second part borrows the verb of the first.
+        // "Prenota un tavolo e una sala": the second part takes the verb of the first.
         if clause.link == ClauseLink::Also
             && !self.has_verb_or_question(&clause.text)
             && let Some(verb) = previous.and_then(|p| leading_verb(&p.text))
@@ -239,22 +239,22 @@ impl OfflinePlanner {
                 return Some((hit, whole));
             }
         }
-        found.or_else(|| Some((self.ordered(&clause.text)?, clause.text.clone())))
+        found.or_else(|| Some((self.tool_of_closing_order(&clause.text)?, clause.text.clone())))
     }
 
-    /// Whether words order something of which the tool says nothing: "call me a taxi" is no question for
-    /// one's name. What is ordered is no read, but by a way of looking.
-    fn names_another(&self, words: &str, hit: Hit) -> bool {
+    /// Whether words order something that the tool's texts do not mention: "call me a taxi" is no question for
+    /// the user's name. An order other than a lookup leads to no tool that only reads.
+    fn names_other_object(&self, words: &str, hit: Hit) -> bool {
         let tokens = text::tokens(words);
-        let said: Vec<&text::Token> = tokens.iter().filter(|t| t.word).collect();
-        let own = mood::strip_fillers(&said);
+        let all: Vec<&text::Token> = tokens.iter().filter(|t| t.word).collect();
+        let own = mood::strip_fillers(&all);
         let Some(verb) = own.first() else { return false };
         let looks = mood::asks_to_be_told(own) || lexicon::is_lookup(&verb.features().concepts);
         if looks || !mood::is_order(own) {
             return false;
         }
-        let spoken = |t: &text::Token| self.index.speaks_of(hit, &t.features(), false);
-        let quiet = |t: &text::Token| {
+        let is_mentioned = |t: &text::Token| self.index.tool_mentions(hit, &t.features(), false);
+        let is_plain = |t: &text::Token| {
             lexicon::is_stop_word(&t.norm)
                 || lexicon::is_pleasantry(&t.norm)
                 || lexicon::is_time_unit(&t.norm)
@@ -262,17 +262,17 @@ impl OfflinePlanner {
                 || t.capital()
                 || mood::is_date_token(t)
         };
-        let (known, strange): (Vec<&text::Token>, Vec<&text::Token>) =
-            own.iter().skip(1).filter(|t| !quiet(t)).partition(|t| spoken(t));
+        let (known, unknown): (Vec<&text::Token>, Vec<&text::Token>) =
+            own.iter().skip(1).filter(|t| !is_plain(t)).partition(|t| is_mentioned(t));
         let nothing = known.is_empty();
-        !strange.is_empty()
-            && if self.writes(hit) { nothing && !spoken(verb) } else { nothing || !spoken(verb) }
+        !unknown.is_empty()
+            && if self.writes(hit) { nothing && !is_mentioned(verb) } else { nothing || !is_mentioned(verb) }
     }
 
-    /// "Vorrei leggere X per 5 giorni, puoi prenotarlo?": the tool of the order at the end, where what
-    /// stands before it leads nowhere and gives the tool its values. Of several the one that lacks least.
-    fn ordered(&self, words: &str) -> Option<Hit> {
-        let order = pronouns::order(words)?;
+    /// "Vorrei leggere X per 5 giorni, puoi prenotarlo?": the tool of the order at the end, if the words before
+    /// it lead to no tool but contain its values. Of several tools, the one with the fewest missing arguments.
+    fn tool_of_closing_order(&self, words: &str) -> Option<Hit> {
+        let order = pronouns::closing_order(words)?;
         let hits = self.index.hits(order, self.today(), None).into_iter().filter(|h| h.score >= FITS);
         let lacking = |hit: &Hit| {
             let fields = self.index.fields(*hit);
@@ -287,38 +287,39 @@ impl OfflinePlanner {
         known.reduce(best).map(|(_, hit)| hit)
     }
 
-    /// The arguments of a tool as words give them. The same words are read for the same tool several times.
+    /// The arguments of a tool in words. Cached, because the same words are read for the same tool several
+    /// times.
     pub fn filled(&self, hit: Hit, words: &str) -> Rc<Filled> {
         let tool = (hit.scene, hit.tool);
-        if let Some(known) = self.read.borrow().get(tool, words) {
+        if let Some(known) = self.slot_cache.borrow().get(tool, words) {
             return known;
         }
         let filled = Rc::new(slots::fill(self.index.fields(hit), words, &self.now, &[], false));
-        self.read.borrow_mut().put(tool, words, &filled);
+        self.slot_cache.borrow_mut().put(tool, words, &filled);
         filled
     }
 
-    /// Whether words have a value for the tool beside days, names and codes.
-    pub fn wants_more(&self, words: &str, hit: Hit) -> bool {
+    /// Whether words have a value for the tool.
+    pub fn has_values_for(&self, words: &str, hit: Hit) -> bool {
         !self.filled(hit, words).values.is_empty()
     }
 
     /// Whether words have a day, a name or a code.
-    pub fn brings(&self, words: &str) -> bool {
+    pub fn has_day_or_name(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let found = Entities::in_text(words, self.today());
         !found.days.is_empty()
             || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
     }
 
-    /// Whether words have values of their own (days, times, numbers, names).
-    pub fn repeats(&self, words: &str) -> bool {
+    /// Whether words have a day or a time.
+    pub fn has_day_or_time(&self, words: &str) -> bool {
         let found = Entities::in_text(words, self.today());
         !found.days.is_empty() || !found.times.is_empty()
     }
 
-    /// The step that a reply to a pending question carries on, where the clause is one.
-    pub fn reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<StepDraft> {
+    /// The step that continues after the pending question, if the clause answers it.
+    pub fn draft_for_reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<StepDraft> {
         let pending = self.pending.as_ref()?;
         let scene = self.index.scenes.iter().position(|s| s.scene == pending.scene)?;
         let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
@@ -328,11 +329,11 @@ impl OfflinePlanner {
             })
             .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0 }))?;
         let same = hit.is_some_and(|h| h.scene == target.scene && h.tool == target.tool);
-        if hit.is_some_and(|h| h.score >= STRONG && !same) || self.asks(&clause.text) && !same {
+        if hit.is_some_and(|h| h.score >= STRONG && !same) || self.is_question(&clause.text) && !same {
             return None;
         }
         let fields = self.index.fields(target);
-        let wanted: Vec<_> = fields
+        let missing: Vec<_> = fields
             .iter()
             .filter(|f| {
                 pending.question.missing.is_empty() && f.required
@@ -340,11 +341,11 @@ impl OfflinePlanner {
             })
             .cloned()
             .collect();
-        let filled = slots::fill(&wanted, &clause.text, &self.now, &[], true);
-        if !same && !wanted.is_empty() && filled.values.is_empty() && hit.is_some() {
+        let filled = slots::fill(&missing, &clause.text, &self.now, &[], true);
+        if !same && !missing.is_empty() && filled.values.is_empty() && hit.is_some() {
             return None;
         }
-        // Complete by itself: then the pending words add nothing.
+        // A reply that is complete by itself needs no words of the pending step.
         let purpose = if same && self.filled(target, &clause.text).missing(fields).is_empty() {
             clause.text.clone()
         } else {
@@ -354,14 +355,14 @@ impl OfflinePlanner {
         Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
     }
 
-    /// Whether the write that a pending question is about was not plainly asked for.
+    /// Whether the write of a pending question was not clearly requested.
     fn was_unclear(&self, pending: &OpenQuestion, hit: Hit) -> bool {
         let clauses = clauses::split(&pending.request, self);
         let own = clauses.iter().find(|c| pending.purpose.contains(c.text.trim_end_matches(['?', '.', '!'])));
         own.is_some_and(|clause| self.is_unclear(clause.act, hit))
     }
 
-    fn asks(&self, words: &str) -> bool {
+    fn is_question(&self, words: &str) -> bool {
         text::tokens(words).iter().take(3).any(|t| lexicon::is_question_word(&t.norm))
     }
 
@@ -373,35 +374,13 @@ impl OfflinePlanner {
         &self.index.scenes[hit.scene].tools[hit.tool].name
     }
 
-    fn plan(&self, mut drafts: Vec<StepDraft>, unserved: &[String], first: u32, most: usize) -> Value {
-        drafts.truncate(most);
+    /// The plan of some drafts, numbered from `first`. `unserved` are the clauses that no scene serves.
+    fn build_plan(&self, mut drafts: Vec<StepDraft>, unserved: &[String], first: u32, max: usize) -> Value {
+        drafts.truncate(max);
         if drafts.is_empty() {
             return json!({"needs_execution": false, "reasoning": "No scene serves this request.", "steps": []});
         }
-        let mut depends: Vec<Vec<usize>> = Vec::new();
-        for (n, draft) in drafts.iter().enumerate() {
-            let mut on: Vec<usize> = match draft.link {
-                ClauseLink::Then if n > 0 => vec![n - 1],
-                // Beside the one before: after whatever that is after.
-                ClauseLink::Also if n > 0 && drafts[n - 1].link == ClauseLink::Then => depends[n - 1].clone(),
-                _ => Vec::new(),
-            };
-            if draft.refers_back && n > 0 {
-                on.push(n - 1);
-            }
-            for (m, other) in drafts.iter().enumerate().take(n) {
-                if other.hit.scene == draft.hit.scene && (self.writes(other.hit) || self.writes(draft.hit)) {
-                    on.push(m);
-                }
-            }
-            on.sort_unstable();
-            on.dedup();
-            // What another dependency already waits for need not be named.
-            let reach =
-                |m: usize| -> bool { on.iter().any(|o| *o != m && ancestors(&depends, *o).contains(&m)) };
-            let on: Vec<usize> = on.iter().copied().filter(|m| !reach(*m)).collect();
-            depends.push(on);
-        }
+        let depends = self.dependencies(&drafts);
         let number = |n: usize| first.saturating_add(u32::try_from(n).unwrap_or(0));
         let steps: Vec<Value> = drafts
             .iter()
@@ -412,7 +391,7 @@ impl OfflinePlanner {
                     "step_number": number(n),
                     "scene_name": self.index.scenes[draft.hit.scene].scene,
                     "purpose": text::one_line(&draft.purpose),
-                    "expected_tools": self.expected(draft),
+                    "expected_tools": self.expected_tools(draft),
                     "depends_on_step": match on.as_slice() { [] => Value::Null, [one] => json!(one), many => json!(many) },
                 });
                 if draft.unclear {
@@ -436,8 +415,37 @@ impl OfflinePlanner {
         plan
     }
 
-    /// The tool, and those that can find an identifier it needs and the words do not give.
-    fn expected(&self, draft: &StepDraft) -> Vec<String> {
+    /// By draft: indexes of the earlier drafts on which it depends.
+    fn dependencies(&self, drafts: &[StepDraft]) -> Vec<Vec<usize>> {
+        let mut depends: Vec<Vec<usize>> = Vec::new();
+        for (n, draft) in drafts.iter().enumerate() {
+            let mut on: Vec<usize> = match draft.link {
+                ClauseLink::Then if n > 0 => vec![n - 1],
+                // In addition to the previous one: it has the same dependencies.
+                ClauseLink::Also if n > 0 && drafts[n - 1].link == ClauseLink::Then => depends[n - 1].clone(),
+                _ => Vec::new(),
+            };
+            if draft.refers_back && n > 0 {
+                on.push(n - 1);
+            }
+            for (m, other) in drafts.iter().enumerate().take(n) {
+                if other.hit.scene == draft.hit.scene && (self.writes(other.hit) || self.writes(draft.hit)) {
+                    on.push(m);
+                }
+            }
+            on.sort_unstable();
+            on.dedup();
+            // Indirect dependencies are omitted.
+            let is_indirect =
+                |m: usize| -> bool { on.iter().any(|o| *o != m && ancestors(&depends, *o).contains(&m)) };
+            let on: Vec<usize> = on.iter().copied().filter(|m| !is_indirect(*m)).collect();
+            depends.push(on);
+        }
+        depends
+    }
+
+    /// The tool of a step, and the lookups that may find a missing identifier.
+    fn expected_tools(&self, draft: &StepDraft) -> Vec<String> {
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = self.filled(draft.hit, &draft.purpose);
@@ -458,6 +466,7 @@ impl OfflinePlanner {
     }
 }
 
+/// All direct and indirect dependencies of a draft.
 fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
     let mut all: Vec<usize> = Vec::new();
     let mut open = depends.get(of).cloned().unwrap_or_default();
@@ -470,8 +479,8 @@ fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
     all
 }
 
-/// Whether the words state something ("la stampante è rotta", "we are four") and ask for nothing.
-pub(super) fn declares(tokens: &[text::Token]) -> bool {
+/// Whether the words state a fact and ask for nothing: "la stampante è rotta", "we are four".
+pub(super) fn is_declaration(tokens: &[text::Token]) -> bool {
     let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
     let question = words.first().is_some_and(|t| lexicon::is_question_word(&t.norm))
         || tokens.iter().any(|t| t.raw == "?");

@@ -1,5 +1,5 @@
-//! A plan changed as a person says, by rules: steps left out, or kept alone, or given other words, and new
-//! ones for what was not planned.
+//! Changes a plan by rules as the approver requests: removes steps, keeps only some, changes their values, or
+//! adds new ones.
 
 use std::rc::Rc;
 
@@ -9,40 +9,41 @@ use serde_json::{Value, json};
 use super::index::CatalogueIndex;
 use super::intended_steps::{self, is_negation};
 use super::lexicon;
-use super::reword::{self, How, Reworded, Worded};
+use super::reword::{self, ChangeReading, RewordedPurpose, StepWording};
 use super::schema::ArgumentField;
 use super::small_talk;
 use super::text::{self, Features, Token};
 
-/// Words that have something left out.
-const OUT: [&str; 29] = [
+/// Words that remove something.
+const REMOVAL_WORDS: [&str; 29] = [
     "remove", "drop", "skip", "without", "delete", "omit", "exclude", "except", "dont", "not", "no", "senza",
     "togli", "rimuovi", "elimina", "salta", "escludi", "non", "tranne", "ohne", "entferne", "streiche",
     "nicht", "sans", "supprime", "enleve", "sin", "quita", "elimine",
 ];
 
-/// Words that except something from what is said.
-const EXCEPT: [&str; 2] = ["except", "tranne"];
+/// Words that make an exception.
+const EXCEPTION_WORDS: [&str; 2] = ["except", "tranne"];
 
-/// Words that have everything else left out.
-const ONLY: [&str; 9] =
+/// Words that remove everything else.
+const ONLY_WORDS: [&str; 9] =
     ["only", "just", "solo", "soltanto", "solamente", "nur", "seulement", "uniquement", "solamente"];
 
-/// Words between what is not wanted and what is.
-const BUT: [&str; 8] = ["but", "ma", "bensi", "sino", "mais", "sondern", "invece", "instead"];
+/// Conjunctions between what is rejected and what is requested.
+const BUT_WORDS: [&str; 8] = ["but", "ma", "bensi", "sino", "mais", "sondern", "invece", "instead"];
 
-/// Words that have something done besides.
-const ALSO: [&str; 10] =
+/// Words that request something in addition.
+const ALSO_WORDS: [&str; 10] =
     ["also", "anche", "pure", "too", "inoltre", "plus", "additionally", "auch", "aussi", "tambien"];
 
-/// Words that add.
-const ADD: [&str; 8] =
+/// Verbs of adding.
+const ADD_VERBS: [&str; 8] =
     ["add", "aggiungi", "aggiungere", "aggiungici", "insert", "inserisci", "include", "includi"];
 
-/// Words for a step.
-const STEP: [&str; 9] = ["step", "passo", "schritt", "étape", "etape", "paso", "steps", "passi", "passaggio"];
+/// Nouns for a step.
+const STEP_NOUNS: [&str; 9] =
+    ["step", "passo", "schritt", "étape", "etape", "paso", "steps", "passi", "passaggio"];
 
-/// A step's number and what is known of it.
+/// A step of a plan, for comparison with the words of a change.
 #[derive(Clone)]
 pub(super) struct NumberedStep {
     pub number: u64,
@@ -52,104 +53,106 @@ pub(super) struct NumberedStep {
     words: Vec<Rc<Features>>,
 }
 
-/// What a plan is changed by.
+/// Changes plans of a catalogue.
 pub(super) struct OfflinePlanChange<'a> {
     /// The scenes.
     pub index: &'a CatalogueIndex,
-    /// Now.
+    /// The current time.
     pub now: &'a Zoned,
-    /// The steps that words lead to, and whether nothing is left of them.
+    /// Plans words: the plan, and whether its steps serve all of the words.
     pub plan: &'a dyn Fn(&str) -> (Value, bool),
 }
 
 impl OfflinePlanChange<'_> {
-    /// The steps of `plan` after `feedback`, numbered from `first`; `None` where the rules do not understand
-    /// what is to change.
-    pub fn of(&self, plan: &Value, feedback: &str, first: u32) -> Option<Value> {
+    /// The steps of `plan` after `feedback`, numbered from `first`. `None` if the rules do not understand the
+    /// change.
+    pub fn apply(&self, plan: &Value, feedback: &str, first: u32) -> Option<Value> {
         let steps = plan["steps"].as_array()?;
         let known: Vec<NumberedStep> = steps.iter().map(NumberedStep::of).collect();
         let feedback = feedback.trim().trim_end_matches(['.', '!', ' ']);
-        let feedback = answered(feedback);
-        let changed = self.changed(steps, &known, feedback)?;
-        (changed != *steps && !changed.is_empty()).then(|| numbered(&changed, first))
+        let feedback = strip_politeness(feedback);
+        let changed = self.change_steps(steps, &known, feedback)?;
+        (changed != *steps && !changed.is_empty()).then(|| renumber(&changed, first))
     }
 
-    fn changed(&self, steps: &[Value], known: &[NumberedStep], feedback: &str) -> Option<Vec<Value>> {
+    fn change_steps(&self, steps: &[Value], known: &[NumberedStep], feedback: &str) -> Option<Vec<Value>> {
         let tokens = text::tokens(feedback);
-        if let Some((old, new)) = contrast(feedback, &tokens) {
-            return self.instead(steps, known, &old, &new);
+        if let Some((old, new)) = split_contrast(feedback, &tokens) {
+            return self.replace(steps, known, &old, &new);
         }
         let only = tokens.iter().any(is_only);
-        if leaves_out(&tokens) {
+        if has_removal(&tokens) {
             let soft = intended_steps::has_negation(&tokens);
-            let hard = tokens.iter().any(|t| is_out(t) && !is_negation(t) && !t.is(&EXCEPT));
-            let except = tokens.iter().any(|t| t.is(&EXCEPT));
-            // "Don't remove …", "not only …", "remove all except …" say the contrary of each word.
+            let hard = tokens.iter().any(|t| is_removal(t) && !is_negation(t) && !t.is(&EXCEPTION_WORDS));
+            let except = tokens.iter().any(|t| t.is(&EXCEPTION_WORDS));
+            // "Don't remove …", "not only …", "remove all except …" mean the opposite of each word.
             if (soft && (hard || except || only)) || (hard && except) {
                 return None;
             }
-            let gone = self.meant(known, feedback)?;
-            return without(steps, &gone);
+            let removed = self.find_steps(known, feedback)?;
+            return without(steps, &removed);
         }
         if only {
-            return self.only(steps, known, feedback, &tokens);
+            return self.keep_only(steps, known, feedback, &tokens);
         }
-        let besides = tokens.windows(2).any(|p| p[0].is(&["as"]) && p[1].is(&["well"]));
-        if besides || tokens.iter().any(|t| t.is(&ALSO) || t.is(&ADD)) {
-            return self.more(steps, known, feedback, &tokens);
+        let as_well = tokens.windows(2).any(|p| p[0].is(&["as"]) && p[1].is(&["well"]));
+        if as_well || tokens.iter().any(|t| t.is(&ALSO_WORDS) || t.is(&ADD_VERBS)) {
+            return self.add_steps(steps, known, feedback, &tokens);
         }
-        self.other(steps, known, feedback, &tokens)
+        self.change_or_add(steps, known, feedback, &tokens)
     }
 
-    fn meant(&self, known: &[NumberedStep], words: &str) -> Option<Vec<u64>> {
+    /// The numbers of the steps that words refer to.
+    fn find_steps(&self, known: &[NumberedStep], words: &str) -> Option<Vec<u64>> {
         intended_steps::find_intended_steps(known, words, &(self.plan)(words).0, self.index, self.now)
     }
 
-    /// "Not this but that": a value for another, or a step left out for one that stays.
-    fn instead(&self, steps: &[Value], known: &[NumberedStep], old: &str, new: &str) -> Option<Vec<Value>> {
-        if leaves_out(&text::tokens(new)) || leaves_out(&text::tokens(old)) {
+    /// "Not this but that": replaces a value, or removes a step and keeps another.
+    fn replace(&self, steps: &[Value], known: &[NumberedStep], old: &str, new: &str) -> Option<Vec<Value>> {
+        if has_removal(&text::tokens(new)) || has_removal(&text::tokens(old)) {
             return None;
         }
-        let (numbers, old) = addressed(old);
-        let (more, new) = addressed(new);
+        let (numbers, old) = split_step_number(old);
+        let (more, new) = split_step_number(new);
         let named =
             |step: &&NumberedStep| [&numbers, &more].iter().all(|n| n.is_empty() || n.contains(&step.number));
         let swapped = |step: &NumberedStep| {
             let fields = self.fields(step);
-            let worded = self.worded(step, &fields);
-            let gone = worded.has(&old)?;
-            [false, true].into_iter().find_map(|alone| {
-                let made = worded.reworded(&new, How { only: true, alone, sure: true })?;
-                (made.said == gone).then_some(made)
+            let wording = self.wording(step, &fields);
+            let replaced = wording.arguments_stated_in(&old)?;
+            [false, true].into_iter().find_map(|bare| {
+                let reading = ChangeReading { exclusive: true, bare, certain: true };
+                let made = wording.reword(&new, reading)?;
+                (made.arguments == replaced).then_some(made)
             })
         };
-        let found: Vec<(u64, Reworded)> =
+        let found: Vec<(u64, RewordedPurpose)> =
             known.iter().filter(named).filter_map(|step| Some((step.number, swapped(step)?))).collect();
         match &found[..] {
-            [(number, made)] => Some(put(steps, *number, &made.purpose)),
+            [(number, made)] => Some(with_purpose(steps, *number, &made.purpose)),
             [] if numbers.is_empty() && more.is_empty() => {
-                let (gone, kept) = (self.meant(known, &old)?, self.meant(known, &new)?);
-                let apart = !gone.iter().any(|n| kept.contains(n));
-                apart.then(|| without(steps, &gone)).flatten()
+                let (removed, kept) = (self.find_steps(known, &old)?, self.find_steps(known, &new)?);
+                let apart = !removed.iter().any(|n| kept.contains(n));
+                apart.then(|| without(steps, &removed)).flatten()
             }
             _ => None,
         }
     }
 
-    /// Everything else is left out, or a value is all that is wanted.
-    fn only(
+    /// Keeps only the named steps, or sets a value that replaces a range.
+    fn keep_only(
         &self,
         steps: &[Value],
         known: &[NumberedStep],
         feedback: &str,
         tokens: &[Token],
     ) -> Option<Vec<Value>> {
-        if let Some(kept) = self.meant(known, feedback) {
-            let gone: Vec<u64> = known.iter().map(|s| s.number).filter(|n| !kept.contains(n)).collect();
-            return without(steps, &gone);
+        if let Some(kept) = self.find_steps(known, feedback) {
+            let removed: Vec<u64> = known.iter().map(|s| s.number).filter(|n| !kept.contains(n)).collect();
+            return without(steps, &removed);
         }
-        // "Only the vacation from … to …" may be either.
-        let tells = |token: &Token| {
+        // "Only the vacation from … to …" may mean either.
+        let names_step = |token: &Token| {
             let plain =
                 lexicon::is_stop_word(&token.norm) || is_only(token) || lexicon::is_time_unit(&token.norm);
             let like =
@@ -160,32 +163,37 @@ impl OfflinePlanChange<'_> {
                 && !super::dates::is_calendar_word(&token.norm)
                 && known.iter().any(|step| like(&step))
         };
-        if known.len() > 1 && tokens.iter().any(tells) {
+        if known.len() > 1 && tokens.iter().any(names_step) {
             return None;
         }
         let rest: Vec<&Token> = tokens.iter().filter(|t| !is_only(t)).collect();
         let words: Vec<&str> = rest.iter().map(|t| t.raw.as_str()).collect();
         let words = words.join(" ");
-        self.revalued(steps, known, &words, How { only: true, ..How::default() })
+        self.change_values(
+            steps,
+            known,
+            &words,
+            ChangeReading { exclusive: true, ..ChangeReading::default() },
+        )
     }
 
-    /// Further steps.
-    fn more(
+    /// Adds the steps of the feedback's own plan.
+    fn add_steps(
         &self,
         steps: &[Value],
         known: &[NumberedStep],
         feedback: &str,
         tokens: &[Token],
     ) -> Option<Vec<Value>> {
-        if reword::changes(tokens) || !numbered_steps(tokens).is_empty() {
+        if reword::asks_to_change(tokens) || !numbered_steps(tokens).is_empty() {
             return None;
         }
         let (plan, whole) = (self.plan)(feedback);
-        let mut new = led_to(&plan);
-        if let Some(verb) = tokens.iter().find(|t| t.is(&ADD)) {
-            // What is added is what its own words lead to, and no tool that adds.
+        let mut new = steps_of(&plan);
+        if let Some(verb) = tokens.iter().find(|t| t.is(&ADD_VERBS)) {
+            // The words after the verb determine the step, not a tool that adds something.
             let (bare, _) = (self.plan)(feedback.get(verb.end..)?);
-            let bare = led_to(&bare);
+            let bare = steps_of(&bare);
             let same = |(a, b): (&Value, &Value)| NumberedStep::of(a).serves(b);
             if bare.len() != new.len() || !bare.iter().zip(&new).all(same) {
                 return None;
@@ -197,22 +205,30 @@ impl OfflinePlanChange<'_> {
         }
         let mut kept = steps.to_vec();
         for step in &new {
-            self.add(&mut kept, known, step, feedback)?;
+            self.append(&mut kept, known, step, feedback)?;
         }
         Some(kept)
     }
 
-    /// A step behind the others, where there is none like it.
-    fn add(&self, kept: &mut Vec<Value>, known: &[NumberedStep], step: &Value, feedback: &str) -> Option<()> {
+    /// Appends a step. `None` if the plan has the same one.
+    fn append(
+        &self,
+        kept: &mut Vec<Value>,
+        known: &[NumberedStep],
+        step: &Value,
+        feedback: &str,
+    ) -> Option<()> {
         let new = NumberedStep::of(step);
         let fields = self.fields(&new);
-        let said = self.worded(&new, &fields).values();
-        let same = |other: &NumberedStep| other.serves(step) && self.worded(other, &fields).values() == said;
+        let values = self.wording(&new, &fields).values();
+        let same =
+            |other: &NumberedStep| other.serves(step) && self.wording(other, &fields).values() == values;
         // "Cancel the vacation" may mean the step.
         let cancels = text::tokens(feedback)
             .iter()
             .any(|t| t.features().concepts.iter().any(|c| lexicon::concept_words(*c).contains(&"cancel")));
-        let open = cancels && known.iter().any(|k| k.scene == new.scene) && !said.missing(&fields).is_empty();
+        let open =
+            cancels && known.iter().any(|k| k.scene == new.scene) && !values.missing(&fields).is_empty();
         if known.iter().any(same) || open {
             return None;
         }
@@ -224,8 +240,8 @@ impl OfflinePlanChange<'_> {
         Some(())
     }
 
-    /// Values for steps there are, and steps for what there is none of.
-    fn other(
+    /// Changes values of existing steps and adds steps for other requests.
+    fn change_or_add(
         &self,
         steps: &[Value],
         known: &[NumberedStep],
@@ -233,31 +249,31 @@ impl OfflinePlanChange<'_> {
         tokens: &[Token],
     ) -> Option<Vec<Value>> {
         let (plan, whole) = (self.plan)(feedback);
-        let led = led_to(&plan);
-        let new = led.iter().any(|step| !known.iter().any(|k| k.serves(step)));
-        if !numbered_steps(tokens).is_empty() || reword::changes(tokens) || !new {
-            let how = How::default();
-            if let Some(changed) = self.revalued(steps, known, feedback, how) {
+        let planned = steps_of(&plan);
+        let new = planned.iter().any(|step| !known.iter().any(|k| k.serves(step)));
+        if !numbered_steps(tokens).is_empty() || reword::asks_to_change(tokens) || !new {
+            let how = ChangeReading::default();
+            if let Some(changed) = self.change_values(steps, known, feedback, how) {
                 return Some(changed);
             }
         }
         let words = tokens.iter().filter(|t| t.word).count();
-        if led.is_empty()
+        if planned.is_empty()
             || words < 2
             || !whole
-            || reword::changes(tokens)
+            || reword::asks_to_change(tokens)
             || !numbered_steps(tokens).is_empty()
         {
             return None;
         }
         let mut kept = steps.to_vec();
-        for step in &led {
+        for step in &planned {
             let serving: Vec<&NumberedStep> = known.iter().filter(|k| k.serves(step)).collect();
             match serving[..] {
-                [] => self.add(&mut kept, known, step, feedback)?,
+                [] => self.append(&mut kept, known, step, feedback)?,
                 [one] => {
-                    let purpose = self.restated(one, step["purpose"].as_str()?)?;
-                    kept = put(&kept, one.number, &purpose);
+                    let purpose = self.restated_purpose(one, step["purpose"].as_str()?)?;
+                    kept = with_purpose(&kept, one.number, &purpose);
                 }
                 _ => return None,
             }
@@ -265,50 +281,51 @@ impl OfflinePlanChange<'_> {
         Some(kept)
     }
 
-    /// A step's words after words that lead to its tool: with their values, or themselves where they say all
-    /// that the step says.
-    fn restated(&self, step: &NumberedStep, words: &str) -> Option<String> {
+    /// The purpose of a step after words that lead to its tool: its own with the values of the words, or the
+    /// words if they have values for everything in the step.
+    fn restated_purpose(&self, step: &NumberedStep, words: &str) -> Option<String> {
         let fields = self.fields(step);
-        let worded = self.worded(step, &fields);
-        if let Some(made) = worded.reworded(words, How { sure: true, ..How::default() }) {
+        let wording = self.wording(step, &fields);
+        if let Some(made) = wording.reword(words, ChangeReading { certain: true, ..ChangeReading::default() })
+        {
             return Some(made.purpose);
         }
         let new = NumberedStep { purpose: words.to_owned(), ..step.clone() };
-        let (old, new) = (worded.values(), self.worded(&new, &fields).values());
+        let (old, new) = (wording.values(), self.wording(&new, &fields).values());
         let all = old.values.keys().all(|name| new.values.contains_key(name));
         (all && !new.values.is_empty() && new.values != old.values).then(|| words.to_owned())
     }
 
-    /// The one step that words can be about, with their values.
-    fn revalued(
+    /// Changes the values of the one step that the words can be about.
+    fn change_values(
         &self,
         steps: &[Value],
         known: &[NumberedStep],
         feedback: &str,
-        how: How,
+        how: ChangeReading,
     ) -> Option<Vec<Value>> {
-        let (numbers, words) = addressed(feedback);
+        let (numbers, words) = split_step_number(feedback);
         if numbers.len() > 1 || numbers.iter().any(|n| known.iter().all(|step| step.number != *n)) {
             return None;
         }
-        let led = led_to(&(self.plan)(&words).0);
+        let planned = steps_of(&(self.plan)(&words).0);
         let made = |step: &NumberedStep| {
-            let sure = led.iter().any(|l| step.serves(l));
+            let certain = planned.iter().any(|l| step.serves(l));
             let fields = self.fields(step);
-            self.worded(step, &fields)
-                .reworded(&words, How { sure, ..how })
-                .map(|made| (step.number, sure, made))
+            self.wording(step, &fields)
+                .reword(&words, ChangeReading { certain, ..how })
+                .map(|made| (step.number, certain, made))
         };
         let named = |step: &&NumberedStep| numbers.is_empty() || numbers.contains(&step.number);
         let mut found: Vec<_> = known.iter().filter(named).filter_map(made).collect();
-        let sure = found.iter().any(|(_, sure, _)| *sure);
-        found.retain(|(_, own, _)| *own || !sure);
-        // What no step has yet may be meant for any of them.
+        let certain = found.iter().any(|(_, certain, _)| *certain);
+        found.retain(|(_, own, _)| *own || !certain);
+        // A value that no step has yet may be meant for any of them.
         found.retain(|(_, own, made)| *own || !made.adds || !numbers.is_empty() || known.len() == 1);
         let changes = found.iter().any(|(_, _, made)| !made.adds);
         found.retain(|(_, _, made)| !made.adds || !changes);
         match &found[..] {
-            [(number, _, made)] => Some(put(steps, *number, &made.purpose)),
+            [(number, _, made)] => Some(with_purpose(steps, *number, &made.purpose)),
             _ => None,
         }
     }
@@ -318,19 +335,19 @@ impl OfflinePlanChange<'_> {
         tool.map(|hit| self.index.fields(hit).to_vec()).unwrap_or_default()
     }
 
-    fn worded<'b>(&'b self, step: &'b NumberedStep, fields: &'b [ArgumentField]) -> Worded<'b> {
+    fn wording<'b>(&'b self, step: &'b NumberedStep, fields: &'b [ArgumentField]) -> StepWording<'b> {
         let mut verbs = step.tools.first().map(|tool| text::name_words(tool)).unwrap_or_default();
         verbs.extend(text::name_words(&step.scene));
-        Worded { fields, verbs, purpose: &step.purpose, now: self.now }
+        StepWording { fields, verbs, purpose: &step.purpose, now: self.now }
     }
 }
 
-fn led_to(plan: &Value) -> Vec<Value> {
+fn steps_of(plan: &Value) -> Vec<Value> {
     plan["steps"].as_array().cloned().unwrap_or_default()
 }
 
-/// Without the "no" that only answers, and without politeness at the end.
-fn answered(feedback: &str) -> &str {
+/// Strips a "no" that only answers from the beginning, and politeness from the end.
+fn strip_politeness(feedback: &str) -> &str {
     let tokens = text::tokens(feedback);
     let mut words = feedback;
     if let [first, mark, next, ..] = &tokens[..]
@@ -341,25 +358,25 @@ fn answered(feedback: &str) -> &str {
         words = words.get(next.start..).unwrap_or(words);
     }
     if let Some(comma) = words.rfind(',')
-        && small_talk::is_chat(&words[comma + 1..])
+        && small_talk::is_only_polite(&words[comma + 1..])
     {
         words = &words[..comma];
     }
     words
 }
 
-/// What is not wanted and what is, where words set the one against the other.
-fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
+/// Splits words that contrast two things into what is rejected and what is requested: "not X but Y".
+fn split_contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
     let count = tokens.len();
     let is = |i: usize, list: &[&str]| tokens.get(i).is_some_and(|t| t.is(list));
     let span = |a: usize, b: usize| if a < b { text::span(words, tokens, a, b - 1) } else { "" };
     let plain = |a: usize, b: usize| tokens[a..b].iter().all(|t| !t.word || lexicon::is_stop_word(&t.norm));
     let comma = |from: usize| (from..count).find(|i| tokens[*i].raw == ",");
-    let told = |old: &str, new: &str| {
+    let both = |old: &str, new: &str| {
         let trimmed = |text: &str| text.trim_matches([',', ' ', ';']).to_owned();
         let (old, new) = (trimmed(old), trimmed(new));
-        let both = !text::tokens(&old).is_empty() && !small_talk::is_chat(&new);
-        both.then_some((old, new))
+        let present = !text::tokens(&old).is_empty() && !small_talk::is_only_polite(&new);
+        present.then_some((old, new))
     };
     let instead = (0..count).find_map(|i| {
         let of = ["of", "di", "del", "della", "dei", "delle", "che"];
@@ -376,8 +393,8 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
     });
     if let Some((at, from)) = instead {
         return match comma(from).filter(|_| plain(0, at)) {
-            Some(comma) => told(span(from, comma), span(comma + 1, count)),
-            None => told(span(from, count), span(0, at)),
+            Some(comma) => both(span(from, comma), span(comma + 1, count)),
+            None => both(span(from, count), span(0, at)),
         };
     }
     let soft = |i: usize| {
@@ -386,41 +403,41 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
     let all: Vec<usize> = (0..count).filter(|i| soft(*i)).collect();
     let [not] = all[..] else { return None };
     let after = if is_negation(&tokens[not]) { not + 1 } else { not + 2 };
-    if let Some(but) = (after..count).find(|i| is(*i, &BUT)) {
+    if let Some(but) = (after..count).find(|i| is(*i, &BUT_WORDS)) {
         let new = format!("{} {}", span(0, not), span(but + 1, count));
-        return told(span(after, but), &new);
+        return both(span(after, but), &new);
     }
     let before = not.checked_sub(1).filter(|i| is(*i, &["e", "and"])).unwrap_or(not);
     if before > 0 && (tokens[before - 1].raw == "," || before < not) {
-        return told(span(after, count), span(0, before));
+        return both(span(after, count), span(0, before));
     }
     let comma = comma(after).filter(|_| plain(0, not))?;
     let list = words.get(tokens[comma].end..)?;
-    told(span(after, comma), list)
+    both(span(after, comma), list)
 }
 
-/// Whether words have something left out.
-pub(super) fn leaves_out(tokens: &[Token]) -> bool {
+/// Whether words remove something.
+pub(super) fn has_removal(tokens: &[Token]) -> bool {
     let short_not = |pair: &[Token]| pair[0].lower.ends_with('n') && pair[1].lower == "t";
-    tokens.iter().any(is_out) || tokens.windows(2).any(short_not)
+    tokens.iter().any(is_removal) || tokens.windows(2).any(short_not)
 }
 
-/// Whether a word has something left out.
-pub(super) fn is_out(token: &Token) -> bool {
-    token.word && OUT.contains(&token.lower.as_str())
+/// Whether a word removes something.
+pub(super) fn is_removal(token: &Token) -> bool {
+    token.word && REMOVAL_WORDS.contains(&token.lower.as_str())
 }
 
-/// Whether a word has everything else left out.
+/// Whether a word removes everything else.
 pub(super) fn is_only(token: &Token) -> bool {
-    token.word && ONLY.contains(&token.lower.as_str())
+    token.word && ONLY_WORDS.contains(&token.lower.as_str())
 }
 
-/// Whether a word is one for a step.
+/// Whether a word is a noun for a step.
 pub(super) fn is_step(token: &Token) -> bool {
-    STEP.contains(&token.lower.as_str())
+    STEP_NOUNS.contains(&token.lower.as_str())
 }
 
-/// The numbers of the steps that words name: "step 2", "steps 1 and 2".
+/// The step numbers in words: "step 2", "steps 1 and 2".
 pub(super) fn numbered_steps(tokens: &[Token]) -> Vec<u64> {
     let mut numbers = Vec::new();
     let mut named = false;
@@ -433,8 +450,8 @@ pub(super) fn numbered_steps(tokens: &[Token]) -> Vec<u64> {
     numbers
 }
 
-/// The numbers of the steps that words are about, and the words without them.
-fn addressed(words: &str) -> (Vec<u64>, String) {
+/// The step numbers in words, and the words without a single such number.
+fn split_step_number(words: &str) -> (Vec<u64>, String) {
     let tokens = text::tokens(words);
     let numbers = numbered_steps(&tokens);
     let at = tokens.windows(2).position(|pair| is_step(&pair[0]) && pair[1].raw.parse::<u64>().is_ok());
@@ -452,10 +469,10 @@ impl NumberedStep {
         let text = |name: &str| step[name].as_str().unwrap_or_default().to_owned();
         let tools = step["expected_tools"].as_array().into_iter().flatten();
         let (scene, purpose) = (text("scene_name"), text("purpose"));
-        let telling =
+        let is_content =
             |t: &Token| t.word && !lexicon::is_stop_word(&t.norm) && !lexicon::is_time_unit(&t.norm);
         let own = text::tokens(&purpose);
-        let own = own.iter().filter(|t| telling(t)).map(|t| t.norm.clone());
+        let own = own.iter().filter(|t| is_content(t)).map(|t| t.norm.clone());
         let words =
             text::name_words(&scene).into_iter().chain(own).map(|word| text::features(&word)).collect();
         Self {
@@ -467,7 +484,7 @@ impl NumberedStep {
         }
     }
 
-    /// The telling words of its scene's name and of its purpose.
+    /// The content words of its scene's name and of its purpose.
     pub fn words(&self) -> &[Rc<Features>] {
         &self.words
     }
@@ -479,15 +496,15 @@ impl NumberedStep {
     }
 }
 
-/// The steps but those with these numbers, where some are left.
+/// The steps except those with these numbers. `None` if none or all would remain.
 fn without(steps: &[Value], numbers: &[u64]) -> Option<Vec<Value>> {
     let stays = |step: &&Value| step["step_number"].as_u64().is_some_and(|n| !numbers.contains(&n));
     let kept: Vec<Value> = steps.iter().filter(stays).cloned().collect();
     (!kept.is_empty() && kept.len() < steps.len()).then_some(kept)
 }
 
-/// The steps with other words for one of them.
-fn put(steps: &[Value], number: u64, purpose: &str) -> Vec<Value> {
+/// The steps with a new purpose for one of them.
+fn with_purpose(steps: &[Value], number: u64, purpose: &str) -> Vec<Value> {
     let mut kept = steps.to_vec();
     for step in kept.iter_mut().filter(|step| step["step_number"] == number) {
         step["purpose"] = json!(purpose);
@@ -495,10 +512,10 @@ fn put(steps: &[Value], number: u64, purpose: &str) -> Vec<Value> {
     kept
 }
 
-/// Numbers from `first` on, with dependencies on what is left.
-fn numbered(steps: &[Value], first: u32) -> Value {
+/// Renumbers steps from `first` on and removes dependencies on removed steps.
+fn renumber(steps: &[Value], first: u32) -> Value {
     let old: Vec<u64> = steps.iter().filter_map(|step| step["step_number"].as_u64()).collect();
-    let renamed = |n: u64| old.iter().position(|o| *o == n).map(|at| u64::from(first) + at as u64);
+    let new_number = |n: u64| old.iter().position(|o| *o == n).map(|at| u64::from(first) + at as u64);
     let list: Vec<Value> = steps
         .iter()
         .enumerate()
@@ -506,8 +523,8 @@ fn numbered(steps: &[Value], first: u32) -> Value {
             let mut step = step.clone();
             step["step_number"] = json!(u64::from(first) + at as u64);
             let on: Vec<u64> = match &step["depends_on_step"] {
-                Value::Array(list) => list.iter().filter_map(Value::as_u64).filter_map(renamed).collect(),
-                one => one.as_u64().and_then(renamed).into_iter().collect(),
+                Value::Array(list) => list.iter().filter_map(Value::as_u64).filter_map(new_number).collect(),
+                one => one.as_u64().and_then(new_number).into_iter().collect(),
             };
             step["depends_on_step"] = match on.as_slice() {
                 [] => Value::Null,

@@ -1,8 +1,8 @@
-//! Prepared calls: the writes that a plan's steps are expected to make, with the arguments that are known
-//! before anything was done. People see them before they say yes.
+//! Prepared calls: the writes that a plan's steps are expected to make, with the arguments known in advance.
+//! Approvers see them before they decide.
 //!
-//! **Invariant:** they come from the rules by which the step's scene calls later. The scene's question is
-//! made here of what the planner was told, so what was shown is what is called.
+//! **Invariant:** they come from the same rules by which the step's scene makes its calls. The scene's prompt is
+//! built here from the planner's prompt, so that the executed calls equal the prepared ones.
 
 use serde_json::{Value, json};
 
@@ -10,14 +10,14 @@ use super::prompt::{PromptText, SceneCard, ToolCard};
 use super::scene;
 use crate::llm::{Request, ToolSpec};
 
-/// Most orders of required arguments that are looked at.
+/// Maximum number of orders of required arguments to try.
 const MAX_ORDERS: usize = 50;
 
-/// How many turns a scene is told of in which it did not take part.
+/// Number of recent turns in a scene's prompt regardless of whether the scene took part in them.
 const LAST_TURNS: usize = 2;
 
-/// Gives `steps` their prepared calls where the forced tool of `request` takes them. Steps of the plan
-/// `before` that stay as they were keep theirs.
+/// Adds prepared calls to `steps` if the forced tool of `request` takes them. Unchanged steps of the plan
+/// `before` keep theirs.
 pub(super) fn prepare(
     request: &Request,
     prompt: &PromptText,
@@ -28,7 +28,7 @@ pub(super) fn prepare(
     for step in steps.as_array_mut().into_iter().flatten() {
         let offered = step["scene_name"].as_str().and_then(|scene| PreparableCalls::to(scene, request));
         let calls = match &offered {
-            Some(_) if stays(step, before) => continue,
+            Some(_) if is_unchanged(step, before) => continue,
             Some(offered) => offered.calls(step, prompt, scenes),
             None => Vec::new(),
         };
@@ -42,8 +42,8 @@ pub(super) fn prepare(
     }
 }
 
-/// Whether the plan `before` has this step with the same words and tools, whatever its number.
-fn stays(step: &Value, before: &Value) -> bool {
+/// Whether the plan `before` has this step with the same purpose and tools, whatever its number.
+fn is_unchanged(step: &Value, before: &Value) -> bool {
     let same = |old: &&Value| {
         ["scene_name", "purpose", "expected_tools"].iter().all(|name| old[*name] == step[*name])
     };
@@ -54,7 +54,7 @@ fn stays(step: &Value, before: &Value) -> bool {
 struct PreparableCalls<'a> {
     /// By tool: the schema of its arguments.
     tools: Vec<(&'a str, &'a Value)>,
-    /// Whether each step has to say its calls, also where there are none.
+    /// Whether each step must have a list of calls, even an empty one.
     required: bool,
 }
 
@@ -63,20 +63,20 @@ impl<'a> PreparableCalls<'a> {
         let steps = request.tools.first()?.parameters.pointer("/properties/steps/items")?;
         let is_its = |step: &&Value| {
             let name = step.pointer("/properties/scene_name");
-            name.is_some_and(|name| names(name).is_none_or(|names| names.contains(&scene)))
+            name.is_some_and(|name| allowed_strings(name).is_none_or(|names| names.contains(&scene)))
         };
-        let step = choices(steps).into_iter().find(is_its)?;
+        let step = alternatives(steps).into_iter().find(is_its)?;
         let items = step.pointer("/properties/prepared_calls/items")?;
         let tool = |item: &'a Value| {
-            let names = names(item.pointer("/properties/tool")?)?;
+            let names = allowed_strings(item.pointer("/properties/tool")?)?;
             Some((*names.first()?, item.pointer("/properties/arguments")?))
         };
-        let tools = choices(items).into_iter().filter_map(tool).collect();
+        let tools = alternatives(items).into_iter().filter_map(tool).collect();
         let required = step["required"].as_array().into_iter().flatten();
         Some(Self { tools, required: required.into_iter().any(|name| name == "prepared_calls") })
     }
 
-    /// What the scene of `step` will call, as far as it is known.
+    /// The calls that the scene of `step` will make, with the arguments known in advance.
     fn calls(&self, step: &Value, prompt: &PromptText, scenes: &[SceneCard]) -> Vec<Value> {
         let expected: Vec<&str> =
             step["expected_tools"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -87,50 +87,51 @@ impl<'a> PreparableCalls<'a> {
         if !expected.iter().any(|name| is_write(name)) {
             return Vec::new();
         }
-        let told = scene.tools.iter().filter(|tool| !tool.writes() || expected.contains(&tool.name.as_str()));
-        let told: Vec<&ToolCard> = told.collect();
+        let offered =
+            scene.tools.iter().filter(|tool| !tool.writes() || expected.contains(&tool.name.as_str()));
+        let offered: Vec<&ToolCard> = offered.collect();
         let purpose = step["purpose"].as_str().unwrap_or_default();
-        let question = question(prompt, &scene.scene, &expected, purpose);
+        let scene_prompt = scene_prompt(prompt, &scene.scene, &expected, purpose);
         let waits = match &step["depends_on_step"] {
             Value::Array(list) => !list.is_empty(),
             one => !one.is_null(),
         };
-        let as_if = |order: usize| {
-            let tools: Vec<ToolSpec> = told.iter().map(|tool| self.spec(tool, order)).collect();
+        let calls_for_order = |order: usize| {
+            let tools: Vec<ToolSpec> = offered.iter().map(|tool| self.tool_spec(tool, order)).collect();
             let tools: Vec<&ToolSpec> = tools.iter().collect();
-            let mut calls = scene::prepared(&question, &tools, waits);
+            let mut calls = scene::prepared_calls(&scene_prompt, &tools, waits);
             calls.retain(|(name, _)| is_write(name));
             calls
         };
-        let mut calls = as_if(0);
-        let most = told.iter().map(|tool| self.orders(tool)).max().unwrap_or(1);
-        for order in 1..most.min(MAX_ORDERS) {
-            agree(&mut calls, &as_if(order));
+        let mut calls = calls_for_order(0);
+        let orders = offered.iter().map(|tool| self.orders(tool)).max().unwrap_or(1);
+        for order in 1..orders.min(MAX_ORDERS) {
+            keep_common(&mut calls, &calls_for_order(order));
         }
-        let told = calls.into_iter().map(|(tool, arguments)| json!({"tool": tool, "arguments": arguments}));
-        told.collect()
+        let calls = calls.into_iter().map(|(tool, arguments)| json!({"tool": tool, "arguments": arguments}));
+        calls.collect()
     }
 
-    /// How many orders of what `card` requires are looked at. The scene is told the order in which its author
-    /// wrote it, and takes what fits several in that order; where it is not told here, what depends on it is
-    /// not known.
+    /// The number of orders of `card`'s required arguments to try. The scene's prompt has the author's order,
+    /// by which the scene resolves values that fit several arguments. If the order is unknown here, only
+    /// arguments that do not depend on it are prepared.
     fn orders(&self, card: &ToolCard) -> usize {
         match self.tools.iter().find(|(name, _)| *name == card.name) {
-            Some((_, schema)) if !is_told(schema, &required(schema, card)) => {
+            Some((_, schema)) if !is_order_known(schema, &required(schema, card)) => {
                 swaps(required(schema, card).len()).len() + 1
             }
             _ => 1,
         }
     }
 
-    /// The tool as its scene is told of it, with what it requires in one of the orders.
-    fn spec(&self, card: &ToolCard, order: usize) -> ToolSpec {
+    /// The tool as in the scene's prompt, with its required arguments in one of the orders.
+    fn tool_spec(&self, card: &ToolCard, order: usize) -> ToolSpec {
         let own = self.tools.iter().find(|(name, _)| *name == card.name);
         let mut parameters = own.map_or_else(|| card.parameters.clone(), |(_, schema)| (*schema).clone());
         if let Some((_, schema)) = own {
             let mut required = required(schema, card);
-            if is_told(schema, &required) {
-                required.sort_by_key(|name| mentioned(schema, name));
+            if is_order_known(schema, &required) {
+                required.sort_by_key(|name| mention_position(schema, name));
             }
             let swap = order.checked_sub(1).and_then(|at| swaps(required.len()).get(at).copied());
             if let Some((a, b)) = swap {
@@ -149,30 +150,30 @@ impl<'a> PreparableCalls<'a> {
     }
 }
 
-/// What a tool requires: the plan's schema may leave it out, and then it is told with the scenes.
+/// The required arguments of a tool: from the plan's schema, else from the catalogue.
 fn required<'a>(schema: &'a Value, card: &'a ToolCard) -> Vec<&'a str> {
     let own = schema.get("required").unwrap_or(&card.parameters["required"]);
     own.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Whether the plan's schema tells the order of what is required: in its list, or in its words.
-fn is_told(schema: &Value, required: &[&str]) -> bool {
-    schema.get("required").is_some() || required.iter().all(|name| mentioned(schema, name).is_some())
+/// Whether the plan's schema has the order of the required arguments: in its list, or in its description.
+fn is_order_known(schema: &Value, required: &[&str]) -> bool {
+    schema.get("required").is_some() || required.iter().all(|name| mention_position(schema, name).is_some())
 }
 
-/// Where the words of a schema name one of its properties.
-fn mentioned(schema: &Value, name: &str) -> Option<usize> {
+/// The position of a property's name in the description of a schema.
+fn mention_position(schema: &Value, name: &str) -> Option<usize> {
     let words = schema["description"].as_str()?;
     words.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').position(|word| word == name)
 }
 
-/// Every exchange of two of so many places.
+/// All swaps of two of `count` positions.
 fn swaps(count: usize) -> Vec<(usize, usize)> {
     (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
 }
 
-/// Leaves in `calls` what `others` say as well.
-fn agree(calls: &mut Vec<(String, Value)>, others: &[(String, Value)]) {
+/// Keeps in `calls` only the calls and arguments that `others` have too.
+fn keep_common(calls: &mut Vec<(String, Value)>, others: &[(String, Value)]) {
     let both = calls.iter().zip(others).take_while(|(one, other)| one.0 == other.0).count();
     calls.truncate(both);
     for ((_, arguments), (_, other)) in calls.iter_mut().zip(others) {
@@ -182,16 +183,16 @@ fn agree(calls: &mut Vec<(String, Value)>, others: &[(String, Value)]) {
     }
 }
 
-/// What the scene of a step will be asked, of what the planner is told.
-fn question(prompt: &PromptText, scene: &str, expected: &[&str], purpose: &str) -> PromptText {
+/// The prompt that the scene of a step will get, built from the planner's prompt.
+fn scene_prompt(prompt: &PromptText, scene: &str, expected: &[&str], purpose: &str) -> PromptText {
     let mut conversation: Value = prompt.json("conversation");
     if let Some(turns) = conversation["turns"].as_array() {
         let first = turns.len().saturating_sub(LAST_TURNS);
         let took_part = |turn: &Value| {
             turn["calls"].as_array().into_iter().flatten().any(|call| call["scene"].as_str() == Some(scene))
         };
-        let told = turns.iter().enumerate().filter(|(at, turn)| *at >= first || took_part(turn));
-        conversation["turns"] = told.map(|(_, turn)| turn.clone()).collect();
+        let kept = turns.iter().enumerate().filter(|(at, turn)| *at >= first || took_part(turn));
+        conversation["turns"] = kept.map(|(_, turn)| turn.clone()).collect();
     }
     PromptText::with(&[
         ("scene", scene),
@@ -206,16 +207,16 @@ fn question(prompt: &PromptText, scene: &str, expected: &[&str], purpose: &str) 
     ])
 }
 
-/// The schemas that a value may have: those of its `anyOf`, or the one that it is.
-fn choices(schema: &Value) -> Vec<&Value> {
+/// The alternatives of a schema: those of its `anyOf`, or the schema itself.
+fn alternatives(schema: &Value) -> Vec<&Value> {
     match schema["anyOf"].as_array() {
         Some(several) => several.iter().collect(),
         None => vec![schema],
     }
 }
 
-/// The values that a schema allows; `None` where it allows any.
-fn names(schema: &Value) -> Option<Vec<&str>> {
+/// The strings that a schema allows. `None` if it allows any.
+fn allowed_strings(schema: &Value) -> Option<Vec<&str>> {
     if let Some(one) = schema["const"].as_str() {
         return Some(vec![one]);
     }

@@ -1,4 +1,4 @@
-//! The prompt's sections, read leniently: what is absent or broken reads as empty.
+//! Reads the prompt's sections leniently: absent or malformed ones are empty.
 
 use jiff::Zoned;
 use serde::Deserialize;
@@ -8,21 +8,21 @@ use serde_json::Value;
 use crate::llm::signature::{self, SceneLine};
 use crate::llm::{Message, Request, sections};
 
-/// A scene as the planner is told of it.
+/// A scene in the planner's prompt.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, from = "SceneLine")]
 pub(super) struct SceneCard {
     /// Its name.
     pub scene: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
-    /// Requests it serves.
+    /// Examples of requests that it serves.
     pub examples: Vec<ExampleRequest>,
     /// Its tools.
     pub tools: Vec<ToolCard>,
 }
 
-/// A request that a scene serves.
+/// An example of a request that a scene serves.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExampleRequest {
     /// The user's words.
@@ -49,16 +49,16 @@ impl From<SceneLine> for SceneCard {
     }
 }
 
-/// A tool as the planner is told of it.
+/// A tool in the planner's prompt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolCard {
     /// Its name.
     pub name: String,
     /// `read` or `write`.
     pub effect: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
-    /// JSON Schema of its arguments, as far as their signature tells.
+    /// JSON Schema of its arguments, as far as their signature contains it.
     pub parameters: Value,
 }
 
@@ -73,13 +73,13 @@ impl ToolCard {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Conversation {
-    /// Older turns, shortened.
+    /// Summary of older turns.
     pub summary: Option<String>,
     /// The last turns, oldest first.
     pub turns: Vec<PriorTurn>,
 }
 
-/// One request and what became of it.
+/// One request with its answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PriorTurn {
@@ -91,11 +91,11 @@ pub(super) struct PriorTurn {
     pub calls: Vec<PriorCall>,
 }
 
-/// A call, with what came of it.
+/// A call with its result.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PriorCall {
-    /// The scene; absent where it is known from around it.
+    /// The scene; empty inside a step, whose scene it is.
     pub scene: String,
     /// The tool.
     pub tool: String,
@@ -103,11 +103,11 @@ pub(super) struct PriorCall {
     pub arguments: Value,
     /// What it returned.
     pub result: Value,
-    /// `ok`, `refused`, …; empty where only successes are told.
+    /// `ok`, `refused`, …; empty in lists of successful calls.
     pub outcome: String,
 }
 
-/// A question not yet answered.
+/// A question that the user has not answered yet.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OpenQuestion {
@@ -115,27 +115,27 @@ pub(super) struct OpenQuestion {
     pub request: String,
     /// The scene that asks.
     pub scene: String,
-    /// What its step was for.
+    /// The purpose of its step.
     pub purpose: String,
-    /// What it asks.
+    /// The question.
     pub question: UserQuestion,
 }
 
-/// What only the user can say.
+/// A question to the user.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UserQuestion {
-    /// The question.
+    /// The text of the question.
     pub text: String,
-    /// The tool that needs it.
+    /// The tool that needs the answer.
     pub tool: Option<String>,
     /// Names of the missing arguments.
     pub missing: Vec<String>,
-    /// What is known.
+    /// The known arguments.
     pub known: Value,
 }
 
-/// A step that ran, or a result that a step is given.
+/// A step that has run, or the result of an earlier step.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Executed {
@@ -143,28 +143,28 @@ pub(super) struct Executed {
     pub step: u32,
     /// Its scene.
     pub scene: String,
-    /// What it was for.
+    /// Its purpose.
     pub purpose: String,
     /// How it ended.
     pub status: String,
-    /// What it found or did.
+    /// Its result.
     pub result: Option<Value>,
-    /// Why it did not.
+    /// Its error.
     pub error: Option<Value>,
-    /// What it asks.
+    /// Its question to the user.
     pub question: Option<Value>,
     /// Its calls.
     pub calls: Vec<PriorCall>,
 }
 
-/// All user text of a request's first messages, with its sections.
+/// The user message of a request that carries the prompt's sections.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PromptText {
     text: String,
 }
 
 impl PromptText {
-    /// The prompt of a request: the first user message that carries a section, else the first.
+    /// The prompt of a request: the first user message with a section, else the first user message.
     pub fn of(request: &Request) -> Self {
         let users = || {
             request.messages.iter().filter_map(|m| match m {
@@ -177,7 +177,7 @@ impl PromptText {
         Self { text: text.cloned().unwrap_or_default() }
     }
 
-    /// A prompt of these sections; empty ones are left out.
+    /// A prompt of these sections; empty ones are omitted.
     pub fn with(parts: &[(&str, &str)]) -> Self {
         let mut text = String::new();
         for (name, body) in parts {
@@ -186,7 +186,7 @@ impl PromptText {
         Self { text }
     }
 
-    /// A section's body; empty where it is absent.
+    /// A section's body; empty if it is absent.
     pub fn get(&self, name: &str) -> String {
         sections::get(&self.text, name).unwrap_or_default()
     }
@@ -196,18 +196,18 @@ impl PromptText {
         serde_json::from_str(self.get(name).trim()).unwrap_or_default()
     }
 
-    /// One JSON object a line; lines that cannot be read are passed over.
+    /// One JSON object per line; malformed lines are skipped.
     pub fn lines<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
         self.get(name).lines().take(500).filter_map(|line| serde_json::from_str(line.trim()).ok()).collect()
     }
 
-    /// The request, or whatever the message says where there are no sections.
+    /// The request, or the whole message if it has no sections.
     pub fn request(&self) -> String {
         let request = self.get("request");
         if request.is_empty() && !self.text.contains("\n</") { self.text.clone() } else { request }
     }
 
-    /// The frozen local time; a fixed day where it is absent, since nothing here has a clock.
+    /// The frozen local time; a fixed day if it is absent, because the model has no clock.
     pub fn now(&self) -> Zoned {
         let text = self.get("now");
         let first = text.split_whitespace().next().unwrap_or_default();
@@ -218,23 +218,23 @@ impl PromptText {
         })
     }
 
-    /// The language of the user, told or detected.
+    /// The user's language: from the prompt, else detected.
     pub fn language(&self) -> Lang {
-        let told = self.get("language");
-        let told = told.trim();
-        if !told.is_empty() {
-            return Lang::of(told);
+        let code = self.get("language");
+        let code = code.trim();
+        if !code.is_empty() {
+            return Lang::of(code);
         }
         Lang::of(crate::llm::language::detect(&self.request()).unwrap_or("en"))
     }
 
-    /// What is pending, where something is.
+    /// The pending question, if there is one.
     pub fn pending(&self) -> Option<OpenQuestion> {
         serde_json::from_str::<OpenQuestion>(self.get("pending").trim()).ok().filter(|p| !p.scene.is_empty())
     }
 }
 
-/// The languages that have framing words.
+/// The languages of the model's own sentences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lang {
     /// Italian.
@@ -250,7 +250,7 @@ pub(super) enum Lang {
 }
 
 impl Lang {
-    /// By its ISO 639-1 code; English for what is not known here.
+    /// By its ISO 639-1 code; English for unsupported languages.
     pub fn of(code: &str) -> Self {
         match code.get(..2).unwrap_or_default() {
             "it" => Lang::It,
@@ -261,7 +261,7 @@ impl Lang {
         }
     }
 
-    /// The one of these texts that is in this language: Italian, English, French, German, Spanish.
+    /// The text in this language; the order is Italian, English, French, German, Spanish.
     pub fn pick(self, texts: [&str; 5]) -> &str {
         match self {
             Lang::It => texts[0],

@@ -1,19 +1,18 @@
-//! Words that hand something said before over to a verb: "potresti prenotarlo?", "please book it".
+//! Pronouns as objects of orders: "potresti prenotarlo?", "please book it".
 
 use super::lexicon;
 use super::text::Token;
 
-/// Longest order that only points back, in words.
-const SHORT: usize = 9;
+/// Maximum length in words of an order that only refers back.
+const MAX_ORDER_WORDS: usize = 9;
 
-/// Pronouns that Italian writes at the end of a verb, longer ones first.
+/// Pronouns that Italian appends to a verb, longer ones first.
 const ENDINGS: &[&str] = &[
     "glielo", "gliela", "glieli", "gliele", "melo", "mela", "meli", "mele", "celo", "cela", "celi", "cele",
     "lo", "la", "li", "le",
 ];
 
-/// Whether a word is a verb with a pronoun at its end that stands for a thing: "prenotarlo",
-/// "prestarmelo", "prenotali".
+/// Whether a word is a verb with a suffixed object pronoun: "prenotarlo", "prestarmelo", "prenotali".
 pub(super) fn is_suffixed(norm: &str) -> bool {
     if norm.len() < 6 {
         return false;
@@ -27,18 +26,18 @@ pub(super) fn is_suffixed(norm: &str) -> bool {
     })
 }
 
-/// The order at the end of some words that only hands them over to its verb, and where it begins.
-pub(super) fn order(words: &str) -> Option<&str> {
+/// The order at the end of a text whose object is a pronoun for the text before it.
+pub(super) fn closing_order(words: &str) -> Option<&str> {
     let tokens = super::text::tokens(words);
     let mark = tokens.iter().rposition(|t| matches!(t.raw.as_str(), "," | ":" | ";" | "."))?;
     let last = tokens.get(mark + 1..).filter(|rest| hands_back(rest))?;
     words.get(last.first()?.start..)
 }
 
-/// Whether these words are a short order or question whose verb has a pronoun for what it is about.
+/// Whether these words are a short order or question with a pronoun as its object.
 pub(super) fn hands_back(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    if words.is_empty() || words.len() > SHORT {
+    if words.is_empty() || words.len() > MAX_ORDER_WORDS {
         return false;
     }
     let acts = |t: &Token| lexicon::may_be_action(&t.features().concepts);

@@ -1,14 +1,14 @@
-//! The conversation in short: for the user who asks for it, and for the memory that outgrows its
-//! window.
+//! Summaries of the conversation: for the user who asks for one, and for turns that no longer fit into the
+//! prompt.
 
 use super::prompt::{Conversation, Lang, PriorTurn, PromptText};
 use super::text;
 
-/// Longest summary, in characters.
+/// Maximum length of a summary in characters.
 const MAX_SUMMARY: usize = 700;
 
-/// What was asked and answered so far.
-pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
+/// Tells the user what was asked and answered so far.
+pub(super) fn recap(conversation: &Conversation, lang: Lang) -> String {
     let mut lines: Vec<String> = Vec::new();
     if let Some(summary) = conversation.summary.as_deref().map(str::trim).filter(|s| !s.is_empty()) {
         lines.extend(summary.lines().map(str::to_owned));
@@ -35,8 +35,8 @@ pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
     format!("{lead}\n{}", lines.join("\n"))
 }
 
-/// A summary of a summary and the turns after it, bounded: the oldest lose their answers first, then
-/// requests that differ in one word become one line.
+/// A bounded summary of an earlier summary and the turns after it. If it is too long, the oldest turns lose
+/// their answers first, then requests that differ in one word are merged into one line.
 pub(super) fn summary(prompt: &PromptText) -> String {
     let old = prompt.get("summary");
     let turns: Vec<PriorTurn> = prompt.lines("turns");
@@ -53,7 +53,7 @@ pub(super) fn summary(prompt: &PromptText) -> String {
         }
     }
     if size(&lines) > MAX_SUMMARY {
-        lines = fold(lines);
+        lines = merge_similar_lines(lines);
     }
     while size(&lines) > MAX_SUMMARY && lines.len() > 1 {
         lines.remove(0);
@@ -73,8 +73,8 @@ fn line(turn: &PriorTurn, max: usize) -> String {
     format!("- {request} → {short}{cut}")
 }
 
-/// Neighbouring lines that differ in one place become one line with both values there.
-fn fold(lines: Vec<String>) -> Vec<String> {
+/// Merges neighbouring lines that differ in one place into one line with both values.
+fn merge_similar_lines(lines: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for line in lines {
         let merged = out.last().and_then(|last| merge(last, &line));
@@ -91,7 +91,7 @@ fn merge(a: &str, b: &str) -> Option<String> {
     let y: Vec<&str> = b.split(' ').collect();
     let start = x.iter().zip(&y).take_while(|(p, q)| p == q).count();
     let rest_y = y.get(start..)?;
-    // The old line may already hold a list ("giorno 1, 2 e"): everything between the shared ends.
+    // The first line may already contain a list ("giorno 1, 2 e") between the shared beginning and end.
     let [value, tail @ ..] = rest_y else { return None };
     if start == 0 || start < y.len() / 2 {
         return None;

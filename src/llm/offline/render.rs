@@ -1,17 +1,17 @@
-//! What calls returned, in words: the scene's own sentence where there is one, otherwise a readable
-//! list of what the result holds, bounded.
+//! Renders the results of calls: the scene's own sentence if there is one, otherwise a bounded readable list of
+//! the result's values.
 
 use serde_json::Value;
 
 use super::prompt::Lang;
 use crate::llm::Message;
 
-/// Most lines of a result that are told.
+/// Maximum number of lines of a result.
 const MAX_LINES: usize = 30;
-/// Most characters of one value.
+/// Maximum number of characters of one value.
 const MAX_VALUE: usize = 300;
 
-/// A call of this step with what came of it.
+/// A completed call of the step.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CompletedCall {
     /// The tool.
@@ -20,13 +20,13 @@ pub(super) struct CompletedCall {
     pub outcome: String,
     /// What it returned.
     pub result: Option<Value>,
-    /// The scene's own sentence.
+    /// The scene's own sentence about the result.
     pub say: Option<String>,
-    /// Why it did not.
+    /// The error message.
     pub error: Option<String>,
 }
 
-/// The calls of the loop so far, in order, with their results. Questions to the user are none.
+/// The completed calls of the step so far, in order.
 pub(super) fn outcomes(messages: &[Message]) -> Vec<CompletedCall> {
     let mut names: Vec<(String, String)> = Vec::new();
     let mut out = Vec::new();
@@ -64,8 +64,8 @@ pub(super) fn outcomes(messages: &[Message]) -> Vec<CompletedCall> {
     out
 }
 
-/// All outcomes in words.
-pub(super) fn tell(done: &[CompletedCall], lang: Lang) -> String {
+/// Reports all outcomes in words.
+pub(super) fn report(done: &[CompletedCall], lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     for one in done {
         let text = match one.outcome.as_str() {
@@ -147,7 +147,7 @@ fn write(value: &Value, depth: usize, lang: Lang, lines: &mut Vec<String>) {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(map) => {
-            // A flat object inside a list reads best on one line.
+            // A flat object inside a list takes one line.
             if depth > 0 && map.values().all(|v| !v.is_object() && !v.is_array()) {
                 let parts: Vec<String> = map
                     .iter()

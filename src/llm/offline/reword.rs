@@ -1,7 +1,7 @@
-//! A step's words with other values in them: new days, times, numbers and names in the place of the old.
+//! Replaces values in the purpose of a step: days, times, numbers and names.
 //!
-//! **Invariant:** what comes out reads as the old values with the new ones in their place, by the slot filling
-//! of the step's scene, or nothing comes out.
+//! **Invariant:** slot filling reads the new purpose as the old values with exactly the requested ones replaced;
+//! otherwise there is no new purpose.
 
 use jiff::Zoned;
 use jiff::civil::Date;
@@ -14,7 +14,7 @@ use super::slots;
 use super::source::SourceText;
 use super::text::{self, Token};
 
-/// How like two words are that speak of the same.
+/// Similarity above which two words have the same meaning.
 const SAME: f64 = 0.8;
 
 /// Words that set a value.
@@ -23,7 +23,7 @@ const SETTING: [&str; 15] = [
     "correggi", "cambi", "cambiamo",
 ];
 
-/// Words of moving, after which "from … to …" may be from where to where.
+/// Verbs of moving, after which "from … to …" may mean the old and the new value.
 const MOVING: [&str; 18] = [
     "change",
     "switch",
@@ -45,7 +45,7 @@ const MOVING: [&str; 18] = [
     "sostituisci",
 ];
 
-/// Words of a change that say nothing of what it is.
+/// Words of a change that carry no value.
 const FRAME: [&str; 14] = [
     "instead",
     "rather",
@@ -63,97 +63,101 @@ const FRAME: [&str; 14] = [
     "only",
 ];
 
-/// Function words that say something of when, how much or whether.
-const TELLING: [&str; 16] = [
+/// Function words that affect the meaning: time, amount, condition or negation.
+const MEANINGFUL_FUNCTION_WORDS: [&str; 16] = [
     "prima", "dopo", "poi", "piu", "before", "after", "then", "over", "out", "off", "if", "se", "and",
     "about", "or", "not",
 ];
 
-/// Days and nights, with the singular of each.
-const LENGTHS: [(&str, &str, bool); 4] = [
+/// Units of days and nights: plural, singular, and whether it counts nights.
+const DAY_UNITS: [(&str, &str, bool); 4] = [
     ("giorni", "giorno", false),
     ("days", "day", false),
     ("notti", "notte", true),
     ("nights", "night", true),
 ];
 
-/// Whether words ask for a change of what there is.
-pub(super) fn changes(tokens: &[Token]) -> bool {
+/// Whether words ask to change something existing.
+pub(super) fn asks_to_change(tokens: &[Token]) -> bool {
     tokens.iter().any(|t| t.is(&SETTING) || t.is(&MOVING))
 }
 
-/// A step whose words may change.
-pub(super) struct Worded<'a> {
+/// A step whose purpose may change.
+pub(super) struct StepWording<'a> {
     /// The arguments of its tool.
     pub fields: &'a [ArgumentField],
     /// Words of its tool's and scene's names.
     pub verbs: Vec<String>,
-    /// Its words.
+    /// Its purpose.
     pub purpose: &'a str,
-    /// Now.
+    /// The current time.
     pub now: &'a Zoned,
 }
 
-/// How a step's words are to be changed.
+/// How to read the words of a change.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct How {
-    /// Nothing else is wanted: one day stands for a range.
-    pub only: bool,
-    /// A bare value is enough.
-    pub alone: bool,
-    /// The words lead to the step's tool: a name needs no capital.
-    pub sure: bool,
+pub(super) struct ChangeReading {
+    /// Whether the new value is all that is requested, so that one day replaces a range.
+    pub exclusive: bool,
+    /// Whether a bare value is enough.
+    pub bare: bool,
+    /// Whether the words lead to the step's tool, so that a name needs no capital.
+    pub certain: bool,
 }
 
-/// A step's new words.
+/// The new purpose of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reworded {
-    /// The words.
+pub(super) struct RewordedPurpose {
+    /// The purpose.
     pub purpose: String,
-    /// The arguments that were said, by name.
-    pub said: Vec<String>,
+    /// Names of the arguments in the change.
+    pub arguments: Vec<String>,
     /// Whether one of them had no value before.
     pub adds: bool,
 }
 
-/// A place in a text: the end of a range that it is, its first and its last token.
+/// A span of a text: the end of a range that it expresses, its first and its last token.
 type RangeEnd = (RangeRole, usize, usize);
 
-impl Worded<'_> {
-    /// The values of the step's own words.
+impl StepWording<'_> {
+    /// The values in the step's purpose.
     pub fn values(&self) -> slots::Filled {
         slots::fill(self.fields, self.purpose, self.now, &self.verbs, false)
     }
 
-    /// The arguments of which `words` say the values that the step has; `None` where they say another, or
-    /// something else.
-    pub fn has(&self, words: &str) -> Option<Vec<String>> {
+    /// The arguments whose current values `words` state. `None` if they state another value or contain
+    /// anything else.
+    pub fn arguments_stated_in(&self, words: &str) -> Option<Vec<String>> {
         let own = self.values().values;
-        [false, true].into_iter().find_map(|alone| {
-            let said = self.read(words, How { alone, sure: true, only: false })?.0;
-            let same = said.iter().all(|(name, value)| own.get(name) == Some(value));
-            same.then(|| said.keys().cloned().collect())
+        [false, true].into_iter().find_map(|bare| {
+            let stated = self.read(words, ChangeReading { bare, certain: true, exclusive: false })?.0;
+            let same = stated.iter().all(|(name, value)| own.get(name) == Some(value));
+            same.then(|| stated.keys().cloned().collect())
         })
     }
 
-    /// What `words` say of the arguments, where nothing else is in them.
-    fn read<'w>(&'w self, words: &'w str, how: How) -> Option<(Map<String, Value>, SourceText<'w>)> {
+    /// The values of the arguments in `words`. `None` if the words contain anything else.
+    fn read<'w>(
+        &'w self,
+        words: &'w str,
+        how: ChangeReading,
+    ) -> Option<(Map<String, Value>, SourceText<'w>)> {
         let free = |f: &&ArgumentField| {
             !matches!(f.kind, ArgumentKind::Text | ArgumentKind::Object(_) | ArgumentKind::Fixed(_))
         };
         let fields: Vec<ArgumentField> = self.fields.iter().filter(free).cloned().collect();
         let mut source = SourceText::new(words, self.now);
-        let mut filled = slots::fill_from(&fields, &mut source, &self.verbs, how.alone);
+        let mut filled = slots::fill_from(&fields, &mut source, &self.verbs, how.bare);
         let bare = slots::fill(&fields, "", self.now, &self.verbs, false).values;
         filled.values.retain(|name, value| bare.get(name) != Some(value));
         if filled.values.is_empty() || !filled.several.is_empty() {
             return None;
         }
         let values = filled.values;
-        let shown = Value::Object(values.clone()).to_string();
+        let json = Value::Object(values.clone()).to_string();
         let days = source.found.days.iter().map(|day| day.date.to_string());
         let hours = source.found.times.iter().map(|hour| hour.time.strftime("%H:%M").to_string());
-        if !days.chain(hours).all(|said| shown.contains(&said)) {
+        if !days.chain(hours).all(|text| json.contains(&text)) {
             return None;
         }
         let named = |field: &ArgumentField| {
@@ -165,111 +169,130 @@ impl Worded<'_> {
                 field.kind,
                 ArgumentKind::Place | ArgumentKind::Person | ArgumentKind::Thing | ArgumentKind::Id
             );
-            how.sure || !needs || name.is_none_or(shaped)
+            how.certain || !needs || name.is_none_or(shaped)
         };
         if !fields.iter().all(named) {
             return None;
         }
-        let said: Vec<&ArgumentField> = fields.iter().filter(|f| values.contains_key(&f.name)).collect();
+        let stated: Vec<&ArgumentField> = fields.iter().filter(|f| values.contains_key(&f.name)).collect();
         let own = text::tokens(self.purpose);
         let known = |(i, token): (usize, &Token)| {
             let features = token.features();
             let plain = lexicon::is_stop_word(&token.norm) || lexicon::is_pleasantry(&token.norm);
             let asks = lexicon::is_question_word(&token.norm) && token.norm != "come";
             !token.word
-                || source.gone(i)
+                || source.is_taken(i)
                 || source.found.quoted[i]
-                || (plain && !asks && !token.is(&TELLING))
+                || (plain && !asks && !token.is(&MEANINGFUL_FUNCTION_WORDS))
                 || token.is(&SETTING)
                 || token.is(&MOVING)
                 || token.is(&FRAME)
                 || (!asks && own.iter().any(|o| o.word && o.features().similarity(&features) > SAME))
                 || self.verbs.iter().any(|verb| text::features(verb).similarity(&features) > SAME)
-                || said.iter().any(|field| field.speaks_of(&features) >= SAME)
-                || self.counts(&source, i)
+                || stated.iter().any(|field| field.similarity(&features) >= SAME)
+                || is_day_count(&source, i)
         };
         source.tokens.iter().enumerate().all(known).then_some((values, source))
     }
 
-    /// Whether a word is the number of the days that are said beside it.
-    fn counts(&self, source: &SourceText, i: usize) -> bool {
-        let length = span_of(source);
-        length.is_some() && counted(source).iter().any(|c| c.number == i && Some(c.days) == length)
-    }
-
-    /// The step's words with what `words` say in the place of what was said of the same.
-    pub fn reworded(&self, words: &str, how: How) -> Option<Reworded> {
-        let (said, new) = self.read(words, how)?;
+    /// The step's purpose with the values of `words` in the place of the current ones.
+    pub fn reword(&self, words: &str, how: ChangeReading) -> Option<RewordedPurpose> {
+        let (stated, new) = self.read(words, how)?;
         let old = SourceText::new(self.purpose, self.now);
         let before = self.values();
-        if !before.several.is_empty() || self.is_moved(&old, &new) {
+        if !before.several.is_empty() || self.is_moved(&old, &new) || !self.has_ends_for(&new, &stated) {
             return None;
         }
-        // "Until Friday" is nothing for what has no end.
+        let (purpose, expected) = self.substitute(&stated, &before.values, &old, &new, how.exclusive)?;
+        let (purpose, expected) = self.update_day_count(purpose, expected, &old, &new)?;
+        let purpose = text::one_line(&purpose);
+        let reworded = StepWording { purpose: &purpose, verbs: self.verbs.clone(), ..*self };
+        let after = reworded.values();
+        let sound =
+            after.values == expected && after.several.is_empty() && reworded.is_in_order(&after.values);
+        let adds = stated.keys().any(|name| !before.values.contains_key(name));
+        (sound && purpose != self.purpose).then(|| RewordedPurpose {
+            purpose,
+            arguments: stated.keys().cloned().collect(),
+            adds,
+        })
+    }
+
+    /// Whether the step has an argument for each end of a range in the change: "until Friday" means nothing to
+    /// a step without an end.
+    fn has_ends_for(&self, new: &SourceText, stated: &Map<String, Value>) -> bool {
         let ended = |role: RangeRole| {
             self.fields
                 .iter()
-                .any(|f| f.role == role && f.kind != ArgumentKind::Time && said.contains_key(&f.name))
+                .any(|f| f.role == role && f.kind != ArgumentKind::Time && stated.contains_key(&f.name))
         };
-        if new.found.days.iter().any(|day| day.role != RangeRole::Single && !ended(day.role)) {
-            return None;
-        }
-        let mut edits = Edits { text: self.purpose, places: Vec::new(), behind: Vec::new() };
+        new.found.days.iter().all(|day| day.role == RangeRole::Single || ended(day.role))
+    }
+
+    /// The purpose with the stated values, and the values that it should then have.
+    fn substitute(
+        &self,
+        stated: &Map<String, Value>,
+        before: &Map<String, Value>,
+        old: &SourceText,
+        new: &SourceText,
+        exclusive: bool,
+    ) -> Option<(String, Map<String, Value>)> {
+        let mut edits = PurposeEdits { text: self.purpose, replacements: Vec::new(), appended: Vec::new() };
         let days = |s: &SourceText| -> Vec<RangeEnd> {
             s.found.days.iter().map(|d| (d.role, d.first, d.last)).collect()
         };
         let hours = |s: &SourceText| -> Vec<RangeEnd> {
             s.found.times.iter().map(|h| (h.role, h.first, h.last)).collect()
         };
-        edits.moments(&old, &days(&old), &new, &days(&new), how.only)?;
-        edits.moments(&old, &hours(&old), &new, &hours(&new), how.only)?;
-        let mut wanted = before.values.clone();
+        edits.replace_times(old, &days(old), new, &days(new), exclusive)?;
+        edits.replace_times(old, &hours(old), new, &hours(new), exclusive)?;
+        let mut expected = before.clone();
         for field in self.fields {
-            let Some(value) = said.get(&field.name) else { continue };
-            let earlier = before.values.get(&field.name);
-            wanted.insert(field.name.clone(), value.clone());
+            let Some(value) = stated.get(&field.name) else { continue };
+            let earlier = before.get(&field.name);
+            expected.insert(field.name.clone(), value.clone());
             match &field.kind {
                 _ if earlier == Some(value) => {}
                 ArgumentKind::Date | ArgumentKind::DateTime | ArgumentKind::Time => {}
-                ArgumentKind::Number(_) => edits.number(&old, earlier, &new, value)?,
+                ArgumentKind::Number(_) => edits.replace_number(old, earlier, new, value)?,
                 ArgumentKind::Place
                 | ArgumentKind::Person
                 | ArgumentKind::Thing
                 | ArgumentKind::Id
                 | ArgumentKind::Email
-                | ArgumentKind::Uri => {
-                    edits.name(&old, earlier, &new, value)?;
-                }
+                | ArgumentKind::Uri => edits.replace_name(old, earlier, new, value)?,
                 _ => return None,
             }
         }
-        let mut purpose = edits.made()?;
-        let made = SourceText::new(&purpose, self.now);
-        if !new.found.days.is_empty()
-            && let Some((counted, from, to)) = recounted(&old, &made)?
-        {
-            for field in self.fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))) {
-                if f64::from(from) == wanted.get(&field.name).and_then(Value::as_f64).unwrap_or(-1.0)
-                    && field.named(&["days", "giorni", "nights", "notti"])
-                {
-                    wanted.insert(field.name.clone(), json!(to));
-                }
-            }
-            purpose = counted;
-        }
-        let purpose = text::one_line(&purpose);
-        let worded = Worded { purpose: &purpose, verbs: self.verbs.clone(), ..*self };
-        let after = worded.values();
-        let sound = after.values == wanted && after.several.is_empty() && worded.is_in_order(&after.values);
-        let adds = said.keys().any(|name| !before.values.contains_key(name));
-        (sound && purpose != self.purpose).then(|| Reworded {
-            purpose,
-            said: said.keys().cloned().collect(),
-            adds,
-        })
+        Some((edits.apply()?, expected))
     }
 
-    /// "Move it from the 5th to the 12th": whether the beginning may be where it is moved from.
+    /// Updates the number of days in the purpose to its new days.
+    fn update_day_count(
+        &self,
+        purpose: String,
+        mut expected: Map<String, Value>,
+        old: &SourceText,
+        new: &SourceText,
+    ) -> Option<(String, Map<String, Value>)> {
+        if new.found.days.is_empty() {
+            return Some((purpose, expected));
+        }
+        let Some((recounted, from, to)) = recount_days(old, &SourceText::new(&purpose, self.now))? else {
+            return Some((purpose, expected));
+        };
+        for field in self.fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))) {
+            if f64::from(from) == expected.get(&field.name).and_then(Value::as_f64).unwrap_or(-1.0)
+                && field.named(&["days", "giorni", "nights", "notti"])
+            {
+                expected.insert(field.name.clone(), json!(to));
+            }
+        }
+        Some((recounted, expected))
+    }
+
+    /// "Move it from the 5th to the 12th": whether the first day may be the current one.
     fn is_moved(&self, old: &SourceText, new: &SourceText) -> bool {
         let from = |s: &SourceText| s.found.days.first().map(|day| day.date);
         let plain = |t: &Token| t.raw == ":" || t.is(&["date", "dates", "days", "giorni"]);
@@ -293,54 +316,65 @@ impl Worded<'_> {
     }
 }
 
-/// What is to be replaced in a text, by bytes, and what is to stand behind it.
-struct Edits<'a> {
-    text: &'a str,
-    places: Vec<(usize, usize, String)>,
-    behind: Vec<String>,
+/// Whether a word is the number of the days in the text.
+fn is_day_count(source: &SourceText, i: usize) -> bool {
+    let length = day_span(source);
+    length.is_some() && find_day_counts(source).iter().any(|c| c.number == i && Some(c.days) == length)
 }
 
-impl Edits<'_> {
-    fn put(&mut self, source: &SourceText, first: usize, last: usize, words: &str) {
+/// Edits of a purpose.
+struct PurposeEdits<'a> {
+    text: &'a str,
+    /// Byte ranges with their replacements.
+    replacements: Vec<(usize, usize, String)>,
+    /// Words to append.
+    appended: Vec<String>,
+}
+
+impl PurposeEdits<'_> {
+    fn replace(&mut self, source: &SourceText, first: usize, last: usize, words: &str) {
         // "Alle 9" becomes "alle 10", and not "alle alle 10".
         let opening = words.split_whitespace().next().map(text::fold);
         let lead =
             first.checked_sub(1).filter(|i| opening.as_deref() == Some(source.tokens[*i].norm.as_str()));
         let (start, end) = (source.tokens[lead.unwrap_or(first)].start, source.tokens[last].end);
-        self.places.push((start, end, words.to_owned()));
+        self.replacements.push((start, end, words.to_owned()));
     }
 
-    /// Days or times: all of them, or the one end that was said.
-    fn moments(
+    /// Replaces days or times: all of them, or the one end that the change states.
+    fn replace_times(
         &mut self,
         old: &SourceText,
-        had: &[RangeEnd],
+        old_ends: &[RangeEnd],
         new: &SourceText,
-        said: &[RangeEnd],
-        only: bool,
+        new_ends: &[RangeEnd],
+        exclusive: bool,
     ) -> Option<()> {
-        let (Some(first), Some(last)) = (said.first(), said.last()) else { return Some(()) };
+        let (Some(first), Some(last)) = (new_ends.first(), new_ends.last()) else { return Some(()) };
         let words = new.span(first.1, last.2);
-        let (Some(start), Some(end)) = (had.first(), had.last()) else {
-            self.behind.push(words.to_owned());
-            return whole(new, said).then_some(());
+        let (Some(start), Some(end)) = (old_ends.first(), old_ends.last()) else {
+            self.appended.push(words.to_owned());
+            return is_contiguous(new, new_ends).then_some(());
         };
-        let one = said.len() == 1;
-        if one && had.len() == 2 && first.0 != RangeRole::Single {
-            let at = had.iter().find(|place| place.0 == first.0)?;
+        let one = new_ends.len() == 1;
+        if one && old_ends.len() == 2 && first.0 != RangeRole::Single {
+            let at = old_ends.iter().find(|place| place.0 == first.0)?;
             let apart = start.2 < end.1;
-            self.put(old, at.1, at.2, words);
+            self.replace(old, at.1, at.2, words);
             return apart.then_some(());
         }
-        // One day for a range may be where it begins, or all that is wanted.
-        if (one && had.len() > 1 && !only) || !whole(old, had) || !whole(new, said) {
+        // One day for a range may be its beginning, or all that is requested.
+        if (one && old_ends.len() > 1 && !exclusive)
+            || !is_contiguous(old, old_ends)
+            || !is_contiguous(new, new_ends)
+        {
             return None;
         }
-        self.put(old, start.1, end.2, words);
+        self.replace(old, start.1, end.2, words);
         Some(())
     }
 
-    fn number(
+    fn replace_number(
         &mut self,
         old: &SourceText,
         earlier: Option<&Value>,
@@ -351,17 +385,17 @@ impl Edits<'_> {
             let same = source.found.numbers.iter().filter(|n| Some(n.value) == value.as_f64());
             same.map(|n| (n.first, n.last)).collect()
         };
-        let said = of(new, value);
-        let Some((first, last)) = said.first() else {
-            // It follows from the days.
+        let stated = of(new, value);
+        let Some((first, last)) = stated.first() else {
+            // The number follows from the days.
             return (!new.found.days.is_empty()).then_some(());
         };
         let [(a, b)] = of(old, earlier?)[..] else { return None };
-        self.put(old, a, b, new.span(*first, *last));
+        self.replace(old, a, b, new.span(*first, *last));
         Some(())
     }
 
-    fn name(
+    fn replace_name(
         &mut self,
         old: &SourceText,
         earlier: Option<&Value>,
@@ -370,35 +404,36 @@ impl Edits<'_> {
     ) -> Option<()> {
         let name = value.as_str()?;
         let Some(earlier) = earlier else {
-            let [(first, last)] = places(new, name)[..] else { return None };
+            let [(first, last)] = find_spans(new, name)[..] else { return None };
             let led = first.checked_sub(1).filter(|i| lexicon::is_stop_word(&new.tokens[*i].norm));
-            self.behind.push(new.span(led.unwrap_or(first), last).to_owned());
+            self.appended.push(new.span(led.unwrap_or(first), last).to_owned());
             return Some(());
         };
-        let [(first, last)] = places(old, earlier.as_str()?)[..] else { return None };
-        self.put(old, first, last, name);
+        let [(first, last)] = find_spans(old, earlier.as_str()?)[..] else { return None };
+        self.replace(old, first, last, name);
         Some(())
     }
 
-    fn made(mut self) -> Option<String> {
-        self.places.sort();
-        self.places.dedup();
-        if self.places.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+    /// The edited text. `None` if edits overlap.
+    fn apply(mut self) -> Option<String> {
+        self.replacements.sort();
+        self.replacements.dedup();
+        if self.replacements.windows(2).any(|pair| pair[0].1 > pair[1].0) {
             return None;
         }
         let mut text = self.text.to_owned();
-        for (start, end, words) in self.places.iter().rev() {
+        for (start, end, words) in self.replacements.iter().rev() {
             text.replace_range(*start..*end, words);
         }
-        for words in &self.behind {
+        for words in &self.appended {
             text = format!("{} {words}", text.trim_end_matches(['.', '!', ' ']));
         }
         Some(text)
     }
 }
 
-/// Whether nothing of its own stands between these.
-fn whole(source: &SourceText, places: &[RangeEnd]) -> bool {
+/// Whether only function words are between these spans.
+fn is_contiguous(source: &SourceText, places: &[RangeEnd]) -> bool {
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return true };
     let own = |i: usize| places.iter().any(|place| (place.1..=place.2).contains(&i));
     (first.1..=last.2).all(|i| {
@@ -407,15 +442,16 @@ fn whole(source: &SourceText, places: &[RangeEnd]) -> bool {
     })
 }
 
-/// Where a name stands, by first and last token.
-fn places(source: &SourceText, name: &str) -> Vec<(usize, usize)> {
+/// The occurrences of a name, by first and last token.
+fn find_spans(source: &SourceText, name: &str) -> Vec<(usize, usize)> {
     let count = source.tokens.len();
     let ends = (0..count).flat_map(|a| (a..count.min(a + 10)).map(move |b| (a, b)));
     ends.filter(|(a, b)| source.span(*a, *b) == name).collect()
 }
 
-/// How many days the words speak of; `None` where they name none, or several that are no range.
-fn span_of(source: &SourceText) -> Option<i32> {
+/// The number of days from the first to the last day of the text. `None` if it has no days, or several that
+/// are no range.
+fn day_span(source: &SourceText) -> Option<i32> {
     let days: Vec<Date> = source.found.days.iter().map(|day| day.date).collect();
     match days[..] {
         [_] => Some(1),
@@ -425,53 +461,55 @@ fn span_of(source: &SourceText) -> Option<i32> {
 }
 
 /// A number of days or nights in a text.
-struct Counted {
+struct DayCount {
+    /// Token of the number.
     number: usize,
+    /// Token of the unit.
     unit: usize,
     days: i32,
     nights: bool,
 }
 
-fn counted(source: &SourceText) -> Vec<Counted> {
+fn find_day_counts(source: &SourceText) -> Vec<DayCount> {
     let unit = |i: usize| {
         let token = source.tokens.get(i)?;
-        LENGTHS.iter().find(|(many, one, _)| token.is(&[many, one]))
+        DAY_UNITS.iter().find(|(many, one, _)| token.is(&[many, one]))
     };
     let number = |i: usize| {
-        let said = source.found.numbers.iter().find(|n| n.first == i && n.last == i);
-        said.map(|n| n.value as i32).or_else(|| source.is(i, &["un", "una", "a"]).then_some(1))
+        let number = source.found.numbers.iter().find(|n| n.first == i && n.last == i);
+        number.map(|n| n.value as i32).or_else(|| source.is(i, &["un", "una", "a"]).then_some(1))
     };
     let found = (1..source.tokens.len()).filter_map(|i| {
         let nights = unit(i)?.2;
         let count = number(i - 1)?;
-        Some(Counted { number: i - 1, unit: i, days: count + i32::from(nights), nights })
+        Some(DayCount { number: i - 1, unit: i, days: count + i32::from(nights), nights })
     });
     found.collect()
 }
 
-/// The new words with the number of days that the old had, as it is now, and both numbers. `None` where that
-/// is not sure; nothing where no number was said.
-#[expect(clippy::option_option, reason = "not sure, not said, and said are three things")]
-fn recounted(old: &SourceText, made: &SourceText) -> Option<Option<(String, i32, i32)>> {
-    let new = counted(made);
+/// The new text `made` with its number of days updated, the old number and the new one. `Some(None)` if there
+/// is no number to update; `None` if the new number is uncertain.
+#[expect(clippy::option_option, reason = "uncertain, absent and updated are three cases")]
+fn recount_days(old: &SourceText, made: &SourceText) -> Option<Option<(String, i32, i32)>> {
+    let new = find_day_counts(made);
     let working = |t: &Token| {
         t.norm.starts_with("lavorativ") || t.norm.starts_with("ferial") || t.is(&["working", "business"])
     };
     let [one] = &new[..] else { return (new.is_empty() && !made.tokens.iter().any(working)).then_some(None) };
-    let length = span_of(made)?;
-    let shown = |days: i32| days - i32::from(one.nights);
+    let length = day_span(made)?;
+    let in_unit = |days: i32| days - i32::from(one.nights);
     if one.days == length {
         return Some(None);
     }
-    if span_of(old) != Some(one.days) || made.tokens.iter().any(working) || shown(length) < 1 {
+    if day_span(old) != Some(one.days) || made.tokens.iter().any(working) || in_unit(length) < 1 {
         return None;
     }
-    let (many, single, _) = LENGTHS.iter().find(|l| made.tokens[one.unit].is(&[l.0, l.1]))?;
-    let unit = if shown(length) == 1 { single } else { many };
+    let (many, single, _) = DAY_UNITS.iter().find(|l| made.tokens[one.unit].is(&[l.0, l.1]))?;
+    let unit = if in_unit(length) == 1 { single } else { many };
     let mut text = made.text.to_owned();
     text.replace_range(
         made.tokens[one.number].start..made.tokens[one.unit].end,
-        &format!("{} {unit}", shown(length)),
+        &format!("{} {unit}", in_unit(length)),
     );
-    Some(Some((text, shown(one.days), shown(length))))
+    Some(Some((text, in_unit(one.days), in_unit(length))))
 }

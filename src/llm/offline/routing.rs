@@ -1,6 +1,7 @@
-//! Which tool of which scene serves some words: likeness to examples, and how much of the words the
-//! tool's own texts cover.
+//! Finds the tool that serves a clause, by its similarity to examples and by the share of its words that the
+//! tool's texts contain.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use jiff::civil::Date;
@@ -16,37 +17,45 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::slots as arguments;
 use super::text::{self, Features, Token, features};
 
-/// Below this nothing fits.
+/// Minimum score of a tool that fits.
 pub(super) const FITS: f64 = 0.42;
-/// From here on a part of a sentence may be a request of its own.
+/// Minimum score for a part of a sentence to be a separate request.
 pub(super) const STRONG: f64 = 0.46;
+/// Similarity from which a clause and an example count as the same.
+const SAME_AS_EXAMPLE: f64 = 0.93;
+/// Similarity from which a word matches a tool without doubt.
+const SURE_MATCH: f64 = 0.8;
 
-/// A tool that fits some words.
+/// A tool that fits a clause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Hit {
     /// Index of the scene.
     pub scene: usize,
     /// Index of the tool in the scene.
     pub tool: usize,
-    /// How well, from 0 to about 1.
+    /// How well it fits, from 0 to about 1.
     pub score: f64,
 }
 
 /// One content word of a clause.
 struct ContentWord {
     weight: f64,
+    /// Similar words of the catalogue, with their similarity.
     matches: Vec<(usize, f64)>,
     kind: WordKind,
+    /// Whether it is an action that users always state explicitly.
     special: bool,
+    /// Whether it is a name that a question asks about.
     name: bool,
+    /// Whether it begins with a prefix of the catalogue's codes.
     code: bool,
-    /// It stands for a thing without naming it.
+    /// Whether it refers to a thing without naming it.
     vague: bool,
 }
 
 impl ContentWord {
-    /// Nothing in the catalogue is like it, and it may be what the clause is about.
-    fn strange(&self) -> bool {
+    /// Whether the catalogue has no similar word and the clause may be about it.
+    fn is_unknown_subject(&self) -> bool {
         self.matches.is_empty() && self.kind == WordKind::Subject
     }
 }
@@ -54,31 +63,141 @@ impl ContentWord {
 /// A clause, prepared for comparison.
 struct ScoredClause {
     words: Vec<ContentWord>,
+    /// The slots it has, in the order of [`SLOTS`].
     slots: [bool; 5],
-    /// It points back to what was said ("ne", "it").
-    back: bool,
-    /// It is about the speaker ("my", "ho").
-    own: bool,
-    /// Which of its words opens it.
+    /// Whether it refers back to something mentioned before ("ne", "it").
+    refers_back: bool,
+    /// Whether it is about the speaker ("my", "ho").
+    about_speaker: bool,
+    /// Index of the word that opens it.
     lead: Option<usize>,
-    /// Its verb is followed by what is to be said or done: "ricordami di …", "report that …".
-    tells: bool,
-    /// It begins with a question word.
-    wh: bool,
-    /// It says a time of day.
-    timed: bool,
-    /// Somebody wants something done ("vorrei", "I need") and does not ask to be told.
-    wish: bool,
-    /// It asks whether or which there is of something: "c'è …", "do you have …".
-    stock: bool,
-    /// The thing that it asks the existence of, where it names one: "c'è un …", "are there any …".
-    thing: Option<Rc<Features>>,
+    /// Whether its verb introduces a content: "ricordami di …", "report that …".
+    introduces_content: bool,
+    /// Whether it begins with a question word.
+    wh_question: bool,
+    /// Whether it contains a time of day.
+    has_time: bool,
+    /// Whether it asks for an action ("vorrei", "I need") and not for information.
+    expresses_wish: bool,
+    /// Whether it asks if or which things exist: "c'è …", "do you have …".
+    asks_existence: bool,
+    /// The thing whose existence it asks about, if named: "c'è un …", "are there any …".
+    asked_thing: Option<Rc<Features>>,
     /// What it asks for by "what is …", word by word.
-    asked: Vec<Vec<(usize, f64)>>,
-    /// It asks how something is done, or what is most of all in the world.
-    general: bool,
-    /// Which of its words says what the one does who is asked for: "who owns …?".
-    does: Option<usize>,
+    asked_words: Vec<Vec<(usize, f64)>>,
+    /// Whether it asks how something is done in general, or for a superlative of the whole world.
+    is_general: bool,
+    /// Index of the verb of a question about a person: "who owns …?".
+    who_verb: Option<usize>,
+}
+
+/// How the word that opens a clause matches a tool.
+struct LeadMatch {
+    /// Its similarity to the tool's own verb.
+    verb: f64,
+    /// Whether it is the tool's verb and introduces the tool's free text: "ricordami di …", "report that …".
+    opens_free_text: bool,
+}
+
+impl LeadMatch {
+    fn of(clause: &ScoredClause, entry: &IndexedTool) -> Self {
+        let lead = clause.lead.and_then(|n| clause.words.get(n));
+        let best = |weight: &dyn Fn(usize) -> f64| {
+            lead.map_or(0.0, |w| w.matches.iter().map(|(id, sim)| weight(*id) * sim).fold(0.0, f64::max))
+        };
+        let word = best(&|id| entry.words.get(&id).copied().unwrap_or(0.0));
+        let verb = best(&|id| if entry.verb == Some(id) { 1.0 } else { 0.0 });
+        let opens_free_text = entry.takes_free_text
+            && clause.introduces_content
+            && word >= SURE_MATCH
+            && lead.is_some_and(|w| w.kind == WordKind::Action);
+        Self { verb, opens_free_text }
+    }
+
+    fn is_verb(&self) -> bool {
+        self.verb >= SURE_MATCH
+    }
+}
+
+/// What the words of a clause have in common with a tool.
+#[derive(Default)]
+struct ToolOverlap<'c> {
+    /// Sum of the words' weights, each times its best match.
+    cover: f64,
+    /// Sum of the words' weights.
+    total: f64,
+    /// `cover` of the subjects alone.
+    subject_cover: f64,
+    /// Best match of a subject.
+    subject: f64,
+    /// Best match of an action.
+    action: f64,
+    /// Number of words that occur nowhere in the catalogue and may be what the clause is about.
+    unknown: usize,
+    /// How many of the unknown words refer to a thing without naming it.
+    vague: usize,
+    /// Number of important words that occur nowhere in the catalogue.
+    unmatched: usize,
+    /// Whether the tool does not have the verb of a question about a person.
+    lacks_who_verb: bool,
+    /// The words to compare with examples, with their weights.
+    plain: Vec<(f64, &'c ContentWord)>,
+    /// The slots of the clause, including values of the tool's enumerations.
+    slots: [bool; 5],
+}
+
+impl<'c> ToolOverlap<'c> {
+    fn of(clause: &'c ScoredClause, entry: &IndexedTool, values: &HashSet<usize>, lead: &LeadMatch) -> Self {
+        let mut overlap = Self { slots: clause.slots, ..Self::default() };
+        for n in 0..clause.words.len() {
+            overlap.add_word(clause, n, entry, values, lead);
+        }
+        overlap
+    }
+
+    fn add_word(
+        &mut self,
+        clause: &'c ScoredClause,
+        n: usize,
+        entry: &IndexedTool,
+        values: &HashSet<usize>,
+        lead: &LeadMatch,
+    ) {
+        let word = &clause.words[n];
+        let best = word
+            .matches
+            .iter()
+            .filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim))
+            .fold(0.0, f64::max);
+        // An unknown noun is a name to a tool that takes a thing of any kind.
+        let object = (entry.takes_any_thing && lead.is_verb() && word.is_unknown_subject())
+            || (lead.opens_free_text && clause.lead != Some(n) && best < 0.5);
+        // A word of an argument alone ("contact …") announces a value and is no subject.
+        let announces = best > 0.0 && best <= 0.45;
+        let weight = match (object, announces) {
+            (true, _) => word.weight.min(0.15),
+            (_, true) => word.weight.min(0.35),
+            _ => word.weight,
+        };
+        let unknown = word.is_unknown_subject() && word.weight > 0.5 && !object;
+        self.lacks_who_verb |= clause.who_verb == Some(n) && best < SURE_MATCH;
+        self.unknown += usize::from(unknown);
+        self.vague += usize::from(unknown && word.vague);
+        self.unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
+        self.cover += weight * best;
+        self.subject_cover += if word.kind == WordKind::Subject { weight * best } else { 0.0 };
+        self.total += weight;
+        match word.kind {
+            WordKind::Subject => self.subject = self.subject.max(best),
+            WordKind::Action => self.action = self.action.max(best),
+            WordKind::Helper => {}
+        }
+        if word.matches.iter().any(|(id, sim)| *sim > SURE_MATCH && values.contains(id)) {
+            self.slots[3] = true;
+        } else if !announces {
+            self.plain.push((weight, word));
+        }
+    }
 }
 
 impl CatalogueIndex {
@@ -87,9 +206,8 @@ impl CatalogueIndex {
         self.indexed_tool(hit).map(|e| e.fields.as_slice()).unwrap_or_default()
     }
 
-    /// Whether a tool's texts have a word like this one; with `announces`, whether it is one of an argument
-    /// alone.
-    pub fn speaks_of(&self, hit: Hit, word: &Features, announces: bool) -> bool {
+    /// Whether a tool's texts have a word like this one; with `announces`, whether only its arguments do.
+    pub fn tool_mentions(&self, hit: Hit, word: &Features, announces: bool) -> bool {
         let entry = self.indexed_tool(hit);
         let fits = |weight: f64| !announces || weight <= 0.45;
         entry.is_some_and(|entry| {
@@ -104,38 +222,38 @@ impl CatalogueIndex {
         Some(Hit { scene: s, tool: t, score: 1.0 })
     }
 
-    /// The best tool for a clause, where one fits. `near` is the scene spoken of just before, which
-    /// words that only point back belong to.
+    /// The best tool for a clause, if one fits. `near` is the scene of the previous words, to which words
+    /// that only refer back belong.
     pub fn route(&self, clause: &str, today: Date, near: Option<usize>) -> Option<Hit> {
         self.best(clause, today, near).filter(|hit| hit.score >= FITS)
     }
 
-    /// The best tool for a clause, however badly it fits. Of equals the first of the catalogue, so
-    /// that the choice is always the same.
+    /// The best tool for a clause, even if it does not fit. Of equal ones the first in the catalogue, so that
+    /// the choice is deterministic.
     pub fn best(&self, clause: &str, today: Date, near: Option<usize>) -> Option<Hit> {
         self.hits(clause, today, near).into_iter().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a })
     }
 
-    /// All tools that come into question, in the order of the catalogue.
+    /// All candidate tools, in the order of the catalogue.
     pub fn hits(&self, clause: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
         if let Some(known) = self.route_cache.borrow().get((today, near), clause) {
             return known.to_vec();
         }
-        let hits = Rc::new(self.scored(clause, today, near));
+        let hits = Rc::new(self.score_tools(clause, today, near));
         self.route_cache.borrow_mut().put((today, near), clause, &hits);
         hits.to_vec()
     }
 
-    fn scored(&self, said: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
-        let clause = self.read(said, today);
+    fn score_tools(&self, text: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
+        let clause = self.analyse_clause(text, today);
         if clause.words.is_empty() {
             return Vec::new();
         }
         let score = |entry: &IndexedTool| {
-            let (score, called) = self.score(&clause, entry, near == Some(entry.scene))?;
-            // "C'è qualcosa di X in biblioteca?": the scene is called by its own word, and what else is
-            // said is a value that its tool looks by.
-            let score = if called && score < STRONG + 0.1 && has_value(entry, said, today) {
+            let (score, called) = self.score_tool(&clause, entry, near == Some(entry.scene))?;
+            // "C'è qualcosa di X in biblioteca?": the clause names the scene by its own word, and the rest is
+            // a value to search for.
+            let score = if called && score < STRONG + 0.1 && has_value(entry, text, today) {
                 STRONG + 0.2 * score.max(0.0)
             } else {
                 score
@@ -145,98 +263,71 @@ impl CatalogueIndex {
         self.tools.iter().filter_map(score).collect()
     }
 
-    fn score(&self, clause: &ScoredClause, entry: &IndexedTool, near: bool) -> Option<(f64, bool)> {
-        let near = near && clause.back;
-        let (mut cover, mut total, mut strength) = (0.0, 0.0, 0.0_f64);
-        let (mut subject, mut action, mut unknown, mut unmatched) = (0.0_f64, 0.0_f64, 0, 0);
-        let (mut vague, mut undone) = (0, false);
-        let mut plain: Vec<(f64, &ContentWord)> = Vec::new();
-        let mut there = clause.slots;
-        // The verb it opens with is the tool's own: "ricordami di …", "report that …".
-        let lead = clause.lead.and_then(|n| clause.words.get(n));
-        let opens = |list: &dyn Fn(usize) -> f64| {
-            lead.map_or(0.0, |w| w.matches.iter().map(|(id, sim)| list(*id) * sim).fold(0.0, f64::max))
-        };
-        let led = opens(&|id| entry.words.get(&id).copied().unwrap_or(0.0));
-        let named = opens(&|id| if entry.verb == Some(id) { 1.0 } else { 0.0 });
-        let worded = entry.takes_free_text
-            && clause.tells
-            && led >= 0.8
-            && lead.is_some_and(|w| w.kind == WordKind::Action);
-        for (n, word) in clause.words.iter().enumerate() {
-            let best = word
-                .matches
-                .iter()
-                .filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim))
-                .fold(0.0, f64::max);
-            // An unknown noun is a name to a tool that takes a thing of any kind.
-            let object = (entry.takes_any_thing && named >= 0.8 && word.strange())
-                || (worded && clause.lead != Some(n) && best < 0.5);
-            // A word of an argument alone ("contact …") announces a value and is no subject.
-            let announces = best > 0.0 && best <= 0.45;
-            let weight = match (object, announces) {
-                (true, _) => word.weight.min(0.15),
-                (_, true) => word.weight.min(0.35),
-                _ => word.weight,
-            };
-            let strange = word.strange() && word.weight > 0.5 && !object;
-            undone |= clause.does == Some(n) && best < 0.8;
-            unknown += usize::from(strange);
-            vague += usize::from(strange && word.vague);
-            unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
-            cover += weight * best;
-            strength += if word.kind == WordKind::Subject { weight * best } else { 0.0 };
-            total += weight;
-            match word.kind {
-                WordKind::Subject => subject = subject.max(best),
-                WordKind::Action => action = action.max(best),
-                WordKind::Helper => {}
-            }
-            if word.matches.iter().any(|(id, sim)| *sim > 0.8 && self.values[entry.scene].contains(id)) {
-                there[3] = true;
-            } else if !announces {
-                plain.push((weight, word));
-            }
-        }
-        // What is said speaks of nothing that the tool is about.
-        let spoken = subject >= 0.5 || action >= 0.6 || (near && cover > 0.0);
-        let lone_name = clause.words.iter().any(|w| w.name);
-        if !(spoken || lone_name) || total <= 0.0 {
+    /// The score of a tool for a clause, and whether the clause asks for what the tool's scene has. `None` if
+    /// they have nothing in common. `near`: whether the previous words were about the tool's scene.
+    fn score_tool(&self, clause: &ScoredClause, entry: &IndexedTool, near: bool) -> Option<(f64, bool)> {
+        let near = near && clause.refers_back;
+        let lead = LeadMatch::of(clause, entry);
+        let overlap = ToolOverlap::of(clause, entry, &self.values[entry.scene], &lead);
+        let related = overlap.subject >= 0.5 || overlap.action >= 0.6 || (near && overlap.cover > 0.0);
+        let asks_name = clause.words.iter().any(|w| w.name);
+        if !(related || asks_name) || overlap.total <= 0.0 {
             return None;
         }
-        let slots: Vec<(usize, f64)> = SLOTS
-            .iter()
-            .zip(there)
-            .zip(SLOT_WEIGHT)
-            .filter(|((_, there), _)| *there)
-            .map(|((slot, _), weight)| (self.slot_number(slot).unwrap_or(usize::MAX), weight))
-            .collect();
-        let like = entry.examples.iter().map(|e| likeness(&plain, &slots, e)).fold(0.0, f64::max);
-        // "How do I open a lemonade stand?": a word that is in no text of the catalogue is what it asks about.
-        if clause.general && unknown > 0 && like < 0.93 {
+        let slots = self.weighted_slots(overlap.slots);
+        let like = entry.examples.iter().map(|e| likeness(&overlap.plain, &slots, e)).fold(0.0, f64::max);
+        // "How do I open a lemonade stand?": a word that no text of the catalogue has is what it asks about.
+        if clause.is_general && overlap.unknown > 0 && like < SAME_AS_EXAMPLE {
             return None;
         }
         // "Chi è X?" may be all that an example says, too.
-        let same = like > 0.93 && lone_name;
-        // Book a flight: an action alone is no request for a tool that books something else.
-        let done = action >= 0.6 && (unknown == 0 || near);
-        if !(subject >= 0.5 || done || same || (near && cover > 0.0)) {
+        let same = like > SAME_AS_EXAMPLE && asks_name;
+        // "Book a flight": an action alone is no request for a tool that books something else.
+        let acts = overlap.action >= 0.6 && (overlap.unknown == 0 || near);
+        if !(overlap.subject >= 0.5 || acts || same || (near && overlap.cover > 0.0)) {
             return None;
         }
-        let mut score = 0.55 * like + 0.45 * (cover / total);
-        // Many words of its texts and none that are strange are as good as an example.
-        score = score.max(0.7 * (cover / total) * (strength / 1.2).min(1.0));
+        let score = 0.55 * like + 0.45 * (overlap.cover / overlap.total);
+        // Many words of its texts and no unknown ones are as good as an example.
+        let by_words = 0.7 * (overlap.cover / overlap.total) * (overlap.subject_cover / 1.2).min(1.0);
+        let score = score.max(by_words);
+        let score = self.adjust_to_tool(score, clause, entry, overlap.lacks_who_verb, like);
+        let score = adjust_to_words(score, clause, entry, &overlap, &lead, near);
+        let score = score - penalty_for_asked_words(clause, entry, like);
+        Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
+    }
+
+    /// The word numbers of slots, with their weights.
+    fn weighted_slots(&self, slots: [bool; 5]) -> Vec<(usize, f64)> {
+        SLOTS
+            .iter()
+            .zip(slots)
+            .zip(SLOT_WEIGHT)
+            .filter(|((_, present), _)| *present)
+            .map(|((slot, _), weight)| (self.slot_number(slot).unwrap_or(usize::MAX), weight))
+            .collect()
+    }
+
+    /// Adjusts a score to the kind of tool: read or write, with or without days and times.
+    fn adjust_to_tool(
+        &self,
+        mut score: f64,
+        clause: &ScoredClause,
+        entry: &IndexedTool,
+        lacks_who_verb: bool,
+        like: f64,
+    ) -> f64 {
         let tool = &self.scenes[entry.scene].tools[entry.tool];
-        if undone {
+        if lacks_who_verb {
             score -= 0.1;
         }
-        if entry.has_special_action && like < 0.93 && !clause.words.iter().any(|w| w.special) {
+        if entry.has_special_action && like < SAME_AS_EXAMPLE && !clause.words.iter().any(|w| w.special) {
             score -= 0.18;
         }
         if clause.slots[4] && tool.writes() {
             score -= 0.1;
         }
-        if clause.wish {
+        if clause.expresses_wish {
             score += if tool.writes() { 0.06 } else { -0.06 };
         }
         let dated =
@@ -246,212 +337,71 @@ impl CatalogueIndex {
         }
         let timed =
             entry.fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime));
-        if clause.timed {
+        if clause.has_time {
             score += if timed { 0.06 } else { -0.04 };
         }
-        // "Who invented the car?" is no question for a car pool; "who approves my leave?" is one.
-        let coded = clause.words.iter().any(|w| w.code);
-        if named >= 0.8 {
-            score += 0.1;
-        }
-        if clause.own {
-            score += 0.05;
-        } else if clause.wh && unmatched > 0 && !coded {
-            score -= 0.05;
-        }
-        if near {
-            score = if subject < 0.5 { score * 1.3 } else { score + 0.1 };
-        } else if subject < 0.5 && !((entry.takes_any_thing && named >= 0.8) || worded) {
-            score *= 0.9;
-        }
-        // "What is the … for …" is for the tool that has a word for it.
-        let has = |word: &Vec<(usize, f64)>| word.iter().any(|(id, _)| entry.words.contains_key(id));
-        if !clause.asked.is_empty() && !clause.asked.iter().any(has) && like < 0.93 {
-            score -= 0.25;
-        }
-        // "C'è un cineclub a …?" asks for another one, not for what is in it.
-        let itself = clause.thing.as_ref().is_some_and(|thing| {
+        score
+    }
+
+    /// Whether a clause asks for what the scene of a tool that reads has. "C'è un cineclub a …?" asks for
+    /// another one of the scene's kind, not for what is in it.
+    fn asks_for_stock_of(
+        &self,
+        clause: &ScoredClause,
+        entry: &IndexedTool,
+        overlap: &ToolOverlap<'_>,
+    ) -> bool {
+        let itself = clause.asked_thing.as_ref().is_some_and(|thing| {
             text::name_words(&self.scenes[entry.scene].scene)
                 .iter()
-                .any(|word| features(word).similarity(thing) > 0.8)
+                .any(|word| features(word).similarity(thing) > SURE_MATCH)
         });
-        let called = clause.stock && !itself && !tool.writes() && subject >= 0.5 && unknown == vague;
-        Some((score, called))
+        clause.asks_existence
+            && !itself
+            && !self.scenes[entry.scene].tools[entry.tool].writes()
+            && overlap.subject >= 0.5
+            && overlap.unknown == overlap.vague
     }
 
-    /// The content words of a clause with the words of the catalogue they are like.
-    fn read(&self, clause: &str, today: Date) -> ScoredClause {
-        let tokens = text::tokens(clause);
-        let entities = Entities::in_text(clause, today);
-        let mut there = slots_of_text(&tokens, &entities);
-        let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_question_word(&t.norm));
-        let mut words: Vec<ContentWord> = Vec::new();
-        let mut places: Vec<usize> = Vec::new();
-        let mut lead = None;
-        let (mut looks, mut tells) = (false, false);
-        let mut account = false;
-        let number = |i: usize| entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i));
-        for (i, token) in tokens.iter().enumerate() {
-            account |= i > 0
-                && ((token.raw == ":" && !pronouns::hands_back(&tokens[i + 1..]))
-                    || token.is(&["perche", "because", "poiche", "saying"]));
-            let address = token.raw.contains('@') || token.raw.contains("://");
-            if !token.word
-                || entities.taken[i]
-                || entities.quoted[i]
-                || token.norm.len() < 2
-                || address
-                || number(i)
-            {
-                continue;
-            }
-            let asking = lexicon::is_question_word(&token.norm);
-            if lexicon::is_stop_word(&token.norm) && !asking {
-                continue;
-            }
-            let said = senses(&tokens, i);
-            let mut matches: Vec<(usize, f64)> =
-                said.iter().flat_map(|w| self.similar_words(&features(w)).to_vec()).collect();
-            let before = matches.len();
-            matches.extend(
-                code_prefix(&token.norm).into_iter().flat_map(|c| self.similar_words(&features(&c)).to_vec()),
-            );
-            let coded = matches.len() > before;
-            // "Marco Villa": behind a first name a capital is a name, whatever else the word means.
-            let named = i > 0
-                && token.capital()
-                && tokens[i - 1].capital()
-                && lexicon::is_first_name(&tokens[i - 1].norm);
-            if named && !coded {
-                matches.clear();
-            }
-            if matches.is_empty() && (token.digit() || asking) {
-                continue;
-            }
-            let own = features(said.first().copied().unwrap_or_default());
-            let (mut kind, mut factor) = word_kind(&own);
-            // "days off": the pair says more than its first word.
-            if let Some(joined) = said.get(1) {
-                let pair = word_kind(&features(joined));
-                if pair.1 > factor {
-                    (kind, factor) = pair;
-                }
-            }
-            let name = token.capital() && !token.first;
-            let mut weight = if matches.is_empty() {
-                let led = i > 0
-                    && !is_article(&tokens, i - 1)
-                    && tokens[i - 1]
-                        .is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
-                match (name, led) {
-                    (true, _) => 0.1,
-                    (false, true) => 0.5,
-                    // What a question is about must be known, or it is a question for somebody else.
-                    (false, false) => factor * if wh { 1.25 } else { 0.9 },
-                }
-            } else {
-                matches.iter().map(|(id, _)| self.weight[*id]).fold(0.0, f64::max)
-                    * if name { 0.7 } else { 1.0 }
-            };
-            if account {
-                weight *= 0.15;
-            }
-            if lead.is_none()
-                && !asking
-                && words.iter().all(|w| w.kind == WordKind::Helper)
-                && tokens[..i].iter().filter(|t| t.word).count() < 5
-            {
-                lead = Some(words.len());
-                looks = lexicon::is_lookup(&own.concepts);
-                let after = (i + 1..tokens.len())
-                    .find(|k| !entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
-                tells = after
-                    .is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":");
-            }
-            places.push(i);
-            words.push(ContentWord {
-                weight,
-                matches,
-                kind,
-                special: lexicon::is_special_action(&own.concepts),
-                name: false,
-                code: coded,
-                vague: token.is(lexicon::VAGUE_NOUNS),
-            });
+    /// The content words of a clause, and what kind of clause it is.
+    fn analyse_clause(&self, text: &str, today: Date) -> ScoredClause {
+        let tokens = text::tokens(text);
+        let entities = Entities::in_text(text, today);
+        let wh_question =
+            tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_question_word(&t.norm));
+        let mut reader = ContentReader::new(self, &tokens, &entities, wh_question);
+        for i in 0..tokens.len() {
+            reader.add_token(i);
         }
-        // A question word and one strange word, or a row of them: they are names.
-        let strange: Vec<usize> =
-            words.iter().zip(&places).filter(|(w, _)| w.strange()).map(|(_, i)| *i).collect();
-        let joined = |pair: &[usize]| {
-            tokens[pair[0] + 1..pair[1]].iter().all(|t| t.raw == "," || t.is(&["and", "e", "ed", "or", "o"]))
-        };
-        // "Who owns …?": what follows the question word at once does something, unless it "is" ("who X is").
-        let does = places.iter().position(|i| {
-            let next = tokens.get(i + 1).filter(|t| t.word);
-            let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono", "and", "e", "ed", "or", "o"]);
-            *i > 0 && tokens[i - 1].is(&["who", "chi"]) && next.is_some_and(|t| !is(t))
-        });
-        let strange_does = does.is_some_and(|n| words[n].strange());
-        let asked_who = tokens.iter().any(|t| lexicon::is_question_word(&t.norm));
-        let lone = !strange.is_empty()
-            && asked_who
-            && !strange_does
-            && strange.windows(2).all(joined)
-            && words.iter().all(|w| w.strange() || w.kind == WordKind::Helper);
-        if lone {
-            for word in words.iter_mut().filter(|w| w.strange()) {
-                word.weight = 0.05;
-                word.name = true;
-            }
-            there[2] = true;
-        }
-        // A long account is no less a request than a short one.
-        let unknown: f64 = words.iter().filter(|w| w.matches.is_empty()).map(|w| w.weight).sum();
-        if unknown > 2.5 {
-            for word in words.iter_mut().filter(|w| w.matches.is_empty()) {
-                word.weight *= 2.5 / unknown;
-            }
-        }
-        let back = tokens.iter().any(|t| t.is(lexicon::BACK_REFERENCES)) || pronouns::hands_back(&tokens);
-        let orders = lead.and_then(|n| words.get(n)).is_some_and(|w| w.kind == WordKind::Action) && !looks;
-        let wish = !there[4]
-            && (orders
-                || tokens.iter().any(|t| {
-                    t.is(&[
-                        "vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno",
-                    ])
-                }));
-        let own = tokens.iter().any(|t| {
-            t.is(&[
-                "mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra",
-                "i", "we",
-            ])
-        });
-        let timed = !entities.times.is_empty();
-        let (stock, thing) = asks_for_stock(&tokens);
-        let asked = self.asked(&tokens);
+        let who_verb = reader.who_verb();
+        let asks_names = reader.mark_asked_names(who_verb);
+        reader.limit_unknown_weight();
+        let mut slots = slots_of_text(&tokens, &entities);
+        slots[2] |= asks_names;
+        let (asks_existence, asked_thing) = asks_for_stock(&tokens);
         ScoredClause {
-            words,
-            slots: there,
-            back,
-            own,
-            lead,
-            tells,
-            wh,
-            timed,
-            wish,
-            stock,
-            thing,
-            asked,
-            general: asks_in_general(&tokens),
-            does,
+            slots,
+            refers_back: tokens.iter().any(|t| t.is(lexicon::BACK_REFERENCES))
+                || pronouns::hands_back(&tokens),
+            about_speaker: is_about_speaker(&tokens),
+            introduces_content: reader.introduces_content,
+            wh_question,
+            has_time: !entities.times.is_empty(),
+            expresses_wish: !slots[4] && (reader.begins_with_action() || has_wish_word(&tokens)),
+            asks_existence,
+            asked_thing,
+            asked_words: self.asked_words(&tokens),
+            is_general: asks_in_general(&tokens),
+            who_verb,
+            lead: reader.lead,
+            words: reader.words,
         }
     }
 
-    /// "What is the Italian word for …": the words for what a question asks, each with the words of the
-    /// catalogue it is like. What follows a preposition only says more of it. Nothing where they are none
-    /// of the scenes' words by nature: codes and numbers.
-    fn asked(&self, tokens: &[Token]) -> Vec<Vec<(usize, f64)>> {
+    /// "What is the Italian word for …": the words for what a question asks, each with the similar words of
+    /// the catalogue. Words after a preposition only qualify them. Empty if they contain codes or numbers,
+    /// which no scene has among its words.
+    fn asked_words(&self, tokens: &[Token]) -> Vec<Vec<(usize, f64)>> {
         let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
         let what = words.first().is_some_and(|t| t.is(&["what", "which", "qual", "quale", "quali", "cos"]));
         let is = words.get(1).is_some_and(|t| t.lower == "è" || t.is(&["is", "are", "s", "sono"]));
@@ -469,7 +419,263 @@ impl CatalogueIndex {
     }
 }
 
-/// Whether words ask how something is done, or what is most of all in the world: nothing that a scene keeps.
+/// Adjusts a score to what the words of the clause say.
+fn adjust_to_words(
+    mut score: f64,
+    clause: &ScoredClause,
+    entry: &IndexedTool,
+    overlap: &ToolOverlap<'_>,
+    lead: &LeadMatch,
+    near: bool,
+) -> f64 {
+    let coded = clause.words.iter().any(|w| w.code);
+    if lead.is_verb() {
+        score += 0.1;
+    }
+    // "Who invented the car?" is no question for a car pool; "who approves my leave?" is one.
+    if clause.about_speaker {
+        score += 0.05;
+    } else if clause.wh_question && overlap.unmatched > 0 && !coded {
+        score -= 0.05;
+    }
+    if near {
+        score = if overlap.subject < 0.5 { score * 1.3 } else { score + 0.1 };
+    } else if overlap.subject < 0.5 && !((entry.takes_any_thing && lead.is_verb()) || lead.opens_free_text) {
+        score *= 0.9;
+    }
+    score
+}
+
+/// "What is the … for …" is for the tool that has a word for it.
+fn penalty_for_asked_words(clause: &ScoredClause, entry: &IndexedTool, like: f64) -> f64 {
+    let has = |word: &Vec<(usize, f64)>| word.iter().any(|(id, _)| entry.words.contains_key(id));
+    let missing =
+        !clause.asked_words.is_empty() && !clause.asked_words.iter().any(has) && like < SAME_AS_EXAMPLE;
+    if missing { 0.25 } else { 0.0 }
+}
+
+/// Reads the content words of a clause, token by token.
+struct ContentReader<'a> {
+    index: &'a CatalogueIndex,
+    tokens: &'a [Token],
+    entities: &'a Entities,
+    wh_question: bool,
+    words: Vec<ContentWord>,
+    /// By word: index of its token.
+    places: Vec<usize>,
+    /// Index of the word that opens the clause.
+    lead: Option<usize>,
+    /// Whether that word is a lookup action.
+    lead_is_lookup: bool,
+    /// Whether that word introduces a content: "ricordami di …".
+    introduces_content: bool,
+    /// Whether the tokens so far opened an explanation: "because …", "…: …".
+    in_explanation: bool,
+}
+
+impl<'a> ContentReader<'a> {
+    fn new(
+        index: &'a CatalogueIndex,
+        tokens: &'a [Token],
+        entities: &'a Entities,
+        wh_question: bool,
+    ) -> Self {
+        Self {
+            index,
+            tokens,
+            entities,
+            wh_question,
+            words: Vec::new(),
+            places: Vec::new(),
+            lead: None,
+            lead_is_lookup: false,
+            introduces_content: false,
+            in_explanation: false,
+        }
+    }
+
+    /// Adds a token if it is a content word.
+    fn add_token(&mut self, i: usize) {
+        let tokens = self.tokens;
+        let token = &tokens[i];
+        self.in_explanation |= i > 0
+            && ((token.raw == ":" && !pronouns::hands_back(&tokens[i + 1..]))
+                || token.is(&["perche", "because", "poiche", "saying"]));
+        let asking = lexicon::is_question_word(&token.norm);
+        if self.is_value(i) || (lexicon::is_stop_word(&token.norm) && !asking) {
+            return;
+        }
+        let senses = senses(tokens, i);
+        let (matches, coded) = self.matches(i, &senses);
+        if matches.is_empty() && (token.digit() || asking) {
+            return;
+        }
+        let own = features(senses.first().copied().unwrap_or_default());
+        let (mut kind, mut factor) = word_kind(&own);
+        // "Days off": the pair is more specific than its first word.
+        if let Some(joined) = senses.get(1) {
+            let pair = word_kind(&features(joined));
+            if pair.1 > factor {
+                (kind, factor) = pair;
+            }
+        }
+        let weight = self.weight(i, &matches, factor);
+        if self.lead.is_none() && !asking && self.may_open_clause(i) {
+            self.lead = Some(self.words.len());
+            self.lead_is_lookup = lexicon::is_lookup(&own.concepts);
+            self.introduces_content = self.is_followed_by_content(i);
+        }
+        self.places.push(i);
+        self.words.push(ContentWord {
+            weight,
+            matches,
+            kind,
+            special: lexicon::is_special_action(&own.concepts),
+            name: false,
+            code: coded,
+            vague: token.is(lexicon::VAGUE_NOUNS),
+        });
+    }
+
+    /// Whether a token is punctuation or part of a value, and so no content word.
+    fn is_value(&self, i: usize) -> bool {
+        let token = &self.tokens[i];
+        !token.word
+            || self.entities.taken[i]
+            || self.entities.quoted[i]
+            || token.norm.len() < 2
+            || token.raw.contains('@')
+            || token.raw.contains("://")
+            || self.entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i))
+    }
+
+    /// The words of the catalogue that are similar to a token, and whether the token has a code's prefix.
+    fn matches(&self, i: usize, senses: &[&str]) -> (Vec<(usize, f64)>, bool) {
+        let token = &self.tokens[i];
+        let similar = |word: &str| self.index.similar_words(&features(word)).to_vec();
+        let mut matches: Vec<(usize, f64)> = senses.iter().flat_map(|w| similar(w)).collect();
+        let before = matches.len();
+        matches.extend(code_prefix(&token.norm).into_iter().flat_map(|c| similar(&c)));
+        let coded = matches.len() > before;
+        // "Marco Villa": after a first name a capital is a name, whatever else the word means.
+        let named = i > 0
+            && token.capital()
+            && self.tokens[i - 1].capital()
+            && lexicon::is_first_name(&self.tokens[i - 1].norm);
+        if named && !coded {
+            matches.clear();
+        }
+        (matches, coded)
+    }
+
+    fn weight(&self, i: usize, matches: &[(usize, f64)], factor: f64) -> f64 {
+        let tokens = self.tokens;
+        let name = tokens[i].capital() && !tokens[i].first;
+        let weight = if matches.is_empty() {
+            let led = i > 0
+                && !is_article(tokens, i - 1)
+                && tokens[i - 1].is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
+            match (name, led) {
+                (true, _) => 0.1,
+                (false, true) => 0.5,
+                // The subject of a question must be known, otherwise no scene can answer it.
+                (false, false) => factor * if self.wh_question { 1.25 } else { 0.9 },
+            }
+        } else {
+            matches.iter().map(|(id, _)| self.index.weight[*id]).fold(0.0, f64::max)
+                * if name { 0.7 } else { 1.0 }
+        };
+        if self.in_explanation { weight * 0.15 } else { weight }
+    }
+
+    fn may_open_clause(&self, i: usize) -> bool {
+        self.words.iter().all(|w| w.kind == WordKind::Helper)
+            && self.tokens[..i].iter().filter(|t| t.word).count() < 5
+    }
+
+    /// Whether the words after an opening verb are its content: "ricordami di …", "report that …".
+    fn is_followed_by_content(&self, i: usize) -> bool {
+        let tokens = self.tokens;
+        let after = (i + 1..tokens.len())
+            .find(|k| !self.entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
+        after.is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":")
+    }
+
+    /// "Who owns …?": the word after the question word is its verb, unless a form of "to be" follows ("who X
+    /// is").
+    fn who_verb(&self) -> Option<usize> {
+        let tokens = self.tokens;
+        self.places.iter().position(|i| {
+            let next = tokens.get(i + 1).filter(|t| t.word);
+            let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono", "and", "e", "ed", "or", "o"]);
+            *i > 0 && tokens[i - 1].is(&["who", "chi"]) && next.is_some_and(|t| !is(t))
+        })
+    }
+
+    /// Marks the unknown words of a question as names if it has no other content: a question word and one
+    /// unknown word, or a list of them. Returns whether it did.
+    fn mark_asked_names(&mut self, who_verb: Option<usize>) -> bool {
+        let unknown: Vec<usize> = self
+            .words
+            .iter()
+            .zip(&self.places)
+            .filter(|(w, _)| w.is_unknown_subject())
+            .map(|(_, i)| *i)
+            .collect();
+        let joined = |pair: &[usize]| {
+            self.tokens[pair[0] + 1..pair[1]]
+                .iter()
+                .all(|t| t.raw == "," || t.is(&["and", "e", "ed", "or", "o"]))
+        };
+        let names = !unknown.is_empty()
+            && self.tokens.iter().any(|t| lexicon::is_question_word(&t.norm))
+            && !who_verb.is_some_and(|n| self.words[n].is_unknown_subject())
+            && unknown.windows(2).all(joined)
+            && self.words.iter().all(|w| w.is_unknown_subject() || w.kind == WordKind::Helper);
+        if names {
+            for word in self.words.iter_mut().filter(|w| w.is_unknown_subject()) {
+                word.weight = 0.05;
+                word.name = true;
+            }
+        }
+        names
+    }
+
+    /// Bounds the weight of unknown words, so that a long account counts as much as a short one.
+    fn limit_unknown_weight(&mut self) {
+        let unknown: f64 = self.words.iter().filter(|w| w.matches.is_empty()).map(|w| w.weight).sum();
+        if unknown > 2.5 {
+            for word in self.words.iter_mut().filter(|w| w.matches.is_empty()) {
+                word.weight *= 2.5 / unknown;
+            }
+        }
+    }
+
+    /// Whether the clause begins with an action other than a lookup.
+    fn begins_with_action(&self) -> bool {
+        let lead = self.lead.and_then(|n| self.words.get(n));
+        lead.is_some_and(|w| w.kind == WordKind::Action) && !self.lead_is_lookup
+    }
+}
+
+fn has_wish_word(tokens: &[Token]) -> bool {
+    tokens.iter().any(|t| {
+        t.is(&["vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno"])
+    })
+}
+
+/// Whether a clause is about the speaker: "my leave", "ho prenotato".
+fn is_about_speaker(tokens: &[Token]) -> bool {
+    tokens.iter().any(|t| {
+        t.is(&[
+            "mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra", "i",
+            "we",
+        ])
+    })
+}
+
+/// Whether a clause asks how something is done in general, or for a superlative of the whole world: no scene
+/// knows that.
 fn asks_in_general(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let how = [
@@ -490,19 +696,19 @@ fn asks_in_general(tokens: &[Token]) -> bool {
     pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
 }
 
-/// Whether an "a" is the English article, behind a verb that no Italian one looks like: "call a taxi".
+/// Whether an "a" is the English article, after a verb that cannot be Italian: "call a taxi".
 fn is_article(tokens: &[Token], at: usize) -> bool {
     let verb = at.checked_sub(1).and_then(|before| tokens.get(before));
     tokens[at].is(&["a"])
         && verb.is_some_and(|verb| {
             let english = !verb.norm.ends_with(['a', 'e', 'i', 'o', 'u'])
                 || verb.norm.ends_with('e') && !verb.norm.ends_with("re");
-            english && super::pattern::is_verb(verb)
+            english && pattern::is_verb(verb)
         })
 }
 
-/// Whether the words ask for what there is ("c'è …", "ci sono …", "avete …", "is there …", "have you got
-/// …"), and the thing, where it follows at once.
+/// Whether the words ask for what exists ("c'è …", "ci sono …", "avete …", "is there …", "have you got …"),
+/// and the thing, if it follows directly.
 fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let then = |i: usize, list: &[&str]| words.get(i + 1).is_some_and(|t| t.is(list));
@@ -525,7 +731,7 @@ fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
     (has || words.first().is_some_and(|t| t.is(&["has"])), None)
 }
 
-/// Whether the words give the tool an argument; of a name a capital says that it is one.
+/// Whether the words give the tool an argument. Names count only with a capital or a digit.
 fn has_value(entry: &IndexedTool, words: &str, today: Date) -> bool {
     let Ok(now) = today.to_zoned(jiff::tz::TimeZone::UTC) else { return false };
     let filled = arguments::fill(&entry.fields, words, &now, &[], false);
@@ -540,7 +746,7 @@ fn has_value(entry: &IndexedTool, words: &str, today: Date) -> bool {
     })
 }
 
-/// How alike a clause and an example are, from 0 to 1.
+/// The similarity of a clause and an example, from 0 to 1.
 fn likeness(words: &[(f64, &ContentWord)], slots: &[(usize, f64)], example: &[(usize, f64)]) -> f64 {
     let size = example.iter().map(|(_, w)| w * w).sum::<f64>().sqrt();
     let norm = (words.iter().map(|(w, _)| w * w).sum::<f64>()

@@ -1,5 +1,5 @@
-//! A step of a scene: which tool, with which arguments; a question where something required is only
-//! the user's to say; and the result in words.
+//! One step of a scene: chooses the tool, fills its arguments, asks the user for missing ones, and reports the
+//! result.
 
 use std::collections::HashSet;
 
@@ -21,25 +21,25 @@ use super::{recent_turns, tuples};
 use crate::llm::{Message, Request, ToolChoice, ToolSpec};
 use crate::run::ReplyCall;
 
-/// Most calls in one reply.
+/// Maximum number of calls in one reply.
 const MAX_CALLS: usize = 16;
 
-/// How much less well a tool suits that is nearly as good.
-const NEARLY: f64 = 0.1;
+/// Maximum difference in score between a tool and a rival.
+const RIVAL_MARGIN: f64 = 0.1;
 
-/// What a scene's model says next.
-pub(super) enum Move {
-    /// Call these, by name and arguments.
+/// The next reply of a scene's model.
+pub(super) enum StepReply {
+    /// Tool calls, by name and arguments.
     Calls(Vec<(String, Value)>),
     /// The result of the step, in words.
-    Say(String),
+    Text(String),
 }
 
-/// The next move of a step.
-pub(super) fn next(request: &Request, prompt: &PromptText) -> Move {
+/// The next reply of a step.
+pub(super) fn next(request: &Request, prompt: &PromptText) -> StepReply {
     let lang = prompt.language();
     let done = render::outcomes(&request.messages);
-    // What comes next these rules say by doing it, so they never take the question for a decision.
+    // `NextCall` asks which call comes next; these rules make the call instead.
     let mut tools: Vec<&ToolSpec> =
         request.tools.iter().filter(|t| !["AskUser", "NextCall"].contains(&t.name.as_str())).collect();
     if let ToolChoice::Forced(name) = &request.choice
@@ -47,49 +47,55 @@ pub(super) fn next(request: &Request, prompt: &PromptText) -> Move {
     {
         tools.retain(|t| t.name == *name);
     }
-    let read = || OfflineStep::read(prompt, &tools).map(|step| OfflineStep { about: about(request), ..step });
+    let read =
+        || OfflineStep::read(prompt, &tools).map(|step| OfflineStep { about: scene_role(request), ..step });
     if !done.is_empty() {
         let step = read();
-        if let Some(next) = step.as_ref().and_then(|s| s.after(&done)) {
+        if let Some(next) = step.as_ref().and_then(|s| s.continue_after(&done)) {
             return next;
         }
-        let left = step.and_then(|step| step.left(&done)).map(|left| format!("\n{left}"));
-        return Move::Say(render::tell(&done, lang) + &left.unwrap_or_default());
+        let notice = step.and_then(|step| step.too_many_notice(&done)).map(|notice| format!("\n{notice}"));
+        return StepReply::Text(render::report(&done, lang) + &notice.unwrap_or_default());
     }
     if tools.is_empty() || request.choice == ToolChoice::None {
-        return Move::Say(questions::cannot(lang));
+        return StepReply::Text(questions::no_tool_notice(lang));
     }
     match read() {
         Some(step) => step.begin(),
-        None => Move::Say(questions::cannot(lang)),
+        None => StepReply::Text(questions::no_tool_notice(lang)),
     }
 }
 
-/// The calls with which a step will begin, as far as they are known before it: without what only a
-/// look-up or the user can say, and, where the step `waits` for others, without what those may find.
-pub(super) fn prepared(prompt: &PromptText, tools: &[&ToolSpec], waits: bool) -> Vec<(String, Value)> {
+/// The calls with which a step will begin, with the arguments known in advance: without values that only a
+/// lookup or the user can provide and, if the step `waits` for others, without values that those may find.
+pub(super) fn prepared_calls(prompt: &PromptText, tools: &[&ToolSpec], waits: bool) -> Vec<(String, Value)> {
     let step = OfflineStep::read(prompt, tools).map(|step| OfflineStep { waits, ..step });
     step.map(|step| step.calls(&step.filled())).unwrap_or_default()
 }
 
 struct OfflineStep<'a> {
     prompt: &'a PromptText,
+    /// The offered tools.
     tools: &'a [&'a ToolSpec],
+    /// The tool of the step.
     tool: &'a ToolSpec,
+    /// The arguments of the tool.
     fields: Vec<ArgumentField>,
     purpose: String,
     request: String,
+    /// The pending question of this step.
     pending: Option<OpenQuestion>,
     now: jiff::Zoned,
+    /// Words of the tool's and scene's names.
     verbs: Vec<String>,
-    /// Steps before it have not found yet what they will.
+    /// Whether earlier steps have not run yet.
     waits: bool,
-    /// The arguments of the tool's calls that a person has approved, or may have written.
+    /// The arguments of the tool's calls that were approved with the plan; the approver may have edited them.
     approved: Vec<Map<String, Value>>,
-    /// What the scene is, as its model is told.
+    /// The first line of the system prompt, which says what the scene is.
     about: String,
-    /// Another tool that writes suits nearly as well.
-    rivalled: bool,
+    /// Whether another tool that writes scores nearly as well.
+    has_rival: bool,
 }
 
 impl<'a> OfflineStep<'a> {
@@ -100,7 +106,7 @@ impl<'a> OfflineStep<'a> {
         let purpose = text::cut(&purpose).to_owned();
         let expected: Vec<String> =
             prompt.get("expected_tools").lines().map(|l| l.trim().to_owned()).collect();
-        let (tool, rivalled) = choose(tools, &expected, &purpose, &words)?;
+        let (tool, has_rival) = choose_tool(tools, &expected, &purpose, &words)?;
         let scene = prompt.get("scene");
         let pending = prompt
             .pending()
@@ -118,30 +124,30 @@ impl<'a> OfflineStep<'a> {
             now: prompt.now(),
             verbs,
             waits: false,
-            approved: approved(prompt, &tool.name),
+            approved: approved_calls(prompt, &tool.name),
             about: String::new(),
-            rivalled,
+            has_rival,
         })
     }
 
-    fn begin(&self) -> Move {
+    fn begin(&self) -> StepReply {
         let filled = self.filled();
         let missing: Vec<&ArgumentField> = filled.missing(&self.fields);
         if missing.is_empty() {
-            return self.make(&filled);
+            return self.call_or_confirm(&filled);
         }
-        // Another read of the scene may find what is missing ("cancel my booking": which one?).
+        // A lookup of the scene may find the missing values ("cancel my booking": which one?).
         if missing.iter().all(|f| f.findable(self.verbs.first().map_or("", String::as_str)))
-            && let Some(finder) = self.finder()
+            && let Some(lookup) = self.lookup_call()
         {
-            return Move::Calls(vec![finder]);
+            return StepReply::Calls(vec![lookup]);
         }
         self.ask(&filled, &missing)
     }
 
-    /// After the scene's calls: goes on where a look-up was made for the step's own tool.
-    fn after(&self, done: &[render::CompletedCall]) -> Option<Move> {
-        if done.iter().any(|d| d.name == self.tool.name) || self.prompt_is_last() {
+    /// The reply after the scene's calls, if they were only a lookup for the step's tool.
+    fn continue_after(&self, done: &[render::CompletedCall]) -> Option<StepReply> {
+        if done.iter().any(|d| d.name == self.tool.name) || self.tools.is_empty() {
             return None;
         }
         let last = done.last()?;
@@ -156,65 +162,39 @@ impl<'a> OfflineStep<'a> {
         }
         let missing = filled.missing(&self.fields);
         if missing.is_empty() {
-            return Some(self.make(&filled));
+            return Some(self.call_or_confirm(&filled));
         }
-        let told = render::tell(done, self.prompt.language());
+        let report = render::report(done, self.prompt.language());
         match self.ask(&filled, &missing) {
-            Move::Calls(mut calls) => {
+            StepReply::Calls(mut calls) => {
                 if let Some((_, arguments)) = calls.first_mut()
                     && let Some(question) =
-                        arguments.get("question").and_then(Value::as_str).map(|q| format!("{told}\n{q}"))
+                        arguments.get("question").and_then(Value::as_str).map(|q| format!("{report}\n{q}"))
                 {
                     arguments["question"] = json!(question);
                 }
-                Some(Move::Calls(calls))
+                Some(StepReply::Calls(calls))
             }
-            Move::Say(text) => Some(Move::Say(text)),
+            StepReply::Text(text) => Some(StepReply::Text(text)),
         }
     }
 
-    fn prompt_is_last(&self) -> bool {
-        self.tools.is_empty()
-    }
-
-    /// Arguments from the purpose first; what is required and missing, from where else it was said.
+    /// The arguments of the tool: from the purpose, then missing ones from the request, the conversation and
+    /// the user's name.
     fn filled(&self) -> Filled {
         let fill = |words: &str, alone: bool| slots::fill(&self.fields, words, &self.now, &self.verbs, alone);
         let both = tuples::parallel(&self.fields, &self.purpose, &self.now, &self.verbs);
         let mut filled = both.unwrap_or_else(|| fill(&self.purpose, false));
-        let user = self.prompt.get("user");
         if let Some(pending) = &self.pending {
-            self.reply(&mut filled, pending);
+            self.fill_from_reply(&mut filled, pending);
         }
-        let writes = memory::may_write(self.tool);
-        let inherited = self.purpose_is_own_words();
-        let back =
+        let refers_back =
             text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora"]));
-        if !filled.missing(&self.fields).is_empty() || !inherited {
-            // A purpose in a planner's words has its values in the request, and what need not be said only
-            // where it has none itself: those of a step that a person added are in no request. One in the
-            // user's own words takes from the rest of the request only what it points back to.
-            let whole = fill(&self.request, false);
+        if !filled.missing(&self.fields).is_empty() || !self.purpose_is_own_words() {
             let bare = filled.values == fill("", false).values;
-            for field in &self.fields {
-                let personal =
-                    matches!(field.kind, ArgumentKind::Person | ArgumentKind::Place | ArgumentKind::Email);
-                let free = !matches!(field.kind, ArgumentKind::Text | ArgumentKind::Thing);
-                let may = (!inherited && (bare || field.required))
-                    || (back && free && field.required)
-                    || (field.required && personal && !writes)
-                    || (field.required && field.kind == ArgumentKind::Person);
-                if may
-                    && !filled.values.contains_key(&field.name)
-                    && let Some(value) = whole.values.get(&field.name)
-                {
-                    filled.values.insert(field.name.clone(), value.clone());
-                    let own = candidates::introduced_name(&self.request, &self.now);
-                    filled.doubtful |= inherited && !back && own.is_none_or(|name| *value != json!(name));
-                }
-            }
+            self.fill_from_request(&mut filled, &fill(&self.request, false), bare, refers_back);
         }
-        // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
+        // "Sono X. Chiedi … per me": the optional person is the user.
         for field in self.fields.iter().filter(|f| f.kind == ArgumentKind::Person && !f.required) {
             if !filled.values.contains_key(&field.name)
                 && let Some(name) = candidates::introduced_name(&self.request, &self.now)
@@ -222,14 +202,53 @@ impl<'a> OfflineStep<'a> {
                 filled.values.insert(field.name.clone(), json!(name));
             }
         }
+        self.fill_from_memory(&mut filled, refers_back);
+        self.resolve_ambiguous_days(&mut filled, memory::name_suggests_write(self.tool));
+        if let Some(first) = self.approved.first() {
+            filled.values = self.with_approved(filled.values, first);
+        }
+        filled
+    }
+
+    /// Takes values from the whole request. A paraphrased purpose has its required values in the request, and
+    /// its optional ones only if the purpose itself is `bare`: the values of a step that an approver added are
+    /// in no request. A purpose in the user's own words takes from the rest of the request only what it refers
+    /// back to.
+    fn fill_from_request(&self, filled: &mut Filled, request: &Filled, bare: bool, refers_back: bool) {
+        let inherited = self.purpose_is_own_words();
+        let writes = memory::may_write(self.tool);
+        for field in &self.fields {
+            let personal =
+                matches!(field.kind, ArgumentKind::Person | ArgumentKind::Place | ArgumentKind::Email);
+            let free = !matches!(field.kind, ArgumentKind::Text | ArgumentKind::Thing);
+            let may = (!inherited && (bare || field.required))
+                || (refers_back && free && field.required)
+                || (field.required && personal && !writes)
+                || (field.required && field.kind == ArgumentKind::Person);
+            if may
+                && !filled.values.contains_key(&field.name)
+                && let Some(value) = request.values.get(&field.name)
+            {
+                filled.values.insert(field.name.clone(), value.clone());
+                let own = candidates::introduced_name(&self.request, &self.now);
+                filled.doubtful |= inherited && !refers_back && own.is_none_or(|name| *value != json!(name));
+            }
+        }
+    }
+
+    /// Takes missing values from the conversation, or the user's own name.
+    fn fill_from_memory(&self, filled: &mut Filled, refers_back: bool) {
+        let user = self.prompt.get("user");
+        let writes = memory::may_write(self.tool);
         let missing: Vec<ArgumentField> = filled.missing(&self.fields).into_iter().cloned().collect();
         for field in &missing {
-            let recalls = memory::may_recall(field, self.tool, writes, back);
+            let recalls = memory::may_recall(field, self.tool, writes, refers_back);
             if self.waits && recalls {
                 continue;
             }
-            let recalled =
-                recalls.then(|| memory::recall(field, self.tool, self.prompt, &self.purpose, back)).flatten();
+            let recalled = recalls
+                .then(|| memory::recall(field, self.tool, self.prompt, &self.purpose, refers_back))
+                .flatten();
             if let Some(value) = recalled {
                 filled.values.insert(field.name.clone(), value);
             } else if !user.trim().is_empty()
@@ -238,19 +257,13 @@ impl<'a> OfflineStep<'a> {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
         }
-        self.settle_days(&mut filled, memory::name_suggests_write(self.tool));
-        if let Some(first) = self.approved.first() {
-            filled.values = self.with_approved(filled.values, first);
-        }
-        filled
     }
 
-    /// Days that were said in a way that means more than one thing: what reads takes the likelier one, or each
-    /// of them, and what writes asks.
-    fn settle_days(&self, filled: &mut Filled, writes: bool) {
+    /// Resolves ambiguous days: a read takes the likelier day, or each of them; a write asks.
+    fn resolve_ambiguous_days(&self, filled: &mut Filled, writes: bool) {
         let sources = [SourceText::new(&self.purpose, &self.now), SourceText::new(&self.request, &self.now)];
         if !writes {
-            sources.iter().for_each(|source| recent_turns::as_past(source, filled, self.tool));
+            sources.iter().for_each(|source| recent_turns::move_to_past(source, filled, self.tool));
             return;
         }
         filled.doubtful |= sources.iter().any(|source| recent_turns::is_doubtful(source, filled));
@@ -261,7 +274,7 @@ impl<'a> OfflineStep<'a> {
         }
     }
 
-    /// An approved call: nothing is added to it but what is required and not in it.
+    /// The values of an approved call. Only missing required values are added to it.
     fn with_approved(
         &self,
         mut values: Map<String, Value>,
@@ -273,7 +286,7 @@ impl<'a> OfflineStep<'a> {
         values
     }
 
-    /// Whether the purpose was cut from the user's words (and is no paraphrase).
+    /// Whether the purpose consists of the user's words and is no paraphrase.
     fn purpose_is_own_words(&self) -> bool {
         let words: HashSet<String> = text::norms(&self.request).collect();
         let own: Vec<String> = text::norms(&self.purpose).filter(|w| !lexicon::is_stop_word(w)).collect();
@@ -281,17 +294,17 @@ impl<'a> OfflineStep<'a> {
         self.request.trim().is_empty() || shared * 5 >= own.len() * 3 || self.pending.is_some()
     }
 
-    /// What was known when the question was asked, and what the reply adds.
-    fn reply(&self, filled: &mut Filled, pending: &OpenQuestion) {
-        let wanted: Vec<ArgumentField> = self
+    /// Takes values from the reply to a question, and those known when it was asked.
+    fn fill_from_reply(&self, filled: &mut Filled, pending: &OpenQuestion) {
+        let asked: Vec<ArgumentField> = self
             .fields
             .iter()
             .filter(|f| pending.question.missing.contains(&f.name) && !filled.values.contains_key(&f.name))
             .cloned()
             .collect();
-        if !wanted.is_empty() {
-            let said = slots::fill(&wanted, &self.request, &self.now, &self.verbs, true);
-            filled.values.extend(said.values);
+        if !asked.is_empty() {
+            let replied = slots::fill(&asked, &self.request, &self.now, &self.verbs, true);
+            filled.values.extend(replied.values);
         }
         for (name, value) in pending.question.known.as_object().into_iter().flatten() {
             if self.fields.iter().any(|f| &f.name == name) && !value.is_null() {
@@ -300,8 +313,8 @@ impl<'a> OfflineStep<'a> {
         }
     }
 
-    /// The calls; of a write that was not clearly asked for, the question whether to make it.
-    fn make(&self, filled: &Filled) -> Move {
+    /// The calls, or the question whether to make a write that was not clearly requested.
+    fn call_or_confirm(&self, filled: &Filled) -> StepReply {
         let calls = self.calls(filled);
         let open = |arguments: &Value| -> Vec<&ArgumentField> {
             let lacks = |f: &&ArgumentField| f.required && arguments.get(&f.name).is_none();
@@ -309,56 +322,56 @@ impl<'a> OfflineStep<'a> {
         };
         let whole = calls.iter().all(|(_, arguments)| open(arguments).is_empty());
         if whole && self.is_clear(filled) {
-            return Move::Calls(calls);
+            return StepReply::Calls(calls);
         }
         let lang = self.prompt.language();
-        let asked = calls.into_iter().map(|(tool, arguments)| {
+        let questions = calls.into_iter().map(|(tool, arguments)| {
             let missing = open(&arguments);
             let question = match missing.is_empty() {
-                true => questions::confirm(&tool, &arguments, lang),
-                false => questions::question(&missing, lang),
+                true => questions::ask_to_confirm(&tool, &arguments, lang),
+                false => questions::ask_for_missing(&missing, lang),
             };
             let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
             let call = json!({"question": question, "tool": tool, "missing": names, "known": arguments});
             ("AskUser".to_owned(), call)
         });
-        Move::Calls(asked.collect())
+        StepReply::Calls(questions.collect())
     }
 
-    /// Whether the calls may be made at once: they only read, a person has approved them, or the words are a
-    /// plain request for just this.
+    /// Whether the calls need no confirmation: they only read, they were approved, or the words clearly
+    /// request exactly them.
     fn is_clear(&self, filled: &Filled) -> bool {
-        // The planner knows which tools write; here it is guessed.
+        // Only the planner knows which tools write; here it is guessed.
         let unclear = self.prompt.get("unclear").trim() == "true";
         let writes =
             memory::may_write(self.tool) || (filled.doubtful && memory::name_suggests_write(self.tool));
         if !self.approved.is_empty() || (!unclear && !writes) {
             return true;
         }
-        // "Cancel that one": it is not said which.
-        let pointed = || {
+        // "Cancel that one": it is unclear which.
+        let only_refers_back = || {
             text::tokens(&self.purpose)
                 .iter()
                 .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["one", "uno", "una"]))
         };
-        let nothing = !self.fields.is_empty() && filled.values.is_empty() && pointed();
-        if unclear || filled.doubtful || self.rivalled || nothing {
+        let nothing = !self.fields.is_empty() && filled.values.is_empty() && only_refers_back();
+        if unclear || filled.doubtful || self.has_rival || nothing {
             return false;
         }
-        // A paraphrase, or a step that a person wrote, has its words from whoever judged what is meant.
+        // The planner or the approver who wrote the purpose has already interpreted the request.
         if !self.purpose_is_own_words() {
             return true;
         }
-        let beside: Vec<&ToolSpec> =
+        let others: Vec<&ToolSpec> =
             self.tools.iter().copied().filter(|tool| tool.name != self.tool.name).collect();
         let own =
-            ToolVocabulary::of_tool(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
-        self.is_asked_for(filled, &own)
+            ToolVocabulary::of_tool(self.tool, &self.fields, &others, &self.prompt.get("scene"), &self.about);
+        self.is_requested(filled, &own)
             && clarity::unexplained_words(&SourceText::new(&self.purpose, &self.now), filled, &own).is_empty()
     }
 
-    /// Whether the words are a request, or what a tool is for: to report what is said, to remind of it.
-    fn is_asked_for(&self, filled: &Filled, own: &ToolVocabulary) -> bool {
+    /// Whether the words are a request, or of a kind that the tool serves: a report, a reminder, a message.
+    fn is_requested(&self, filled: &Filled, own: &ToolVocabulary) -> bool {
         let texts = || {
             self.fields.iter().any(|f| f.kind == ArgumentKind::Text && filled.values.contains_key(&f.name))
         };
@@ -372,17 +385,17 @@ impl<'a> OfflineStep<'a> {
         }
     }
 
-    /// What is said of the values for which there was no room in one reply.
-    fn left(&self, done: &[render::CompletedCall]) -> Option<String> {
+    /// The notice about values beyond the maximum number of calls.
+    fn too_many_notice(&self, done: &[render::CompletedCall]) -> Option<String> {
         if done.iter().filter(|d| d.name == self.tool.name).count() < MAX_CALLS {
             return None;
         }
-        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let filled = self.filled();
         let rest = filled.several.iter().skip(MAX_CALLS);
         let rest: Vec<String> =
-            rest.map(|own| own.values().map(shown).collect::<Vec<_>>().join(" – ")).collect();
-        (!rest.is_empty()).then(|| questions::left(&rest, self.prompt.language()))
+            rest.map(|own| own.values().map(plain).collect::<Vec<_>>().join(" – ")).collect();
+        (!rest.is_empty()).then(|| questions::too_many_notice(&rest, self.prompt.language()))
     }
 
     /// One call, or one for each of several values.
@@ -404,22 +417,22 @@ impl<'a> OfflineStep<'a> {
         filled.several.iter().take(MAX_CALLS).map(with).collect()
     }
 
-    /// A read of the scene that may list what the tool needs the identifier of.
-    fn finder(&self) -> Option<(String, Value)> {
+    /// The call of a read of the scene that may list the identifier that the tool needs.
+    fn lookup_call(&self) -> Option<(String, Value)> {
         let own: Vec<_> = self.verbs.iter().map(|w| features(w)).collect();
         let mut best: Option<(usize, (String, Value))> = None;
         for tool in self.tools.iter().filter(|t| t.name != self.tool.name && !memory::may_write(t)) {
             let words = name_words(&tool.name);
-            let says = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
+            let has = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
             let fields = schema::fields(&tool.parameters);
             let filled = slots::fill(&fields, &self.purpose, &self.now, &self.verbs, false);
             if !filled.missing(&fields).is_empty() {
                 continue;
             }
-            // What lists the same kind of thing that the tool works on.
+            // Prefer reads about the same kind of thing as the tool.
             let shared =
                 words.iter().filter(|w| own.iter().any(|o| o.similarity(&features(w)) > 0.8)).count();
-            let rank = shared * 2 + if says(&["list", "search", "find"]) { 3 } else { 0 };
+            let rank = shared * 2 + if has(&["list", "search", "find"]) { 3 } else { 0 };
             if rank > 0 && best.as_ref().is_none_or(|b| rank > b.0) {
                 best = Some((rank, (tool.name.clone(), Value::Object(filled.values))));
             }
@@ -427,26 +440,27 @@ impl<'a> OfflineStep<'a> {
         best.map(|b| b.1)
     }
 
-    fn ask(&self, filled: &Filled, missing: &[&ArgumentField]) -> Move {
+    /// The question for missing arguments.
+    fn ask(&self, filled: &Filled, missing: &[&ArgumentField]) -> StepReply {
         let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
-        let question = questions::question(missing, self.prompt.language());
-        Move::Calls(vec![(
+        let question = questions::ask_for_missing(missing, self.prompt.language());
+        StepReply::Calls(vec![(
             "AskUser".to_owned(),
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
         )])
     }
 }
 
-/// The calls of `tool` that a person has approved with the plan.
-fn approved(prompt: &PromptText, tool: &str) -> Vec<Map<String, Value>> {
+/// The calls of `tool` that were approved with the plan.
+fn approved_calls(prompt: &PromptText, tool: &str) -> Vec<Map<String, Value>> {
     let prepared = prompt.get("prepared");
     let calls = prepared.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let own = calls.filter(|call| call["tool"] == tool);
     own.filter_map(|call| call["arguments"].as_object().cloned()).collect()
 }
 
-/// What the scene is said to be, by the first line of its model's instructions.
-fn about(request: &Request) -> String {
+/// The first line of the system prompt.
+fn scene_role(request: &Request) -> String {
     let system = request.messages.iter().find_map(|m| match m {
         Message::System { text } => text.lines().next(),
         _ => None,
@@ -454,9 +468,9 @@ fn about(request: &Request) -> String {
     system.unwrap_or_default().to_owned()
 }
 
-/// The offered tool that suits the purpose, and whether another one that writes suits nearly as well; the
-/// expected ones go before others, the first of them before the rest.
-fn choose<'a>(
+/// The offered tool that fits the purpose best, and whether another one that writes fits nearly as well.
+/// Expected tools have priority, the first of them most.
+fn choose_tool<'a>(
     tools: &'a [&'a ToolSpec],
     expected: &[String],
     purpose: &str,
@@ -464,8 +478,8 @@ fn choose<'a>(
 ) -> Option<(&'a ToolSpec, bool)> {
     let place = |tool: &ToolSpec| expected.iter().position(|e| *e == tool.name);
     let any = tools.iter().any(|t| place(t).is_some());
-    let said = text::norms(&format!("{purpose} {request}"));
-    let words: Vec<_> = said.filter(|w| !lexicon::is_stop_word(w)).map(|w| features(&w)).collect();
+    let norms = text::norms(&format!("{purpose} {request}"));
+    let words: Vec<_> = norms.filter(|w| !lexicon::is_stop_word(w)).map(|w| features(&w)).collect();
     let mut best: Option<(f64, &ToolSpec)> = None;
     let mut second = f64::MIN;
     for tool in tools.iter().filter(|t| !any || place(t).is_some()) {
@@ -494,10 +508,10 @@ fn choose<'a>(
             second = second.max(score);
         }
     }
-    best.map(|(score, tool)| (tool, score - second < NEARLY))
+    best.map(|(score, tool)| (tool, score - second < RIVAL_MARGIN))
 }
 
-/// Calls with ids that are the same every time: by how many calls came before.
+/// Adds deterministic ids to calls, by the number of calls before them.
 pub(super) fn with_ids(request: &Request, calls: Vec<(String, Value)>) -> Vec<ReplyCall> {
     let before = request
         .messages

@@ -1,5 +1,4 @@
-//! Arguments of a tool, read from its JSON Schema: what kind of thing each is, and which words speak
-//! of it.
+//! Reads the arguments of a tool from its JSON Schema: the kind of each, and the words that refer to it.
 
 use std::rc::Rc;
 
@@ -9,10 +8,10 @@ use super::dates::RangeRole;
 use super::lexicon;
 use super::text::{self, Features, features, name_words};
 
-/// Most arguments of one tool that are looked at.
+/// Maximum number of arguments of one tool; further ones are ignored.
 const MAX_FIELDS: usize = 40;
 
-/// What kind of thing an argument is.
+/// The kind of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ArgumentKind {
     /// A calendar day.
@@ -21,11 +20,11 @@ pub(super) enum ArgumentKind {
     DateTime,
     /// A time of day.
     Time,
-    /// A number; `true` where it is whole.
+    /// A number; `true` for an integer.
     Number(bool),
     /// Yes or no.
     Bool,
-    /// One of these.
+    /// One of these values.
     Enum(Vec<EnumValue>),
     /// An e-mail address.
     Email,
@@ -33,19 +32,19 @@ pub(super) enum ArgumentKind {
     Uri,
     /// A city, an address, a country.
     Place,
-    /// Somebody's name or user name.
+    /// The name or user name of a person.
     Person,
     /// A code or an identifier.
     Id,
-    /// Words of the user's own.
+    /// Free text.
     Text,
-    /// A name of a thing.
+    /// The name of a thing.
     Thing,
-    /// Several of a kind.
+    /// A list of values of one kind.
     List(Box<ArgumentField>),
-    /// An object with arguments of its own.
+    /// An object with nested arguments.
     Object(Vec<ArgumentField>),
-    /// Always the same.
+    /// A constant.
     Fixed(Value),
 }
 
@@ -54,7 +53,7 @@ pub(super) enum ArgumentKind {
 pub(super) struct EnumValue {
     /// The value.
     pub value: Value,
-    /// Its own words and what the description says of it.
+    /// The words of the value itself, then the glosses of the description.
     pub words: Vec<Vec<String>>,
 }
 
@@ -65,23 +64,23 @@ pub(super) struct ArgumentField {
     pub name: String,
     /// Its kind.
     pub kind: ArgumentKind,
-    /// Whether a call without it is refused.
+    /// Whether it is required.
     pub required: bool,
-    /// What the schema says of it.
+    /// Its title and description in the schema.
     pub description: String,
     /// Words of its name.
     pub cues: Vec<Rc<Features>>,
-    /// Telling words of its description.
+    /// Content words of its description.
     pub hints: Vec<Rc<Features>>,
     /// Which end of a range it is.
     pub role: RangeRole,
     /// Examples in the schema.
     pub examples: Vec<String>,
-    /// What it is when nothing is said.
+    /// Its default value.
     pub default: Option<Value>,
-    /// Least value, of numbers.
+    /// Minimum, for numbers.
     pub min: Option<f64>,
-    /// Greatest value, of numbers.
+    /// Maximum, for numbers.
     pub max: Option<f64>,
 }
 
@@ -92,34 +91,33 @@ impl PartialEq for ArgumentField {
 }
 
 impl ArgumentField {
-    /// Whether one of these words is in its name (1), its description (0.6) or neither (0).
-    pub fn speaks_of(&self, word: &Features) -> f64 {
+    /// Similarity to a word: up to 1 for a word of its name, up to 0.6 for one of its description.
+    pub fn similarity(&self, word: &Features) -> f64 {
         let best = |list: &[Rc<Features>]| list.iter().map(|f| f.similarity(word)).fold(0.0, f64::max);
         best(&self.cues).max(0.6 * best(&self.hints))
     }
 
-    /// Whether name or description has one of these words.
-    pub fn says(&self, words: &[&str]) -> bool {
+    /// Whether its name or description has one of these words.
+    pub fn mentions(&self, words: &[&str]) -> bool {
         self.cues.iter().chain(&self.hints).any(|f| words.contains(&f.norm.as_str()))
     }
 
-    /// Whether it says which one of several: a code, or the number of something.
+    /// Whether it identifies one thing of several: a code, or the number of something.
     pub fn identifies(&self) -> bool {
-        // "Number of seats" counts.
+        // "Number of seats" is a count.
         let number = matches!(self.kind, ArgumentKind::Number(_))
             && !self.named(&["of", "di"])
             && self.named(&["id", "number", "code", "numero", "codice", "reference"]);
         self.kind == ArgumentKind::Id || number
     }
 
-    /// Whether a look-up may find it: an internal identifier, or which one of the things there are is
-    /// to be cancelled or changed (`verb` is the first word of the tool's name). What a new thing needs
-    /// is the user's to say.
+    /// Whether a lookup may find it: an internal identifier, or the identifier of an existing thing to cancel
+    /// or change (`verb` is the first word of the tool's name). The values of a new thing only the user knows.
     pub fn findable(&self, verb: &str) -> bool {
         self.identifies() && (self.named(&["id"]) || lexicon::is_special_action(&features(verb).concepts))
     }
 
-    /// Whether it is what something is called: `song_name`, "Title of the book".
+    /// Whether it is a name or title: `song_name`, "Title of the book".
     pub fn is_name(&self) -> bool {
         const NAME: &[&str] = &["name", "nome", "title", "titolo", "nominativo"];
         self.named(NAME) || self.hints.first().is_some_and(|f| NAME.contains(&f.norm.as_str()))
@@ -131,12 +129,12 @@ impl ArgumentField {
     }
 }
 
-/// The arguments of a tool: the required ones first, in their own order.
+/// The arguments of a tool, the required ones first in their own order.
 pub(super) fn fields(parameters: &Value) -> Vec<ArgumentField> {
-    read(parameters, 0)
+    read_fields(parameters, 0)
 }
 
-fn read(parameters: &Value, depth: u8) -> Vec<ArgumentField> {
+fn read_fields(parameters: &Value, depth: u8) -> Vec<ArgumentField> {
     let Some(properties) = parameters.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let required: Vec<&str> = parameters
         .get("required")
@@ -149,12 +147,12 @@ fn read(parameters: &Value, depth: u8) -> Vec<ArgumentField> {
         .into_iter()
         .take(MAX_FIELDS)
         .filter_map(|name| {
-            properties.get(name).map(|schema| field(name, schema, required.contains(&name), depth))
+            properties.get(name).map(|schema| read_field(name, schema, required.contains(&name), depth))
         })
         .collect()
 }
 
-fn field(name: &str, schema: &Value, required: bool, depth: u8) -> ArgumentField {
+fn read_field(name: &str, schema: &Value, required: bool, depth: u8) -> ArgumentField {
     let schema = unwrap_choice(schema);
     let text_of = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
     let description = [text_of("title"), text_of("description")].join(" ").trim().to_owned();
@@ -176,8 +174,8 @@ fn field(name: &str, schema: &Value, required: bool, depth: u8) -> ArgumentField
         .and_then(Value::as_array)
         .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default();
-    let role = role(&parts, &hints);
-    let kind = kind(schema, &parts, &hints, &description, depth);
+    let role = range_role(&parts, &hints);
+    let kind = argument_kind(schema, &parts, &hints, &description, depth);
     ArgumentField {
         name: name.to_owned(),
         kind,
@@ -193,7 +191,7 @@ fn field(name: &str, schema: &Value, required: bool, depth: u8) -> ArgumentField
     }
 }
 
-/// `anyOf`/`oneOf` with null, as generators of schemas write optional arguments.
+/// Unwraps `anyOf`/`oneOf` with null, which schema generators write for optional arguments.
 fn unwrap_choice(schema: &Value) -> &Value {
     for key in ["anyOf", "oneOf"] {
         if let Some(list) = schema.get(key).and_then(Value::as_array) {
@@ -206,7 +204,8 @@ fn unwrap_choice(schema: &Value) -> &Value {
     schema
 }
 
-fn role(name: &[String], hints: &[Rc<Features>]) -> RangeRole {
+/// Which end of a range an argument is, by its name and the first words of its description.
+fn range_role(name: &[String], hints: &[Rc<Features>]) -> RangeRole {
     const FROM: &[&str] = &[
         "from",
         "start",
@@ -248,7 +247,7 @@ fn role(name: &[String], hints: &[Rc<Features>]) -> RangeRole {
     }
 }
 
-fn kind(
+fn argument_kind(
     schema: &Value,
     name: &[String],
     hints: &[Rc<Features>],
@@ -258,39 +257,16 @@ fn kind(
     if let Some(value) = schema.get("const") {
         return ArgumentKind::Fixed(value.clone());
     }
-    let choices = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .map(|list| list.iter().map(|v| (v.clone(), String::new())).collect::<Vec<_>>());
-    let choices = choices.or_else(|| {
-        let list = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
-        let all: Option<Vec<_>> = list
-            .iter()
-            .map(|s| {
-                let said = s.get("description").or_else(|| s.get("title")).and_then(Value::as_str);
-                Some((s.get("const")?.clone(), said.unwrap_or_default().to_owned()))
-            })
-            .collect();
-        all
-    });
-    if let Some(list) = choices {
-        return ArgumentKind::Enum(choices_of(&list, description));
+    if let Some(list) = enum_values(schema) {
+        return ArgumentKind::Enum(with_words(&list, description));
     }
-    let types = match schema.get("type") {
-        Some(Value::String(one)) => one.as_str(),
-        Some(Value::Array(many)) => {
-            many.iter().filter_map(Value::as_str).find(|t| *t != "null").unwrap_or("string")
-        }
-        _ if schema.get("properties").is_some() => "object",
-        _ => "string",
-    };
-    match types {
+    match schema_type(schema) {
         "integer" => return ArgumentKind::Number(true),
         "number" => return ArgumentKind::Number(false),
         "boolean" => return ArgumentKind::Bool,
         "array" => {
             let item = schema.get("items").cloned().unwrap_or(Value::Null);
-            let mut inner = field(&name.join("_"), &item, false, depth.saturating_add(1).min(3));
+            let mut inner = read_field(&name.join("_"), &item, false, depth.saturating_add(1).min(3));
             if inner.description.is_empty() {
                 inner.description = description.to_owned();
                 inner.hints = hints.to_vec();
@@ -299,25 +275,55 @@ fn kind(
         }
         "object" => {
             return if depth < 2 {
-                ArgumentKind::Object(read(schema, depth + 1))
+                ArgumentKind::Object(read_fields(schema, depth + 1))
             } else {
                 ArgumentKind::Thing
             };
         }
         _ => {}
     }
-    match schema.get("format").and_then(Value::as_str) {
-        Some("date") => return ArgumentKind::Date,
-        Some("date-time") => return ArgumentKind::DateTime,
-        Some("time") => return ArgumentKind::Time,
-        Some("email") => return ArgumentKind::Email,
-        Some("uri" | "url") => return ArgumentKind::Uri,
-        Some("uuid") => return ArgumentKind::Id,
-        _ => {}
-    }
-    string_kind(name, hints, description)
+    kind_by_format(schema).unwrap_or_else(|| string_kind(name, hints, description))
 }
 
+/// The values of an enumeration with their descriptions: `enum`, or `oneOf`/`anyOf` of constants.
+fn enum_values(schema: &Value) -> Option<Vec<(Value, String)>> {
+    if let Some(list) = schema.get("enum").and_then(Value::as_array) {
+        return Some(list.iter().map(|v| (v.clone(), String::new())).collect());
+    }
+    let list = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
+    let constant = |s: &Value| {
+        let gloss = s.get("description").or_else(|| s.get("title")).and_then(Value::as_str);
+        Some((s.get("const")?.clone(), gloss.unwrap_or_default().to_owned()))
+    };
+    list.iter().map(constant).collect()
+}
+
+/// The JSON type of a schema.
+fn schema_type(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(one)) => one.as_str(),
+        Some(Value::Array(many)) => {
+            many.iter().filter_map(Value::as_str).find(|t| *t != "null").unwrap_or("string")
+        }
+        _ if schema.get("properties").is_some() => "object",
+        _ => "string",
+    }
+}
+
+/// The kind of a string by its `format`.
+fn kind_by_format(schema: &Value) -> Option<ArgumentKind> {
+    Some(match schema.get("format").and_then(Value::as_str)? {
+        "date" => ArgumentKind::Date,
+        "date-time" => ArgumentKind::DateTime,
+        "time" => ArgumentKind::Time,
+        "email" => ArgumentKind::Email,
+        "uri" | "url" => ArgumentKind::Uri,
+        "uuid" => ArgumentKind::Id,
+        _ => return None,
+    })
+}
+
+/// The kind of a string by the words of its name and description.
 fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> ArgumentKind {
     let upper = description.to_uppercase();
     if upper.contains("HH:MM") {
@@ -328,12 +334,12 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ar
     }
     let named = |w: &str| matches!(w, "name" | "nome");
     let hinted = || {
-        // "Name of the restaurant" makes no person of a restaurant, "number of the ticket" a code.
+        // "Name of the restaurant" is no person; "number of the ticket" is a code.
         let words = hints.iter().take(6).map(|f| f.norm.as_str()).filter(|w| !named(w));
         let found = words.filter_map(word_kind).find(|k| *k != ArgumentKind::Date || hints.len() < 4);
-        found.or_else(|| names_somebody(hints, description).then_some(ArgumentKind::Person))
+        found.or_else(|| describes_person_name(hints, description).then_some(ArgumentKind::Person))
     };
-    // The last word of a name is what it is: `book_title` is a title, `room_id` an id.
+    // The last word of a name determines its kind: `book_title` is a title, `room_id` an id.
     match name {
         [one] if named(one) => hinted()
             .filter(|k| matches!(k, ArgumentKind::Place | ArgumentKind::Person))
@@ -365,9 +371,9 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ar
     }
 }
 
-/// "Name of the reader, if it is for somebody else", "name of the director, such as Federico Fellini":
-/// whether a description speaks of a name that somebody has.
-fn names_somebody(hints: &[Rc<Features>], description: &str) -> bool {
+/// Whether a description is about the name of a person: "Name of the reader, if it is for somebody else",
+/// "name of the director, such as Federico Fellini".
+fn describes_person_name(hints: &[Rc<Features>], description: &str) -> bool {
     let name = hints.iter().take(2).any(|f| matches!(f.norm.as_str(), "name" | "nome"));
     let body = |f: &Rc<Features>| {
         matches!(f.norm.as_str(), "somebody" | "someone" | "anybody" | "qualcuno" | "altri" | "whom")
@@ -376,10 +382,11 @@ fn names_somebody(hints: &[Rc<Features>], description: &str) -> bool {
     let sample = tokens.windows(2).any(|pair| {
         !pair[0].first && pair.iter().all(|t| t.word && t.capital()) && lexicon::is_first_name(&pair[0].norm)
     });
-    let said = tokens.iter().filter(|t| t.word).any(|t| body(&t.features()));
-    name && (said || sample)
+    let pronoun = tokens.iter().filter(|t| t.word).any(|t| body(&t.features()));
+    name && (pronoun || sample)
 }
 
+/// The kind of argument that a word names.
 fn word_kind(word: &str) -> Option<ArgumentKind> {
     Some(match word {
         "date" | "data" | "giorno" | "day" | "datum" => ArgumentKind::Date,
@@ -405,29 +412,30 @@ fn word_kind(word: &str) -> Option<ArgumentKind> {
     })
 }
 
-/// The values with the words that mean them: their own, and those that stand beside them in the
-/// description ("low (bassa), high = alta").
-fn choices_of(values: &[(Value, String)], description: &str) -> Vec<EnumValue> {
-    let said = |v: &Value| match v {
+/// The values with the words that mean them: their own, and those next to them in the description ("low
+/// (bassa), high = alta").
+fn with_words(values: &[(Value, String)], description: &str) -> Vec<EnumValue> {
+    let as_text = |v: &Value| match v {
         Value::String(s) => s.clone(),
         other => other.to_string(),
     };
-    let names: Vec<String> = values.iter().map(|(v, _)| text::fold(&said(v))).collect();
+    let names: Vec<String> = values.iter().map(|(v, _)| text::fold(&as_text(v))).collect();
     let folded = text::fold(description);
     values
         .iter()
         .take(100)
         .zip(&names)
         .map(|((value, gloss), name)| {
-            let own: Vec<String> = name_words(&said(value)).into_iter().filter(|w| !w.is_empty()).collect();
+            let own: Vec<String> =
+                name_words(&as_text(value)).into_iter().filter(|w| !w.is_empty()).collect();
             let mut words = vec![own];
             words.extend(aliases(&text::fold(gloss)));
-            if let Some(at) = whole_word(&folded, name) {
+            if let Some(at) = find_whole_word(&folded, name) {
                 let rest = &folded[at + name.len()..];
                 let end = names
                     .iter()
                     .filter(|n| *n != name)
-                    .filter_map(|n| whole_word(rest, n))
+                    .filter_map(|n| find_whole_word(rest, n))
                     .chain(rest.find(['.', ';', '\n']))
                     .min()
                     .unwrap_or(rest.len());
@@ -439,7 +447,7 @@ fn choices_of(values: &[(Value, String)], description: &str) -> Vec<EnumValue> {
         .collect()
 }
 
-fn whole_word(text: &str, word: &str) -> Option<usize> {
+fn find_whole_word(text: &str, word: &str) -> Option<usize> {
     if word.is_empty() {
         return None;
     }
@@ -450,7 +458,7 @@ fn whole_word(text: &str, word: &str) -> Option<usize> {
     })
 }
 
-/// Separate glosses of one value: at commas, slashes and brackets.
+/// The glosses of one value, separated at commas, slashes and brackets.
 fn aliases(text: &str) -> Vec<Vec<String>> {
     text.split([',', '/', '(', ')', '=', ':', '|', '"', '\'', '«', '»'])
         .map(|part| {

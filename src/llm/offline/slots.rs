@@ -1,5 +1,5 @@
-//! Fills a tool's arguments from words: each kind of argument by its own reader, the surest first.
-//! What was not said stays empty.
+//! Slot filling: fills a tool's arguments from a text, each kind of argument by its own reader, the most
+//! certain first. Arguments that the text does not mention stay empty.
 
 use jiff::Zoned;
 use serde_json::{Map, Value, json};
@@ -13,19 +13,19 @@ use super::{cue_words, date_arguments, free_text, names, number_arguments, optio
 pub(super) struct Filled {
     /// By name.
     pub values: Map<String, Value>,
-    /// What each of several calls has of its own, where several values were said ("Milano e Roma"), in the
-    /// order of the words; laid over `values`. Empty where one call does it.
+    /// The individual values of several calls ("Milano e Roma"), in the order of the words; they override
+    /// `values`. Empty if there is one call.
     pub several: Vec<Map<String, Value>>,
-    /// By token of the text: whether a value was made of it.
+    /// By token of the text: whether a value contains it.
     pub used: Vec<bool>,
-    /// Whether a value may not be what was meant: it was taken from words about something else, or several
+    /// Whether a value may not be what the user meant: it comes from words about something else, or several
     /// persons may be one party.
     pub doubtful: bool,
-    /// The argument that takes one day, where a range of days was said.
+    /// The argument that takes one day although the text has a range of days.
     pub spread: Option<String>,
 }
 
-/// The same arguments, whatever words they were made of.
+/// Equality of the arguments, whatever words they come from.
 impl PartialEq for Filled {
     fn eq(&self, other: &Self) -> bool {
         self.values == other.values && self.several == other.several
@@ -33,21 +33,22 @@ impl PartialEq for Filled {
 }
 
 impl Filled {
-    /// Says that the argument has several values, each for a call of its own. The first who says so decides.
-    pub fn say_several(&mut self, name: &str, all: impl IntoIterator<Item = Value>) {
+    /// Sets several values of an argument, one for each call. Only the first argument with several values
+    /// counts.
+    pub fn set_several(&mut self, name: &str, all: impl IntoIterator<Item = Value>) {
         if self.several.is_empty() {
             self.several = all.into_iter().map(|value| Map::from_iter([(name.to_owned(), value)])).collect();
         }
     }
 
-    /// Required arguments that are not there, by name.
+    /// Required arguments without a value.
     pub fn missing<'f>(&self, fields: &'f [ArgumentField]) -> Vec<&'f ArgumentField> {
         fields.iter().filter(|f| f.required && !self.values.contains_key(&f.name)).collect()
     }
 }
 
-/// Reads the arguments `fields` from `text`. `verbs` are the words of the tool's own name, which are
-/// no content. With `alone` the text is the reply to a question: a bare value is enough.
+/// Reads the arguments `fields` from `text`. `verbs` are the words of the tool's name, which are no values.
+/// With `alone` the text is the reply to a question, so that a bare value is enough.
 pub(super) fn fill(
     fields: &[ArgumentField],
     text: &str,
@@ -58,7 +59,7 @@ pub(super) fn fill(
     fill_from(fields, &mut SourceText::new(text, now), verbs, alone)
 }
 
-/// [`fill`] from a source, which is left with what the arguments have taken of it.
+/// [`fill`] from a source, in which the tokens of the arguments are marked as taken.
 pub(super) fn fill_from(
     fields: &[ArgumentField],
     source: &mut SourceText,
@@ -71,15 +72,15 @@ pub(super) fn fill_from(
             out.values.insert(field.name.clone(), value.clone());
         }
     }
-    addresses(fields, source, &mut out);
-    options::choices(fields, source, &mut out, alone);
+    fill_addresses(fields, source, &mut out);
+    options::fill_enums(fields, source, &mut out, alone);
     let open = cue_words::fill(fields, source, &mut out);
     date_arguments::fill_dates_and_times(&open, source, &mut out);
     number_arguments::fill(fields, source, &mut out, alone);
     names::fill(fields, source, &mut out, alone, verbs);
-    options::flags(fields, source, &mut out, alone);
+    options::fill_flags(fields, source, &mut out, alone);
     free_text::fill(fields, source, &mut out, verbs, alone);
-    names::rest(fields, source, &mut out, verbs, alone);
+    names::fill_without_candidate(fields, source, &mut out, verbs, alone);
     for field in fields {
         match &field.kind {
             ArgumentKind::Object(inner) => {
@@ -98,30 +99,30 @@ pub(super) fn fill_from(
             }
         }
     }
-    out.used = consumed(source, &out);
-    tuples::unpaired(fields, source, &mut out);
-    tuples::spread(fields, source, &mut out);
+    out.used = used_tokens(source, &out);
+    tuples::remove_unpaired(fields, source, &mut out);
+    tuples::spread_days(fields, source, &mut out);
     out
 }
 
-/// By token: whether a value was made of it. Days and times count where an argument took one.
-fn consumed(source: &SourceText, out: &Filled) -> Vec<bool> {
+/// By token: whether a value contains it. Days and times count if some value contains them.
+fn used_tokens(source: &SourceText, out: &Filled) -> Vec<bool> {
     let mut used = source.used.clone();
-    let said: Vec<String> =
+    let values: Vec<String> =
         out.values.values().chain(out.several.iter().flat_map(Map::values)).map(Value::to_string).collect();
     let found = &source.found;
     let days = found.days.iter().map(|d| (d.first, d.last, d.date.to_string()));
     let hours = found.times.iter().map(|h| (h.first, h.last, h.time.strftime("%H:%M").to_string()));
     for (first, last, text) in days.chain(hours) {
-        if said.iter().any(|value| value.contains(&text)) {
+        if values.iter().any(|value| value.contains(&text)) {
             used[first..=last].fill(true);
         }
     }
     used
 }
 
-/// E-mail and web addresses.
-fn addresses(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
+/// Fills e-mail and web addresses.
+fn fill_addresses(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
     for (mark, kind) in [("@", ArgumentKind::Email), ("://", ArgumentKind::Uri)] {
         let mut found: Vec<usize> =
             (0..source.tokens.len()).filter(|i| source.tokens[*i].raw.contains(mark)).collect();

@@ -1,10 +1,10 @@
-//! Talk that no scene is for: greetings, thanks, "what can you do", and questions about the
-//! conversation itself.
+//! Classifies small talk, which no scene serves: greetings, thanks, "what can you do", and questions about
+//! the conversation itself.
 
 use super::lexicon;
 use super::text;
 
-/// What kind of talk a request is.
+/// The kind of small talk of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Talk {
     /// "Ciao!"
@@ -21,82 +21,108 @@ pub(super) enum Talk {
     Other,
 }
 
-/// What kind of talk a request is, by its words alone.
-pub(super) fn of(request: &str) -> Talk {
+/// Classifies a request by its words alone.
+pub(super) fn classify(request: &str) -> Talk {
     let tokens = text::tokens(request);
-    let words: Vec<&str> = tokens.iter().filter(|t| t.word).map(|t| t.norm.as_str()).collect();
-    if words.is_empty() {
-        return Talk::Other;
+    let words = TalkWords(tokens.iter().filter(|t| t.word).map(|t| t.norm.as_str()).collect());
+    match () {
+        () if words.0.is_empty() => Talk::Other,
+        () if words.asks_recap() => Talk::Recap,
+        () if words.asks_capabilities() => Talk::Help,
+        () if words.withdraws() => Talk::Withdrawal,
+        () if words.0.iter().all(|w| lexicon::is_pleasantry(w)) => {
+            const THANKS: &[&str] = &["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"];
+            if words.has(THANKS) { Talk::Thanks } else { Talk::Greeting }
+        }
+        () => Talk::Other,
     }
-    let has = |list: &[&str]| words.iter().any(|w| list.contains(w));
-    let starts = |list: &[&str]| words.iter().any(|w| list.iter().any(|p| w.starts_with(p)));
-    let phrase = |p: &[&str]| words.windows(p.len()).any(|w| w == p);
-    let sums = starts(&[
-        "riassum",
-        "riepilog",
-        "ricapitol",
-        "summar",
-        "recap",
-        "resum",
-        "zusammenfass",
-        "sintetizza",
-        "riassunto",
-    ]);
-    let shared = starts(&["discuss", "parlat", "conversa", "dialog", "chat", "talked", "besproch"])
-        || phrase(&["so", "far"])
-        || has(&["finora", "detto", "said", "besprochen"])
-        || phrase(&["fin", "qui"]);
-    let spoke = starts(&["discuss", "parlat", "talked", "conversa"])
-        && (has(&["abbiamo", "we", "nostra", "our", "hemos", "cosa", "che", "what"])
-            || starts(&["conversa"]));
-    let asked_before = (has(&["ti", "you"]) && starts(&["chiest", "asked", "domandat"]) && has(&["ho", "i"]))
-        || phrase(&["did", "i", "ask"])
-        || (starts(&["dett", "rispost"]) && has(&["hai", "mi"]) && has(&["cosa", "che"]))
-        || phrase(&["did", "you", "say"])
-        || phrase(&["did", "you", "tell"]);
-    let own = has(&["my", "our", "mio", "mia", "miei", "mie", "nostri", "nostre"]);
-    if (sums && (shared || words.len() <= 3 && !own)) || spoke || asked_before {
-        return Talk::Recap;
-    }
-    let can = (has(&["puoi", "sai", "potete"])
-        && has(&["fare", "aiutarmi"])
-        && has(&["cosa", "che", "come"])
-        && words.len() <= 7)
-        || (phrase(&["can", "you", "do"]) && has(&["what"]))
-        || (words.len() <= 2 && has(&["aiuto", "help", "hilfe", "ayuda"]))
-        || (phrase(&["help", "me"]) && words.len() <= 6 && has(&["how", "what"]));
-    if can {
-        return Talk::Help;
-    }
-    let withdrawn = words.len() <= 5
-        && (phrase(&["lascia", "stare"])
-            || phrase(&["lascia", "perdere"])
-            || phrase(&["never", "mind"])
-            || phrase(&["forget", "it"])
-            || phrase(&["non", "importa"])
-            || phrase(&["non", "fa", "niente"])
-            || words == ["no"]
-            || words == ["niente"]
-            || words == ["annulla"]
-            || words == ["cancel"]
-            || words == ["stop"]
-            || phrase(&["no", "grazie"])
-            || phrase(&["no", "thanks"]));
-    if withdrawn {
-        return Talk::Withdrawal;
-    }
-    if words.iter().all(|w| lexicon::is_pleasantry(w)) {
-        return if has(&["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"]) {
-            Talk::Thanks
-        } else {
-            Talk::Greeting
-        };
-    }
-    Talk::Other
 }
 
-/// Whether a clause is politeness only.
-pub(super) fn is_chat(clause: &str) -> bool {
+/// The words of a request, without accents.
+struct TalkWords<'a>(Vec<&'a str>);
+
+impl TalkWords<'_> {
+    fn has(&self, list: &[&str]) -> bool {
+        self.0.iter().any(|w| list.contains(w))
+    }
+
+    fn has_prefix(&self, list: &[&str]) -> bool {
+        self.0.iter().any(|w| list.iter().any(|p| w.starts_with(p)))
+    }
+
+    fn has_phrase(&self, phrase: &[&str]) -> bool {
+        self.0.windows(phrase.len()).any(|w| w == phrase)
+    }
+
+    /// Whether it asks for a summary of the conversation, or for what was asked or answered before.
+    fn asks_recap(&self) -> bool {
+        let summary = self.has_prefix(&[
+            "riassum",
+            "riepilog",
+            "ricapitol",
+            "summar",
+            "recap",
+            "resum",
+            "zusammenfass",
+            "sintetizza",
+            "riassunto",
+        ]);
+        let shared = self
+            .has_prefix(&["discuss", "parlat", "conversa", "dialog", "chat", "talked", "besproch"])
+            || self.has_phrase(&["so", "far"])
+            || self.has(&["finora", "detto", "said", "besprochen"])
+            || self.has_phrase(&["fin", "qui"]);
+        let own = self.has(&["my", "our", "mio", "mia", "miei", "mie", "nostri", "nostre"]);
+        if summary && (shared || self.0.len() <= 3 && !own) {
+            return true;
+        }
+        let talked = self.has_prefix(&["discuss", "parlat", "talked", "conversa"])
+            && (self.has(&["abbiamo", "we", "nostra", "our", "hemos", "cosa", "che", "what"])
+                || self.has_prefix(&["conversa"]));
+        let asked_before = (self.has(&["ti", "you"])
+            && self.has_prefix(&["chiest", "asked", "domandat"])
+            && self.has(&["ho", "i"]))
+            || self.has_phrase(&["did", "i", "ask"])
+            || (self.has_prefix(&["dett", "rispost"])
+                && self.has(&["hai", "mi"])
+                && self.has(&["cosa", "che"]))
+            || self.has_phrase(&["did", "you", "say"])
+            || self.has_phrase(&["did", "you", "tell"]);
+        talked || asked_before
+    }
+
+    /// Whether it asks what can be done: "cosa sai fare?", "help".
+    fn asks_capabilities(&self) -> bool {
+        let count = self.0.len();
+        (self.has(&["puoi", "sai", "potete"])
+            && self.has(&["fare", "aiutarmi"])
+            && self.has(&["cosa", "che", "come"])
+            && count <= 7)
+            || (self.has_phrase(&["can", "you", "do"]) && self.has(&["what"]))
+            || (count <= 2 && self.has(&["aiuto", "help", "hilfe", "ayuda"]))
+            || (self.has_phrase(&["help", "me"]) && count <= 6 && self.has(&["how", "what"]))
+    }
+
+    /// Whether it takes back what was asked: "lascia stare", "never mind".
+    fn withdraws(&self) -> bool {
+        const PHRASES: &[&[&str]] = &[
+            &["lascia", "stare"],
+            &["lascia", "perdere"],
+            &["never", "mind"],
+            &["forget", "it"],
+            &["non", "importa"],
+            &["non", "fa", "niente"],
+            &["no", "grazie"],
+            &["no", "thanks"],
+        ];
+        let alone =
+            |words: &[&str]| matches!(words, ["no"] | ["niente"] | ["annulla"] | ["cancel"] | ["stop"]);
+        self.0.len() <= 5 && (PHRASES.iter().any(|p| self.has_phrase(p)) || alone(&self.0))
+    }
+}
+
+/// Whether a clause contains only polite words.
+pub(super) fn is_only_polite(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     tokens.iter().filter(|t| t.word).all(|t| lexicon::is_pleasantry(&t.norm))
 }

@@ -1,4 +1,4 @@
-//! A text from which arguments are read, with what has been used of it already.
+//! A text from which arguments are read, and which of its tokens are already used.
 
 use std::rc::Rc;
 
@@ -40,12 +40,12 @@ impl<'a> SourceText<'a> {
         }
     }
 
-    /// Whether a token is taken by an argument or part of a day or a time.
-    pub fn gone(&self, i: usize) -> bool {
+    /// Whether a token is taken by an argument, or is part of a day or a time.
+    pub fn is_taken(&self, i: usize) -> bool {
         self.used.get(i).copied().unwrap_or(true) || self.found.taken.get(i).copied().unwrap_or(true)
     }
 
-    /// The words between two tokens, as written.
+    /// The text between two tokens, both included, as written.
     pub fn span(&self, first: usize, last: usize) -> &'a str {
         text::span(self.text, &self.tokens, first, last)
     }

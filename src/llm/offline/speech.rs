@@ -1,7 +1,7 @@
-//! Speech acts: what somebody does with some words. Only a request asks for something to be done.
+//! Speech acts: what the user does with an utterance. Only a request asks for an action.
 //!
-//! A sentence is cut where a clause with a verb of its own begins. Each has an act by its own words
-//! (`mood`), or by those that govern it: "tell Marco that …", "if …, …", "don't … or …".
+//! A sentence is cut where a clause with its own verb begins. The act of a clause follows from its own words
+//! (`mood`) or from the clause that governs it: "tell Marco that …", "if …, …", "don't … or …".
 
 use super::entities;
 use super::mood::{self, ClauseMood, clause_mood, strip_fillers};
@@ -10,81 +10,81 @@ use super::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, PREAMBLES, S
 use super::pronouns;
 use super::text::{self, Token};
 
-/// What somebody does with a clause.
+/// The speech act of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Asks for something: an order, a wish of the speaker, a polite question, or an ellipsis of one.
+    /// Asks for an action: an order, a wish, a polite question, or an ellipsis of one.
     Request,
-    /// Says that something is not to be done.
+    /// Forbids an action.
     Negated,
-    /// Asks to be told something, or whether something may be done.
+    /// Asks for information, or whether something is allowed.
     Question,
-    /// Tells what was.
+    /// Reports the past.
     Report,
-    /// Asks for something in a certain case only, or is that case.
+    /// Asks for an action under a condition, or is that condition.
     Condition,
-    /// Asks to be reminded of something. Only a tool for just that serves it.
+    /// Asks for a reminder. Only a reminder tool serves it.
     Reminder,
-    /// Hands words on to somebody else, or repeats somebody's words. Only a tool for just that serves it.
+    /// A message to another person, or a quotation. Only a message tool serves it.
     Quoted,
-    /// Says what somebody else wants or does.
+    /// States what another person wants or does.
     ThirdPerson,
-    /// Asks for a price, or what would be if.
+    /// Asks for a price or for a hypothetical outcome.
     Hypothetical,
-    /// Says how things are, or what may be.
+    /// States a fact or a possibility.
     Statement,
 }
 
 impl Act {
-    /// Whether its clauses are split and routed as they stand.
+    /// Whether its clauses are split and routed unchanged.
     fn is_plain(self) -> bool {
         matches!(self, Act::Request | Act::Question | Act::Statement)
     }
 }
 
-/// Which part of a condition a clause is.
+/// Which part of a conditional sentence a clause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConditionPart {
-    /// It belongs to no condition.
+    /// Not part of a conditional sentence.
     Whole,
-    /// The case.
+    /// The condition.
     Case,
-    /// What is to be done in that case.
+    /// The action under the condition.
     Then,
 }
 
-/// Neighbouring words that have one act, or plain ones that are split later.
+/// A run of tokens with one act, or of plain tokens that are split into clauses later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ActRun {
     /// The first token.
     pub first: usize,
     /// The last token.
     pub last: usize,
-    /// Their act; that of plain words is that of each clause.
+    /// The act; unused for plain runs, whose clauses have their own acts.
     pub act: Act,
-    /// Their part in a condition.
+    /// The part of a conditional sentence.
     pub part: ConditionPart,
-    /// A verb that they borrow from before: "(don't book Verdi,) but Blu".
+    /// A verb taken from the previous clause: "(don't book Verdi,) but Blu".
     pub verb: Option<String>,
-    /// Whether they are split and routed as any request.
+    /// Whether it is split and routed as a request.
     pub plain: bool,
 }
 
 impl ActRun {
-    /// Plain words between two tokens.
+    /// A plain run between two tokens.
     pub fn plain(first: usize, last: usize) -> Self {
         Self { first, last, act: Act::Request, part: ConditionPart::Whole, verb: None, plain: true }
     }
 }
 
-/// The acts of a text.
+/// The speech acts of a text.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
-    /// All its words, in order.
+    /// All runs of the text, in order.
     pub runs: Vec<ActRun>,
-    /// By token: the act of its clause, and whether some word says so.
+    /// By token: the mood of its clause.
     acts: Vec<Option<ClauseMood>>,
-    /// By token: whether it only says what is not meant, or is politeness: "not Verdi but", "if possible".
+    /// By token: whether it only names what is not meant, or is politeness: "not Verdi but", "if possible".
     pub dropped: Vec<bool>,
 }
 
@@ -93,55 +93,61 @@ impl Speech {
     pub fn between(&self, first: usize, last: usize) -> Act {
         let moods: Vec<ClauseMood> =
             self.acts.get(first..=last).unwrap_or_default().iter().copied().flatten().collect();
-        let said = |act: Act| moods.iter().any(|m| m.act == act && m.explicit);
+        let is_explicit = |act: Act| moods.iter().any(|m| m.act == act && m.explicit);
         [Act::Question, Act::Request, Act::Statement]
             .into_iter()
-            .find(|act| said(*act))
+            .find(|act| is_explicit(*act))
             .unwrap_or_else(|| moods.first().map_or(Act::Request, |m| m.act))
     }
 }
 
-/// How a clause is joined to the one before it.
+/// How a clause is joined to the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Join {
+enum ClauseJoin {
     Start,
     Comma,
     Colon,
     And,
     Or,
     But,
-    /// It follows without any mark: "book it if …".
+    /// No conjunction or punctuation: "book it if …".
     Bare,
 }
 
-/// What opens a clause beside its own words.
+/// The expression that opens a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opener {
+enum ClauseOpener {
     None,
+    /// A condition: "if …".
     If,
+    /// The consequence of an earlier condition: "if so, …".
     IfSo,
+    /// "Without …ing".
     Without,
-    Anzi,
+    /// A correction: "anzi …", "no, …".
+    Correction,
+    /// A preamble of the following request.
     Preamble,
 }
 
+/// A clause while its sentence is analysed.
 #[derive(Debug, Clone)]
-struct Unit {
+struct ClauseUnit {
     first: usize,
     last: usize,
-    join: Join,
-    opener: Opener,
+    join: ClauseJoin,
+    opener: ClauseOpener,
     mood: ClauseMood,
     part: ConditionPart,
     verb: Option<String>,
-    /// Whether a question mark at the end of the sentence may be its own.
+    /// Whether the question mark at the end of the sentence may belong to it.
     asks: bool,
 }
 
-/// What somebody does with some words.
+/// The speech act of a clause.
 pub(super) fn act_of(clause: &str) -> Act {
     let tokens = text::tokens(clause);
-    let speech = of(&tokens, &quoted(&tokens));
+    let speech = analyse(&tokens, &quoted(&tokens));
     let acts: Vec<Act> = speech
         .runs
         .iter()
@@ -161,15 +167,15 @@ pub(super) fn act_of(clause: &str) -> Act {
     order.into_iter().find(|act| acts.contains(act)).unwrap_or(acts.first().copied().unwrap_or(Act::Request))
 }
 
-/// The clauses of a text that say that something is not to be done, in its words.
+/// The clauses of a text that forbid an action, as written.
 pub(super) fn declined(text: &str) -> Vec<String> {
     let tokens = text::tokens(text);
-    let speech = of(&tokens, &quoted(&tokens));
+    let speech = analyse(&tokens, &quoted(&tokens));
     let negated = speech.runs.iter().filter(|run| run.act == Act::Negated && !run.plain);
     negated.map(|run| text::span(text, &tokens, run.first, run.last).trim().to_owned()).collect()
 }
 
-/// What the verb of a clause is said of: "do not book AB123CD" → "AB123CD".
+/// The object of the verb of a clause: "do not book AB123CD" → "AB123CD".
 pub(super) fn object(clause: &str) -> &str {
     let tokens = text::tokens(clause);
     let verb = tokens.iter().position(|t| t.word && (is_verb(t) || is_infinitive(&t.norm)));
@@ -177,36 +183,35 @@ pub(super) fn object(clause: &str) -> &str {
     rest.and_then(|t| clause.get(t.start..)).unwrap_or(clause).trim_end_matches(['.', '!', '?', ' ', ','])
 }
 
-/// Whether a clause only denies something of the speaker.
+/// Whether a clause only states that the speaker cannot do something.
 pub(super) fn denies(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     mood::is_denial(&words)
 }
 
-/// Whether a question asks for something to be told, and not whether something may be done or is so.
+/// Whether a question asks for information and not for a yes or no.
 pub(super) fn asks_what(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     mood::opens_with_question_word(&words)
 }
 
-/// Whether a question is of what was done.
+/// Whether a question is about a past action.
 pub(super) fn asks_past(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     mood::asks_about_past(&words)
 }
 
-/// Whether a clause only leads to what is asked behind it: "I'm planning a trip", "can you help me?".
+/// Whether a clause only introduces a request: "I'm planning a trip", "can you help me?".
 pub(super) fn is_preamble(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    leads(&words)
+    is_preamble_words(&words)
 }
 
-/// Whether words only lead to what is asked behind them.
-fn leads(words: &[&Token]) -> bool {
+fn is_preamble_words(words: &[&Token]) -> bool {
     let words = strip_fillers(words);
     let Some(at) = any(words, 0, PREAMBLES) else { return false };
     let rest = &words[at..];
@@ -220,6 +225,7 @@ fn leads(words: &[&Token]) -> bool {
     plans || !content
 }
 
+/// By token: whether it is inside quotation marks.
 fn quoted(tokens: &[Token]) -> Vec<bool> {
     let mut quoted = vec![false; tokens.len()];
     for (a, b) in entities::quoted_spans(tokens) {
@@ -228,13 +234,13 @@ fn quoted(tokens: &[Token]) -> Vec<bool> {
     quoted
 }
 
-/// The acts of a text; `quoted` tells which of its tokens stand in quotation marks.
-pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
+/// The speech acts of a text. `quoted` marks the tokens inside quotation marks.
+pub(super) fn analyse(tokens: &[Token], quoted: &[bool]) -> Speech {
     let mut speech =
         Speech { runs: Vec::new(), acts: vec![None; tokens.len()], dropped: vec![false; tokens.len()] };
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<ClauseUnit> = Vec::new();
     let mut start = 0;
-    let mut open: Option<Act> = None;
+    let mut in_message = false;
     while start < tokens.len() {
         let ends = |i: &usize| !quoted[*i] && super::clauses::ends_sentence(tokens, *i);
         let stop = (start..tokens.len()).find(ends).unwrap_or(tokens.len());
@@ -243,29 +249,12 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
             let marked = tokens.get(stop).is_some_and(|t| t.raw == "?");
             let mut found = reader.units(marked, &mut speech.dropped);
             govern(&mut found, tokens);
-            if let Some(act) = open {
-                found.iter_mut().for_each(|unit| unit.mood = ClauseMood { act, explicit: true });
+            if in_message {
+                found.iter_mut().for_each(|unit| unit.mood = QUOTED);
             }
-            // A message behind a colon goes on to the end.
-            // "Practice sentence: …", "subject: …".
-            for n in 1..found.len() {
-                let (head, tail) = found.split_at_mut(n);
-                let Some(before) = head.last() else { continue };
-                let names = tokens[before.first..=before.last].iter().any(|t| t.is(TEXTS));
-                if tail[0].join == Join::Colon && names && !before.mood.explicit {
-                    tail[0].mood = ClauseMood { act: Act::Quoted, explicit: true };
-                }
-            }
-            let told = found
-                .iter()
-                .zip(found.iter().skip(1))
-                .any(|(a, b)| a.mood.act == Act::Quoted && b.join == Join::Colon);
-            let colon = found
-                .iter()
-                .any(|u| u.mood.act == Act::Quoted && tokens[u.first..=u.last].iter().any(|t| t.raw == ":"));
-            if told || colon {
-                open = Some(Act::Quoted);
-            }
+            quote_after_text_nouns(&mut found, tokens);
+            // A message after a colon extends to the end of the text.
+            in_message |= opens_message(&found, tokens);
             units.extend(found);
         }
         start = stop + 1;
@@ -273,23 +262,53 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
     for unit in &units {
         speech.acts[unit.first..=unit.last].fill(Some(unit.mood));
     }
+    speech.runs = merge_into_runs(units);
+    speech
+}
+
+const QUOTED: ClauseMood = ClauseMood { act: Act::Quoted, explicit: true };
+
+/// Quotes the clause after a noun for a text and a colon: "Practice sentence: …", "subject: …".
+fn quote_after_text_nouns(units: &mut [ClauseUnit], tokens: &[Token]) {
+    for n in 1..units.len() {
+        let (head, tail) = units.split_at_mut(n);
+        let Some(before) = head.last() else { continue };
+        let names = tokens[before.first..=before.last].iter().any(|t| t.is(TEXTS));
+        if tail[0].join == ClauseJoin::Colon && names && !before.mood.explicit {
+            tail[0].mood = QUOTED;
+        }
+    }
+}
+
+/// Whether some clause opens a message with a colon.
+fn opens_message(units: &[ClauseUnit], tokens: &[Token]) -> bool {
+    let quoted = |unit: &ClauseUnit| unit.mood.act == Act::Quoted;
+    let before_colon =
+        units.iter().zip(units.iter().skip(1)).any(|(a, b)| quoted(a) && b.join == ClauseJoin::Colon);
+    let with_colon = units.iter().any(|u| quoted(u) && tokens[u.first..=u.last].iter().any(|t| t.raw == ":"));
+    before_colon || with_colon
+}
+
+/// Merges neighbouring clauses that are plain, or governed by the same act.
+fn merge_into_runs(units: Vec<ClauseUnit>) -> Vec<ActRun> {
+    let mut runs: Vec<ActRun> = Vec::new();
     for unit in units {
         let plain = unit.mood.act.is_plain()
             && unit.part == ConditionPart::Whole
             && unit.verb.is_none()
-            && unit.opener != Opener::Preamble;
-        match speech.runs.last_mut() {
+            && unit.opener != ClauseOpener::Preamble;
+        match runs.last_mut() {
             Some(run) if run.plain && plain => run.last = unit.last,
             Some(run)
                 if !run.plain
                     && !plain
                     && run.act == unit.mood.act
-                    && governs(run.act)
-                    && unit.join != Join::Start =>
+                    && governs_following(run.act)
+                    && unit.join != ClauseJoin::Start =>
             {
                 run.last = unit.last;
             }
-            _ => speech.runs.push(ActRun {
+            _ => runs.push(ActRun {
                 first: unit.first,
                 last: unit.last,
                 act: unit.mood.act,
@@ -299,14 +318,18 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
             }),
         }
     }
-    speech
+    runs
 }
 
-/// Whether an act goes on over the clauses that are joined to it.
-fn governs(act: Act) -> bool {
+/// Whether an act extends to the clauses joined to it.
+fn governs_following(act: Act) -> bool {
     matches!(act, Act::Quoted | Act::Reminder)
 }
 
+/// Where a clause begins, how it is joined to the previous one, and what opens it.
+type ClauseCut = (usize, ClauseJoin, ClauseOpener);
+
+/// Cuts one sentence into clauses.
 struct SpeechReader<'a> {
     tokens: &'a [Token],
     quoted: &'a [bool],
@@ -315,7 +338,7 @@ struct SpeechReader<'a> {
 }
 
 impl<'a> SpeechReader<'a> {
-    /// The words from a token on.
+    /// The next words from a token on.
     fn words(&self, from: usize) -> Vec<&'a Token> {
         (from..=self.last)
             .filter(|i| !self.quoted[*i])
@@ -325,24 +348,22 @@ impl<'a> SpeechReader<'a> {
             .collect()
     }
 
-    /// The clauses of the sentence, each with the act that its own words say.
-    fn units(&self, marked: bool, dropped: &mut [bool]) -> Vec<Unit> {
-        let mut cuts: Vec<(usize, Join, Opener)> = vec![(self.first, Join::Start, Opener::None)];
-        let mut join = Join::Start;
+    /// The clauses of the sentence, each with the mood of its own words. `marked`: whether the sentence ends
+    /// with a question mark. Sets `dropped` for the tokens that are not meant.
+    fn units(&self, marked: bool, dropped: &mut [bool]) -> Vec<ClauseUnit> {
+        let mut cuts: Vec<ClauseCut> = vec![(self.first, ClauseJoin::Start, ClauseOpener::None)];
+        let mut join = ClauseJoin::Start;
         let mut i = self.first;
         while i <= self.last {
             let token = &self.tokens[i];
             if self.quoted[i] {
                 i += 1;
-                join = Join::Bare;
+                join = ClauseJoin::Bare;
                 continue;
             }
             if let Some(next) = joins(token) {
-                join = if join == Join::Comma || join == Join::Start && i > self.first {
-                    next.max(join)
-                } else {
-                    next
-                };
+                let is_repeated = join == ClauseJoin::Comma || join == ClauseJoin::Start && i > self.first;
+                join = if is_repeated { next.max(join) } else { next };
                 i += 1;
                 continue;
             }
@@ -351,47 +372,58 @@ impl<'a> SpeechReader<'a> {
                 continue;
             }
             let words = self.words(i);
-            let here = if i == self.first { Join::Start } else { join };
-            let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
-            let kind = i > 0
-                && self.tokens[i - 1].is(&["it"])
-                && self.tokens[..i - 1].last().is_some_and(|t| t.is(&["appreciate", "like", "love"]));
-            if !kind
-                && !before.is_some_and(|t| t.is(WHETHER) || t.is(KIND))
-                && let Some(n) = any(&words, 0, POLITE_IF)
-            {
-                i = self.drop(i, n, dropped);
+            let here = if i == self.first { ClauseJoin::Start } else { join };
+            if let Some(count) = self.polite_condition(i, &words) {
+                i = self.drop(i, count, dropped);
                 continue;
             }
-            if let Some(n) = self.not_meant(i, &words, here, marked, dropped) {
-                i = n;
-                join = Join::Comma;
+            if let Some(next) = self.drop_not_meant(i, &words, here, marked, dropped) {
+                i = next;
+                join = ClauseJoin::Comma;
                 continue;
             }
-            let opener = self.opener(i, &words, here, marked);
-            let opens = here != Join::Bare
-                && here != Join::Start
-                && (here == Join::But || self.opens(&words, here, marked));
-            if opener != Opener::None || opens {
-                let at = self.begins(i);
-                if cuts.last().is_some_and(|cut| cut.0 == at) || at == self.first {
-                    if let Some(cut) = cuts.last_mut() {
-                        cut.2 = opener;
-                    }
-                } else {
-                    cuts.push((at, here, opener));
-                }
-            }
-            // What only opens leaves the clause at its beginning: "and then …".
+            self.add_cut(i, &words, here, marked, &mut cuts);
+            // A filler keeps the next word at the beginning of the clause: "and then …".
             let filler = words.len() > 1 && strip_fillers(&words[..1]).is_empty();
-            join = if filler { here } else { Join::Bare };
+            join = if filler { here } else { ClauseJoin::Bare };
             i += 1;
         }
-        self.made(&cuts, marked, dropped)
+        self.build_units(&cuts, marked, dropped)
     }
 
-    /// The clause that begins at a token begins with what only opens it.
-    fn begins(&self, i: usize) -> usize {
+    /// The number of words of a polite "if possible" at a token, which is no condition.
+    fn polite_condition(&self, i: usize, words: &[&Token]) -> Option<usize> {
+        let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
+        let appreciates = i > 0
+            && self.tokens[i - 1].is(&["it"])
+            && self.tokens[..i - 1].last().is_some_and(|t| t.is(&["appreciate", "like", "love"]));
+        if appreciates || before.is_some_and(|t| t.is(WHETHER) || t.is(KIND)) {
+            return None;
+        }
+        any(words, 0, POLITE_IF)
+    }
+
+    /// Adds a cut if a clause begins at a token.
+    fn add_cut(&self, i: usize, words: &[&Token], join: ClauseJoin, marked: bool, cuts: &mut Vec<ClauseCut>) {
+        let opener = self.opener(i, words, join, marked);
+        let opens = join != ClauseJoin::Bare
+            && join != ClauseJoin::Start
+            && (join == ClauseJoin::But || self.opens_clause(words, join, marked));
+        if opener == ClauseOpener::None && !opens {
+            return;
+        }
+        let at = self.clause_start(i);
+        if cuts.last().is_some_and(|cut| cut.0 == at) || at == self.first {
+            if let Some(cut) = cuts.last_mut() {
+                cut.2 = opener;
+            }
+        } else {
+            cuts.push((at, join, opener));
+        }
+    }
+
+    /// The first of the fillers before a token at which a clause begins.
+    fn clause_start(&self, i: usize) -> usize {
         let mut at = i;
         while at > self.first && !self.quoted[at - 1] {
             let before = &self.tokens[at - 1];
@@ -407,19 +439,23 @@ impl<'a> SpeechReader<'a> {
         at
     }
 
-    fn made(&self, cuts: &[(usize, Join, Opener)], marked: bool, dropped: &[bool]) -> Vec<Unit> {
+    /// The last token of a clause without the punctuation and conjunctions at its end.
+    fn trimmed_end(&self, first: usize, end: usize) -> usize {
+        let mut last = end;
+        while last > first
+            && (!self.tokens[last].word && !matches!(self.tokens[last].raw.as_str(), "\"" | "”" | "»" | "'")
+                || joins(&self.tokens[last]).is_some())
+        {
+            last -= 1;
+        }
+        last
+    }
+
+    fn build_units(&self, cuts: &[ClauseCut], marked: bool, dropped: &[bool]) -> Vec<ClauseUnit> {
         let mut out = Vec::new();
         for (n, (first, join, opener)) in cuts.iter().enumerate() {
             let end = cuts.get(n + 1).map_or(self.last, |next| next.0.saturating_sub(1));
-            let mut last = end;
-            // A joining word at the end belongs to neither.
-            while last > *first
-                && (!self.tokens[last].word
-                    && !matches!(self.tokens[last].raw.as_str(), "\"" | "”" | "»" | "'")
-                    || joins(&self.tokens[last]).is_some())
-            {
-                last -= 1;
-            }
+            let last = self.trimmed_end(*first, end);
             let words: Vec<&Token> = (*first..=last)
                 .filter(|i| !self.quoted[*i] && !dropped[*i])
                 .map(|i| &self.tokens[i])
@@ -428,31 +464,31 @@ impl<'a> SpeechReader<'a> {
             let quotes = words.is_empty() && (*first..=last).any(|i| self.quoted[i]);
             let is_last = n + 1 == cuts.len();
             let opened =
-                any(strip_fillers(&words), 0, IF_SO).filter(|_| *opener == Opener::IfSo).unwrap_or(0);
+                any(strip_fillers(&words), 0, IF_SO).filter(|_| *opener == ClauseOpener::IfSo).unwrap_or(0);
             let own = if opened > 0 { &strip_fillers(&words)[opened..] } else { &words[..] };
-            // "If so, lend it": what is asked begins behind it.
+            // "If so, lend it": the request begins after the opener.
             let begin = own
                 .first()
                 .filter(|_| opened > 0)
                 .and_then(|t| (*first..=last).find(|i| self.tokens[*i].start == t.start));
             let first = &begin.unwrap_or(*first);
-            let asked = out.iter().any(|unit: &Unit| unit.asks);
+            let asked = out.iter().any(|unit: &ClauseUnit| unit.asks);
             let mark = marked && is_last && !asked;
             let mut mood = if quotes { self.quotation(*first, last) } else { clause_mood(own, mark) };
             let mut opener = *opener;
-            if opener == Opener::Without {
+            if opener == ClauseOpener::Without {
                 mood = ClauseMood { act: Act::Negated, explicit: true };
-            } else if opener == Opener::None
+            } else if opener == ClauseOpener::None
                 && !is_last
-                && (leads(own)
-                    || cuts.get(n + 1).is_some_and(|next| next.1 == Join::Colon)
-                        && self.heads(*first, last, mood))
+                && (is_preamble_words(own)
+                    || cuts.get(n + 1).is_some_and(|next| next.1 == ClauseJoin::Colon)
+                        && self.is_heading(*first, last, mood))
             {
-                opener = Opener::Preamble;
+                opener = ClauseOpener::Preamble;
                 mood = ClauseMood { act: Act::Statement, explicit: true };
             }
             let asks = mood.explicit && mood.act == Act::Question || mood::is_polite(own);
-            out.push(Unit {
+            out.push(ClauseUnit {
                 first: *first,
                 last,
                 join: *join,
@@ -466,8 +502,8 @@ impl<'a> SpeechReader<'a> {
         out
     }
 
-    /// Whether words before a colon only head what is asked: "quick one: …", "my plans changed: …".
-    fn heads(&self, first: usize, last: usize, mood: ClauseMood) -> bool {
+    /// Whether the words before a colon only introduce a request: "quick one: …", "my plans changed: …".
+    fn is_heading(&self, first: usize, last: usize, mood: ClauseMood) -> bool {
         let values = (first..=last).any(|i| {
             let t = &self.tokens[i];
             self.quoted[i] || t.digit() || t.capital() && !t.first && t.norm != "i"
@@ -476,7 +512,7 @@ impl<'a> SpeechReader<'a> {
         !text && !values && (!mood.explicit || matches!(mood.act, Act::Statement | Act::Report))
     }
 
-    /// A clause that stands in quotation marks as a whole: a title, or somebody's order.
+    /// The mood of a clause that is entirely in quotation marks: a title, or an order of another person.
     fn quotation(&self, first: usize, last: usize) -> ClauseMood {
         let words: Vec<&Token> = self.tokens[first..=last].iter().filter(|t| t.word).collect();
         let whole = first == self.first && last + 1 >= self.last;
@@ -484,7 +520,8 @@ impl<'a> SpeechReader<'a> {
         ClauseMood { act: if order { Act::Quoted } else { Act::Request }, explicit: order }
     }
 
-    fn opens(&self, words: &[&Token], join: Join, marked: bool) -> bool {
+    /// Whether words after a conjunction begin a clause.
+    fn opens_clause(&self, words: &[&Token], join: ClauseJoin, marked: bool) -> bool {
         let words = strip_fillers(words);
         if words.is_empty() {
             return false;
@@ -492,13 +529,13 @@ impl<'a> SpeechReader<'a> {
         let mood = clause_mood(words, false);
         let relative = words[0]
             .is(&["che", "who", "which", "that", "whose", "dove", "where", "when", "quando", "come", "what"])
-            && join == Join::Comma
+            && join == ClauseJoin::Comma
             || words[0].is(&["perche", "because", "poiche", "since", "as", "siccome"]);
         (mood.explicit || marked && mood::asks_addressee_to_act(words)) && !relative
     }
 
-    fn opener(&self, i: usize, words: &[&Token], join: Join, marked: bool) -> Opener {
-        if join != Join::Bare
+    fn opener(&self, i: usize, words: &[&Token], join: ClauseJoin, marked: bool) -> ClauseOpener {
+        if join != ClauseJoin::Bare
             && any(words, 0, IF_SO).is_some()
             && (i > self.first
                 || any(
@@ -516,7 +553,7 @@ impl<'a> SpeechReader<'a> {
                 )
                 .is_some())
         {
-            return Opener::IfSo;
+            return ClauseOpener::IfSo;
         }
         if any(words, 0, IF).is_some() {
             let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
@@ -528,12 +565,12 @@ impl<'a> SpeechReader<'a> {
             let own = words[0].is(&["in", "nel"]) && any(words, 0, &["in case/the", "in/nel caso"]).is_none();
             let soon = words[0].is(&["appena"])
                 && before.is_some_and(|t| t.is(&["ho", "ha", "hai", "abbiamo", "è", "e"]));
-            let should = words[0].is(&["should"]) && (marked || i > self.first && join == Join::Bare);
+            let should = words[0].is(&["should"]) && (marked || i > self.first && join == ClauseJoin::Bare);
             let reflexive = words[0].is(&["se"])
                 && words.get(1).is_some_and(|t| t.is(&["stesso", "stessa", "ne", "stessi"]));
             let except = any(words, 0, &["a meno di <num>"]).is_some();
             if !(whether || again || own || soon || should || reflexive || except) {
-                return Opener::If;
+                return ClauseOpener::If;
             }
         }
         // "When a room is free, …"; not "when is …".
@@ -542,18 +579,18 @@ impl<'a> SpeechReader<'a> {
             && !marked
             && self.tokens[i..=self.last].iter().any(|t| t.raw == ",");
         if when && !words.get(1).is_some_and(|t| t.is(&["is", "are", "do", "does", "can", "e"])) {
-            return Opener::If;
+            return ClauseOpener::If;
         }
         if end(words, 0, "without <ing>").is_some() || end(words, 0, "senza <inf>").is_some() {
-            return Opener::Without;
+            return ClauseOpener::Without;
         }
-        if join != Join::Bare && join != Join::Start && any(words, 0, CORRECTS).is_some() {
-            return Opener::Anzi;
+        if join != ClauseJoin::Bare && join != ClauseJoin::Start && any(words, 0, CORRECTS).is_some() {
+            return ClauseOpener::Correction;
         }
-        Opener::None
+        ClauseOpener::None
     }
 
-    /// Leaves `count` words from a token on, and the comma behind them, out of what is meant.
+    /// Marks `count` words from a token on, and the comma after them, as not meant. Returns the next token.
     fn drop(&self, from: usize, count: usize, dropped: &mut [bool]) -> usize {
         let mut i = from;
         let mut left = count;
@@ -569,22 +606,26 @@ impl<'a> SpeechReader<'a> {
         i
     }
 
-    /// Words that name what is not meant: "not X but", ", not X", "instead of X". Days are left to those who
-    /// read days.
-    fn not_meant(
+    /// Drops words that name what is not meant: "not X but", ", not X", "instead of X". Returns the next token.
+    /// Negated days are handled by the date expressions.
+    fn drop_not_meant(
         &self,
         i: usize,
         words: &[&Token],
-        join: Join,
+        join: ClauseJoin,
         marked: bool,
         dropped: &mut [bool],
     ) -> Option<usize> {
         if let Some(n) = any(words, 0, INSTEAD) {
             let clause = words.get(n).is_some_and(|t| t.norm.ends_with("ing") || is_infinitive(&t.norm));
-            let count = if i == self.first || clause { self.to_mark(i) } else { n + self.phrase(words, n) };
+            let count = if i == self.first || clause {
+                self.words_to_mark(i)
+            } else {
+                n + self.noun_phrase_length(words, n)
+            };
             return Some(self.drop(i, count, dropped));
         }
-        if !words[0].is(&["not", "non"]) || marked && join == Join::Start {
+        if !words[0].is(&["not", "non"]) || marked && join == ClauseJoin::Start {
             return None;
         }
         let next = words.get(1)?;
@@ -596,10 +637,10 @@ impl<'a> SpeechReader<'a> {
             return None;
         }
         let but = words.iter().take(9).position(|t| t.is(&["but", "ma", "bensi", "sondern", "mais"]));
-        let tail = self.to_mark(i);
+        let tail = self.words_to_mark(i);
         let (count, named) = match but {
-            Some(at) if at < tail || join != Join::Comma => (at + 1, &words[1..at]),
-            _ if join == Join::Comma || join == Join::But || join == Join::And => {
+            Some(at) if at < tail || join != ClauseJoin::Comma => (at + 1, &words[1..at]),
+            _ if join == ClauseJoin::Comma || join == ClauseJoin::But || join == ClauseJoin::And => {
                 (tail.min(words.len()), &words[1..tail.clamp(1, words.len())])
             }
             _ => return None,
@@ -613,16 +654,16 @@ impl<'a> SpeechReader<'a> {
         Some(self.drop(i, count, dropped))
     }
 
-    /// How many words there are to the next mark.
-    fn to_mark(&self, i: usize) -> usize {
+    /// The number of words up to the next punctuation mark.
+    fn words_to_mark(&self, i: usize) -> usize {
         let rest = self.tokens[i..=self.last].iter();
         rest.take_while(|t| t.word || matches!(t.raw.as_str(), "\"" | "'" | "”" | "“" | "«" | "»"))
             .filter(|t| t.word)
             .count()
     }
 
-    /// How many words a thing has: up to a day, a time or another preposition.
-    fn phrase(&self, words: &[&Token], from: usize) -> usize {
+    /// The number of words of a noun phrase: up to a day, a time or another preposition.
+    fn noun_phrase_length(&self, words: &[&Token], from: usize) -> usize {
         let stops = [
             "for", "from", "on", "at", "to", "per", "dal", "dalle", "alle", "il", "with", "con", "until",
             "and", "e", "but", "ma", "please",
@@ -644,64 +685,65 @@ impl<'a> SpeechReader<'a> {
     }
 }
 
-impl Join {
-    /// The stronger of two marks: ", and" is "and", ", but" is "but".
-    fn max(self, other: Join) -> Join {
-        if self == Join::Comma { other } else { self }
+impl ClauseJoin {
+    /// The stronger of two joins: ", and" is "and", ", but" is "but".
+    fn max(self, other: ClauseJoin) -> ClauseJoin {
+        if self == ClauseJoin::Comma { other } else { self }
     }
 }
 
-/// How a token joins clauses, where it does.
-fn joins(token: &Token) -> Option<Join> {
+/// How a token joins clauses, if it does.
+fn joins(token: &Token) -> Option<ClauseJoin> {
     Some(match token.raw.as_str() {
-        "," | "(" | ")" | "-" | "–" | "—" | "…" => Join::Comma,
-        ":" => Join::Colon,
+        "," | "(" | ")" | "-" | "–" | "—" | "…" => ClauseJoin::Comma,
+        ":" => ClauseJoin::Colon,
         _ if token.lower == "e"
             || token.is(&["ed", "and", "et", "und", "y", "plus"]) && token.lower != "è" =>
         {
-            Join::And
+            ClauseJoin::And
         }
         _ if token.is(&["or", "nor", "o", "oppure", "ne"]) && token.lower != "ne" || token.lower == "né" => {
-            Join::Or
+            ClauseJoin::Or
         }
-        _ if token.is(&["but", "ma", "pero", "however", "though"]) => Join::But,
+        _ if token.is(&["but", "ma", "pero", "however", "though"]) => ClauseJoin::But,
         _ => return None,
     })
 }
 
 /// Gives clauses the acts of those that govern them.
-fn govern(units: &mut Vec<Unit>, tokens: &[Token]) {
+fn govern(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
     for n in 0..units.len() {
         match units[n].opener {
-            Opener::If => condition(units, n, tokens),
-            Opener::IfSo => conditional(&mut units[n]),
-            Opener::Anzi => corrected(units, n),
-            Opener::None | Opener::Without | Opener::Preamble => {}
+            ClauseOpener::If => govern_by_condition(units, n, tokens),
+            ClauseOpener::IfSo => make_conditional(&mut units[n]),
+            ClauseOpener::Correction => apply_correction(units, n),
+            ClauseOpener::None | ClauseOpener::Without | ClauseOpener::Preamble => {}
         }
         let Some(last) = n.checked_sub(1) else { continue };
         let (head, tail) = units.split_at_mut(n);
         inherit(&mut head[last], &mut tail[0], tokens);
     }
-    // "Ieri ho speso …, registrala": what was is what the order is about.
+    // "Ieri ho speso …, registrala": the report is the content of the order.
     for n in 1..units.len() {
         let back = pronouns::hands_back(&tokens[units[n].first..=units[n].last]);
-        let told = matches!(units[n - 1].mood.act, Act::Report | Act::Statement);
-        if back && told && units[n].mood.act == Act::Request {
+        let states = matches!(units[n - 1].mood.act, Act::Report | Act::Statement);
+        if back && states && units[n].mood.act == Act::Request {
             units[n - 1].mood = ClauseMood { act: Act::Request, explicit: false };
         }
     }
     split_cases(units, tokens);
 }
 
-fn conditional(unit: &mut Unit) {
+/// Makes a clause the consequence of a condition.
+fn make_conditional(unit: &mut ClauseUnit) {
     if unit.mood.act != Act::Negated {
         unit.part = ConditionPart::Then;
         unit.mood = ClauseMood { act: Act::Condition, explicit: true };
     }
 }
 
-/// The clause at `n` is a case; those behind it, or the one before it, are what is to be done then.
-fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
+/// Applies the condition at `n`: the clauses after it, or the one before it, are its consequence.
+fn govern_by_condition(units: &mut [ClauseUnit], n: usize, tokens: &[Token]) {
     let would_be =
         n > 0 && units[n - 1].mood.act == Act::Hypothetical || units[n].mood.act == Act::Hypothetical;
     if would_be {
@@ -711,17 +753,17 @@ fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
     }
     units[n].part = ConditionPart::Case;
     units[n].mood = ClauseMood { act: Act::Condition, explicit: true };
-    let backward = n > 0 && units[n].join == Join::Bare;
+    let backward = n > 0 && units[n].join == ClauseJoin::Bare;
     if backward {
-        conditional_if_plain(&mut units[n - 1]);
+        make_conditional_if_plain(&mut units[n - 1]);
         return;
     }
     let mut found = false;
     for unit in units.iter_mut().skip(n + 1) {
-        let more = matches!(unit.join, Join::And | Join::Or)
+        let more = matches!(unit.join, ClauseJoin::And | ClauseJoin::Or)
             && !found
             && matches!(unit.mood.act, Act::Statement | Act::ThirdPerson | Act::Report);
-        if unit.opener != Opener::None {
+        if unit.opener != ClauseOpener::None {
             break;
         }
         if more {
@@ -729,22 +771,22 @@ fn condition(units: &mut [Unit], n: usize, tokens: &[Token]) {
             unit.mood = ClauseMood { act: Act::Condition, explicit: true };
         } else {
             found = true;
-            conditional_if_plain(unit);
+            make_conditional_if_plain(unit);
         }
     }
-    if !found && n > 0 && !has_order(&units[n], tokens) {
-        conditional_if_plain(&mut units[n - 1]);
+    if !found && n > 0 && inner_order_start(&units[n], tokens).is_none() {
+        make_conditional_if_plain(&mut units[n - 1]);
     }
 }
 
-fn conditional_if_plain(unit: &mut Unit) {
+fn make_conditional_if_plain(unit: &mut ClauseUnit) {
     if !matches!(unit.mood.act, Act::Negated | Act::Quoted | Act::Reminder | Act::Hypothetical) {
-        conditional(unit);
+        make_conditional(unit);
     }
 }
 
-/// Where an order begins within a case: "if it rains book …".
-fn order_within(unit: &Unit, tokens: &[Token]) -> Option<usize> {
+/// The token at which an order begins inside a condition: "if it rains book …".
+fn inner_order_start(unit: &ClauseUnit, tokens: &[Token]) -> Option<usize> {
     const LINKS: &[&str] = &[
         "i", "we", "you", "he", "she", "it", "they", "to", "can", "could", "will", "would", "the", "a", "an",
         "my", "di", "per", "puo", "posso", "devo", "il", "la", "lo", "un", "una", "non", "not", "is", "are",
@@ -770,23 +812,19 @@ fn order_within(unit: &Unit, tokens: &[Token]) -> Option<usize> {
     })
 }
 
-fn has_order(unit: &Unit, tokens: &[Token]) -> bool {
-    order_within(unit, tokens).is_some()
-}
-
-/// Cuts cases that hold what is to be done then.
-fn split_cases(units: &mut Vec<Unit>, tokens: &[Token]) {
+/// Splits conditions that contain their consequence.
+fn split_cases(units: &mut Vec<ClauseUnit>, tokens: &[Token]) {
     let mut n = 0;
     while n < units.len() {
         let unit = &units[n];
         let alone = unit.part == ConditionPart::Case
-            && unit.opener == Opener::If
+            && unit.opener == ClauseOpener::If
             && !units.get(n + 1).is_some_and(|u| u.part == ConditionPart::Then);
-        if alone && let Some(at) = order_within(unit, tokens) {
+        if alone && let Some(at) = inner_order_start(unit, tokens) {
             let mut then = unit.clone();
             then.first = at;
             then.part = ConditionPart::Then;
-            then.opener = Opener::None;
+            then.opener = ClauseOpener::None;
             units[n].last = at - 1;
             units.insert(n + 1, then);
         }
@@ -794,8 +832,8 @@ fn split_cases(units: &mut Vec<Unit>, tokens: &[Token]) {
     }
 }
 
-/// "X, anzi Y": what is said later holds; without a verb of its own it is not clear what.
-fn corrected(units: &mut [Unit], n: usize) {
+/// Applies "X, anzi Y": the later clause holds. Without a verb of its own it is unclear what it corrects.
+fn apply_correction(units: &mut [ClauseUnit], n: usize) {
     let own = units[n].mood.explicit && units[n].mood.act == Act::Request;
     if n == 0 {
         return;
@@ -808,32 +846,34 @@ fn corrected(units: &mut [Unit], n: usize) {
     }
 }
 
-/// What the clause before does to the next one.
-fn inherit(last: &mut Unit, unit: &mut Unit, tokens: &[Token]) {
+/// Applies the act of a clause to the next one.
+fn inherit(last: &mut ClauseUnit, unit: &mut ClauseUnit, tokens: &[Token]) {
     let words: Vec<&Token> = tokens[unit.first..=unit.last].iter().filter(|t| t.word).collect();
     let then =
         words.first().is_some_and(|t| t.is(&["then", "poi", "also", "anche", "inoltre", "afterwards"]));
     match last.mood.act {
-        Act::Quoted | Act::Reminder if !then && unit.join != Join::But => unit.mood = last.mood,
-        Act::Negated if unit.opener == Opener::None && last.opener != Opener::Without => {
-            let said = unit.mood.explicit;
+        Act::Quoted | Act::Reminder if !then && unit.join != ClauseJoin::But => unit.mood = last.mood,
+        Act::Negated if unit.opener == ClauseOpener::None && last.opener != ClauseOpener::Without => {
+            let explicit = unit.mood.explicit;
             let infinitive = strip_fillers(&words)
                 .first()
                 .is_some_and(|t| is_infinitive(&t.norm) && t.norm.ends_with('e'));
             let reads = mood::asks_to_be_told(&words);
-            if unit.join == Join::Or || unit.join == Join::And && infinitive {
+            if unit.join == ClauseJoin::Or || unit.join == ClauseJoin::And && infinitive {
                 unit.mood = last.mood;
-            } else if unit.join == Join::And && unit.mood.act == Act::Request && !reads {
+            } else if unit.join == ClauseJoin::And && unit.mood.act == Act::Request && !reads {
                 unit.mood = ClauseMood { act: Act::Statement, explicit: true };
-            } else if !said && unit.join == Join::But {
+            } else if !explicit && unit.join == ClauseJoin::But {
                 let verb = tokens[last.first..=last.last]
                     .iter()
                     .find(|t| t.word && (is_verb(t) || is_infinitive(&t.norm)));
                 unit.verb = verb.map(|t| t.raw.clone());
             }
         }
-        Act::Hypothetical if unit.join == Join::Colon => unit.mood = last.mood,
-        Act::Report if unit.join == Join::And && unit.mood.act == Act::Request && !unit.mood.explicit => {
+        Act::Hypothetical if unit.join == ClauseJoin::Colon => unit.mood = last.mood,
+        Act::Report
+            if unit.join == ClauseJoin::And && unit.mood.act == Act::Request && !unit.mood.explicit =>
+        {
             unit.mood = last.mood;
         }
         _ => {}

@@ -1,4 +1,4 @@
-//! Words: tokens with their place in the text, and what makes two words alike (form, stem, concept).
+//! Tokens with their place in the text, and the similarity of words by form, stem and concept.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,15 +8,15 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 use super::lexicon;
 
-/// Longest text that is looked at, in characters: work on what strangers write is bounded.
+/// Maximum length of a text in characters, so that the work on untrusted input is bounded.
 pub(super) const MAX_CHARS: usize = 4000;
-/// Words whose stems are remembered; when full, the memory starts anew.
-const MAX_MEMORY: usize = 16_384;
-/// Bytes of the texts whose reading is remembered at most, by thread.
-const MAX_REMEMBERED: usize = 32 * 1024;
+/// Maximum number of words in the cache of features; a full cache is cleared.
+const MAX_CACHED_FEATURES: usize = 16_384;
+/// Maximum total size in bytes of the texts in a [`TokenCache`].
+const MAX_CACHED_BYTES: usize = 32 * 1024;
 
-/// What was read of texts, by the text and what it was read for. A request and its parts are looked at many
-/// times; when full, the memory starts anew.
+/// A cache of what was read from texts, by key and text, because a request and its parts are read many times.
+/// A full cache is cleared.
 pub(super) struct TokenCache<K, V> {
     known: HashMap<K, HashMap<String, Rc<V>>>,
     bytes: usize,
@@ -29,14 +29,14 @@ impl<K, V> Default for TokenCache<K, V> {
 }
 
 impl<K: Copy + Eq + std::hash::Hash, V> TokenCache<K, V> {
-    /// What is remembered of a text.
+    /// The cached value of a text.
     pub fn get(&self, key: K, text: &str) -> Option<Rc<V>> {
         self.known.get(&key)?.get(text).cloned()
     }
 
-    /// Remembers what was read of a text.
+    /// Caches the value of a text.
     pub fn put(&mut self, key: K, text: &str, value: &Rc<V>) {
-        if self.bytes + text.len() > MAX_REMEMBERED {
+        if self.bytes + text.len() > MAX_CACHED_BYTES {
             self.known.clear();
             self.bytes = 0;
         }
@@ -56,21 +56,21 @@ pub(super) struct Token {
     pub norm: String,
     /// Byte offset of its first character.
     pub start: usize,
-    /// Byte offset behind its last.
+    /// Byte offset after its last character.
     pub end: usize,
-    /// Whether it is a word or a number, not a mark.
+    /// Whether it is a word or a number, not punctuation.
     pub word: bool,
     /// Whether it begins a sentence.
     pub first: bool,
 }
 
 impl Token {
-    /// Whether it is written with a capital.
+    /// Whether it begins with a capital.
     pub fn capital(&self) -> bool {
         self.raw.chars().next().is_some_and(char::is_uppercase)
     }
 
-    /// Whether it has a digit.
+    /// Whether it contains a digit.
     pub fn digit(&self) -> bool {
         self.raw.chars().any(|c| c.is_ascii_digit())
     }
@@ -80,21 +80,21 @@ impl Token {
         words.contains(&self.norm.as_str())
     }
 
-    /// Whether it is one of the words of a list in one text (without accents).
+    /// Whether it is one of these words, separated by blanks (without accents).
     pub fn among(&self, words: &str) -> bool {
         words.split_whitespace().any(|word| word == self.norm)
     }
 
-    /// What makes it like other words.
+    /// Its features for comparison with other words.
     pub fn features(&self) -> Rc<Features> {
         features(&self.norm)
     }
 }
 
-/// What makes two words alike.
+/// The features by which two words are compared.
 #[derive(Debug, Default)]
 pub(super) struct Features {
-    /// Without accents.
+    /// The word without accents.
     pub norm: String,
     /// Italian stem.
     pub it: String,
@@ -105,7 +105,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// From 0 (strangers) to 1 (the same word).
+    /// The similarity to another word, from 0 (unrelated) to 1 (the same word).
     pub fn similarity(&self, other: &Features) -> f64 {
         if self.norm == other.norm {
             return 1.0;
@@ -124,7 +124,7 @@ impl Features {
         0.0
     }
 
-    /// Whether one of the two words undoes what the other does, by its prefix: block and unblock, "attiva" and
+    /// Whether one of the two words reverses the other by its prefix: block and unblock, "attiva" and
     /// "disattiva".
     pub fn reverses(&self, other: &Features) -> bool {
         const UNDOING: &[&str] = &["un", "dis", "de", "s"];
@@ -137,37 +137,37 @@ impl Features {
 }
 
 thread_local! {
-    static MEMORY: RefCell<HashMap<String, Rc<Features>>> = RefCell::new(HashMap::new());
+    static FEATURES: RefCell<HashMap<String, Rc<Features>>> = RefCell::new(HashMap::new());
     static TOKENS: RefCell<TokenCache<(), Vec<Token>>> = RefCell::default();
     static STEMMERS: (Stemmer, Stemmer) =
         (Stemmer::create(Algorithm::Italian), Stemmer::create(Algorithm::English));
 }
 
-/// Both stems of a word without accents.
+/// The Italian and the English stem of a word without accents.
 pub(super) fn stems(norm: &str) -> (String, String) {
     if norm.len() > 40 || !norm.chars().all(|c| c.is_ascii_alphabetic()) {
         return (norm.to_owned(), norm.to_owned());
     }
-    // "Guidatrice" is who is a "guidatore".
+    // "Guidatrice" is the feminine of "guidatore".
     let agent = norm.strip_suffix("trice").or_else(|| norm.strip_suffix("trici"));
     let italian = agent.map_or_else(|| norm.to_owned(), |stem| format!("{stem}tore"));
     STEMMERS.with(|(it, en)| (it.stem(&italian).into_owned(), en.stem(norm).into_owned()))
 }
 
-/// The features of a word without accents; remembered, since stemming is the slow part.
+/// The features of a word without accents; cached, because stemming is slow.
 pub(super) fn features(norm: &str) -> Rc<Features> {
-    if let Some(known) = MEMORY.with(|m| m.borrow().get(norm).cloned()) {
+    if let Some(known) = FEATURES.with(|cache| cache.borrow().get(norm).cloned()) {
         return known;
     }
     let (it, en) = stems(norm);
     let concepts = lexicon::concepts(norm, &it, &en);
     let made = Rc::new(Features { norm: norm.to_owned(), it, en, concepts });
-    MEMORY.with(|m| {
-        let mut memory = m.borrow_mut();
-        if memory.len() >= MAX_MEMORY {
-            memory.clear();
+    FEATURES.with(|cache| {
+        let mut cache = cache.borrow_mut();
+        if cache.len() >= MAX_CACHED_FEATURES {
+            cache.clear();
         }
-        memory.insert(norm.to_owned(), Rc::clone(&made));
+        cache.insert(norm.to_owned(), Rc::clone(&made));
     });
     made
 }
@@ -190,15 +190,15 @@ pub(super) fn fold(text: &str) -> String {
     deunicode::deunicode(text).to_lowercase()
 }
 
-/// The words, numbers and marks of a text. E-mail addresses, web addresses, codes (`AB-12`), dates
+/// The words, numbers and punctuation of a text. E-mail addresses, web addresses, codes (`AB-12`), dates
 /// (`15/06`) and times (`18:30`) are one token each.
 pub(super) fn tokens(text: &str) -> Rc<Vec<Token>> {
     let text = cut(text);
-    if let Some(known) = TOKENS.with(|memory| memory.borrow().get((), text)) {
+    if let Some(known) = TOKENS.with(|cache| cache.borrow().get((), text)) {
         return known;
     }
-    let tokens = Rc::new(split(text));
-    TOKENS.with(|memory| memory.borrow_mut().put((), text, &tokens));
+    let tokens = Rc::new(Tokenizer::new(text).tokenize());
+    TOKENS.with(|cache| cache.borrow_mut().put((), text, &tokens));
     tokens
 }
 
@@ -208,96 +208,117 @@ pub(super) fn norms(text: &str) -> impl Iterator<Item = String> + use<> {
     (0..tokens.len()).filter_map(move |i| tokens.get(i).filter(|t| t.word).map(|t| t.norm.clone()))
 }
 
-fn split(text: &str) -> Vec<Token> {
-    let chars: Vec<(usize, char)> = text.char_indices().collect();
-    let at = |i: usize| chars.get(i).map(|c| c.1);
-    let offset = |i: usize| chars.get(i).map_or(text.len(), |c| c.0);
-    let mut out: Vec<Token> = Vec::new();
-    let mut first = true;
-    let mut i = 0;
-    while i < chars.len() {
-        let c = chars[i].1;
-        if c == '\n' {
-            push(&mut out, text, offset(i), offset(i + 1), false, false);
-            first = true;
-            i += 1;
-            continue;
-        }
-        if c.is_whitespace() {
-            i += 1;
-            continue;
-        }
-        if !c.is_alphanumeric() {
-            push(&mut out, text, offset(i), offset(i + 1), false, false);
-            if matches!(c, '.' | '!' | '?') {
-                first = true;
+/// Splits a text into tokens.
+struct Tokenizer<'t> {
+    text: &'t str,
+    /// The characters with their byte offsets.
+    chars: Vec<(usize, char)>,
+    out: Vec<Token>,
+}
+
+impl<'t> Tokenizer<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, chars: text.char_indices().collect(), out: Vec::new() }
+    }
+
+    /// The character at an index.
+    fn at(&self, i: usize) -> Option<char> {
+        self.chars.get(i).map(|c| c.1)
+    }
+
+    /// The byte offset of a character.
+    fn offset(&self, i: usize) -> usize {
+        self.chars.get(i).map_or(self.text.len(), |c| c.0)
+    }
+
+    fn tokenize(mut self) -> Vec<Token> {
+        let mut first = true;
+        let mut i = 0;
+        while let Some(c) = self.at(i) {
+            if c.is_alphanumeric() {
+                let end = self.address_end(i).unwrap_or_else(|| self.word_end(i));
+                self.push(i, end, true, first);
+                first = false;
+                i = self.skip_apostrophe(end);
+                continue;
+            }
+            if c == '\n' || !c.is_whitespace() {
+                self.push(i, i + 1, false, false);
+                first |= matches!(c, '\n' | '.' | '!' | '?');
             }
             i += 1;
-            continue;
         }
+        self.out
+    }
+
+    /// The end of an e-mail or web address, which extends to the next blank, if one begins at `i`.
+    fn address_end(&self, i: usize) -> Option<usize> {
         let mut end = i;
-        // An address runs to the next blank.
-        let mut stop = i;
-        while at(stop)
+        while self
+            .at(end)
             .is_some_and(|c| !c.is_whitespace() && !matches!(c, '"' | '«' | '»' | '<' | '>' | '(' | ')'))
         {
-            stop += 1;
+            end += 1;
         }
-        let chunk = &text[offset(i)..offset(stop)];
-        if chunk.contains("://") || (chunk.contains('@') && !chunk.starts_with('@')) {
-            end = stop;
-            while end > i + 1 && at(end - 1).is_some_and(|c| !c.is_alphanumeric() && c != '/') {
-                end -= 1;
-            }
-        } else {
-            while let Some(c) = at(end) {
-                let next = at(end + 1);
-                let digits = end > i
-                    && at(end - 1).is_some_and(|c| c.is_ascii_digit())
-                    && next.is_some_and(|c| c.is_ascii_digit());
-                let inside = c.is_alphanumeric()
-                    || (matches!(c, '-' | '_') && next.is_some_and(char::is_alphanumeric))
-                    || (matches!(c, '.' | '/' | ':' | ',') && digits)
-                    || (c == '°' && end > i);
-                if !inside {
-                    break;
-                }
-                end += 1;
-            }
+        let chunk = &self.text[self.offset(i)..self.offset(end)];
+        if !(chunk.contains("://") || (chunk.contains('@') && !chunk.starts_with('@'))) {
+            return None;
         }
-        push(&mut out, text, offset(i), offset(end), true, first);
-        first = false;
-        i = end;
-        // "e'" at the end of a word is how "è" is typed on many keyboards; inside a word an
-        // apostrophe only joins; otherwise it is a quotation mark.
-        if at(i).is_some_and(|c| matches!(c, '\'' | '’')) {
-            let joins = at(i + 1).is_some_and(char::is_alphanumeric);
-            let last = out.last_mut().filter(|t| t.lower == "e" && !joins);
-            if let Some(last) = last {
-                last.lower = "è".to_owned();
-                i += 1;
-            } else if joins {
-                i += 1;
-            }
+        while end > i + 1 && self.at(end - 1).is_some_and(|c| !c.is_alphanumeric() && c != '/') {
+            end -= 1;
         }
+        Some(end)
     }
-    out
+
+    /// The end of the word or number that begins at `i`.
+    fn word_end(&self, i: usize) -> usize {
+        let mut end = i;
+        while let Some(c) = self.at(end) {
+            let next = self.at(end + 1);
+            let digits = end > i
+                && self.at(end - 1).is_some_and(|c| c.is_ascii_digit())
+                && next.is_some_and(|c| c.is_ascii_digit());
+            let inside = c.is_alphanumeric()
+                || (matches!(c, '-' | '_') && next.is_some_and(char::is_alphanumeric))
+                || (matches!(c, '.' | '/' | ':' | ',') && digits)
+                || (c == '°' && end > i);
+            if !inside {
+                break;
+            }
+            end += 1;
+        }
+        end
+    }
+
+    /// Skips an apostrophe that belongs to the last word. "e'" at the end of a word is how "è" is typed on
+    /// many keyboards; inside a word an apostrophe only joins; otherwise it is a quotation mark.
+    fn skip_apostrophe(&mut self, i: usize) -> usize {
+        if !self.at(i).is_some_and(|c| matches!(c, '\'' | '’')) {
+            return i;
+        }
+        let joins = self.at(i + 1).is_some_and(char::is_alphanumeric);
+        if let Some(last) = self.out.last_mut().filter(|t| t.lower == "e" && !joins) {
+            last.lower = "è".to_owned();
+            return i + 1;
+        }
+        i + usize::from(joins)
+    }
+
+    fn push(&mut self, start: usize, end: usize, word: bool, first: bool) {
+        let (start, end) = (self.offset(start), self.offset(end));
+        let raw = self.text[start..end].to_owned();
+        let lower = raw.to_lowercase();
+        let norm = match raw.as_str() {
+            "€" => "euro".to_owned(),
+            "$" => "dollar".to_owned(),
+            _ => fold(&raw).trim().to_owned(),
+        };
+        let word = word || matches!(raw.as_str(), "€" | "$");
+        self.out.push(Token { raw, lower, norm, start, end, word, first });
+    }
 }
 
-fn push(out: &mut Vec<Token>, text: &str, start: usize, end: usize, word: bool, first: bool) {
-    let raw = text[start..end].to_owned();
-    let lower = raw.to_lowercase();
-    let norm = match raw.as_str() {
-        "€" => "euro".to_owned(),
-        "$" => "dollar".to_owned(),
-        _ => fold(&raw).trim().to_owned(),
-    };
-    let word = word || matches!(raw.as_str(), "€" | "$");
-    out.push(Token { raw, lower, norm, start, end, word, first });
-}
-
-/// The words of a name: `WeatherForecast_Get` → weather, forecast, get; and pairs of neighbours
-/// written together (`user_name` → username).
+/// The words of an identifier: `WeatherForecast_Get` → weather, forecast, get.
 pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -327,7 +348,7 @@ pub(super) fn span<'a>(text: &'a str, tokens: &[Token], first: usize, last: usiz
     }
 }
 
-/// One line, single blanks.
+/// The text on one line, with single blanks.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Times of day as people say them.
+//! Reads times of day in natural language.
 
 use jiff::ToSpan;
 use jiff::civil::Time;
@@ -6,7 +6,7 @@ use jiff::civil::Time;
 use super::dates::{RangeRole, month};
 use super::text::Token;
 
-/// A time of day with its place in the text.
+/// A time of day in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hour {
     /// Index of its first token, the preposition included.
@@ -26,8 +26,8 @@ const LEADS: &[&str] = &[
 const EVENING: &[&str] = &["stasera", "sera", "serata", "cena", "tonight", "evening", "dinner"];
 const AFTERNOON: &[&str] = &["pomeriggio", "afternoon", "pranzo", "lunch"];
 
-/// All times of a text, in order. `dated` says that the text names a day elsewhere, which lets
-/// "from 10 to 12" be hours.
+/// All times of a text, in order. `dated`: whether the text names a day elsewhere, so that "from 10 to 12" may
+/// be hours.
 pub(super) fn find(tokens: &[Token], dated: bool) -> Vec<Hour> {
     let says = |words: &[&str]| tokens.iter().any(|t| t.is(words));
     let reader = TimeReader { tokens, evening: says(EVENING), afternoon: says(AFTERNOON), dated };
@@ -57,7 +57,7 @@ impl TimeReader<'_> {
         self.tokens.get(i).is_some_and(|t| t.is(words))
     }
 
-    /// "dalle 10 alle 12", "from 10:00 to 12:00", "10-12" behind "ore".
+    /// "dalle 10 alle 12", "from 10:00 to 12:00", "10-12" after "ore".
     fn range(&self, i: usize) -> Option<(Vec<Hour>, usize)> {
         let clock = |t: &Token| t.norm.contains(':');
         if let Some(token) = self.tokens.get(i)
@@ -108,7 +108,7 @@ impl TimeReader<'_> {
         Some((vec![a, b], end))
     }
 
-    /// One time at `i`; `bare` allows a number alone.
+    /// One time at `i`. `bare`: whether a number alone is a time.
     fn one(&self, i: usize, bare: bool) -> Option<(Hour, usize)> {
         let until = self.is(i, &["until", "till", "fino"]);
         let mut at = if until { i + 1 } else { i };
@@ -137,10 +137,10 @@ impl TimeReader<'_> {
             return done(time, next);
         }
         let hour = raw.parse::<i8>().ok().filter(|_| raw.len() <= 2).or_else(|| {
-            // "All'una": an article elsewhere.
+            // "All'una" is one o'clock; elsewhere "una" is an article.
             let one = token.is(&["una"]) && self.is(at.wrapping_sub(1), &["all", "dall", "l"]);
-            let said = super::numbers::word(&token.norm).or(one.then_some(1.0));
-            said.filter(|v| (0.0..=24.0).contains(v)).map(|v| v as i8)
+            let number = super::numbers::word(&token.norm).or(one.then_some(1.0));
+            number.filter(|v| (0.0..=24.0).contains(v)).map(|v| v as i8)
         })?;
         let dots = self.dotted_meridiem(at + 1).is_some();
         let fraction = self.fraction(at + 1, lead);
@@ -159,12 +159,13 @@ impl TimeReader<'_> {
         done(moved(time, minutes), next)
     }
 
-    /// "per le 8", "alle ore 8": a preposition that counts elsewhere, and here tells the time.
+    /// "per le 8", "alle ore 8": whether the words before make an ambiguous preposition one of time.
     fn is_led(&self, at: usize) -> bool {
         self.is(at.wrapping_sub(1), &["ore"]) || self.is(at.wrapping_sub(2), &["per"])
     }
 
-    /// "per 4 persone", "le 3 notti", "alle 2 colleghe" count; they are no times. Nor is "3 giugno".
+    /// Whether the number counts something and is no time: "per 4 persone", "le 3 notti", "alle 2 colleghe"; or
+    /// is a day: "3 giugno".
     fn counts(&self, at: usize) -> bool {
         self.tokens.get(at + 1).is_some_and(|t| {
             let noun =
@@ -173,8 +174,8 @@ impl TimeReader<'_> {
         })
     }
 
-    /// "half past one", "a quarter to nine", "20 past 8", "10 minutes to 5"; "10 to 5" where it is `led`, since
-    /// it may be a range.
+    /// "half past one", "a quarter to nine", "20 past 8", "10 minutes to 5"; "10 to 5" only if `led` by a
+    /// preposition, because it may be a range.
     fn before_or_past(&self, i: usize, led: bool) -> Option<(Time, usize)> {
         let at = if self.is(i, &["a", "un", "the"]) { i + 1 } else { i };
         let token = self.tokens.get(at)?;
@@ -209,7 +210,8 @@ impl TimeReader<'_> {
         Some((moved(time, if past { minutes } else { -minutes }), next))
     }
 
-    /// Minutes behind an hour: "e mezza", "e un quarto", "meno dieci", "thirty"; `led` by what makes it an hour.
+    /// Minutes after an hour: "e mezza", "e un quarto", "meno dieci", "thirty". `led`: whether a preposition
+    /// marks the hour.
     fn fraction(&self, i: usize, led: bool) -> Option<(i64, usize)> {
         let less = self.is(i, &["meno"]);
         let joined = less || self.is(i, &["e"]);
@@ -225,8 +227,8 @@ impl TimeReader<'_> {
             return Some((45, at + 2));
         }
         let word = self.tokens.get(at)?;
-        let said = super::numbers::word(&word.norm);
-        let value = if joined { said.or_else(|| super::numbers::digits(&word.norm)) } else { said };
+        let number = super::numbers::word(&word.norm);
+        let value = if joined { number.or_else(|| super::numbers::digits(&word.norm)) } else { number };
         let value = value.filter(|v| (1.0..60.0).contains(v) && (joined || *v >= 10.0) && led)?;
         // "thirty five"
         let unit = self.tokens.get(at + 1).and_then(|t| super::numbers::word(&t.norm));
@@ -239,14 +241,14 @@ impl TimeReader<'_> {
         ends.then_some((sign * (value + unit.unwrap_or(0.0)) as i64, next))
     }
 
-    /// "a.m.", "p.m.": whether it is the second half of the day, and where it ends.
+    /// "a.m.", "p.m.": whether it is the second half of the day, and the next token.
     fn dotted_meridiem(&self, i: usize) -> Option<(bool, usize)> {
         let dot = |k: usize| self.tokens.get(k).is_some_and(|t| t.raw == ".");
         let letters = self.is(i, &["a", "p"]) && dot(i + 1) && self.is(i + 2, &["m"]);
         letters.then(|| (self.is(i, &["p"]), i + 3 + usize::from(dot(i + 3))))
     }
 
-    /// The part of the day named at `i`: whether it is its second half, and where it ends.
+    /// The part of the day at `i`: whether it is the second half of the day, and the next token.
     fn part(&self, i: usize) -> Option<(bool, usize)> {
         let lead = self.is(i, &["di", "del", "della", "in", "at"]);
         let mut at = if lead { i + 1 } else { i };
@@ -277,7 +279,7 @@ impl TimeReader<'_> {
         if late.is_none()
             && let Some((second, end)) = self.part(next)
         {
-            // "2 at night" is before the morning, "11 at night" is not; so is "le 2 di notte".
+            // "2 at night" and "le 2 di notte" are before the morning, "11 at night" is not.
             let night = self.is(end - 1, &["night", "notte"]);
             late = Some(if night { (6..12).contains(&time.hour()) } else { second });
             next = end;
@@ -297,7 +299,7 @@ impl TimeReader<'_> {
     }
 }
 
-/// Words behind an hour that it does not count.
+/// Words that may follow an hour without being counted by it.
 const BEHIND: &[&str] = &[
     "am",
     "pm",
@@ -324,7 +326,7 @@ const BEHIND: &[&str] = &[
     "e",
 ];
 
-/// So many minutes later, around midnight as well.
+/// The time `minutes` later, wrapping at midnight.
 fn moved(time: Time, minutes: i64) -> Time {
     time.wrapping_add(minutes.minutes())
 }
@@ -333,7 +335,7 @@ fn later(time: Time) -> Time {
     Time::new((time.hour() + 12).min(23), time.minute(), 0, 0).unwrap_or(time)
 }
 
-/// Takes `am`, `pm` or `h` off the end: the digits, and whether it is the second half of the day.
+/// Splits `am` or `pm` off the end: the digits, and whether it is the second half of the day.
 fn meridiem(norm: &str) -> (&str, Option<bool>) {
     let digits = norm.starts_with(|c: char| c.is_ascii_digit());
     if let Some(head) = norm.strip_suffix("pm").filter(|_| digits) {
@@ -355,7 +357,7 @@ fn clock_time(text: &str) -> Option<Time> {
     Time::new(h.parse().ok()?, minute, 0, 0).ok()
 }
 
-/// `18.30`, where something else says that it is a time.
+/// `18.30`, which is a time only in context.
 fn dotted(text: &str) -> Option<Time> {
     let (h, m) = text.split_once('.')?;
     if m.len() != 2 {

@@ -1,5 +1,5 @@
-//! Several values that belong together: "the dentist on 9 December and the cardiologist on the 10th". Each
-//! call gets what was said of it; where nobody can tell what belongs to what, the value is asked for.
+//! Lists of values that belong together: "the dentist on 9 December and the cardiologist on the 10th". Each call
+//! gets its own values; values that cannot be assigned are removed, so that the user is asked for them.
 
 use jiff::Zoned;
 use jiff::civil::Date;
@@ -14,25 +14,26 @@ use super::slots::{Filled, fill};
 use super::source::SourceText;
 use super::text::features;
 
-/// Most places at which a text is tried to be two requests.
+/// Maximum number of positions at which a text is split.
 const MAX_SPLITS: usize = 8;
-/// Most tuples of one text.
+/// Maximum number of tuples of one text.
 const MAX_TUPLES: usize = 8;
-/// Most calls for which days and other values are combined.
+/// Maximum number of calls by combining days and other values.
 const MAX_COMBINED: usize = 62;
 
-/// Reads tuples.
-struct Tuples<'a> {
+/// Splits a text into tuples of values.
+struct TupleReader<'a> {
     fields: &'a [ArgumentField],
+    /// Required arguments without a default.
     needed: Vec<&'a ArgumentField>,
     now: &'a Zoned,
     verbs: &'a [String],
-    /// What is filled without words.
+    /// The values that an empty text has.
     bare: Map<String, Value>,
 }
 
-/// "50 euros to Mario and 30 to Anna": a call for each part of a list that says what the others say. Nothing
-/// where the text is no such list. What a part leaves open is null in its values.
+/// "50 euros to Mario and 30 to Anna": one call for each part of a list whose parts have values for the same
+/// arguments. `None` if the text is no such list. Missing values of a part are null.
 pub(super) fn parallel(
     fields: &[ArgumentField],
     text: &str,
@@ -44,7 +45,7 @@ pub(super) fn parallel(
         return None;
     }
     let bare = fill(fields, "", now, verbs, false).values;
-    let all = Tuples { fields, needed, now, verbs, bare }.read(None, text, 0)?;
+    let all = TupleReader { fields, needed, now, verbs, bare }.read(None, text, 0)?;
     let mut first = all.first().filter(|_| all.len() > 1)?.clone();
     first.several = all.iter().map(|tuple| tuple.values.clone()).collect();
     first.doubtful = all.iter().any(|tuple| tuple.doubtful);
@@ -55,12 +56,12 @@ pub(super) fn parallel(
     Some(first)
 }
 
-/// Whether the words `right`, which have no verb, only say again for other values what `left` says: "Block my
+/// Whether the words `right`, which have no verb, only have other values for the arguments of `left`: "Block my
 /// debit card and my credit card".
 pub(super) fn repeats(fields: &[ArgumentField], left: &str, right: &str, now: &Zoned) -> bool {
     let bare = fill(fields, "", now, &[], false).values;
     let (first, second) = (fill(fields, left, now, &[], false), fill(fields, right, now, &[], false));
-    let said = |filled: &Filled| -> Vec<String> {
+    let stated = |filled: &Filled| -> Vec<String> {
         filled
             .values
             .iter()
@@ -68,7 +69,7 @@ pub(super) fn repeats(fields: &[ArgumentField], left: &str, right: &str, now: &Z
             .map(|(n, _)| n.clone())
             .collect()
     };
-    let (a, b) = (said(&first), said(&second));
+    let (a, b) = (stated(&first), stated(&second));
     let kind = |name: &String| fields.iter().find(|f| f.name == *name).map(|f| &f.kind);
     let plain = |kind: Option<&ArgumentKind>| {
         matches!(
@@ -98,12 +99,12 @@ pub(super) fn repeats(fields: &[ArgumentField], left: &str, right: &str, now: &Z
             || lexicon::is_time_unit(&token.norm)
             || number_arguments::is_currency(token)
             || before.tokens.iter().any(|t| t.features().similarity(&token.features()) > 0.8)
-            || fields.iter().any(|f| speaks_of(f, &token.norm))
+            || fields.iter().any(|f| is_word_of(f, &token.norm))
     })
 }
 
-impl Tuples<'_> {
-    /// The tuples of a text that follows `before`.
+impl TupleReader<'_> {
+    /// The tuples of a text after the tuple `before`.
     fn read(&self, before: Option<&Filled>, text: &str, depth: usize) -> Option<Vec<Filled>> {
         let source = SourceText::new(text, self.now);
         if depth < MAX_TUPLES {
@@ -131,50 +132,50 @@ impl Tuples<'_> {
         fill(self.fields, text, self.now, self.verbs, false)
     }
 
-    /// What was said, by name.
-    fn said(&self, filled: &Filled) -> Vec<&ArgumentField> {
-        let said = |f: &&ArgumentField| {
+    /// The arguments that the text has values for.
+    fn stated(&self, filled: &Filled) -> Vec<&ArgumentField> {
+        let stated = |f: &&ArgumentField| {
             filled.values.get(&f.name).is_some_and(|v| !v.is_null() && self.bare.get(&f.name) != Some(v))
         };
-        self.fields.iter().filter(said).collect()
+        self.fields.iter().filter(stated).collect()
     }
 
-    /// A tuple: the first says all that is required, and each other one again what differs.
+    /// Accepts a tuple: the first must have all required values, the others all values that differ.
     fn accepted(&self, before: Option<&Filled>, mut own: Filled) -> Option<Filled> {
         let whole = self.needed.iter().all(|f| own.values.contains_key(&f.name));
         if !own.several.is_empty() {
             return None;
         }
-        let said = self.said(&own);
+        let stated = self.stated(&own);
         let Some(before) = before else {
-            return (whole && said.len() > 1).then_some(own);
+            return (whole && stated.len() > 1).then_some(own);
         };
-        let earlier = self.said(before);
+        let earlier = self.stated(before);
         let differs = |f: &&&ArgumentField| own.values.get(&f.name) != before.values.get(&f.name);
-        let heads = said.iter().filter(|f| !is_timed(f) && f.kind != ArgumentKind::Text);
+        let heads = stated.iter().filter(|f| !is_timed(f) && f.kind != ArgumentKind::Text);
         let apart = heads.clone().any(|f| differs(&f));
         if self.needed.len() < 2 {
-            let same = said.iter().map(|f| &f.name).eq(earlier.iter().map(|f| &f.name));
-            return (whole && same && apart && said.iter().all(|f| f.kind != ArgumentKind::Text))
+            let same = stated.iter().map(|f| &f.name).eq(earlier.iter().map(|f| &f.name));
+            return (whole && same && apart && stated.iter().all(|f| f.kind != ArgumentKind::Text))
                 .then_some(own);
         }
         if whole && apart {
             return Some(own);
         }
         let varies = |f: &&&ArgumentField| is_timed(f) || matches!(f.kind, ArgumentKind::Number(_));
-        // Only what was said before is said again.
+        // Later tuples have only arguments of the earlier ones.
         let again = |f: &&ArgumentField| earlier.iter().any(|e| e.name == f.name);
         let named = heads.clone().any(|f| matches!(f.kind, ArgumentKind::Enum(_)) && again(f) && differs(&f));
-        let changed = said.iter().any(|f| differs(&f));
-        let all = earlier.iter().filter(varies).all(|f| said.iter().any(|s| s.name == f.name));
-        if !said.iter().all(again)
-            || !(named || (said.len() > 1 && changed && all && earlier.iter().any(|f| varies(&f))))
+        let changed = stated.iter().any(|f| differs(&f));
+        let all = earlier.iter().filter(varies).all(|f| stated.iter().any(|s| s.name == f.name));
+        if !stated.iter().all(again)
+            || !(named || (stated.len() > 1 && changed && all && earlier.iter().any(|f| varies(&f))))
         {
             return None;
         }
         let open: Vec<(String, Value)> = earlier
             .iter()
-            .filter(|f| !said.iter().any(|s| s.name == f.name))
+            .filter(|f| !stated.iter().any(|s| s.name == f.name))
             .map(|f| {
                 let value = before.values.get(&f.name).filter(|_| !varies(&f));
                 (f.name.clone(), value.cloned().unwrap_or(Value::Null))
@@ -185,25 +186,25 @@ impl Tuples<'_> {
     }
 }
 
-/// Whether a word is one of those by which an argument or one of its values is spoken of.
-fn speaks_of(field: &ArgumentField, norm: &str) -> bool {
+/// Whether a word belongs to the texts of an argument or to one of its values.
+fn is_word_of(field: &ArgumentField, norm: &str) -> bool {
     let word = features(norm);
-    let told = field.cues.iter().chain(&field.hints).any(|own| own.similarity(&word) > 0.8);
-    let chosen = match &field.kind {
+    let in_texts = field.cues.iter().chain(&field.hints).any(|own| own.similarity(&word) > 0.8);
+    let in_values = match &field.kind {
         ArgumentKind::Enum(choices) => {
             choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == word.norm)
         }
         _ => false,
     };
-    told || chosen
+    in_texts || in_values
 }
 
 fn is_timed(field: &ArgumentField) -> bool {
     matches!(field.kind, ArgumentKind::Date | ArgumentKind::Time | ArgumentKind::DateTime)
 }
 
-/// Takes back a day or a time where several were said for several things, and nobody knows which is whose.
-pub(super) fn unpaired(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
+/// Removes a day or a time if the text has several for several calls and it is unclear which belongs to which.
+pub(super) fn remove_unpaired(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
     let has = |name: &String| out.several.iter().any(|own| own.contains_key(name));
     if out.several.len() < 2 {
         return;
@@ -225,8 +226,8 @@ pub(super) fn unpaired(fields: &[ArgumentField], source: &SourceText, out: &mut 
     }
 }
 
-/// A range of days for a tool that takes one: a call for each day.
-pub(super) fn spread(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
+/// Spreads a range of days over several calls of a tool that takes one day.
+pub(super) fn spread_days(fields: &[ArgumentField], source: &SourceText, out: &mut Filled) {
     let mut days = fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
     let (Some(field), None) = (days.next(), days.next()) else { return };
     // "For 3 nights" is the length of it.

@@ -1,8 +1,8 @@
-//! Only what is plainly asked for is written: sentences of every act over shipped and strangers' scenes.
+//! Only clear requests make writes: sentences of every speech act over shipped and unknown scenes.
 
 use serde_json::Value;
 
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 const FLEET: &str = r#"
 name = "Fleet"
@@ -143,7 +143,7 @@ pub(super) fn strangers() -> World {
 }
 
 /// The writes that were carried out.
-pub(super) fn writes(world: &World, told: &Told) -> Vec<String> {
+pub(super) fn writes(world: &World, outcome: &RequestOutcome) -> Vec<String> {
     let writes: Vec<&str> = world
         .scenes
         .iter()
@@ -151,26 +151,26 @@ pub(super) fn writes(world: &World, told: &Told) -> Vec<String> {
         .filter(|tool| tool["effect"] == "write")
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    let calls = told.calls.iter().filter(|(tool, _)| writes.contains(&tool.as_str()));
+    let calls = outcome.calls.iter().filter(|(tool, _)| writes.contains(&tool.as_str()));
     calls.map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
 }
 
-fn writes_nothing(sentences: &[&str]) {
+fn assert_no_write(sentences: &[&str]) {
     let mut wrong = Vec::new();
     for sentence in sentences {
         let mut world = strangers();
-        let told = world.told(sentence);
-        let done = writes(&world, &told);
+        let outcome = world.run(sentence);
+        let done = writes(&world, &outcome);
         if !done.is_empty() {
-            wrong.push(format!("{sentence}: {done:?} {:?}", told.purposes));
+            wrong.push(format!("{sentence}: {done:?} {:?}", outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{} of {} wrote:\n{}", wrong.len(), sentences.len(), wrong.join("\n"));
 }
 
 #[test]
-fn negations_write_nothing() {
-    writes_nothing(&[
+fn negated_orders_make_no_write() {
+    assert_no_write(&[
         "Don't ask for vacation on 7 July",
         "Do not book AB123CD, only tell me the fuel",
         "Please don't cancel appointment 41",
@@ -199,8 +199,8 @@ fn negations_write_nothing() {
 }
 
 #[test]
-fn reports_of_the_past_write_nothing() {
-    writes_nothing(&[
+fn reports_of_the_past_make_no_write() {
+    assert_no_write(&[
         "Last year I took vacation from 10 to 12 August. How many days do I have left?",
         "I booked AB123CD for tomorrow",
         "Yesterday I cancelled appointment 41",
@@ -221,8 +221,8 @@ fn reports_of_the_past_write_nothing() {
 }
 
 #[test]
-fn questions_of_permission_write_nothing() {
-    writes_nothing(&[
+fn questions_about_permission_make_no_write() {
+    assert_no_write(&[
         "Can I take vacation on 9 July?",
         "May I book AB123CD for tomorrow?",
         "Could I cancel appointment 41?",
@@ -247,8 +247,8 @@ fn questions_of_permission_write_nothing() {
 }
 
 #[test]
-fn conditions_write_nothing_by_themselves() {
-    writes_nothing(&[
+fn conditions_alone_make_no_write() {
+    assert_no_write(&[
         "If it rains in Milan, book AB123CD for tomorrow",
         "Book AB123CD for tomorrow if it has fuel",
         "If my boss agrees, request vacation from 3 to 7 August",
@@ -273,8 +273,8 @@ fn conditions_write_nothing_by_themselves() {
 }
 
 #[test]
-fn reminders_messages_and_quotations_write_nothing() {
-    writes_nothing(&[
+fn reminders_messages_and_quotations_make_no_write() {
+    assert_no_write(&[
         "Remind me to ask for vacation on 7 July",
         "Tell Marco that I take vacation from 3 to 7 August",
         "Write an email to Anna saying I need vacation on 7 July",
@@ -301,8 +301,8 @@ fn reminders_messages_and_quotations_write_nothing() {
 }
 
 #[test]
-fn prices_third_persons_and_what_may_be_write_nothing() {
-    writes_nothing(&[
+fn prices_third_persons_and_possibilities_make_no_write() {
+    assert_no_write(&[
         "How much is a visit with the dentist on 4 May at 11?",
         "What would happen if I cancelled appointment 41?",
         "What if I took vacation from 3 to 7 August?",
@@ -330,21 +330,21 @@ fn prices_third_persons_and_what_may_be_write_nothing() {
 
 /// A price is no booking, and what is said after it is none either.
 #[test]
-fn a_day_after_a_price_books_nothing() {
+fn day_after_a_price_question_books_nothing() {
     for (price, day) in [
         ("How much is a visit with the dentist?", "tomorrow at 10"),
         ("Quanto costa una visita dal dentista?", "domani alle 10"),
     ] {
         let mut world = strangers();
-        world.told(price);
-        let told = world.told(day);
-        assert_eq!(writes(&world, &told), Vec::<String>::new(), "{price} {day}");
+        world.run(price);
+        let outcome = world.run(day);
+        assert_eq!(writes(&world, &outcome), Vec::<String>::new(), "{price} {day}");
     }
 }
 
 /// Plain requests are carried out without a question.
 #[test]
-fn plain_requests_stay_writes() {
+fn plain_requests_make_writes() {
     let sentences: &[(&str, &str)] = &[
         ("Book AB123CD for tomorrow", "book_car"),
         ("Please book AB123CD for 9 July", "book_car"),
@@ -412,10 +412,10 @@ fn plain_requests_stay_writes() {
     let mut wrong = Vec::new();
     for (sentence, tool) in sentences {
         let mut world = strangers();
-        let told = world.told(sentence);
-        let done = writes(&world, &told);
-        if told.question.is_some() || done.len() != 1 || !done[0].starts_with(tool) {
-            wrong.push(format!("{sentence}: {done:?} {:?} {:?}", told.purposes, told.question));
+        let outcome = world.run(sentence);
+        let done = writes(&world, &outcome);
+        if outcome.question.is_some() || done.len() != 1 || !done[0].starts_with(tool) {
+            wrong.push(format!("{sentence}: {done:?} {:?} {:?}", outcome.purposes, outcome.question));
         }
     }
     let most = sentences.len() / 20;
@@ -424,7 +424,7 @@ fn plain_requests_stay_writes() {
 
 /// What is read beside what is not to be written is answered, and the rest is said in the answer.
 #[test]
-fn the_read_half_is_answered() {
+fn read_half_of_mixed_request_is_answered() {
     for (sentence, tool, said) in [
         ("Do not book AB123CD, only tell me the fuel", "fuel_level", "Do not book AB123CD"),
         (
@@ -442,26 +442,26 @@ fn the_read_half_is_answered() {
         ("Ho già annullato l'appuntamento 12, quali appuntamenti ho?", "list_appointments", ""),
     ] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert_eq!(told.tools(), [tool], "{sentence}: {:?} {:?}", told.purposes, told.question);
-        assert!(told.answer.contains(said), "{sentence}: {}", told.answer);
-        assert_eq!(told.plan["unserved"], Value::Null, "{sentence}");
+        let outcome = world.run(sentence);
+        assert_eq!(outcome.tools(), [tool], "{sentence}: {:?} {:?}", outcome.purposes, outcome.question);
+        assert!(outcome.answer.contains(said), "{sentence}: {}", outcome.answer);
+        assert_eq!(outcome.plan["unserved"], Value::Null, "{sentence}");
     }
 }
 
 #[test]
-fn a_negation_alone_is_acknowledged() {
+fn negation_alone_is_acknowledged() {
     for sentence in ["Non disdire l'appuntamento 41", "Don't ask for vacation on 7 July"] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert!(told.calls.is_empty() && told.question.is_none(), "{sentence}: {told:?}");
-        assert!(told.answer.contains(sentence), "{}", told.answer);
+        let outcome = world.run(sentence);
+        assert!(outcome.calls.is_empty() && outcome.question.is_none(), "{sentence}: {outcome:?}");
+        assert!(outcome.answer.contains(sentence), "{}", outcome.answer);
     }
 }
 
 /// The case is looked up, and what is to be done in it waits for that and is asked.
 #[test]
-fn a_condition_is_read_and_then_asked() {
+fn condition_is_read_before_write_is_confirmed() {
     for (sentence, read, write) in [
         ("If it rains in Milan, book AB123CD for tomorrow", "WeatherForecast_Get", "book_car"),
         ("Se piove a Milano, prenota AB123CD per domani", "WeatherForecast_Get", "book_car"),
@@ -472,25 +472,25 @@ fn a_condition_is_read_and_then_asked() {
         ),
     ] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert_eq!(told.tools(), [read], "{sentence}: {:?}", told.purposes);
-        assert_eq!(told.depends, [vec![], vec![1]], "{sentence}");
-        let question = told.question.unwrap();
+        let outcome = world.run(sentence);
+        assert_eq!(outcome.tools(), [read], "{sentence}: {:?}", outcome.purposes);
+        assert_eq!(outcome.depends, [vec![], vec![1]], "{sentence}");
+        let question = outcome.question.unwrap();
         assert_eq!(question["tool"], write, "{sentence}");
     }
 }
 
 /// What may be meant is asked with the very call.
 #[test]
-fn permission_is_answered_with_the_question_of_the_call() {
+fn permission_question_gets_confirmation_of_the_call() {
     for (sentence, tool) in [
         ("Can I take vacation on 9 July?", "MakeRequest"),
         ("Posso prendere ferie il 9 luglio?", "MakeRequest"),
         ("Luca wants to cancel appointment 41", "cancel_appointment"),
     ] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert!(told.calls.is_empty(), "{sentence}: {:?}", told.calls);
-        assert_eq!(told.question.as_ref().unwrap()["tool"], tool, "{sentence}: {:?}", told.purposes);
+        let outcome = world.run(sentence);
+        assert!(outcome.calls.is_empty(), "{sentence}: {:?}", outcome.calls);
+        assert_eq!(outcome.question.as_ref().unwrap()["tool"], tool, "{sentence}: {:?}", outcome.purposes);
     }
 }

@@ -1,5 +1,5 @@
-//! What the other models of a deployment leave to the rules: paraphrased purposes, later rounds,
-//! answers and summaries.
+//! The offline model beside other models of a deployment: paraphrased purposes, later rounds, answers and
+//! summaries.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn prompt(parts: &[(&str, &str)]) -> Message {
 }
 
 #[test]
-fn a_purpose_in_a_planners_words_takes_its_values_from_the_request() {
+fn paraphrased_purpose_takes_values_from_the_request() {
     let user = prompt(&[
         ("scene", "VacationManagement"),
         ("purpose", "Submit vacation request"),
@@ -53,7 +53,7 @@ fn a_purpose_in_a_planners_words_takes_its_values_from_the_request() {
 }
 
 #[test]
-fn a_step_that_a_person_added_takes_nothing_from_the_request_that_need_not_be_said() {
+fn added_step_takes_no_optional_values_from_the_request() {
     let days = "Richiedi ferie dal 15 al 17 giugno e poi dimmi che tempo fa a Roma";
     let cancel = ToolSpec {
         name: "CancelRequest".into(),
@@ -85,7 +85,7 @@ fn a_step_that_a_person_added_takes_nothing_from_the_request_that_need_not_be_sa
 }
 
 #[test]
-fn days_that_are_pointed_back_to_come_from_an_earlier_step() {
+fn back_references_take_days_from_an_earlier_step() {
     let user = prompt(&[
         ("scene", "VacationManagement"),
         ("purpose", "chiedi le ferie per quei giorni"),
@@ -98,7 +98,7 @@ fn days_that_are_pointed_back_to_come_from_an_earlier_step() {
 }
 
 #[test]
-fn values_of_another_part_of_the_request_are_not_taken_for_a_write() {
+fn write_takes_no_values_from_other_parts_of_the_request() {
     let user = prompt(&[
         ("scene", "VacationManagement"),
         ("purpose", "chiedi tre giorni di ferie"),
@@ -112,7 +112,7 @@ fn values_of_another_part_of_the_request_are_not_taken_for_a_write() {
 }
 
 #[test]
-fn the_last_round_without_tools_tells_what_was_found() {
+fn last_round_without_tools_reports_the_results() {
     let user = prompt(&[
         ("scene", "VacationManagement"),
         ("purpose", "chiedi ferie"),
@@ -131,7 +131,7 @@ fn the_last_round_without_tools_tells_what_was_found() {
 }
 
 #[test]
-fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
+fn answer_reports_failures_and_blocks_and_ends_with_the_question() {
     let executed = [
         json!({"step": 1, "scene": "A", "purpose": "uno", "status": "needs_input", "question": "Quale data?", "calls": []}),
         json!({"step": 2, "scene": "A", "purpose": "due", "status": "failed", "error": "timeout", "calls": []}),
@@ -165,7 +165,7 @@ fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
 }
 
 #[test]
-fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
+fn replan_continues_numbering_and_repeats_no_write() {
     let world = super::support::World::all();
     let scenes = world.scenes.iter().map(super::support::scene_line).collect::<Vec<_>>().join("\n");
     let executed = json!({"step": 1, "scene": "VacationManagement", "purpose": "x", "status": "completed",
@@ -192,7 +192,7 @@ fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
 }
 
 #[test]
-fn summaries_keep_places_and_days_within_bounds() {
+fn bounded_summaries_keep_places_and_days() {
     let mut summary = String::new();
     for round in 0..4 {
         let turns: Vec<String> = (1..=15)
@@ -212,7 +212,7 @@ fn summaries_keep_places_and_days_within_bounds() {
 }
 
 #[test]
-fn answers_are_framed_in_the_users_language() {
+fn answers_use_the_users_language() {
     for (language, sorry) in [
         ("it", "Mi dispiace"),
         ("en", "I am sorry"),

@@ -1,4 +1,4 @@
-//! Days as said: which calls they come to, and what is asked instead of guessed.
+//! Days in requests: the calls that they result in, and questions instead of guesses.
 
 use jiff::civil::{Date, date};
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn one(words: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_tool_with_two_ends_gets_one_call_for_each_run_of_days() {
+fn tool_with_range_gets_one_call_per_run_of_days() {
     for (words, calls) in [
         ("vacation from 15 to 17 June", vec!["06-15..06-17"]),
         ("vacation on 12 July and on 19 July", vec!["07-12..07-12", "07-19..07-19"]),
@@ -91,7 +91,7 @@ fn a_tool_with_two_ends_gets_one_call_for_each_run_of_days() {
 }
 
 #[test]
-fn a_tool_with_one_day_gets_one_call_for_each() {
+fn tool_with_one_day_gets_one_call_per_day() {
     for (words, calls) in [
         ("a table on 15 June", vec!["06-15"]),
         ("on 15, 16 and 18 June", vec!["06-15", "06-16", "06-18"]),
@@ -107,7 +107,7 @@ fn a_tool_with_one_day_gets_one_call_for_each() {
 }
 
 #[test]
-fn what_nobody_can_tell_fills_nothing() {
+fn ambiguous_days_fill_no_argument() {
     for words in [
         "from 17 to 15 June",
         "dal 17 al 15 giugno",
@@ -143,7 +143,7 @@ fn what_nobody_can_tell_fills_nothing() {
 }
 
 #[test]
-fn one_day_is_no_range_where_more_days_were_said() {
+fn one_of_several_days_fills_no_range() {
     for words in
         ["3 days of vacation on 15 June", "qualche giorno di ferie il 15 giugno", "a few days from 15 June"]
     {
@@ -153,7 +153,7 @@ fn one_day_is_no_range_where_more_days_were_said() {
 }
 
 #[test]
-fn figures_in_one_order_only_are_clear() {
+fn numeric_date_with_one_valid_order_is_clear() {
     for (words, want) in [
         ("please book it for me on 15/06/2027", vec!["06-15"]),
         ("per favore prenota il 05/06/2027", vec!["06-05"]),
@@ -165,7 +165,7 @@ fn figures_in_one_order_only_are_clear() {
 }
 
 #[test]
-fn an_argument_called_so_takes_what_is_before_or_after_a_day() {
+fn before_and_after_arguments_take_open_ranges() {
     let day = json!({"type": "string", "format": "date"});
     let parameters = json!({"type": "object", "properties": {"before": day, "since": day}});
     assert_eq!(fill(&parameters, "the invoices before 15 June"), ["06-15"]);
@@ -173,7 +173,7 @@ fn an_argument_called_so_takes_what_is_before_or_after_a_day() {
 }
 
 #[test]
-fn each_listed_time_has_a_call_and_alternatives_are_asked() {
+fn each_listed_time_gets_a_call_and_alternatives_are_asked() {
     let parameters = json!({"type": "object", "required": ["time"], "properties": {"time": {"type": "string", "format": "time"}}});
     for (words, want) in [
         ("a visit tomorrow at 10 and at 15:30", vec!["10:00", "15:30"]),
@@ -187,14 +187,14 @@ fn each_listed_time_has_a_call_and_alternatives_are_asked() {
 }
 
 #[test]
-fn each_listed_day_gets_its_time() {
+fn each_listed_day_gets_its_own_time() {
     let parameters = json!({"type": "object", "required": ["start"], "properties": {"start": {"type": "string", "description": "YYYY-MM-DDTHH:MM"}}});
     assert_eq!(fill(&parameters, "a visit on 15 and 18 June at 10"), ["06-15T10:00", "06-18T10:00"]);
     assert_eq!(fill(&parameters, "a visit before 15 June at 10"), [""; 0]);
 }
 
 #[test]
-fn lists_of_days_are_whole() {
+fn lists_of_days_are_complete() {
     let parameters = json!({"type": "object", "properties": {"days": {"type": "array", "items": {"type": "string", "format": "date"}}}});
     let now = TODAY.at(9, 0, 0, 0).in_tz("Europe/Rome").unwrap();
     let filled =
@@ -209,7 +209,7 @@ fn said(words: &str) -> Vec<date_expression::DateExpression> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn any_text_is_read_and_gives_nothing_that_was_left_out(parts in prop::collection::vec(prop::sample::select(vec![
+    fn any_text_yields_no_excluded_day(parts in prop::collection::vec(prop::sample::select(vec![
         "15", "16", "17", "3", "31", "June", "giugno", "from", "dal", "to", "al", "the", "il", "and", "e", ",", "not", "non", "except", "tranne", "before",
         "after", "dopo", "week", "next", "prossima", "settimana", "of", "Monday", "lunedì", "first", "primo", "2027", "15-17", "15/06", "days", "two",
         "end", "excluded", "at", "8", "tomorrow", "domani", "instead", "in", "month", "-"
@@ -230,13 +230,13 @@ proptest! {
     }
 
     #[test]
-    fn any_characters_are_read(words in "\\PC{0,300}") {
+    fn any_characters_are_read_without_panic(words in "\\PC{0,300}") {
         said(&words);
         span(&words);
     }
 
     #[test]
-    fn a_list_of_days_is_read_whole(mut days in prop::collection::btree_set(1..=28_i8, 2..6), month in 1..=12_i8) {
+    fn generated_list_of_days_is_read_completely(mut days in prop::collection::btree_set(1..=28_i8, 2..6), month in 1..=12_i8) {
         let names = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
         // Around today a list of one month would be of two years.
         if month == 11 {

@@ -1,4 +1,4 @@
-//! Halves of a request that lead elsewhere, or nowhere, over scenes that the rules were not written with.
+//! Requests whose parts lead to different scenes or to none, with scenes unknown when the rules were written.
 
 use super::support::World;
 
@@ -18,18 +18,18 @@ fn customers() -> World {
 fn check(cases: &[(&str, &[&str], &[&str])]) {
     let mut wrong = Vec::new();
     for (request, tools, unserved) in cases {
-        let told = customers().told(request);
-        let named = told.plan["unserved"].as_array().cloned().unwrap_or_default();
+        let outcome = customers().run(request);
+        let named = outcome.plan["unserved"].as_array().cloned().unwrap_or_default();
         let named: Vec<&str> = named.iter().filter_map(serde_json::Value::as_str).collect();
-        if told.tools() != *tools || named != *unserved {
-            wrong.push(format!("{request}: {:?} {named:?} {:?}", told.tools(), told.purposes));
+        if outcome.tools() != *tools || named != *unserved {
+            wrong.push(format!("{request}: {:?} {named:?} {:?}", outcome.tools(), outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
-fn an_order_that_no_scene_serves_is_a_half_of_its_own() {
+fn unserved_order_is_a_separate_clause() {
     check(&[
         ("Send 40 euros to Rita Neri and feed the cat", &["SendMoney"], &["feed the cat"]),
         ("Lock AB123CD and put a sticker on it", &["LockCar"], &["put a sticker on it"]),
@@ -45,7 +45,7 @@ fn an_order_that_no_scene_serves_is_a_half_of_its_own() {
 }
 
 #[test]
-fn each_question_of_a_list_is_one() {
+fn each_question_of_a_list_is_a_step() {
     check(&[
         (
             "Tell me the weather in Rome tomorrow, who mrossi is and how much a visit with the cardiologist costs",
@@ -59,16 +59,17 @@ fn each_question_of_a_list_is_one() {
         ),
     ]);
     for request in ["Who are kvogel and jduck?", "Chi sono kvogel e jduck?"] {
-        let told = customers().told(request);
-        let names: Vec<_> = told.calls.iter().map(|(_, arguments)| arguments["username"].clone()).collect();
-        assert_eq!(names, ["kvogel", "jduck"], "{request}: {:?}", told.purposes);
+        let outcome = customers().run(request);
+        let names: Vec<_> =
+            outcome.calls.iter().map(|(_, arguments)| arguments["username"].clone()).collect();
+        assert_eq!(names, ["kvogel", "jduck"], "{request}: {:?}", outcome.purposes);
     }
-    let told = customers().told("Tell me the weather in Rome and who kvogel is");
-    assert_eq!(told.call("get_user_name")["username"], "kvogel");
+    let outcome = customers().run("Tell me the weather in Rome and who kvogel is");
+    assert_eq!(outcome.call("get_user_name")["username"], "kvogel");
 }
 
 #[test]
-fn who_somebody_is_may_be_asked_of_any_name() {
+fn who_is_question_accepts_any_name() {
     check(&[
         ("Who is kvogel?", &["get_user_name"], &[]),
         ("Chi è kvogel?", &["get_user_name"], &[]),
@@ -79,7 +80,7 @@ fn who_somebody_is_may_be_asked_of_any_name() {
 }
 
 #[test]
-fn what_is_told_instead_of_done_is_looked_up() {
+fn requested_information_is_looked_up_and_not_written() {
     check(&[
         ("Non bloccare il bancomat, dimmi solo il suo limite", &["ListCards"], &[]),
         ("Don't book EF456GH, just tell me how much fuel it has", &["CarInfo"], &[]),
@@ -89,7 +90,7 @@ fn what_is_told_instead_of_done_is_looked_up() {
 }
 
 #[test]
-fn questions_of_the_world_call_no_tool() {
+fn general_knowledge_questions_call_no_tool() {
     for request in [
         "How do I open a bakery?",
         "How can I book a rocket?",
@@ -97,12 +98,12 @@ fn questions_of_the_world_call_no_tool() {
         "Qual è la banca più antica del mondo?",
         "Which is the fastest car in the world?",
     ] {
-        let told = customers().told(request);
-        assert!(told.scenes.is_empty() && told.calls.is_empty(), "{request}: {:?}", told.purposes);
+        let outcome = customers().run(request);
+        assert!(outcome.scenes.is_empty() && outcome.calls.is_empty(), "{request}: {:?}", outcome.purposes);
     }
 }
 
 #[test]
-fn a_woman_who_does_it_is_called_by_her_own_word() {
+fn feminine_agent_nouns_match_the_masculine() {
     check(&[("Aggiungi Lara Conti come guidatrice alla prenotazione 9", &["AddDriver"], &[])]);
 }

@@ -1,4 +1,4 @@
-//! More scenes of strangers: shipments, reminders, canteen, pets, loans of money, hotel rooms.
+//! More unknown scenes: shipments, reminders, canteen, pets, loans of money, hotel rooms.
 
 use serde_json::{Value, json};
 
@@ -209,9 +209,9 @@ fn check(cases: Vec<(&str, &str, Value)>) {
     let mut wrong = Vec::new();
     for (scene, request, want) in &cases {
         let mut world = World::of(&[WEATHER, IDENTITY, VACATION, scene]);
-        let told = world.told(request);
-        let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
-        let missing = told.question.as_ref().map(|q| q["missing"].clone());
+        let outcome = world.run(request);
+        let calls: Vec<Value> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let missing = outcome.question.as_ref().map(|q| q["missing"].clone());
         let got = match missing {
             Some(missing) => json!([calls, missing]),
             None => json!(calls),
@@ -219,8 +219,8 @@ fn check(cases: Vec<(&str, &str, Value)>) {
         if got != *want {
             wrong.push(format!(
                 "{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}",
-                told.purposes,
-                told.question.map(|q| q["known"].clone())
+                outcome.purposes,
+                outcome.question.map(|q| q["known"].clone())
             ));
         }
     }
@@ -228,7 +228,7 @@ fn check(cases: Vec<(&str, &str, Value)>) {
 }
 
 #[test]
-fn more_strangers_scenes_are_served_alone_and_beside_weather() {
+fn more_unknown_scenes_are_served_alone_and_beside_weather() {
     let rome = json!(["WeatherForecast_Get", {"city": "Roma"}]);
     check(vec![
         (
@@ -419,7 +419,7 @@ properties = { date = { type = "string", format = "date" } }
 "#;
 
 #[test]
-fn parking_and_faults_are_served_in_many_forms() {
+fn parking_and_fault_scenes_accept_many_phrasings() {
     let rome = json!(["WeatherForecast_Get", {"city": "Roma"}]);
     let spot = json!(["reserve_spot", {"date": "2026-05-08", "plate": "GH456KL", "vehicle": "motorbike"}]);
     check(vec![

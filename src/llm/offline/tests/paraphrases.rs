@@ -1,5 +1,5 @@
-//! The same wishes in other words: a name behind a second "for", a scene called by its name alone,
-//! values that stand before the verb. And words of the scenes in requests that are for none of them.
+//! Paraphrases of requests: a name after a second "for", a scene mentioned by its name alone, values before the
+//! verb. Also requests with words of a scene that are not for it.
 
 use serde_json::{Value, json};
 
@@ -97,14 +97,14 @@ fn check_in(scenes: &[&str], cases: Vec<(&str, Value)>) {
     let mut wrong = Vec::new();
     for (request, want) in &cases {
         let mut world = World::of(scenes);
-        let told = world.told(request);
-        let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
-        let got = match &told.question {
+        let outcome = world.run(request);
+        let calls: Vec<Value> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let got = match &outcome.question {
             Some(question) => json!([calls, question["missing"]]),
             None => json!(calls),
         };
         if got != *want {
-            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?}", told.purposes));
+            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?}", outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -115,7 +115,7 @@ fn one(tool: &str, arguments: Value) -> Value {
 }
 
 #[test]
-fn a_name_behind_a_second_for_is_for_whom_it_is() {
+fn name_after_a_second_for_is_the_recipient() {
     let reserve = |arguments| one("ReserveBook", arguments);
     let keep = |arguments| one("KeepSeats", arguments);
     let lend = |arguments| one("lend_tool", arguments);
@@ -173,7 +173,7 @@ fn a_name_behind_a_second_for_is_for_whom_it_is() {
 }
 
 #[test]
-fn a_scene_is_found_by_its_name_where_something_of_its_kind_is_asked_for() {
+fn question_naming_the_scene_is_routed_to_it() {
     let books = |author: &str| one("FindBooks", json!({"author": author}));
     let films = |director: &str| one("FindFilms", json!({"director": director}));
     let tools = |trade: &str| one("list_tools", json!({"trade": trade}));
@@ -193,7 +193,7 @@ fn a_scene_is_found_by_its_name_where_something_of_its_kind_is_asked_for() {
 }
 
 #[test]
-fn values_before_the_verb_are_its_own() {
+fn values_before_the_verb_fill_its_arguments() {
     let reserve = |arguments| one("ReserveBook", arguments);
     let keep = |arguments| one("KeepSeats", arguments);
     let lend = |arguments| one("lend_tool", arguments);
@@ -249,7 +249,7 @@ fn values_before_the_verb_are_its_own() {
 }
 
 #[test]
-fn words_of_a_scene_alone_are_no_request_for_it() {
+fn words_of_a_scene_alone_are_no_request() {
     let nothing = [
         "Calcola la radice quadrata di 144",
         "Write me a poem about libraries and the sea",
@@ -273,7 +273,7 @@ fn words_of_a_scene_alone_are_no_request_for_it() {
 }
 
 #[test]
-fn phrases_that_were_written_after_the_rules_are_understood_too() {
+fn held_out_phrases_are_understood() {
     let reserve = |arguments| one("ReserveBook", arguments);
     let books = |author: &str| one("FindBooks", json!({"author": author}));
     let films = |director: &str| one("FindFilms", json!({"director": director}));
@@ -332,7 +332,7 @@ fn phrases_that_were_written_after_the_rules_are_understood_too() {
 }
 
 #[test]
-fn questions_near_a_scene_are_no_request_for_it() {
+fn questions_similar_to_a_scene_are_no_request() {
     let nothing = [
         "Do you have any idea who wrote Dracula?",
         "Is there a library in Rome?",
@@ -348,7 +348,7 @@ fn questions_near_a_scene_are_no_request_for_it() {
 }
 
 #[test]
-fn scenes_with_rooms_tables_and_parcels_are_asked_in_such_words_too() {
+fn room_table_and_parcel_scenes_accept_paraphrases() {
     let scenes = [WEATHER, IDENTITY, VACATION, ROOMS, RESTAURANT, PARCELS];
     let room = |room: &str, day: &str, start: &str, end: &str| {
         let at = |time: &str| format!("2026-05-{day}T{time}:00+02:00");

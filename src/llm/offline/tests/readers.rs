@@ -1,4 +1,4 @@
-//! Dates, times, numbers: tables of what people say.
+//! Tables of dates, times and numbers in natural language.
 
 use jiff::civil::date;
 
@@ -48,7 +48,7 @@ fn ranges_of_days_are_read_in_italian_and_english() {
 }
 
 #[test]
-fn single_days_are_the_next_such_day() {
+fn weekdays_and_dates_mean_the_next_such_day() {
     for (words, day) in [
         ("il giorno 5", "2026-05-05"),
         ("il giorno 3", "2026-06-03"),
@@ -78,7 +78,7 @@ fn single_days_are_the_next_such_day() {
 }
 
 #[test]
-fn what_is_no_date_is_not_read_as_one() {
+fn similar_words_are_not_read_as_dates() {
     for words in [
         "3 giorni di ferie",
         "per 4 persone",

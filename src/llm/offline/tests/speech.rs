@@ -1,4 +1,4 @@
-//! Speech acts of single clauses, by their words alone.
+//! Speech acts of single clauses.
 
 use crate::llm::offline::speech::{Act, act_of};
 
@@ -66,7 +66,7 @@ fn orders_wishes_and_polite_questions_are_requests() {
 }
 
 #[test]
-fn what_is_not_to_be_done_is_negated() {
+fn forbidden_actions_are_negated() {
     holds(
         Act::Negated,
         &[
@@ -109,7 +109,7 @@ fn what_is_not_to_be_done_is_negated() {
 }
 
 #[test]
-fn questions_ask_to_be_told() {
+fn information_questions_are_questions() {
     holds(
         Act::Question,
         &[
@@ -150,7 +150,7 @@ fn questions_ask_to_be_told() {
 }
 
 #[test]
-fn what_was_is_a_report() {
+fn past_events_are_reports() {
     holds(
         Act::Report,
         &[
@@ -185,7 +185,7 @@ fn what_was_is_a_report() {
 }
 
 #[test]
-fn what_holds_in_a_case_only_is_a_condition() {
+fn conditional_requests_are_conditions() {
     holds(
         Act::Condition,
         &[
@@ -223,7 +223,7 @@ fn what_holds_in_a_case_only_is_a_condition() {
 }
 
 #[test]
-fn reminders_are_told_apart() {
+fn reminder_requests_are_reminders() {
     holds(
         Act::Reminder,
         &[
@@ -290,7 +290,7 @@ fn messages_to_others_are_quoted() {
 }
 
 #[test]
-fn what_others_want_is_no_request_of_the_speaker() {
+fn wishes_of_others_are_third_person() {
     holds(
         Act::ThirdPerson,
         &[
@@ -324,7 +324,7 @@ fn what_others_want_is_no_request_of_the_speaker() {
 }
 
 #[test]
-fn prices_and_what_would_be_are_hypothetical() {
+fn prices_and_hypotheses_are_hypothetical() {
     holds(
         Act::Hypothetical,
         &[
@@ -360,7 +360,7 @@ fn prices_and_what_would_be_are_hypothetical() {
 }
 
 #[test]
-fn how_things_are_and_may_be_is_a_statement() {
+fn facts_and_possibilities_are_statements() {
     holds(
         Act::Statement,
         &[

@@ -1,8 +1,8 @@
-//! Lists of values that belong together, verbs that undo, days that have just been, and ranges for one day.
+//! Lists of values that belong together, reversing verbs, recent days, and ranges for one day.
 
 use serde_json::{Value, json};
 
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 const CLUB: &str = r#"
 name = "Club"
@@ -89,14 +89,14 @@ additionalProperties = false
 properties = { date = { type = "string", format = "date" } }
 "#;
 
-fn told(words: &str) -> Told {
-    World::of(&[CLUB]).told(words)
+fn run(words: &str) -> RequestOutcome {
+    World::of(&[CLUB]).run(words)
 }
 
 fn calls(words: &str) -> Vec<Value> {
-    let told = told(words);
-    assert!(told.questions.is_empty(), "{words}: {:?}", told.questions);
-    told.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect()
+    let outcome = run(words);
+    assert!(outcome.questions.is_empty(), "{words}: {:?}", outcome.questions);
+    outcome.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect()
 }
 
 fn lesson(sport: &str, date: &str, time: &str) -> Value {
@@ -104,7 +104,7 @@ fn lesson(sport: &str, date: &str, time: &str) -> Value {
 }
 
 #[test]
-fn each_part_of_a_list_has_its_own_values() {
+fn each_part_of_a_list_gets_its_own_values() {
     let (tennis, golf) = (lesson("tennis", "2026-06-09", "09:00"), lesson("golf", "2026-06-10", "15:00"));
     for (words, want) in [
         (
@@ -130,29 +130,29 @@ fn each_part_of_a_list_has_its_own_values() {
 }
 
 #[test]
-fn what_a_part_leaves_open_is_asked_and_not_taken_from_another() {
+fn missing_value_of_a_part_is_asked() {
     for words in [
         "Book tennis on 9 June at 9:00 and golf on 10 June",
         "Prenota tennis il 9 giugno alle 9:00 e golf il 10 giugno",
     ] {
-        let told = told(words);
-        assert!(told.calls.is_empty(), "{words}: {:?}", told.calls);
-        assert_eq!(told.questions.len(), 2, "{words}: {:?}", told.questions);
-        assert_eq!(told.questions[0]["missing"], json!([]), "{words}");
-        assert_eq!(told.questions[1]["missing"], json!(["time"]), "{words}");
-        assert_eq!(told.questions[1]["known"], json!({"sport": "golf", "date": "2026-06-10"}), "{words}");
+        let outcome = run(words);
+        assert!(outcome.calls.is_empty(), "{words}: {:?}", outcome.calls);
+        assert_eq!(outcome.questions.len(), 2, "{words}: {:?}", outcome.questions);
+        assert_eq!(outcome.questions[0]["missing"], json!([]), "{words}");
+        assert_eq!(outcome.questions[1]["missing"], json!(["time"]), "{words}");
+        assert_eq!(outcome.questions[1]["known"], json!({"sport": "golf", "date": "2026-06-10"}), "{words}");
     }
 }
 
 #[test]
-fn what_stands_beside_an_order_is_ordered_too() {
+fn second_object_of_an_order_is_ordered_too() {
     let both = vec![json!(["BlockBadge", {"badge": "blue"}]), json!(["BlockBadge", {"badge": "red"}])];
     assert_eq!(calls("Block my blue badge and my red badge"), both);
     assert_eq!(calls("Blocca la tessera blu e la tessera rossa"), both);
 }
 
 #[test]
-fn a_verb_that_undoes_is_another_verb() {
+fn reversing_verb_leads_to_another_tool() {
     for words in ["Sblocca la tessera blu", "Unblock the blue badge", "Per favore sblocca la tessera blu"] {
         assert_eq!(calls(words), [json!(["UnblockBadge", {"badge": "blue"}])], "{words}");
     }
@@ -160,8 +160,8 @@ fn a_verb_that_undoes_is_another_verb() {
 }
 
 #[test]
-fn a_day_that_has_just_been_is_doubtful_for_a_write() {
-    let doubtful = told("Book tennis on 20 April at 9:00");
+fn recent_day_is_doubtful_for_a_write() {
+    let doubtful = run("Book tennis on 20 April at 9:00");
     assert!(doubtful.calls.is_empty(), "{:?}", doubtful.calls);
     assert_eq!(doubtful.questions.len(), 1, "{:?}", doubtful.questions);
     for words in ["Book tennis on 20 April 2027 at 9:00", "Book tennis on 20 February at 9:00"] {
@@ -170,7 +170,7 @@ fn a_day_that_has_just_been_is_doubtful_for_a_write() {
 }
 
 #[test]
-fn a_tool_that_tells_the_past_means_the_day_that_has_been() {
+fn tool_about_the_past_takes_the_past_day() {
     for words in
         ["Which lessons did I take from 1 to 20 April?", "Which lessons did I take from 1 to 20 April 2026?"]
     {
@@ -183,13 +183,13 @@ fn a_tool_that_tells_the_past_means_the_day_that_has_been() {
 }
 
 #[test]
-fn a_range_for_one_day_is_a_read_for_each_and_a_question_for_a_write() {
+fn range_for_one_day_is_spread_for_reads_and_asked_for_writes() {
     let each: Vec<Value> = ["2026-06-09", "2026-06-10", "2026-06-11"]
         .iter()
         .map(|d| json!(["PoolHours_Get", {"date": d}]))
         .collect();
     assert_eq!(calls("Is the pool open from 9 to 11 June?"), each);
-    let asked = told("Book tennis from 9 to 11 June at 10:00");
+    let asked = run("Book tennis from 9 to 11 June at 10:00");
     assert!(asked.calls.is_empty(), "{:?}", asked.calls);
     assert_eq!(asked.questions[0]["missing"], json!(["date"]), "{:?}", asked.questions);
 }

@@ -1,11 +1,11 @@
-//! What no scene can do is named, and what leads to a request is not.
+//! Unserved parts of a request are reported; preambles are not.
 
 use serde_json::{Value, json};
 
 use super::acts::strangers;
 
 #[test]
-fn a_half_that_no_scene_serves_is_named() {
+fn unserved_half_is_reported() {
     let mut wrong = Vec::new();
     for (request, tools, unserved) in [
         ("Book AB123CD for tomorrow and order a pizza", &["book_car"] as &[&str], "order a pizza"),
@@ -32,15 +32,15 @@ fn a_half_that_no_scene_serves_is_named() {
         ),
     ] {
         let mut world = strangers();
-        let told = world.told(request);
-        let named = told.plan["unserved"].as_array().cloned().unwrap_or_default();
+        let outcome = world.run(request);
+        let named = outcome.plan["unserved"].as_array().cloned().unwrap_or_default();
         let fits = named.len() == 1 && named[0].as_str().is_some_and(|said| said.contains(unserved));
-        if told.tools() != tools || !fits || !told.answer.contains(unserved) {
+        if outcome.tools() != tools || !fits || !outcome.answer.contains(unserved) {
             wrong.push(format!(
                 "{request}: {:?} {named:?} {:?}\n  {}",
-                told.tools(),
-                told.purposes,
-                told.answer
+                outcome.tools(),
+                outcome.purposes,
+                outcome.answer
             ));
         }
     }
@@ -63,13 +63,13 @@ fn greetings_thanks_and_preambles_are_neither_steps_nor_unserved() {
         ("Book AB123CD for tomorrow, please, and let me know", &["book_car"]),
     ] {
         let mut world = strangers();
-        let told = world.told(request);
-        if told.tools() != tools || told.plan["unserved"] != Value::Null {
+        let outcome = world.run(request);
+        if outcome.tools() != tools || outcome.plan["unserved"] != Value::Null {
             wrong.push(format!(
                 "{request}: {:?} {} {:?}",
-                told.tools(),
-                told.plan["unserved"],
-                told.question
+                outcome.tools(),
+                outcome.plan["unserved"],
+                outcome.question
             ));
         }
     }
@@ -77,15 +77,15 @@ fn greetings_thanks_and_preambles_are_neither_steps_nor_unserved() {
 }
 
 #[test]
-fn a_preamble_alone_has_no_steps() {
+fn preamble_alone_gets_no_steps() {
     for request in ["Can you help me?", "I'm planning a trip to Rome", "Ho una domanda", "Mi puoi aiutare?"] {
-        let told = strangers().told(request);
-        assert!(told.scenes.is_empty(), "{request}: {:?}", told.purposes);
+        let outcome = strangers().run(request);
+        assert!(outcome.scenes.is_empty(), "{request}: {:?}", outcome.purposes);
     }
 }
 
 #[test]
-fn nothing_is_unserved_where_all_is_asked_of_scenes() {
+fn fully_served_request_reports_nothing_unserved() {
     for request in [
         "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno",
         "Book AB123CD for tomorrow and tell me its fuel",
