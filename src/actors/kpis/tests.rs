@@ -30,6 +30,15 @@ fn fresh() -> Subscriber {
     Subscriber::new(names.into(), Some(metrics))
 }
 
+/// A sum of fractions depends a little on their order, and a lagging actor reads stream by stream.
+fn rounded(text: &str) -> String {
+    let round = |line: &str| match line.split_once("} ").filter(|(series, _)| series.contains("_sum{")) {
+        Some((series, sum)) => format!("{series}}} {:.9}\n", sum.parse::<f64>().unwrap()),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(round).collect()
+}
+
 impl Stage {
     async fn new(capacity: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -107,12 +116,11 @@ impl Stage {
     }
 
     async fn figures(&self) -> String {
-        self.kpis.gather(None).await.unwrap().text()
+        rounded(&self.kpis.gather(None).await.unwrap().text())
     }
 
-    #[track_caller]
     fn expected_figures(&self) -> String {
-        Exposition::of_runs(self.expected.metrics().unwrap()).text()
+        rounded(&Exposition::of_runs(self.expected.metrics().unwrap()).text())
     }
 
     async fn stop(self) {
@@ -238,7 +246,7 @@ fn too_many_missed_streams_start_the_metrics_again() {
             assert!(state.missed.is_empty());
         }
         let figures = stage.figures().await;
-        assert_eq!(figures, Exposition::of_runs(fresh().metrics().unwrap()).text());
+        assert_eq!(figures, rounded(&Exposition::of_runs(fresh().metrics().unwrap()).text()));
         assert_eq!(stage.kpis.backlog(), 0);
         stage.stop().await;
     });
