@@ -23,8 +23,10 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, s
 const INTERVAL: &str = "40s";
 
 /// Panels that show nothing but zero, each with why nothing of it is part of the load.
-const ZERO: [(&str, &str); 1] =
-    [("Runs carried on after a restart", "no server was started again over runs under way")];
+const ZERO: [(&str, &str); 2] = [
+    ("Runs carried on after a restart", "no server was started again over runs under way"),
+    ("Restarts of actors", "no actor panicked"),
+];
 
 /// Values that expressions ask for and the load has no occasion for.
 const UNSEEN: [(&str, &str); 1] = [(
