@@ -50,7 +50,8 @@ const PAGE: u32 = 256;
 /// Maximum number of waiting scrapes.
 const MAX_SCRAPES: usize = 64;
 
-/// A read that failed is tried again, since what it would have returned is not counted otherwise.
+/// A read that failed is tried again, since what it would have returned is not counted otherwise. Once that was
+/// in vain, later reads are tried once each until one succeeds.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 const MAX_RETRIES: u32 = 8;
 
@@ -139,9 +140,9 @@ impl Handle {
             component: Component::Kpis,
             capacity: MAX_SCRAPES,
             lazy_notices: 1,
-            metrics: outside,
+            metrics: outside.clone(),
         };
-        let shared = queue.clone();
+        let (shared, refusals) = (queue.clone(), outside.clone());
         let mailbox = Mailbox::new(supervision, move |is_first| Kpis {
             subscriber: subscriber(&shared, is_counting),
             is_counting,
@@ -150,11 +151,13 @@ impl Handle {
             // What was queued when its predecessor panicked.
             due: (!is_first).then(Instant::now),
             read: None,
+            retry_delay: Duration::ZERO,
             is_reading: false,
             reads_in_a_row: 0,
             failures: 0,
-            unrestorable: None,
+            unrestorable: shared.lock().restoring.take(),
             waiters: VecDeque::new(),
+            outside: refusals.clone(),
         });
         mailbox.start(arbiter);
         Ok(Self { mailbox, queue, is_counting })
@@ -171,7 +174,7 @@ impl Handle {
     /// # Errors
     /// `metrics.busy`, `metrics.failed`, `metrics.stopped`.
     pub async fn gather(&self, waiting: Option<u64>) -> Result<Exposition, Error> {
-        Ok(self.mailbox.ask(|reply| KpisMessage::Ask(KpisQuestion::Gather { waiting, reply })).await?)
+        self.mailbox.ask(|reply| KpisMessage::Ask(KpisQuestion::Gather { waiting, reply })).await?
     }
 
     /// Returns when everything that was published before the call is counted and logged.
@@ -179,7 +182,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::gather`].
     pub async fn flush(&self) -> Result<(), Error> {
-        Ok(self.mailbox.ask(|reply| KpisMessage::Ask(KpisQuestion::Flush { reply })).await?)
+        self.mailbox.ask(|reply| KpisMessage::Ask(KpisQuestion::Flush { reply })).await?
     }
 
     /// Applies a changed configuration: new scenes, tools and models get their own labels from now on, up to
@@ -251,12 +254,15 @@ struct PublishedState {
     /// Number of records in `missed` and in the queue's ranges.
     missed_events: u64,
     next_barrier: u64,
+    /// The run that is being restored: if the actor panics, its successor does not restore it.
+    restoring: Option<RunId>,
     /// Whether the actor was woken and has not looked yet.
     is_woken: bool,
     is_closed: bool,
 }
 
 /// An item of the queue.
+#[expect(clippy::large_enum_variant, reason = "most items are records")]
 enum PublishedItem {
     Record(Record),
     /// Records to be read from the store.
@@ -433,6 +439,8 @@ pub(crate) struct Kpis {
     due: Option<Instant>,
     /// What has to be read before the next item is folded.
     read: Option<StoreRead>,
+    /// How long to wait before that.
+    retry_delay: Duration,
     is_reading: bool,
     reads_in_a_row: u32,
     /// Failed reads in a row.
@@ -441,6 +449,7 @@ pub(crate) struct Kpis {
     unrestorable: Option<RunId>,
     /// Questions, each answered once the actor gets to its barrier.
     waiters: VecDeque<(u64, KpisQuestion)>,
+    outside: ServerMetrics,
 }
 
 /// A message to the actor.
@@ -454,8 +463,18 @@ pub(crate) enum KpisMessage {
 
 /// A question that is answered when everything published before it is counted.
 pub(crate) enum KpisQuestion {
-    Gather { waiting: Option<u64>, reply: oneshot::Sender<Exposition> },
-    Flush { reply: oneshot::Sender<()> },
+    Gather { waiting: Option<u64>, reply: oneshot::Sender<Result<Exposition, Error>> },
+    Flush { reply: oneshot::Sender<Result<(), Error>> },
+}
+
+impl KpisQuestion {
+    fn refuse(self, error: Error) {
+        // The asker may have left.
+        match self {
+            KpisQuestion::Gather { reply, .. } => drop(reply.send(Err(error))),
+            KpisQuestion::Flush { reply } => drop(reply.send(Err(error))),
+        }
+    }
 }
 
 /// A read from the store.
@@ -559,9 +578,9 @@ impl Kpis {
                         Exposition::of_runs(metrics)
                     });
                     // The asker may have left.
-                    let _ = reply.send(exposition.unwrap_or_default());
+                    let _ = reply.send(Ok(exposition.unwrap_or_default()));
                 }
-                KpisQuestion::Flush { reply } => drop(reply.send(())),
+                KpisQuestion::Flush { reply } => drop(reply.send(Ok(()))),
             }
         }
     }
@@ -569,15 +588,19 @@ impl Kpis {
     fn read_ended(&mut self, read: StoreRead, result: Result<Vec<Record>, store::Error>) {
         self.is_reading = false;
         let result = match result {
-            Err(error) if !error.is_damaged_stream() && self.failures < MAX_RETRIES => {
+            Ok(records) => {
+                self.failures = 0;
+                Ok(records)
+            }
+            Err(error) if is_worth_a_retry(&error) && self.failures < MAX_RETRIES => {
                 tracing::warn!(code = error.code(), %error, "the metrics wait for the store");
                 self.failures += 1;
+                self.retry_delay = RETRY_DELAY;
                 self.read = Some(read);
                 return;
             }
-            result => result,
+            Err(error) => Err(error),
         };
-        self.failures = 0;
         let records = result.unwrap_or_else(|error| {
             tracing::error!(code = error.code(), %error, "events are missing in the metrics");
             Vec::new()
@@ -603,10 +626,18 @@ impl Kpis {
             .collect();
         // Without all of them, the run is tracked from its next event on.
         if events.len() as u64 == before - 1 {
+            self.queue.lock().restoring = Some(run);
+            #[cfg(test)]
+            assert_ne!(run, tests::unrestorable_run(), "told to");
             self.subscriber.restore(&events);
+            self.queue.lock().restoring = None;
         }
         self.unrestorable = (!self.subscriber.is_tracked(run)).then_some(run);
     }
+}
+
+fn is_worth_a_retry(error: &store::Error) -> bool {
+    !error.is_damaged_stream() && error.kind() != store::ErrorCode::Stopped
 }
 
 impl Behavior for Kpis {
@@ -616,6 +647,10 @@ impl Behavior for Kpis {
         match message {
             KpisMessage::Published => {
                 self.due.get_or_insert_with(|| Instant::now() + LINGER);
+            }
+            KpisMessage::Ask(question) if self.waiters.len() >= MAX_SCRAPES => {
+                self.outside.shed(Component::Kpis);
+                question.refuse(Error::Busy);
             }
             KpisMessage::Ask(question) => {
                 self.waiters.push_back((self.queue.push_barrier(), question));
@@ -632,7 +667,7 @@ impl Behavior for Kpis {
         let read = self.read.take()?;
         self.is_reading = true;
         let store = self.store.clone();
-        let delay = if self.failures > 0 { RETRY_DELAY } else { Duration::ZERO };
+        let delay = std::mem::take(&mut self.retry_delay);
         let work = async move {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;

@@ -9,11 +9,17 @@ use crate::run::{Fault, RunStatus, SessionEvent, Usage};
 use crate::store::tests::{envelope, open, record, run_id};
 use crate::telemetry::JournalTelemetry;
 
+/// A run that makes the actor panic when it is restored.
+pub(super) fn unrestorable_run() -> RunId {
+    run_id(u128::MAX)
+}
+
 /// A journal that publishes to the actor, and a subscriber that sees everything at once.
 struct Stage {
     journal: journal::Handle,
     kpis: Handle,
     outside: ServerMetrics,
+    store: Store,
     expected: Subscriber,
     history: BTreeMap<u128, Vec<Envelope<Event>>>,
     session_seq: u64,
@@ -54,9 +60,10 @@ impl Stage {
         };
         let kpis = Handle::start(options).unwrap();
         let watch = JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: outside.clone() };
-        let journal = Journal::start_with_telemetry(store, &store::Options::default(), watch).await.unwrap();
+        let journal =
+            Journal::start_with_telemetry(store.clone(), &store::Options::default(), watch).await.unwrap();
         let (expected, history, session_seq) = (fresh(), BTreeMap::new(), 0);
-        Self { journal, kpis, outside, expected, history, session_seq, _dir: dir }
+        Self { journal, kpis, outside, store, expected, history, session_seq, _dir: dir }
     }
 
     /// The run's next event: it is queued first, and works until it ends or waits.
@@ -218,7 +225,7 @@ fn waiting_run_is_restored_from_the_store() {
 }
 
 #[test]
-fn erased_streams_and_unreadable_stores_do_not_stop_the_actor() {
+fn erased_streams_are_gone() {
     run_in_system(async {
         let stage = Stage::new(1).await;
         // Published, but not in the store: as if erased meanwhile.
@@ -228,6 +235,38 @@ fn erased_streams_and_unreadable_stores_do_not_stop_the_actor() {
         assert!(figures.contains(r#"runs_in_flight{state="queued"} 0"#), "{figures}");
         assert_eq!(stage.kpis.backlog(), 0);
         stage.stop().await;
+    });
+}
+
+#[test]
+fn run_that_cannot_be_restored_panics_the_actor_once() {
+    run_in_system(async {
+        let mut stage = Stage::new(CAPACITY).await;
+        for ends in [false, true, false] {
+            let record = stage.next(u128::MAX, ends);
+            stage.append(vec![record]).await;
+        }
+        let records = (0..4).map(|n| stage.next(1, n == 2)).collect();
+        stage.append(records).await;
+        let figures = stage.figures().await;
+        assert!(figures.contains(r#"requests_total{outcome="completed"} 1"#), "{figures}");
+        assert_eq!(stage.outside.restarts(Component::Kpis), 1);
+        stage.stop().await;
+    });
+}
+
+#[test]
+fn closed_store_does_not_hold_the_actor() {
+    run_in_system(async {
+        let stage = Stage::new(1).await;
+        stage.store.pool().close().await;
+        for run in 1..100 {
+            stage.kpis.publish(vec![record(run, 1), record(run, 2)]);
+        }
+        let figures = stage.figures().await;
+        assert!(figures.contains(r#"runs_in_flight{state="queued"} 0"#), "{figures}");
+        assert_eq!(stage.kpis.backlog(), 0);
+        stage.kpis.stop().await;
     });
 }
 
