@@ -73,7 +73,7 @@ impl Stage {
         let body = match (events.last().map(|last| &last.body), ends) {
             (None, _) => return self.enter(run, record(run, 1)),
             (Some(Event::RunWaiting {}), _) => Event::Released { by: "keysersoze".to_owned() },
-            (_, true) if seq % 2 == 0 => Event::RunWaiting {},
+            (_, true) if seq.is_multiple_of(2) => Event::RunWaiting {},
             (_, true) => Event::RunCompleted { status: RunStatus::Completed },
             _ => Event::StepCompleted { step: 1, result: String::new() },
         };
