@@ -291,20 +291,26 @@ impl Engine {
     }
 
     /// All metrics in the Prometheus text format (version 0.0.4); `None` with `telemetry.metrics = false`.
-    /// Metrics of runs count what is in the journal; gauges of in-memory state are read now.
+    /// Metrics of runs count everything that the journal had published before the call; gauges of in-memory
+    /// state are read now. If the actor of the metrics of runs fails, the other metrics are returned.
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
-        let kpis = self.parts.figures.load().kpis.clone()?;
-        let waiting = self.parts.store.waiting_counts().await.ok();
-        if let Some(waiting) = waiting {
-            kpis.set_waiting(waiting.runs);
+        let kpis = &self.system.kpis;
+        if !kpis.is_counting() {
+            return None;
         }
-        let mut text = Exposition::new(&kpis, outside);
+        let waiting = self.parts.store.waiting_counts().await.ok();
+        let gathered = kpis.gather(waiting.map(|waiting| waiting.runs)).await;
+        let mut text = gathered.unwrap_or_else(|error| {
+            tracing::error!(code = error.code(), %error, "the metrics of runs are missing in this scrape");
+            Exposition::default()
+        });
+        text.add_server(outside);
         if let Some(waiting) = waiting {
             telemetry::add_approvals(&mut text, waiting);
         }
         telemetry::add_gateway(&mut text, &self.gateway()).await;
-        telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending);
+        telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending, kpis.backlog());
         let stored = self.parts.store.count_sessions().await;
         telemetry::add_sessions(&mut text, outside, stored.ok());
         Some(text.text())
@@ -350,6 +356,8 @@ impl Engine {
     pub async fn shut_down(&self) -> Result<(), store::Error> {
         self.begin_shutdown().await;
         let written = self.system.journal.stop().await;
+        // The last log lines of runs.
+        self.system.kpis.stop().await;
         self.system.shut_down();
         self.parts.store.close().await;
         written

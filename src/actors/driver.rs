@@ -84,8 +84,6 @@ pub(crate) struct AcceptedRun {
     pub(crate) taken_over: bool,
     /// Whether that was a driver of this process, which panicked.
     pub(crate) panicked: bool,
-    /// Its journalled events, if the journal's subscriber has not received them yet.
-    pub(crate) prior_events: Vec<Envelope<Event>>,
 }
 
 impl AcceptedRun {
@@ -95,7 +93,7 @@ impl AcceptedRun {
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
             tracing::error!(%run, %error, "a new run rejected its own request");
         }
-        Self { state, live: Arc::new(live), taken_over: false, panicked: false, prior_events: Vec::new() }
+        Self { state, live: Arc::new(live), taken_over: false, panicked: false }
     }
 }
 
@@ -127,8 +125,6 @@ pub(crate) struct Driver {
     checked_version: u32,
     /// The turns that its session remembers of it, with their sequence numbers in the session's stream.
     turns: Vec<(u64, SessionEvent)>,
-    /// Its journalled events, passed to the journal's subscriber with the first event appended here.
-    prior_events: Vec<Envelope<Event>>,
     /// Whether it was reopened after its end, which restarts its timeout.
     reopened: bool,
     /// How its model calls use the cache, if different from the configuration.
@@ -198,7 +194,7 @@ impl Driver {
         accepted: AcceptedRun,
         session_seq: SessionSeq,
     ) -> Self {
-        let AcceptedRun { state, live, taken_over, panicked, prior_events } = accepted;
+        let AcceptedRun { state, live, taken_over, panicked } = accepted;
         let queued = state.queued.as_ref();
         let user = queued.map(|queued| queued.user.clone()).unwrap_or_default();
         let cache = queued.and_then(|queued| queued.cache);
@@ -230,7 +226,6 @@ impl Driver {
             live,
             checked_version: 0,
             turns: Vec::new(),
-            prior_events,
             reopened: false,
             cache,
             decided_in_session: false,

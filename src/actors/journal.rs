@@ -23,7 +23,7 @@ use self::shared::JournalShared;
 pub use self::shared::JournalStats;
 use super::runtime_task::run_as_task;
 use crate::store::{AppendOutcome, Error, ErrorCode, JournalRow, Options, Record, Store, StreamId};
-use crate::telemetry::{JournalTelemetry, ServerMetrics, Subscriber};
+use crate::telemetry::{JournalTelemetry, RecordSink, ServerMetrics};
 
 mod handle;
 mod held_appends;
@@ -57,8 +57,8 @@ pub struct Journal {
     held: HeldAppends,
     /// The error of the first abandoned commit that no flush has reported yet.
     failed: Option<Error>,
-    /// Observes what was written.
-    subscriber: Option<Subscriber>,
+    /// Receives what was written.
+    sink: Option<Arc<dyn RecordSink>>,
     outside: ServerMetrics,
     /// Callers that wait for the actor to stop.
     stopping: Vec<CompletionSender>,
@@ -126,14 +126,13 @@ impl Journal {
         options: &Options,
         watch: JournalTelemetry,
     ) -> Result<Handle, Error> {
-        let JournalTelemetry { subscriber, server_metrics: outside } = watch;
+        let JournalTelemetry { sink, server_metrics: outside } = watch;
         if System::try_current().is_none() {
             return Err(Error::new(ErrorCode::Stopped, "the journal needs a running actix system"));
         }
         let arbiter = Arbiter::try_new()
             .map_err(|e| Error::new(ErrorCode::Failed, format!("no thread for the journal: {e}")))?;
-        let shared =
-            Arc::new(JournalShared::new(options, CONTROL_CAPACITY, subscriber.is_some(), outside.clone()));
+        let shared = Arc::new(JournalShared::new(options, CONTROL_CAPACITY, sink.is_some(), outside.clone()));
         let journal = Journal {
             store,
             shared: Arc::clone(&shared),
@@ -143,7 +142,7 @@ impl Journal {
             unsynced: false,
             held: HeldAppends::default(),
             failed: None,
-            subscriber,
+            sink,
             outside,
             stopping: Vec::new(),
         };
@@ -175,11 +174,6 @@ impl Journal {
                     if !rows.is_empty() {
                         batch.groups.push(rows);
                         batch.waiting.push(PendingAppend { records, permit, done, committed });
-                    }
-                }
-                InboxItem::RestoreRun(events) => {
-                    if let Some(subscriber) = &mut self.subscriber {
-                        subscriber.restore(&events);
                     }
                 }
                 InboxItem::Flush(done) => batch.flushes.push(done),
@@ -278,13 +272,13 @@ impl Journal {
         }
     }
 
-    fn finish_commit(&mut self, batch: CommitBatch, outcome: Result<Vec<AppendOutcome>, Error>) {
+    fn finish_commit(&mut self, mut batch: CommitBatch, outcome: Result<Vec<AppendOutcome>, Error>) {
         self.committing = false;
         match outcome {
             Ok(outcomes) => {
+                self.publish_records(&mut batch.waiting, &outcomes);
                 for (waiting, outcome) in batch.waiting.into_iter().zip(outcomes) {
-                    let PendingAppend { records, permit, done, committed } = waiting;
-                    self.publish_records(&records, &outcome.failures);
+                    let PendingAppend { permit, done, committed, .. } = waiting;
                     if let Some(told) = committed.filter(|_| outcome.failures.is_empty()) {
                         told.publish();
                     }
@@ -317,21 +311,28 @@ impl Journal {
         self.complete_flushes(batch.flushes);
     }
 
-    /// Passes what was written to the subscriber, except the streams that failed.
-    fn publish_records(&mut self, records: &[Record], failures: &[(StreamId, Error)]) {
-        let Some(subscriber) = &mut self.subscriber else { return };
-        for record in records {
-            let failed = |stream: StreamId| failures.iter().any(|(failed, _)| *failed == stream);
-            if failures.is_empty() || !record.stream().is_ok_and(failed) {
-                subscriber.observe(record);
+    /// Publishes what was written, which excludes the streams that failed.
+    fn publish_records(&self, appends: &mut [PendingAppend], outcomes: &[AppendOutcome]) {
+        let Some(sink) = &self.sink else { return };
+        let mut written = Vec::new();
+        for (append, outcome) in appends.iter_mut().zip(outcomes) {
+            let records = std::mem::take(&mut append.records);
+            let failed = |stream: StreamId| outcome.failures.iter().any(|(failed, _)| *failed == stream);
+            if outcome.failures.is_empty() {
+                written.extend(records);
+            } else {
+                written.extend(records.into_iter().filter(|record| !record.stream().is_ok_and(failed)));
             }
+        }
+        if !written.is_empty() {
+            sink.publish(written);
         }
     }
 
-    /// Drops a failed stream from the subscriber's state.
-    fn forget_stream(&mut self, stream: &StreamId) {
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.forget(stream);
+    /// Tells that a stream has failed.
+    fn forget_stream(&self, stream: &StreamId) {
+        if let Some(sink) = &self.sink {
+            sink.forget(stream);
         }
     }
 

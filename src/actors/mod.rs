@@ -10,6 +10,7 @@ pub mod cost_budget;
 pub(crate) mod driver;
 pub(crate) mod feed;
 pub mod journal;
+pub mod kpis;
 pub(crate) mod launch;
 pub mod rate_limiter;
 pub(crate) mod recovery_gate;

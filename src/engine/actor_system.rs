@@ -12,9 +12,9 @@ use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
 use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
-use crate::actors::{scene as scene_actor, scene_manager, session_registry};
+use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
 use crate::notify::WebhookNotifier;
-use crate::telemetry::{self, Subscriber};
+use crate::telemetry::{JournalTelemetry, LabelNames};
 use crate::tools::SceneStore;
 
 /// Maximum number of conversations in memory.
@@ -27,6 +27,7 @@ pub(super) const REGISTRY_MAILBOX: usize = 4096;
 pub(super) struct ActorSystem {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
+    pub(super) kpis: kpis::Handle,
     pub(super) actix: actix::System,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
     pub(super) services: Arc<ArcSwap<RunServices>>,
@@ -55,8 +56,8 @@ impl ActorSystem {
         let (actors, actix) = started.await.map_err(|_| {
             start_fault("engine.start", "the actor thread ended before the actors had started")
         })??;
-        let StartedActors { registry, journal, arbiters, services: shared } = actors;
-        Ok(Self { registry, journal, actix, arbiters, services: shared, cast })
+        let StartedActors { registry, journal, kpis, arbiters, services: shared } = actors;
+        Ok(Self { registry, journal, kpis, actix, arbiters, services: shared, cast })
     }
 
     /// Spawns work as a task on the actor thread, so that it outlives its caller. If the thread has ended,
@@ -69,6 +70,7 @@ impl ActorSystem {
         // Drivers do not run on the actor threads.
         self.services.load().live.shut_down();
         self.cast.stop();
+        self.kpis.close();
         // The thread ends by itself. Joining it could block an async caller.
         self.actix.stop();
     }
@@ -78,17 +80,18 @@ impl ActorSystem {
 pub(super) struct StartedActors {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
+    pub(super) kpis: kpis::Handle,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
     pub(super) services: Arc<ArcSwap<RunServices>>,
 }
 
 /// Starts all actors.
 pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, StartError> {
-    let subscriber = Subscriber::with_metrics(parts.figures.clone());
-    let watch =
-        telemetry::JournalTelemetry { subscriber: Some(subscriber), server_metrics: parts.outside.clone() };
     let current = parts.current.load_full();
     let config = &current.config;
+    let kpis = start_kpis(parts, &current)?;
+    let watch =
+        JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: parts.outside.clone() };
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
     let guards = Arbiter::try_new()
         .map_err(|error| start_fault("engine.threads", format!("no thread for the guards: {error}")))?;
@@ -137,7 +140,22 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         is_serving: serves,
     };
     tokio::spawn(teller.run_forever());
-    Ok(StartedActors { registry, journal, arbiters, services: shared })
+    Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
+}
+
+/// Starts the actor of the metrics of runs on a thread of its own: it reads from the store and writes the log.
+fn start_kpis(parts: &EngineParts, current: &ActiveConfig) -> Result<kpis::Handle, StartError> {
+    let arbiter = Arbiter::try_new()
+        .map_err(|error| start_fault("engine.threads", format!("no thread for the metrics: {error}")))?;
+    let options = kpis::Options {
+        names: LabelNames::new(&current.catalogue, &current.gateway.configured()),
+        is_counting: current.config.telemetry.metrics,
+        capacity: kpis::CAPACITY,
+        store: parts.store.clone(),
+        arbiter: arbiter.handle(),
+        outside: parts.outside.clone(),
+    };
+    kpis::Handle::start(options).map_err(|error| start_fault("engine.metrics", error.to_string()))
 }
 
 /// The services for runs that start from now on.

@@ -19,7 +19,7 @@ use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::Fault;
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
-use crate::telemetry::{Kpis, LabelNames, MetricSet, ServerMetrics};
+use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
 
 /// Default time that an idle conversation stays in memory.
@@ -140,10 +140,6 @@ impl Builder {
             .build()
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
-        let names = LabelNames::new(&catalogue, &gateway.configured());
-        let kpis = if config.telemetry.metrics { Some(Kpis::new(&names)) } else { None };
-        let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
-        let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
         let parts = EngineParts {
             recovery_gate: RecoveryGate::new(store.clone()),
@@ -160,7 +156,6 @@ impl Builder {
             })),
             idle: self.idle,
             active_runs: ActiveRuns::default(),
-            figures: MetricSet::new(names.into(), kpis),
             outside,
             cast,
             is_serving: Arc::default(),
@@ -210,7 +205,6 @@ pub(super) struct EngineParts {
     pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     pub(super) idle: Duration,
     pub(super) active_runs: ActiveRuns,
-    pub(super) figures: MetricSet,
     pub(super) outside: ServerMetrics,
     pub(super) cast: Cast,
     pub(super) is_serving: Arc<AtomicBool>,

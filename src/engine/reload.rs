@@ -57,7 +57,7 @@ impl Engine {
             .map(|(key, _)| *key)
             .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
-        parts.figures.update(&catalogue, &gateway.configured());
+        self.system.kpis.extend_names(&catalogue, &gateway.configured());
         let current = ActiveConfig { config, gateway, catalogue, http, webhook };
         let shared = run_services(parts, &current, &self.system.arbiters, &self.system.journal);
         self.system.services.store(Arc::new(shared));

@@ -10,7 +10,7 @@ use sqlx::{Row as _, SqliteConnection};
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::owners::OwnerScope;
-use super::record::{StreamId, status_from_name, status_name};
+use super::record::{Record, StreamId, status_from_name, status_name};
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
 
 /// Maximum number of rows per page.
@@ -122,6 +122,37 @@ impl Store {
         let stream = StreamId::Session(tenant.clone(), session.clone());
         let sql = "SELECT last_seq FROM sessions WHERE tenant = ?1 AND session = ?2";
         self.read_stream(&stream, sql, tenant, session.as_str()).await
+    }
+
+    /// The records of a stream with sequence numbers from `first` to `last`, in order, at most `limit`. Those
+    /// that were erased are missing.
+    ///
+    /// # Errors
+    /// `store.unreadable`; database errors.
+    pub(crate) async fn records_between(
+        &self,
+        stream: &StreamId,
+        first: u64,
+        last: u64,
+        limit: u32,
+    ) -> Result<Vec<Record>, Error> {
+        let signed = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX);
+        let rows = sqlx::query(
+            "SELECT seq, session, tenant, at, epoch, schema, body FROM journal \
+             WHERE stream = ? AND seq BETWEEN ? AND ? ORDER BY seq LIMIT ?",
+        )
+        .bind(stream.to_string())
+        .bind(signed(first))
+        .bind(signed(last))
+        .bind(i64::from(limit))
+        .fetch_all(self.pool())
+        .await
+        .map_err(|e| Error::database(self.path(), &format!("read {stream}"), &e))?;
+        let record = |row: &SqliteRow| match stream {
+            StreamId::Run(_) => Ok(Record::Run(envelope(stream, row, first)?.into())),
+            StreamId::Session(..) => Ok(Record::Session(envelope(stream, row, first)?)),
+        };
+        rows.iter().map(record).collect()
     }
 
     async fn read_stream<B: DeserializeOwned + Send + 'static>(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::kpis::Kpis;
+use super::run_metrics::RunMetrics;
 use super::wait_time::seconds;
 use crate::plan::{Plan, diff};
 use crate::run::{Decision, Event, PlanCause, PlanMade};
@@ -35,38 +35,38 @@ pub(super) struct ApprovalTracker {
 
 impl ApprovalTracker {
     /// Records an event of the run at time `at`.
-    pub(super) fn observe(&mut self, event: &Event, at: Timestamp, kpis: Option<&Kpis>) {
+    pub(super) fn observe(&mut self, event: &Event, at: Timestamp, metrics: Option<&RunMetrics>) {
         match event {
             Event::ApprovalRequired { approval, .. } => _ = self.waiting_since.insert(*approval, at),
             Event::ApprovalLapsed { approval, .. } => _ = self.waiting_since.remove(approval),
             Event::Decided { approval, decision, by, .. } => {
                 let since = self.waiting_since.remove(approval);
-                let Some(kpis) = kpis else { return };
+                let Some(metrics) = metrics else { return };
                 if matches!(decision, Decision::Edited { .. }) {
-                    kpis.edits.inc([EDIT_ARGUMENTS]);
+                    metrics.edits.inc([EDIT_ARGUMENTS]);
                 }
                 if let Some(since) = since {
                     let nanos = at.as_nanosecond() - since.as_nanosecond();
-                    kpis.approval_wait.observe([decision_index(decision, by)], seconds(nanos.max(0)));
+                    metrics.approval_wait.observe([decision_index(decision, by)], seconds(nanos.max(0)));
                 }
             }
             Event::ModificationAsked { .. } => {
-                if let Some(kpis) = kpis {
-                    kpis.edits.inc([EDIT_FEEDBACK]);
+                if let Some(metrics) = metrics {
+                    metrics.edits.inc([EDIT_FEEDBACK]);
                 }
             }
             Event::PlanCreated(made) => self.set_plan(made),
             Event::Replanned(made) => {
                 if made.cause == PlanCause::Feedback {
-                    self.observe_changed_steps(EDIT_FEEDBACK, made, kpis);
+                    self.observe_changed_steps(EDIT_FEEDBACK, made, metrics);
                 }
                 self.set_plan(made);
             }
             Event::PlanEdited(made) => {
-                if let Some(kpis) = kpis {
-                    kpis.edits.inc([EDIT_PLAN]);
+                if let Some(metrics) = metrics {
+                    metrics.edits.inc([EDIT_PLAN]);
                 }
-                self.observe_changed_steps(EDIT_PLAN, made, kpis);
+                self.observe_changed_steps(EDIT_PLAN, made, metrics);
                 self.set_plan(made);
             }
             _ => {}
@@ -77,9 +77,9 @@ impl ApprovalTracker {
         self.editable_plan = made.approval.is_some().then(|| made.plan.clone());
     }
 
-    fn observe_changed_steps(&self, action: usize, made: &PlanMade, kpis: Option<&Kpis>) {
-        if let (Some(before), Some(kpis)) = (&self.editable_plan, kpis) {
-            kpis.edited_steps.observe([action], changed_steps(before, &made.plan) as f64);
+    fn observe_changed_steps(&self, action: usize, made: &PlanMade, metrics: Option<&RunMetrics>) {
+        if let (Some(before), Some(metrics)) = (&self.editable_plan, metrics) {
+            metrics.edited_steps.observe([action], changed_steps(before, &made.plan) as f64);
         }
     }
 }

@@ -3,7 +3,7 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{Kpis, PREFIX, ServerMetrics};
+use super::{PREFIX, RunMetrics, ServerMetrics};
 
 /// Collects metric families and formats them.
 #[derive(Default)]
@@ -15,16 +15,14 @@ pub struct Exposition {
 pub(super) type LabelledValue = (Vec<String>, f64);
 
 impl Exposition {
-    /// The metrics of runs and of the server.
-    pub fn new(kpis: &Kpis, outside: &ServerMetrics) -> Self {
-        let mut families = kpis.gather();
-        families.extend(outside.gather());
-        Self { families }
+    /// The metrics of runs.
+    pub fn of_runs(metrics: &RunMetrics) -> Self {
+        Self { families: metrics.gather() }
     }
 
-    /// Only the metrics of runs.
-    pub fn of_runs(kpis: &Kpis) -> Self {
-        Self { families: kpis.gather() }
+    /// Adds the metrics that the server has recorded.
+    pub fn add_server(&mut self, outside: &ServerMetrics) {
+        self.families.extend(outside.gather());
     }
 
     pub(super) fn counter(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kpis::Kpis;
+use super::run_metrics::RunMetrics;
 use crate::run::{PlanMade, PlanMaker};
 
 /// Kinds of plans.
@@ -90,12 +90,12 @@ impl TrackedPlan {
         self.steps.iter().filter_map(|step| ended.get(step).copied())
     }
 
-    pub(super) fn record(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd, kpis: &Kpis) {
+    pub(super) fn record(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd, metrics: &RunMetrics) {
         let at = [self.kind, self.outcome(ended, end)];
-        kpis.plans.inc(at);
-        kpis.plan_steps.observe(at, self.steps.len() as f64);
+        metrics.plans.inc(at);
+        metrics.plan_steps.observe(at, self.steps.len() as f64);
         if let Some(quality) = self.quality(ended).filter(|_| end != PlanEnd::Draft) {
-            kpis.plan_quality.observe(at, quality);
+            metrics.plan_quality.observe(at, quality);
         }
     }
 }

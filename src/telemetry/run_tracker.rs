@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
-use super::kpis::{self, CALL_OUTCOMES, Kpis, RUN_OUTCOMES, STEP_OUTCOMES};
 use super::log_lines;
 use super::names::LabelNames;
 use super::plan_metrics::{KIND_SCENE, NOT_MADE, PlanEnd, StepEnd, TrackedPlan};
+use super::run_metrics::{self, CALL_OUTCOMES, RUN_OUTCOMES, RunMetrics, STEP_OUTCOMES};
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
@@ -36,7 +36,7 @@ const STEP_CANCELLED: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct MetricSink<'a> {
     pub(super) names: &'a LabelNames,
-    pub(super) kpis: Option<&'a Kpis>,
+    pub(super) metrics: Option<&'a RunMetrics>,
 }
 
 /// The fold state of one run.
@@ -124,9 +124,10 @@ impl RunTracker {
         self.set_state(None, to);
     }
 
-    /// Marks the events so far as already recorded by an earlier process.
-    pub(super) fn mark_restored(&mut self) {
-        self.state = None;
+    /// Counts a restored run as in flight, if it is.
+    pub(super) fn count_in_flight(&mut self, to: MetricSink<'_>) {
+        let state = self.state.take();
+        self.set_state(state, to);
     }
 
     /// Whether no more events are expected for now: the run ended or waits for a person.
@@ -144,12 +145,12 @@ impl RunTracker {
     }
 
     fn set_state(&mut self, state: Option<usize>, to: MetricSink<'_>) {
-        if let Some(kpis) = to.kpis {
+        if let Some(metrics) = to.metrics {
             if let Some(old) = self.state {
-                kpis.in_flight.adjust([old], -1);
+                metrics.in_flight.adjust([old], -1);
             }
             if let Some(new) = state {
-                kpis.in_flight.adjust([new], 1);
+                metrics.in_flight.adjust([new], 1);
             }
         }
         self.state = state;
@@ -157,7 +158,7 @@ impl RunTracker {
 
     pub(super) fn observe(&mut self, envelope: &Envelope<Event>, to: MetricSink<'_>) {
         let at = envelope.at;
-        self.approvals.observe(&envelope.body, at, to.kpis);
+        self.approvals.observe(&envelope.body, at, to.metrics);
         match &envelope.body {
             Event::RunQueued(queued) => {
                 self.queued = Some(at);
@@ -189,8 +190,8 @@ impl RunTracker {
             Event::Replanned(made) | Event::PlanEdited(made) => {
                 // A person's edit resumes a waiting run; nothing else replans it while it waits.
                 self.resume(at, to);
-                if let Some(kpis) = to.kpis {
-                    kpis.replans.inc([match made.cause {
+                if let Some(metrics) = to.metrics {
+                    metrics.replans.inc([match made.cause {
                         PlanCause::Request => 0,
                         PlanCause::Continuation => 1,
                         PlanCause::Feedback => 2,
@@ -203,8 +204,8 @@ impl RunTracker {
                 self.planned(made, to);
             }
             Event::PlanningFailed { version, error } => {
-                if let Some(kpis) = to.kpis {
-                    kpis.plans.inc([KIND_SCENE, NOT_MADE]);
+                if let Some(metrics) = to.metrics {
+                    metrics.plans.inc([KIND_SCENE, NOT_MADE]);
                 }
                 log_lines::not_planned(&self.span, *version, &error.code);
             }
@@ -356,8 +357,8 @@ impl RunTracker {
         };
         let Some(call) = self.calls.get_mut(&number) else {
             // It was requested before this process tracked the run.
-            if let Some(kpis) = to.kpis {
-                kpis.calls.inc([to.names.tool_index("", ""), end]);
+            if let Some(metrics) = to.metrics {
+                metrics.calls.inc([to.names.tool_index("", ""), end]);
             }
             return;
         };
@@ -365,12 +366,12 @@ impl RunTracker {
         call.succeeded |= end == CALL_OK;
         let (tool, step, writes) = (call.tool, call.step, call.writes);
         let lasted = began.as_ref().map(|(began, _)| duration_nanos(Some(*began), at, millis));
-        if let Some(kpis) = to.kpis {
-            kpis.calls.inc([tool, end]);
+        if let Some(metrics) = to.metrics {
+            metrics.calls.inc([tool, end]);
             if let Some(nanos) = lasted {
-                kpis.call_seconds.observe([tool, end], seconds(nanos));
+                metrics.call_seconds.observe([tool, end], seconds(nanos));
                 if writes {
-                    kpis.mutations.inc([tool, end]);
+                    metrics.mutations.inc([tool, end]);
                 }
             }
         }
@@ -391,8 +392,8 @@ impl RunTracker {
             Some(call) => (call.tool, Some(call.step)),
             None => (to.names.tool_index("", ""), None),
         };
-        if let Some(kpis) = to.kpis {
-            kpis.calls.inc([tool, CALL_SKIPPED]);
+        if let Some(metrics) = to.metrics {
+            metrics.calls.inc([tool, CALL_SKIPPED]);
         }
         if let Some(step) = step.filter(|_| shared) {
             self.mark_succeeded(step, tool);
@@ -409,17 +410,17 @@ impl RunTracker {
 
     fn step_ended(&mut self, number: u32, outcome: usize, at: Timestamp, to: MetricSink<'_>) {
         let Some(step) = self.steps.get_mut(&number) else {
-            if let Some(kpis) = to.kpis {
-                kpis.steps.inc([to.names.scene_index(""), outcome]);
+            if let Some(metrics) = to.metrics {
+                metrics.steps.inc([to.names.scene_index(""), outcome]);
             }
             return;
         };
         step.outcome = Some(outcome);
         let lasted = step.started.map(|began| seconds(at.as_nanosecond() - began.as_nanosecond()));
-        if let Some(kpis) = to.kpis {
-            kpis.steps.inc([step.scene, outcome]);
+        if let Some(metrics) = to.metrics {
+            metrics.steps.inc([step.scene, outcome]);
             if let Some(lasted) = lasted {
-                kpis.step_seconds.observe([step.scene, outcome], lasted);
+                metrics.step_seconds.observe([step.scene, outcome], lasted);
             }
         }
         let span = step.span.take();
@@ -451,22 +452,22 @@ impl RunTracker {
         let lasted = self.queued.map(since).map(|lasted| seconds(lasted - self.waited_nanos));
         let away = self.wait_intervals.total() + self.waited_nanos;
         let overhead = self.started.map(|began| seconds(since(began) - away));
-        if let Some(kpis) = to.kpis {
+        if let Some(metrics) = to.metrics {
             if !self.reopened {
-                kpis.requests.inc([outcome]);
+                metrics.requests.inc([outcome]);
                 if let Some(lasted) = lasted {
-                    kpis.request_seconds.observe([outcome], lasted);
+                    metrics.request_seconds.observe([outcome], lasted);
                 }
                 if let Some(overhead) = overhead {
-                    kpis.overhead_seconds.observe([], overhead);
+                    metrics.overhead_seconds.observe([], overhead);
                 }
             }
             if self.resumed {
-                kpis.recovered.inc([outcome]);
+                metrics.recovered.inc([outcome]);
             }
             let ended = self.steps.iter().map(|(number, step)| (*number, step.end())).collect();
             for plan in &self.plans {
-                plan.record(&ended, end, kpis);
+                plan.record(&ended, end, metrics);
             }
         }
         self.idle = true;
@@ -499,28 +500,29 @@ pub(super) fn record_attempts(
     purpose: &str,
     to: MetricSink<'_>,
 ) {
-    let Some(kpis) = to.kpis else { return };
+    let Some(metrics) = to.metrics else { return };
     for attempt in attempts.iter().filter(|attempt| attempt.was_sent()) {
-        let (model, purpose) = (to.names.model_index(&attempt.model), kpis::purpose_index(&attempt.purpose));
-        let at = [model, purpose, kpis::attempt_outcome_index(&attempt.outcome)];
-        kpis.llm_requests.inc(at);
-        kpis.llm_seconds.observe(at, attempt.millis as f64 / 1e3);
+        let (model, purpose) =
+            (to.names.model_index(&attempt.model), run_metrics::purpose_index(&attempt.purpose));
+        let at = [model, purpose, run_metrics::attempt_outcome_index(&attempt.outcome)];
+        metrics.llm_requests.inc(at);
+        metrics.llm_seconds.observe(at, attempt.millis as f64 / 1e3);
         if let Some(first) = attempt.first_token_millis {
-            kpis.llm_first_token.observe(at, first as f64 / 1e3);
+            metrics.llm_first_token.observe(at, first as f64 / 1e3);
         }
-        record_usage(kpis, model, purpose, attempt.usage);
+        record_usage(metrics, model, purpose, attempt.usage);
     }
     if attempts.is_empty() && usage != Usage::default() {
-        record_usage(kpis, to.names.model_index(model), kpis::purpose_index(purpose), usage);
+        record_usage(metrics, to.names.model_index(model), run_metrics::purpose_index(purpose), usage);
     }
 }
 
-fn record_usage(kpis: &Kpis, model: usize, purpose: usize, usage: Usage) {
+fn record_usage(metrics: &RunMetrics, model: usize, purpose: usize, usage: Usage) {
     let cached = usage.cached_input_tokens.min(usage.input_tokens);
     for (kind, tokens) in [usage.input_tokens - cached, cached, usage.output_tokens].into_iter().enumerate() {
-        kpis.llm_tokens.add([model, purpose, kind], tokens);
+        metrics.llm_tokens.add([model, purpose, kind], tokens);
     }
-    kpis.llm_cost.add([model, purpose], usage.cost_nano_usd);
+    metrics.llm_cost.add([model, purpose], usage.cost_nano_usd);
 }
 
 fn step_outcome(status: StepStatus) -> usize {

@@ -100,8 +100,9 @@ fn add_models(to: &mut Exposition, gateway: &Gateway) {
     );
 }
 
-/// Adds queue depths and load shedding; `pending` is the number of events waiting for the journal.
-pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, pending: u64) {
+/// Adds queue depths and load shedding. `unwritten` events wait for the journal, `uncounted` ones are written
+/// but not in the metrics of runs yet.
+pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, unwritten: u64, uncounted: u64) {
     let name = |part: Component| vec![part.name().to_owned()];
     to.counter(
         "shed_total",
@@ -117,11 +118,15 @@ pub fn add_queues(to: &mut Exposition, outside: &ServerMetrics, pending: u64) {
     );
     to.gauge(
         "mailbox_depth",
-        "Queued work items by component; events for the journal.",
+        "Queued work items by component; events for the journal and the metrics of runs.",
         &["actor"],
         Component::ALL.map(|part| {
-            let depth = if part == Component::Journal { pending } else { outside.depth(part) };
-            (name(part), depth as f64)
+            let events = match part {
+                Component::Journal => unwritten,
+                Component::Kpis => uncounted,
+                _ => 0,
+            };
+            (name(part), (outside.depth(part) + events) as f64)
         }),
     );
 }

@@ -29,7 +29,7 @@ pub enum Component {
     RateLimiter,
     /// Reservations of money.
     CostBudget,
-    /// Scrapes of the metrics of runs.
+    /// Written events to be counted, and scrapes of the metrics of runs.
     Kpis,
 }
 

@@ -1,44 +1,64 @@
-//! The journal subscriber that produces metrics, spans and log lines.
+//! The fold over the journal that produces metrics, spans and log lines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::run_tracker::{MetricSink, RunTracker, record_attempts};
-use super::{Kpis, LabelNames, MetricSet, MetricSnapshot, ServerMetrics, log_lines};
+use super::{LabelNames, RunMetrics, ServerMetrics, log_lines};
 use crate::llm::Purpose;
 use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, Usage};
 use crate::store::{Record, StreamId};
 
-/// Maximum number of runs tracked at once. Beyond it, the oldest is dropped and no longer counted.
+/// Maximum number of runs tracked at once. Beyond it, the oldest is dropped; its next event restores it.
 const MAX_RUNS: usize = 65_536;
 
-/// A fold over the records of the journal. Streams may interleave, but each stream must be in order. The
-/// journal passes it what was written. Replaying the stored records gives the same counts, provided that
-/// runs that waited for a person are restored before they continue ([`Subscriber::restore`]).
+/// A fold over the records of the journal. Streams may interleave, but each stream must be in order.
+/// Replaying the stored records gives the same counts, provided that runs that waited for a person are
+/// restored before they continue ([`Subscriber::restore`]).
 pub struct Subscriber {
-    metrics: MetricSet,
+    names: Arc<LabelNames>,
+    /// Absent if only log lines are wanted.
+    metrics: Option<RunMetrics>,
     /// The runs that have not ended. Ids sort by time.
     runs: BTreeMap<RunId, RunTracker>,
+}
+
+/// Receives what the journal has written. Each stream arrives in order and without gaps. No call blocks, so
+/// the journal never waits.
+pub trait RecordSink: Send + Sync {
+    /// Receives the records of one commit, before their waiters are answered.
+    fn publish(&self, records: Vec<Record>);
+
+    /// A stream has failed: no more of its events are expected for now.
+    fn forget(&self, stream: &StreamId);
 }
 
 /// The telemetry of the journal writer.
 #[derive(Default)]
 pub struct JournalTelemetry {
     /// Receives the written records.
-    pub subscriber: Option<Subscriber>,
+    pub sink: Option<Arc<dyn RecordSink>>,
     /// Records commits and refused appends.
     pub server_metrics: ServerMetrics,
 }
 
 impl Subscriber {
-    /// Records to `kpis`, if present, and always writes log lines.
-    pub fn new(names: Arc<LabelNames>, kpis: Option<Arc<Kpis>>) -> Self {
-        Self::with_metrics(MetricSet::new(names, kpis))
+    /// Records to `metrics`, if present, and always writes log lines. The metrics must have been made for
+    /// `names`.
+    pub fn new(names: Arc<LabelNames>, metrics: Option<RunMetrics>) -> Self {
+        Self { names, metrics, runs: BTreeMap::new() }
     }
 
-    /// Records to `figures`, with the names current at the time of each record.
-    pub fn with_metrics(metrics: MetricSet) -> Self {
-        Self { metrics, runs: BTreeMap::new() }
+    /// The metrics, if they are recorded.
+    pub fn metrics(&self) -> Option<&RunMetrics> {
+        self.metrics.as_ref()
+    }
+
+    /// Uses other label names for the records from now on. They must be an extension of the current ones
+    /// ([`LabelNames::extended`]): all series are kept.
+    pub fn set_names(&mut self, names: Arc<LabelNames>) {
+        self.metrics = self.metrics.as_ref().map(|metrics| metrics.with_names(&names));
+        self.names = names;
     }
 
     /// Processes a record that is in the journal.
@@ -49,19 +69,21 @@ impl Subscriber {
         }
     }
 
-    /// Restores the tracker of a run that is about to be resumed from its events. Later events are recorded
-    /// as if the run had been tracked from the start; the given ones are neither counted nor logged again.
+    /// Restores the tracker of a run from its earlier events, the first one included. Later events are
+    /// recorded as if the run had been tracked from the start; the given ones are neither counted nor logged
+    /// again.
     pub fn restore(&mut self, events: &[Envelope<Event>]) {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
+        self.stop_tracking(id);
+        self.make_room();
         let mut run = RunTracker::new(first);
-        let now = self.metrics.load();
-        let to = MetricSink { names: &now.names, kpis: None };
+        let uncounted = MetricSink { names: &self.names, metrics: None };
         tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
             for event in events {
-                run.observe(event, to);
+                run.observe(event, uncounted);
             }
         });
-        run.mark_restored();
+        run.count_in_flight(MetricSink { names: &self.names, metrics: self.metrics.as_ref() });
         self.runs.insert(id, run);
     }
 
@@ -77,17 +99,19 @@ impl Subscriber {
         self.runs.len()
     }
 
+    /// Whether the run is tracked.
+    pub fn is_tracked(&self, run: RunId) -> bool {
+        self.runs.contains_key(&run)
+    }
+
     fn observe_run(&mut self, envelope: &Envelope<Event>) {
         let Some(id) = envelope.run else { return };
-        if self.runs.len() >= MAX_RUNS
-            && !self.runs.contains_key(&id)
-            && let Some(oldest) = self.runs.keys().next().copied()
-        {
-            self.stop_tracking(oldest);
+        if !self.runs.contains_key(&id) {
+            self.make_room();
         }
-        let now = self.metrics.load();
+        let to = MetricSink { names: &self.names, metrics: self.metrics.as_ref() };
         let run = self.runs.entry(id).or_insert_with(|| RunTracker::new(envelope));
-        run.observe(envelope, MetricSink::from(&**now));
+        run.observe(envelope, to);
         if run.is_idle() {
             self.runs.remove(&id);
         }
@@ -106,20 +130,23 @@ impl Subscriber {
     }
 
     fn record_summary(&self, attempts: &[Attempt], usage: Usage) {
-        let now = self.metrics.load();
-        record_attempts(attempts, usage, "", Purpose::Summary.name(), MetricSink::from(&**now));
+        let to = MetricSink { names: &self.names, metrics: self.metrics.as_ref() };
+        record_attempts(attempts, usage, "", Purpose::Summary.name(), to);
+    }
+
+    /// Drops the oldest run if no further one can be tracked.
+    fn make_room(&mut self) {
+        if self.runs.len() >= MAX_RUNS
+            && let Some(oldest) = self.runs.keys().next().copied()
+        {
+            self.stop_tracking(oldest);
+        }
     }
 
     fn stop_tracking(&mut self, run: RunId) {
         if let Some(mut run) = self.runs.remove(&run) {
-            run.stop_tracking(MetricSink::from(&**self.metrics.load()));
+            run.stop_tracking(MetricSink { names: &self.names, metrics: self.metrics.as_ref() });
         }
-    }
-}
-
-impl<'a> From<&'a MetricSnapshot> for MetricSink<'a> {
-    fn from(sheet: &'a MetricSnapshot) -> Self {
-        MetricSink { names: &sheet.names, kpis: sheet.kpis.as_deref() }
     }
 }
 

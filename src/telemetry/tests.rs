@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::names::{MAX_MODELS, MAX_SCENES, MAX_TOOLS};
-use super::{Component, Exposition, Kpis, LabelNames, MetricSet, ServerMetrics, Subscriber};
+use super::{Component, Exposition, LabelNames, RunMetrics, ServerMetrics, Subscriber};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
     ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
@@ -28,8 +28,8 @@ fn names() -> Arc<LabelNames> {
 
 struct EventScript {
     subscriber: Subscriber,
-    figures: MetricSet,
-    kpis: Arc<Kpis>,
+    names: Arc<LabelNames>,
+    metrics: RunMetrics,
     run: u128,
     seq: u64,
     micros: i64,
@@ -38,12 +38,11 @@ struct EventScript {
 impl EventScript {
     fn new() -> Self {
         let names = names();
-        let kpis = Arc::new(Kpis::new(&names).unwrap());
-        let figures = MetricSet::new(names, Some(kpis.clone()));
+        let metrics = RunMetrics::new(&names).unwrap();
         Self {
-            subscriber: Subscriber::with_metrics(figures.clone()),
-            figures,
-            kpis,
+            subscriber: Subscriber::new(names.clone(), Some(metrics.clone())),
+            names,
+            metrics,
             run: 1,
             seq: 0,
             micros: 0,
@@ -77,7 +76,7 @@ impl EventScript {
     }
 
     fn text(&self) -> String {
-        Exposition::of_runs(&self.kpis).text()
+        Exposition::of_runs(&self.metrics).text()
     }
 
     #[track_caller]
@@ -314,6 +313,14 @@ impl EventScript {
         self.tell(Event::RunCompleted { status: RunStatus::Completed })
     }
 
+    /// Applies a changed configuration.
+    fn extend_names(&mut self, catalogue: &Catalogue, models: &[String]) {
+        if let Some(names) = self.names.extended(catalogue, models) {
+            self.names = names.into();
+            self.subscriber.set_names(self.names.clone());
+        }
+    }
+
     /// The values of a label over all series.
     fn values(&self, label: &str) -> BTreeSet<String> {
         let text = self.text();
@@ -326,10 +333,9 @@ impl EventScript {
 #[test]
 fn configuration_change_adds_new_names_and_keeps_old_series() {
     let mut book = EventScript::new();
-    let figures = book.figures.clone();
     let models = |name: &str| [name.to_owned()];
     book.runs("Garden", "Do", "spare").shows(r#"steps_total{outcome="completed",scene="other"} 1"#);
-    figures.update(&catalogue(&[("Garden", &["Do"])]), &models("spare"));
+    book.extend_names(&catalogue(&[("Garden", &["Do"])]), &models("spare"));
     book.runs("Garden", "Do", "spare").runs("Garden", "Else", "main");
     book.shows(r#"steps_total{outcome="completed",scene="Garden"} 2"#);
     book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="Do"} 1"#);
@@ -342,12 +348,12 @@ fn configuration_change_adds_new_names_and_keeps_old_series() {
     // A run planned before the change ends in its old series, as do removed names.
     book.run += 1;
     book.tell(queued()).tell(started()).tell(planned(&[(1, "Garden", &["Do"])]));
-    figures.update(&catalogue(&[("Kiosk", &["Do", "Sell"]), ("Attic", &["Do"])]), &models("third"));
+    book.extend_names(&catalogue(&[("Kiosk", &["Do", "Sell"]), ("Attic", &["Do"])]), &models("third"));
     book.tell(Event::StepStarted { step: 1 }).tell(Event::StepCompleted { step: 1, result: String::new() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
     book.runs("Kiosk", "Sell", "third").runs("Garden", "Do", "spare").runs("Attic", "Do", "offline");
     // A tool added to a scene later.
-    figures.update(&catalogue(&[("Garden", &["Do", "Mow"])]), &models("main"));
+    book.extend_names(&catalogue(&[("Garden", &["Do", "Mow"])]), &models("main"));
     book.runs("Garden", "Mow", "main");
     book.shows(r#"steps_total{outcome="completed",scene="Garden"} 5"#);
     book.shows(r#"steps_total{outcome="completed",scene="Kiosk"} 1"#);
@@ -365,16 +371,15 @@ fn configuration_change_adds_new_names_and_keeps_old_series() {
 #[test]
 fn configuration_changes_never_exceed_the_series_limit() {
     let mut book = EventScript::new();
-    let figures = book.figures.clone();
     for n in 0..1_000 {
         let invented = format!("Invented{n}");
         let tools: Vec<String> = (0..12).map(|n| format!("Do{n}")).collect();
         let tools: Vec<&str> = tools.iter().map(String::as_str).chain(["Do"]).collect();
-        figures.update(&catalogue(&[(&invented, &tools)]), std::slice::from_ref(&invented));
+        book.extend_names(&catalogue(&[(&invented, &tools)]), std::slice::from_ref(&invented));
         book.runs(&invented, "Do11", &invented);
     }
-    let now = figures.load();
-    let sizes = [&now.names.scene_axis, &now.names.tool_axis, &now.names.model_axis].map(|axis| axis.len());
+    let now = &book.names;
+    let sizes = [&now.scene_axis, &now.tool_axis, &now.model_axis].map(|axis| axis.len());
     // One extra each for `other`.
     assert_eq!(sizes, [MAX_SCENES, MAX_TOOLS, MAX_MODELS].map(|most| most + 1));
     assert_eq!(book.values("scene").len(), MAX_SCENES + 1);
@@ -586,7 +591,7 @@ fn human_edits_and_decision_times_are_counted_across_restarts() {
     book.shows(r#"approval_wait_seconds_sum{action="edited"} 2"#);
     book.shows(r#"approval_wait_seconds_sum{action="expired"} 3"#);
     assert!(!book.text().contains(CANARY));
-    book.kpis.set_waiting(7);
+    book.metrics.set_waiting(7);
     book.shows(r#"runs_in_flight{state="waiting"} 7"#);
 }
 

@@ -24,8 +24,10 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Se
 const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
-const ZERO: [(&str, &str); 1] =
-    [("Runs resumed after a restart", "no server was restarted with unfinished runs")];
+const ZERO: [(&str, &str); 2] = [
+    ("Runs resumed after a restart", "no server was restarted with unfinished runs"),
+    ("Restarts of actors", "no actor panicked"),
+];
 
 /// Values in expressions that the load never produces.
 const UNSEEN: [(&str, &str); 1] = [(

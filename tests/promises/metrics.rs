@@ -8,7 +8,7 @@ use proscenium::llm::limits::Rates;
 use proscenium::planner::{Command, CommandAction};
 use proscenium::run::{Attempt, Event, RunStatus, SessionEvent, SessionId, TenantId};
 use proscenium::store::{Page, Record, RunFilter};
-use proscenium::telemetry::{Exposition, Kpis, LabelNames, Subscriber};
+use proscenium::telemetry::{Exposition, LabelNames, RunMetrics, Subscriber};
 use proscenium::{ChatRequest, Engine};
 use serde_json::{Value, json};
 
@@ -47,8 +47,8 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
 /// The metrics of a subscriber that has seen only these records.
 fn folded(engine: &Engine, records: &[Record]) -> Series {
     let names = Arc::new(LabelNames::new(&engine.catalogue(), &engine.gateway().configured()));
-    let kpis = Arc::new(Kpis::new(&names).unwrap());
-    let mut subscriber = Subscriber::new(names, Some(kpis.clone()));
+    let metrics = RunMetrics::new(&names).unwrap();
+    let mut subscriber = Subscriber::new(names, Some(metrics.clone()));
     let mut story = Vec::new();
     for record in records {
         subscriber.observe(record);
@@ -63,7 +63,7 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
         }
     }
     assert_eq!(subscriber.tracked_runs(), 0, "every run has ended");
-    read(&Exposition::of_runs(&kpis).text())
+    read(&Exposition::of_runs(&metrics).text())
 }
 
 /// Two scenes in order, the first asked twice, the second failing; then the check asks for more.

@@ -62,9 +62,6 @@ impl Driver {
         let durable = passes || self.must_be_durable(&events);
         let cost = events.iter().map(cost_nano_usd).fold(0, u64::saturating_add);
         let envelopes = self.envelopes(events);
-        if !self.prior_events.is_empty() {
-            self.shared.journal.restore_run(std::mem::take(&mut self.prior_events));
-        }
         for envelope in &envelopes {
             crash::point(crash::BEFORE, envelope.body.name(), self.state.request());
         }

@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 use super::inbox::{CompletionSender, InboxItem};
 use super::shared::{JournalShared, JournalStats, stopped_error};
 use super::{BoxedCommitHook, Journal, Wake};
-use crate::run::{Envelope, Event};
 use crate::store::{Error, ErrorCode, JournalRow, Record, StreamId};
 
 /// A handle to the journal. Clones share one journal; when the last is dropped, it writes its pending
@@ -26,15 +25,6 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// Passes the journalled events of a run to the subscriber before this process resumes the run. The
-    /// subscriber does not count them again.
-    pub fn restore_run(&self, events: Vec<Envelope<Event>>) {
-        if self.shared.has_subscriber {
-            // If the queue is full, the run's metrics start at the takeover.
-            let _ = self.send(InboxItem::RestoreRun(events));
-        }
-    }
-
     /// Appends records in the given order; appends to one stream keep the order of the calls. With
     /// `durable` it returns when they are on disk; otherwise as soon as they are queued. Waits while
     /// `max_pending` events are waiting to be written.
@@ -72,7 +62,7 @@ impl Handle {
             return Ok(());
         }
         let rows = records.iter().map(Record::to_row).collect::<Result<Vec<JournalRow>, Error>>()?;
-        let records = if self.shared.has_subscriber { records } else { Vec::new() };
+        let records = if self.shared.has_sink { records } else { Vec::new() };
         let begins = rows.iter().any(JournalRow::starts_run);
         let permit = self.shared.reserve(rows.len(), begins).await?;
         // Checked after the wait and, without another await, before the append is queued.

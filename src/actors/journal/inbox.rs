@@ -8,7 +8,6 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::BoxedCommitHook;
 
-use crate::run::{Envelope, Event};
 use crate::store::{Error, JournalRow, Record, StreamId};
 
 /// Completes a caller's request.
@@ -24,8 +23,6 @@ pub(super) enum InboxItem {
         done: Option<CompletionSender>,
         committed: Option<BoxedCommitHook>,
     },
-    /// The journalled events of a run that is resumed, for the subscriber.
-    RestoreRun(Vec<Envelope<Event>>),
     /// Completes when everything queued before it is on disk.
     Flush(CompletionSender),
     /// Makes a failed stream accept appends again.
@@ -40,7 +37,6 @@ impl InboxItem {
             InboxItem::Append { done, committed, .. } => {
                 done.is_some() || committed.as_ref().is_some_and(|told| told.has_readers())
             }
-            InboxItem::RestoreRun(_) => false,
             InboxItem::Flush(_) | InboxItem::Reopen(..) | InboxItem::Stop(_) => true,
         }
     }
@@ -150,10 +146,7 @@ impl Inbox {
                     inner.items.push_front((item, awaited));
                     break;
                 }
-                InboxItem::RestoreRun(_)
-                | InboxItem::Flush(_)
-                | InboxItem::Reopen(..)
-                | InboxItem::Stop(_) => {}
+                InboxItem::Flush(_) | InboxItem::Reopen(..) | InboxItem::Stop(_) => {}
             }
             inner.awaited -= usize::from(awaited);
             work.push(item);

@@ -18,8 +18,8 @@ const MAX_FAILED_STREAMS: usize = 4096;
 pub(super) struct JournalShared {
     permits: Arc<Semaphore>,
     inbox: Inbox,
-    /// Whether a subscriber observes what was written.
-    pub(super) has_subscriber: bool,
+    /// Whether written records are published, so that appends have to keep them.
+    pub(super) has_sink: bool,
     pub(super) outside: ServerMetrics,
     max_pending: usize,
     failed_streams: Mutex<FailedStreams>,
@@ -64,12 +64,12 @@ pub(super) fn stopped_error() -> Error {
 
 impl JournalShared {
     /// Creates the state with capacity for `spare` items beside the appends.
-    pub(super) fn new(options: &Options, spare: usize, has_subscriber: bool, outside: ServerMetrics) -> Self {
+    pub(super) fn new(options: &Options, spare: usize, has_sink: bool, outside: ServerMetrics) -> Self {
         let max_pending = options.max_pending.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
             permits: Arc::new(Semaphore::new(max_pending)),
             inbox: Inbox::new(max_pending.saturating_add(spare), options.max_batch.max(1)),
-            has_subscriber,
+            has_sink,
             outside,
             max_pending,
             failed_streams: Mutex::default(),

@@ -12,13 +12,12 @@ use crate::actors::driver::{self, store_fault};
 use crate::actors::runtime_task::run_as_task;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
 use crate::llm::budget::{AccountKey, BudgetScope};
-use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId};
+use crate::run::{Envelope, Fault, RunId, RunState, RunStatus, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
 
 /// A run as it was read.
 struct StoredRun {
     state: RunState,
-    known: Vec<Envelope<Event>>,
     /// After a panic: the session's stream.
     turns: Vec<(u64, SessionEvent)>,
 }
@@ -84,7 +83,7 @@ impl SceneManager {
             let Some(row) = row.filter(|row| row.session == session) else {
                 return Err(Fault::new("run.not_found", format!("this conversation has no run {run}")));
             };
-            let (state, known) = recovery::read(&store, &journal, &tenant, run).await.map_err(failed)?;
+            let state = recovery::read(&store, &journal, &tenant, run).await.map_err(failed)?;
             if state.queued.is_none() {
                 return Err(Fault::new("run.unknown", format!("there is no run {run}")));
             }
@@ -106,12 +105,12 @@ impl SceneManager {
                 };
                 recovery::end_crashed(&journal, last, &state).await.map_err(failed)?;
             }
-            Ok(StoredRun { state, known, turns })
+            Ok(StoredRun { state, turns })
         });
         let read = move |manager: &mut Self, read: Result<StoredRun, Fault>| {
-            let outcome = read.map(|StoredRun { state, known, turns }| {
+            let outcome = read.map(|StoredRun { state, turns }| {
                 let condition = condition(&state);
-                manager.keep_read(run, state, known, attempt != ReadAttempt::ForCommand);
+                manager.keep_read(run, state, attempt != ReadAttempt::ForCommand);
                 RunReading { condition, turns }
             });
             Input::RunRead { run, outcome }

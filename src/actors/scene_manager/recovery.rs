@@ -40,13 +40,10 @@ pub(super) async fn unfinished(
             continue;
         }
         match read(store, journal, tenant, row.run).await {
-            Ok((state, _)) if waits => {
+            Ok(state) if waits => {
                 left.waiting.push(stored(&state, row.updated));
             }
-            Ok((state, events)) => {
-                journal.restore_run(events);
-                left.runs.push(state);
-            }
+            Ok(state) => left.runs.push(state),
             Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
                 let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
                 let end = lost(store, row.run, store_fault(&error)).await?;
@@ -67,14 +64,14 @@ pub(super) async fn read(
     journal: &journal::Handle,
     tenant: &TenantId,
     run: RunId,
-) -> Result<(RunState, Vec<Envelope<Event>>), store::Error> {
+) -> Result<RunState, store::Error> {
     // A stream that failed, as on a full disk, accepts events again from its last one.
     journal.reopen(StreamId::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
     let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
     // A quarantine takes the run over without another event.
     state.epoch = events.last().map_or(state.epoch, |last| last.epoch.max(state.epoch));
-    Ok((state, events))
+    Ok(state)
 }
 
 /// The last event of a run that is to be ended, as the list of runs has it.

@@ -10,7 +10,7 @@ use crate::actors::active_runs::ActiveRun;
 use crate::actors::driver::{self, Driver, EndedRun, RefusedCommands, RunServices};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, DriverReport, Input, OpenDecisions, RunCondition};
-use crate::run::{ApprovalSubject, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus};
+use crate::run::{ApprovalSubject, Fault, RunId, RunQueued, RunState, RunStatus};
 use crate::telemetry::QueueGuard;
 
 /// A run that is queued, read or driven.
@@ -22,8 +22,6 @@ pub(super) struct RunEntry {
     waiting: Option<QueueGuard>,
     /// Its state while nobody drives it.
     state: Option<RunState>,
-    /// Its journalled events, if the journal's subscriber has not received them yet.
-    known: Vec<Envelope<Event>>,
     /// Whether a driver of this process panicked.
     panicked: bool,
     /// Whether it was left unfinished, so that its next driver takes it over.
@@ -44,18 +42,17 @@ impl RunEntry {
         waiting: Option<QueueGuard>,
     ) -> Self {
         let driver::AcceptedRun { state, live, .. } = driver::AcceptedRun::new(run, queued, live);
-        Self { received, waiting, live: Some(live), taken_over: false, ..Self::read(state, Vec::new()) }
+        Self { received, waiting, live: Some(live), taken_over: false, ..Self::read(state) }
     }
 
     /// A run that was read from its journal.
-    pub(super) fn read(state: RunState, known: Vec<Envelope<Event>>) -> Self {
+    pub(super) fn read(state: RunState) -> Self {
         Self {
             live: None,
             received: Instant::now(),
             waiting: None,
             taken_over: is_unfinished(&state),
             state: Some(state),
-            known,
             panicked: false,
             overhead: Duration::ZERO,
             refused: None,
@@ -101,7 +98,7 @@ impl SceneManager {
             let Some(queued) = &state.queued else { continue };
             let (own, _) = live.register(state.run, queued.task, &self.tenant, &self.session);
             let run = state.run;
-            let entry = RunEntry { live: Some(Arc::new(own)), ..RunEntry::read(state, Vec::new()) };
+            let entry = RunEntry { live: Some(Arc::new(own)), ..RunEntry::read(state) };
             self.runs.insert(run, entry);
             entered.push(run);
         }
@@ -109,14 +106,8 @@ impl SceneManager {
     }
 
     /// Keeps a run that was read, for its driver. After a panic its subscribers keep their streams.
-    pub(super) fn keep_read(
-        &mut self,
-        run: RunId,
-        state: RunState,
-        known: Vec<Envelope<Event>>,
-        panicked: bool,
-    ) {
-        let mut entry = RunEntry { panicked, ..RunEntry::read(state, known) };
+    pub(super) fn keep_read(&mut self, run: RunId, state: RunState, panicked: bool) {
+        let mut entry = RunEntry { panicked, ..RunEntry::read(state) };
         if let Some(before) = self.runs.remove(&run) {
             entry.live = before.live;
             entry.received = before.received;
@@ -146,9 +137,8 @@ impl SceneManager {
             (None, None) => return,
         };
         let (taken_over, panicked) = (entry.taken_over, entry.panicked);
-        let known = std::mem::take(&mut entry.known);
         let context = self.state.context_for(&state);
-        let accepted = driver::AcceptedRun { state, live, taken_over, panicked, prior_events: known };
+        let accepted = driver::AcceptedRun { state, live, taken_over, panicked };
         for caller in orders {
             // A new driver's inbox has room for all of them.
             let _ = self.deliver(caller, run);

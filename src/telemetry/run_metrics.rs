@@ -31,7 +31,7 @@ const WAITING: usize = 2;
 
 /// The metrics of runs. Recording is an index and an atomic operation, without locks.
 #[derive(Clone)]
-pub struct Kpis {
+pub struct RunMetrics {
     registry: Registry,
     pub(super) requests: CounterGrid<1>,
     pub(super) request_seconds: HistogramGrid<1>,
@@ -74,7 +74,7 @@ pub(super) fn attempt_outcome_index(name: &str) -> usize {
     class.map_or(ErrorKind::CLASSES.len() + 1, |at| at + 1)
 }
 
-impl Kpis {
+impl RunMetrics {
     /// Creates the metrics. Those whose labels do not depend on the configuration start at zero.
     ///
     /// # Errors
@@ -265,9 +265,9 @@ impl Kpis {
     }
 }
 
-impl std::fmt::Debug for Kpis {
+impl std::fmt::Debug for RunMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kpis").finish_non_exhaustive()
+        f.debug_struct("RunMetrics").finish_non_exhaustive()
     }
 }
 
