@@ -13,11 +13,12 @@ use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
 use crate::config::Config;
+use crate::fairness::Sharers;
 use crate::llm::budget::BudgetScope;
 use crate::llm::{Budget, Cache, Gateway, Guards, RateLimits};
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, ReplacedParts};
-use crate::run::Fault;
+use crate::run::{Fault, TenantId};
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::{Kpis, LabelNames, MetricSet, ServerMetrics};
@@ -134,6 +135,7 @@ impl Builder {
             .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
+        store.limit_tenant_bytes(config.store.max_tenant_bytes);
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
         seed_budget(&gateway.guards().budget, &store, &clock).await?;
@@ -168,6 +170,7 @@ impl Builder {
             figures: MetricSet::new(names.into(), kpis),
             outside: ServerMetrics::default(),
             is_serving: Arc::default(),
+            tenants: Sharers::default(),
         };
         let system = ActorSystem::start(parts.clone()).await;
         let system = match system {
@@ -218,6 +221,8 @@ pub(super) struct EngineParts {
     pub(super) outside: ServerMetrics,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,
+    /// The tenants that use this process.
+    pub(super) tenants: Sharers<TenantId>,
 }
 
 /// What is made from the configuration, and replaced by a reload.

@@ -8,6 +8,7 @@ use crate::actors::driver::store_fault;
 use crate::config::Config;
 use crate::llm::{Cache, Gateway, Guards, RateLimits};
 use crate::scene::Catalogue;
+use crate::store;
 
 /// A key, and a function that compares it in two configurations.
 type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
@@ -16,7 +17,10 @@ type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 const RESTART_ONLY_KEYS: [RestartOnlyKey; 7] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
-    ("store", |a, b| a.store != b.store),
+    ("store", |a, b| {
+        let max_tenant_bytes = b.store.max_tenant_bytes;
+        store::Options { max_tenant_bytes, ..a.store.clone() } != b.store
+    }),
     ("memory", |a, b| a.memory != b.memory),
     ("telemetry", |a, b| a.telemetry != b.telemetry),
     ("execution.max_queued_requests", |a, b| {
@@ -71,6 +75,7 @@ impl Engine {
             .filter(|(_, differs)| differs(&before.config, &config))
             .map(|(key, _)| *key)
             .collect();
+        parts.store.limit_tenant_bytes(config.store.max_tenant_bytes);
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         parts.figures.update(&catalogue, &gateway.configured());
         let current = ActiveConfig { config, gateway, catalogue, http, webhook };

@@ -30,6 +30,7 @@ mod record;
 mod recovery;
 mod scenes;
 mod schema;
+mod tenant_bytes;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unreadable_runs;
@@ -38,6 +39,7 @@ mod write;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -99,6 +101,8 @@ struct StoreInner {
     unreadable: UnreadableRuns,
     /// Number of keys revoked through this store.
     key_changes: watch::Sender<u64>,
+    /// The quota of stored bytes of a tenant; `u64::MAX` for none.
+    max_tenant_bytes: AtomicU64,
 }
 
 impl Store {
@@ -133,8 +137,9 @@ impl Store {
         dir: Option<DataDir>,
     ) -> Self {
         let (unreadable, key_changes) = (UnreadableRuns::default(), watch::Sender::default());
-        let dir = Mutex::new(dir);
-        Self { inner: Arc::new(StoreInner { pool, writer, path, dir, unreadable, key_changes }) }
+        let (dir, max_tenant_bytes) = (Mutex::new(dir), AtomicU64::new(u64::MAX));
+        let inner = StoreInner { pool, writer, path, dir, unreadable, key_changes, max_tenant_bytes };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Connects to the database at `path`, creating or migrating it if needed.

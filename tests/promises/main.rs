@@ -22,6 +22,7 @@ mod depot;
 mod durability;
 mod eval;
 mod example;
+mod fairness;
 mod figures;
 mod full_disk;
 mod gateway;

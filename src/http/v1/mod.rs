@@ -55,6 +55,13 @@ pub(crate) async fn completions(
     let key = idempotency.is_none().then(|| RequestFingerprint::of(&who, &request, session.as_ref(), &body));
     let cache = chat::cache_mode(&request)?;
     let tenant = who.tenant.clone();
+    let open = streamed.then(|| app.open_stream(&request, who.keyed)).transpose();
+    let open = open.inspect_err(|problem| {
+        // Only of a first attempt: a retry may belong to a run whose broken stream still counts as open.
+        if let (Some(key), Some(seconds), false) = (&key, problem.retry_after, retry::is_retry(&request)) {
+            app.tries.record_refusal(key.clone(), seconds);
+        }
+    })?;
     let mut joined = None;
     if retry::is_retry(&request)
         && let Some(mut delivery) = key.as_ref().and_then(|key| app.tries.join(key))
@@ -81,9 +88,9 @@ pub(crate) async fn completions(
         }
     };
     let told = |fault| Error::from(chat::accepted_problem(fault, accepted.run));
-    if streamed {
+    if let Some(open) = open {
         let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await.map_err(told)?;
-        return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage));
+        return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage, open));
     }
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
     let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
