@@ -46,7 +46,11 @@ struct Part {
 const PARTS: [Part; 3] = [
     Part { name: "calls of 2 s in one scene", tool_ms: 2000, max_in_flight: None },
     Part { name: "the same, `server.max_in_flight` = 50", tool_ms: 2000, max_in_flight: Some(50) },
-    Part { name: "processor only (the offline model, tools that answer at once)", tool_ms: 0, max_in_flight: None },
+    Part {
+        name: "processor only (the offline model, tools that answer at once)",
+        tool_ms: 0,
+        max_in_flight: None,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -66,7 +70,9 @@ fn main() -> ExitCode {
 
 fn measure(quick: bool) -> Result<(), Failure> {
     let millis = if quick { 2000 } else { 20_000 };
-    println!("| flood | quiet p50 ms | quiet p99 ms | flooded p50 ms | flooded p99 ms | p99 of quiet | requests | of the flood: done | refused |");
+    println!(
+        "| flood | quiet p50 ms | quiet p99 ms | flooded p50 ms | flooded p99 ms | p99 of quiet | requests | of the flood: done | refused |"
+    );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     for part in PARTS {

@@ -127,9 +127,8 @@ impl Handle {
         fallback: bool,
         cancelled: CancellationToken,
     ) -> Result<Replied, FailedModelCall> {
-        let _permit = self
-            .permit(&self.model_permits, &caller.tenant)
-            .map_err(FailedModelCall::without_attempts)?;
+        let _permit =
+            self.permit(&self.model_permits, &caller.tenant).map_err(FailedModelCall::without_attempts)?;
         // The gateway calls the model in its own task; this future only waits for it.
         let asked =
             self.options.gateway.complete_streaming(caller, request, fallback, &cancelled, Sink::default());
@@ -198,9 +197,9 @@ fn busy(scene: &Scene, no: NoPermit) -> Fault {
             NoPermit::AllTaken => {
                 format!("scene {name} already has {mailbox} calls waiting; try again later")
             }
-            NoPermit::ShareReached { held } => format!(
-                "scene {name} has {held} calls of this tenant, which is its share; try again later"
-            ),
+            NoPermit::ShareReached { held } => {
+                format!("scene {name} has {held} calls of this tenant, which is its share; try again later")
+            }
         },
     )
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actix_web::http::StatusCode;
 use super::key_limits::KeyLimits;
 use super::problem::Problem;
 use super::v1::RetryRegistry;
@@ -12,6 +11,7 @@ use crate::config::ServerConfig;
 use crate::fairness::{FairPermit, FairPermits, NoPermit};
 use crate::run::TenantId;
 use crate::store::KeyRing;
+use actix_web::http::StatusCode;
 
 /// The engine, with the server's options, keys and admission control.
 pub(crate) struct App {

@@ -375,7 +375,13 @@ pub(crate) async fn chat(
             .stream(&tenant, accepted.run, Some(accepted.after))
             .await
             .map_err(|fault| accepted_problem(fault, accepted.run))?;
-        return Ok(sse::event_stream_reply(accepted.run, &accepted.session, events, app.options.ping_ms, stream));
+        return Ok(sse::event_stream_reply(
+            accepted.run,
+            &accepted.session,
+            events,
+            app.options.ping_ms,
+            stream,
+        ));
     }
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost_run_fault(accepted.run)));
     let answer = answer.map_err(|fault| accepted_problem(fault, accepted.run))?;

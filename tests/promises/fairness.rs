@@ -194,7 +194,10 @@ async fn flood_of_requests_leaves_room_for_another_tenant() {
     assert_eq!(held.len(), 8);
     let problem = refused.is_problem(503, "server.overloaded");
     let detail = problem["detail"].as_str().unwrap();
-    assert!(detail.contains("tenant `acme` has 8 requests in progress, which is its share of the 10"), "{detail}");
+    assert!(
+        detail.contains("tenant `acme` has 8 requests in progress, which is its share of the 10"),
+        "{detail}"
+    );
     assert_eq!(refused.header("retry-after"), problem["retry_after"].to_string());
     for _ in 0..20 {
         assert_eq!(chat(&served, &other, "look").await.status, 200);
@@ -246,7 +249,10 @@ async fn key_has_so_many_open_streams() {
     let refused = send(&served, &ours, "POST", "/v1/chat/completions", Some(&body)).await;
     refused.is_error(429, "key.streams");
     // Nothing of what was refused has been accepted.
-    assert_eq!(send(&served, &ours, "GET", "/api/runs", None).await.json()["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        send(&served, &ours, "GET", "/api/runs", None).await.json()["runs"].as_array().unwrap().len(),
+        1
+    );
     assert_eq!(chat(&served, &ours, "look").await.status, 200);
     assert_eq!(open_stream(&served, &theirs, "look").await.status(), 200);
     // A client that goes away makes room, as soon as the server has noticed.
@@ -269,13 +275,15 @@ async fn tenant_that_has_stored_too_much_starts_nothing_until_it_erases() {
     // A run in progress continues beyond the limit.
     let reply = send(&served, &ours, "POST", "/api/chat", Some(&in_session("look"))).await;
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
-    let stored = async || send(&served, &ours, "GET", "/api/usage", None).await.json()["stored_bytes"].clone();
+    let stored =
+        async || send(&served, &ours, "GET", "/api/usage", None).await.json()["stored_bytes"].clone();
     let used = stored().await.as_u64().unwrap();
     assert!(used > 1000, "{used}");
     let refused = send(&served, &ours, "POST", "/api/chat", Some(&in_session("look"))).await;
     let problem = refused.is_problem(507, "store.quota");
     let detail = problem["detail"].as_str().unwrap();
-    let said = format!("tenant `acme` has {used} bytes of events stored, of 1000 allowed (store.max_tenant_bytes)");
+    let said =
+        format!("tenant `acme` has {used} bytes of events stored, of 1000 allowed (store.max_tenant_bytes)");
     assert!(detail.starts_with(&said), "{detail}");
     assert!(problem.get("run_id").is_none() && refused.header("retry-after").is_empty(), "{refused:#?}");
     let mut body = ask("look");
