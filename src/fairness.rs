@@ -410,9 +410,10 @@ mod tests {
             places.queue("other", 0);
             running.extend(places.next(true));
             // A free place is left for the other one. Where there is but one place, each has its turn.
-            let turns = if total == 1 { 2 } else { 0 };
-            for _ in 0..turns {
-                if let Some((key, _)) = running.pop_front() {
+            for _ in 0..usize::from(total == 1) * 2 {
+                if places.held_by(&"other") == 0
+                    && let Some((key, _)) = running.pop_front()
+                {
                     places.give_back(&key);
                     running.extend(places.next(true));
                 }
