@@ -43,7 +43,7 @@ struct Part {
     max_in_flight: Option<usize>,
 }
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     Part { name: "calls of 2 s in one scene", tool_ms: 2000, max_in_flight: None },
     Part { name: "the same, `server.max_in_flight` = 50", tool_ms: 2000, max_in_flight: Some(50) },
     Part {
@@ -51,6 +51,7 @@ const PARTS: [Part; 3] = [
         tool_ms: 0,
         max_in_flight: None,
     },
+    Part { name: "the same, `server.max_in_flight` = 10", tool_ms: 0, max_in_flight: Some(10) },
 ];
 
 fn main() -> ExitCode {

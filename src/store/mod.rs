@@ -81,6 +81,10 @@ const POOL_SIZE: u32 = 4;
 /// has no room for. Other processes cannot read the database meanwhile.
 const EXCLUSIVE_VFS: &str = "unix-excl";
 
+/// How often the database is opened exclusively until it works, and the pause in between.
+const EXCLUSIVE_TRIES: u32 = 20;
+const EXCLUSIVE_PAUSE: Duration = Duration::from_millis(25);
+
 /// How long a statement waits for another connection's write, and a caller waits for a free connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -122,7 +126,7 @@ impl Store {
         let (options, writer) = match Self::connect(&path, None, migrations).await {
             Err(error) if error.code() == ErrorCode::Full.as_str() => {
                 tracing::error!(code = error.code(), %error, "disk full: the database is open for this process only until a restart with free space");
-                Self::connect(&path, Some(EXCLUSIVE_VFS), migrations).await?
+                Self::connect_exclusively(&path, migrations).await?
             }
             connected => connected?,
         };
@@ -140,6 +144,24 @@ impl Store {
         let (dir, max_tenant_bytes) = (Mutex::new(dir), AtomicU64::new(u64::MAX));
         let inner = StoreInner { pool, writer, path, dir, unreadable, key_changes, max_tenant_bytes };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Connects for this process only. The connection that failed before is closed by its own thread; until
+    /// then a new one would share the index of the log that there is no room for.
+    async fn connect_exclusively(
+        path: &Path,
+        migrations: &[&str],
+    ) -> Result<(SqliteConnectOptions, JournalWriter), Error> {
+        let mut tries = 1;
+        loop {
+            match Self::connect(path, Some(EXCLUSIVE_VFS), migrations).await {
+                Err(error) if error.code() == ErrorCode::Full.as_str() && tries < EXCLUSIVE_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(EXCLUSIVE_PAUSE).await;
+                }
+                connected => return connected,
+            }
+        }
     }
 
     /// Connects to the database at `path`, creating or migrating it if needed.
