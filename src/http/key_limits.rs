@@ -19,12 +19,14 @@ use super::problem::Problem;
 /// The number of remembered keys at which those with an unused rate are forgotten.
 const MANY_KEYS: usize = 1024;
 
+/// Open streams by the id of their key.
+type StreamCounts = Arc<Mutex<HashMap<String, u32>>>;
+
 /// What each key uses of its limits.
 #[derive(Debug, Default)]
 pub(crate) struct KeyLimits {
     rate: Mutex<Option<KeyRate>>,
-    /// Open streams by the id of their key.
-    streams: Arc<Mutex<HashMap<String, u32>>>,
+    streams: StreamCounts,
 }
 
 /// The rates of all keys, for one configured value.
@@ -113,7 +115,7 @@ fn lock(streams: &Mutex<HashMap<String, u32>>) -> MutexGuard<'_, HashMap<String,
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     /// The open streams of all keys, and this one's key; `None` where streams are not limited.
-    counted: Option<(Arc<Mutex<HashMap<String, u32>>>, String)>,
+    counted: Option<(StreamCounts, String)>,
 }
 
 impl OpenStream {
