@@ -126,10 +126,9 @@ async fn write(
         for (stream, rows) in streams {
             let checked = match broken.get(stream) {
                 Some(error) => Err(error.clone()),
-                None => advance(heads.get(stream), &rows).and_then(|head| {
-                    stored.add(&rows)?;
-                    claims.add(stream, &rows).map(|()| head)
-                }),
+                None => advance(heads.get(stream), &rows)
+                    .and_then(|head| stored.add(&rows).map(|()| head))
+                    .and_then(|head| claims.add(stream, &rows).map(|()| head)),
             };
             match checked {
                 Ok(head) => {
