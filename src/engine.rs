@@ -31,7 +31,8 @@ use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::RequestMessage;
 use crate::answer::Answer;
-use crate::config::Config;
+use crate::config::{Config, KeyLimitsConfig};
+use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::nesting;
 use crate::plan;
@@ -319,6 +320,16 @@ impl Engine {
     /// Records metrics of what happens outside runs, such as rejections and queues.
     pub fn outside(&self) -> &ServerMetrics {
         &self.parts.outside
+    }
+
+    /// The tenants that share this process.
+    pub(crate) fn tenants(&self) -> &Sharers<TenantId> {
+        &self.parts.tenants
+    }
+
+    /// The limits of one API key, as configured now.
+    pub(crate) fn key_limits(&self) -> KeyLimitsConfig {
+        self.parts.current.load().config.auth.limits
     }
 
     /// The store of runs, events and conversations.

@@ -1,11 +1,13 @@
 //! The actor of one scene: holds its tools, bounds its concurrency, asks its model, calls its tools and
 //! reports each outcome.
 //!
+//! Tenants share the scene's places ([`crate::fairness`]): each has a share of those in which calls run, of those
+//! in which they wait, and of the permits for model calls, and waiting calls are served tenant by tenant.
+//!
 //! Supervision: calls run on the worker runtime, where a panic ends only that call; a dead actor is
 //! replaced at the next message. The reply channel travels with the call, so neither case loses calls in
 //! progress.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,13 +15,14 @@ use actix::prelude::{
     ActorFutureExt, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture,
 };
 use serde_json::Value;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
+use crate::fairness::{FairPermit, FairPermits, NoPermit, SharedPlaces, Sharers};
 use crate::llm::{self, Caller, Gateway, Replied, Sink};
 use crate::nesting;
-use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
+use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, TenantId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
@@ -39,6 +42,8 @@ pub struct Options {
     pub arbiter: ArbiterHandle,
     /// Records queued and shed work.
     pub outside: ServerMetrics,
+    /// Which tenants share the scenes.
+    pub tenants: Sharers<TenantId>,
 }
 
 /// A tool call to execute.
@@ -94,17 +99,21 @@ pub struct Handle {
     scene: Arc<Scene>,
     options: Options,
     address: Arc<Mutex<Addr<SceneActor>>>,
+    /// Permits for tool calls, running (`concurrency`) and waiting (`mailbox`). They are taken before a call is
+    /// sent, so that a flood cannot fill the actor's mailbox for other tenants.
+    tool_permits: FairPermits<TenantId>,
     /// Permits for concurrent model calls, as many as the scene's `mailbox`. They are separate from tool
     /// calls, because the gateway bounds the load on providers. Model calls do not pass through the actor.
-    model_permits: Arc<Semaphore>,
+    model_permits: FairPermits<TenantId>,
 }
 
 impl Handle {
     /// Starts the scene's actor.
     pub fn start(scene: Arc<Scene>, options: Options) -> Self {
         let address = Arc::new(Mutex::new(SceneActor::launch(&scene, &options)));
-        let model_permits = Arc::new(Semaphore::new(scene.mailbox as usize));
-        Self { scene, options, address, model_permits }
+        let tool_permits = FairPermits::new(calls_at_once(&scene));
+        let model_permits = FairPermits::new(scene.mailbox as usize);
+        Self { scene, options, address, tool_permits, model_permits }
     }
 
     /// Asks the scene's model for `caller`.
@@ -118,10 +127,8 @@ impl Handle {
         fallback: bool,
         cancelled: CancellationToken,
     ) -> Result<Replied, FailedModelCall> {
-        let Ok(_place) = self.model_permits.try_acquire() else {
-            self.options.outside.shed(Component::Scene);
-            return Err(FailedModelCall::without_attempts(self.busy()));
-        };
+        let _permit =
+            self.permit(&self.model_permits, &caller.tenant).map_err(FailedModelCall::without_attempts)?;
         // The gateway calls the model in its own task; this future only waits for it.
         let asked =
             self.options.gateway.complete_streaming(caller, request, fallback, &cancelled, Sink::default());
@@ -143,6 +150,7 @@ impl Handle {
     }
 
     fn send(&self, call: SceneCall, reply: oneshot::Sender<Outcome>) -> Result<(), Fault> {
+        let permit = self.permit(&self.tool_permits, &call.principal.tenant)?;
         let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         if !address.connected() {
             tracing::warn!(scene = %self.scene.name, "the scene's actor died and is replaced");
@@ -151,14 +159,24 @@ impl Handle {
         }
         let outside = &self.options.outside;
         let waiting = outside.enqueue(Component::Scene);
-        address.try_send(QueuedSceneCall { call, reply, waiting }).map_err(|_| {
+        // The mailbox has room for every call with a permit.
+        address.try_send(QueuedSceneCall { call, reply, waiting, permit }).map_err(|_| {
             outside.shed(Component::Scene);
-            self.busy()
+            busy(&self.scene, NoPermit::AllTaken)
         })
     }
 
-    fn busy(&self) -> Fault {
-        busy(&self.scene)
+    /// A permit for a call of `tenant`.
+    fn permit(
+        &self,
+        permits: &FairPermits<TenantId>,
+        tenant: &TenantId,
+    ) -> Result<FairPermit<TenantId>, Fault> {
+        self.options.tenants.see(tenant);
+        permits.take(tenant, self.options.tenants.is_shared()).map_err(|no| {
+            self.options.outside.shed(Component::Scene);
+            busy(&self.scene, no)
+        })
     }
 
     fn lost(&self) -> Fault {
@@ -166,10 +184,23 @@ impl Handle {
     }
 }
 
-fn busy(scene: &Scene) -> Fault {
+/// The number of tool calls that may run or wait.
+fn calls_at_once(scene: &Scene) -> usize {
+    (scene.concurrency as usize).saturating_add(scene.mailbox as usize)
+}
+
+fn busy(scene: &Scene, no: NoPermit) -> Fault {
+    let (name, mailbox) = (&scene.name, scene.mailbox);
     Fault::new(
         "scene.busy",
-        format!("scene {} already has {} calls waiting; try again later", scene.name, scene.mailbox),
+        match no {
+            NoPermit::AllTaken => {
+                format!("scene {name} already has {mailbox} calls waiting; try again later")
+            }
+            NoPermit::ShareReached { held } => {
+                format!("scene {name} has {held} calls of this tenant, which is its share; try again later")
+            }
+        },
     )
 }
 
@@ -180,15 +211,15 @@ struct QueuedSceneCall {
     call: SceneCall,
     reply: oneshot::Sender<Outcome>,
     waiting: QueueGuard,
+    /// Held until the call has ended.
+    permit: FairPermit<TenantId>,
 }
 
 struct SceneActor {
     scene: Arc<Scene>,
     options: Options,
-    /// Calls that wait because `concurrency` is reached.
-    waiting: VecDeque<QueuedSceneCall>,
-    /// The number of calls in progress, at most the scene's `concurrency`.
-    active_calls: u32,
+    /// The calls in progress, at most the scene's `concurrency`, and those that wait.
+    places: SharedPlaces<TenantId, QueuedSceneCall>,
 }
 
 impl SceneActor {
@@ -196,35 +227,39 @@ impl SceneActor {
         let actor = Self {
             scene: scene.clone(),
             options: options.clone(),
-            waiting: VecDeque::new(),
-            active_calls: 0,
+            places: SharedPlaces::new(scene.concurrency as usize),
         };
-        launch::start_actor(&options.arbiter, actor.scene.mailbox as usize, actor)
+        launch::start_actor(&options.arbiter, calls_at_once(scene), actor)
     }
 
-    fn start_call(&mut self, work: QueuedSceneCall, ctx: &mut Context<Self>) {
-        let QueuedSceneCall { call, reply, waiting } = work;
+    /// Starts the calls that may run now.
+    fn start_calls(&mut self, ctx: &mut Context<Self>) {
+        while let Some((tenant, work)) = self.places.next(self.options.tenants.is_shared()) {
+            self.start_call(tenant, work, ctx);
+        }
+    }
+
+    fn start_call(&mut self, tenant: TenantId, work: QueuedSceneCall, ctx: &mut Context<Self>) {
+        let QueuedSceneCall { call, reply, waiting, permit } = work;
         drop(waiting);
         let scene = self.scene.clone();
         let options = self.options.clone();
-        self.active_calls += 1;
         // A separate task, so that it outlives this actor.
         let task = self.options.workers.spawn(async move {
+            let outcome = run_tool(&scene, &options, call).await;
+            // Before the reply: whoever has it may call again at once.
+            drop(permit);
             // The caller may have dropped its future.
-            let _ = reply.send(run_tool(&scene, &options, call).await);
+            let _ = reply.send(outcome);
         });
         let ended = async move {
             if let Err(error) = task.await {
                 tracing::error!(%error, "the task of a tool call panicked");
             }
         };
-        ctx.spawn(ended.into_actor(self).map(|(), actor, ctx| {
-            actor.active_calls -= 1;
-            if actor.active_calls < actor.scene.concurrency
-                && let Some(next) = actor.waiting.pop_front()
-            {
-                actor.start_call(next, ctx);
-            }
+        ctx.spawn(ended.into_actor(self).map(move |(), actor, ctx| {
+            actor.places.give_back(&tenant);
+            actor.start_calls(ctx);
         }));
     }
 }
@@ -237,15 +272,8 @@ impl Handler<QueuedSceneCall> for SceneActor {
     type Result = ();
 
     fn handle(&mut self, work: QueuedSceneCall, ctx: &mut Context<Self>) {
-        if self.active_calls < self.scene.concurrency {
-            self.start_call(work, ctx);
-        } else if self.waiting.len() < self.scene.mailbox as usize {
-            self.waiting.push_back(work);
-        } else {
-            self.options.outside.shed(Component::Scene);
-            drop(work.waiting);
-            let _ = work.reply.send(Outcome::Failed { error: busy(&self.scene) });
-        }
+        self.places.queue(work.call.principal.tenant.clone(), work);
+        self.start_calls(ctx);
     }
 }
 

@@ -23,7 +23,9 @@ use serde::{Deserialize, Serialize};
 pub use approval::{ApprovalConfig, TenantApprovalConfig, WebhookConfig};
 pub use fault::{ConfigFault, ConfigFaults, ValueOrigin};
 pub use layers::ConfigFlags;
-pub use sections::{AuthConfig, ExecutionConfig, LogFormat, PlanningConfig, TelemetryConfig, TenantConfig};
+pub use sections::{
+    AuthConfig, ExecutionConfig, KeyLimitsConfig, LogFormat, PlanningConfig, TelemetryConfig, TenantConfig,
+};
 pub use server::{ProgressMode, ServerConfig};
 
 use crate::run::{RULES_REVISION, Settings, TenantId};

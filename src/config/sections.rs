@@ -20,11 +20,35 @@ pub struct AuthConfig {
     /// Whether the server accepts requests without a key on any address. If false, a server on loopback
     /// accepts them until the first key is created, and any other server refuses to start without keys.
     pub allow_anonymous: bool,
+    /// What each API key may do at most.
+    pub limits: KeyLimitsConfig,
+}
+
+/// `[auth.limits]`: limits of each API key. Requests without a key to a server that has keys count as those of
+/// one key; a server without keys applies none of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeyLimitsConfig {
+    /// Requests that cost something, per minute; not limited if absent.
+    pub requests_per_minute: Option<u32>,
+    /// Event streams open at once.
+    pub open_streams: u32,
+}
+
+impl Default for KeyLimitsConfig {
+    fn default() -> Self {
+        Self { requests_per_minute: None, open_streams: 100 }
+    }
 }
 
 impl Default for AuthConfig {
     fn default() -> Self {
-        Self { default_user: "keysersoze".to_owned(), default_tenant: tenant_local(), allow_anonymous: false }
+        Self {
+            default_user: "keysersoze".to_owned(),
+            default_tenant: tenant_local(),
+            allow_anonymous: false,
+            limits: KeyLimitsConfig::default(),
+        }
     }
 }
 
@@ -37,6 +61,9 @@ impl AuthConfig {
             let message = "`auth.default_user` must have 1 to 128 printable characters";
             review.add("auth.default_user", message, "write the user's name in the directory");
         }
+        let KeyLimitsConfig { requests_per_minute, open_streams } = self.limits;
+        review.range("auth.limits.requests_per_minute", requests_per_minute.unwrap_or(1), 1..=1_000_000);
+        review.range("auth.limits.open_streams", open_streams, 1..=1_000_000);
         review.into_problems()
     }
 }

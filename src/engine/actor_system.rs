@@ -173,6 +173,7 @@ pub(super) fn run_services(
             workers: parts.workers.clone(),
             arbiter: arbiter.clone(),
             outside: parts.outside.clone(),
+            tenants: parts.tenants.clone(),
         };
         (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
     });

@@ -13,10 +13,11 @@ use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
 use crate::config::Config;
+use crate::fairness::Sharers;
 use crate::llm::Gateway;
 use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, ReplacedParts};
-use crate::run::Fault;
+use crate::run::{Fault, TenantId};
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
@@ -130,6 +131,7 @@ impl Builder {
             .guarded(cast.guards());
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
+        store.limit_tenant_bytes(config.store.max_tenant_bytes);
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
         apply_scene_schemas(&store, &loaded.scenes).await?;
@@ -159,6 +161,7 @@ impl Builder {
             outside,
             cast,
             is_serving: Arc::default(),
+            tenants: Sharers::default(),
         };
         let system = ActorSystem::start(parts.clone()).await;
         let system = match system {
@@ -209,6 +212,8 @@ pub(super) struct EngineParts {
     pub(super) cast: Cast,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,
+    /// The tenants that use this process.
+    pub(super) tenants: Sharers<TenantId>,
 }
 
 /// What is made from the configuration, and replaced by a reload.

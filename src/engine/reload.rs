@@ -7,6 +7,7 @@ use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, 
 use crate::config::Config;
 use crate::llm::Gateway;
 use crate::scene::Catalogue;
+use crate::store;
 
 /// A key, and a function that compares it in two configurations.
 type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
@@ -15,7 +16,10 @@ type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 const RESTART_ONLY_KEYS: [RestartOnlyKey; 7] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
-    ("store", |a, b| a.store != b.store),
+    ("store", |a, b| {
+        let max_tenant_bytes = b.store.max_tenant_bytes;
+        store::Options { max_tenant_bytes, ..a.store.clone() } != b.store
+    }),
     ("memory", |a, b| a.memory != b.memory),
     ("telemetry", |a, b| a.telemetry != b.telemetry),
     ("execution.max_queued_requests", |a, b| {
@@ -56,6 +60,7 @@ impl Engine {
             .filter(|(_, differs)| differs(&before.config, &config))
             .map(|(key, _)| *key)
             .collect();
+        parts.store.limit_tenant_bytes(config.store.max_tenant_bytes);
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         self.system.kpis.extend_names(&catalogue, &gateway.configured());
         let current = ActiveConfig { config, gateway, catalogue, http, webhook };

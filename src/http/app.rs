@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actix_web::http::StatusCode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
+use super::key_limits::KeyLimits;
 use super::problem::Problem;
 use super::v1::RetryRegistry;
 use crate::Engine;
 use crate::config::ServerConfig;
+use crate::fairness::{FairPermit, FairPermits, NoPermit};
+use crate::run::TenantId;
 use crate::store::KeyRing;
+use actix_web::http::StatusCode;
 
 /// The engine, with the server's options, keys and admission control.
 pub(crate) struct App {
@@ -20,9 +21,14 @@ pub(crate) struct App {
     pub(crate) anonymous: AnonymousAccess,
     /// Recent runs of the OpenAI protocol, so that a client's retry finds its run.
     pub(crate) tries: RetryRegistry,
-    admission: Arc<Semaphore>,
+    /// What each key uses of its limits.
+    pub(crate) key_limits: KeyLimits,
+    admission: FairPermits<TenantId>,
     draining: AtomicBool,
 }
+
+/// A place among the requests in progress.
+pub(crate) type AdmissionPermit = FairPermit<TenantId>;
 
 /// When a request without a key is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,33 +45,44 @@ impl App {
     pub(crate) fn new(engine: Arc<Engine>, options: ServerConfig, anonymous: AnonymousAccess) -> Self {
         let keys = KeyRing::new(engine.store().clone());
         let tries = RetryRegistry::from_earlier(&engine.take_earlier_requests());
-        let admission = Arc::new(Semaphore::new(options.max_in_flight));
-        Self { engine, options, keys, anonymous, tries, admission, draining: AtomicBool::new(false) }
+        let admission = FairPermits::new(options.max_in_flight);
+        let (key_limits, draining) = (KeyLimits::default(), AtomicBool::new(false));
+        Self { engine, options, keys, anonymous, tries, key_limits, admission, draining }
     }
 
-    /// Takes a permit for a request to the assistant. The caller holds it until the run has ended.
+    /// Takes a permit for a request of `tenant` to the assistant. The caller holds it until the run has ended.
     ///
     /// # Errors
     /// `server.draining`, `server.overloaded`: 503, before anything is accepted.
-    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+    pub(crate) async fn admit(&self, tenant: &TenantId) -> Result<AdmissionPermit, Problem> {
         if self.is_draining() {
             let detail =
                 "this server is shutting down; send the request to another server, or retry in a moment";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.draining", detail));
         }
-        self.admission.clone().try_acquire_owned().map_err(|_| {
-            self.engine.outside().shed(crate::telemetry::Component::Http);
-            let detail = format!(
-                "{} requests are in progress, which is the limit (server.max_in_flight); retry in a moment",
-                self.options.max_in_flight
-            );
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.overloaded", detail)
-        })
+        let tenants = self.engine.tenants();
+        tenants.see(tenant);
+        tenants.expect(&self.keys.tenants().await?);
+        self.admission.take(tenant, tenants.is_shared()).map_err(|no| self.overloaded(tenant, no))
+    }
+
+    fn overloaded(&self, tenant: &TenantId, no: NoPermit) -> Problem {
+        self.engine.outside().shed(crate::telemetry::Component::Http);
+        let most = self.options.max_in_flight;
+        let detail = match no {
+            NoPermit::AllTaken => format!(
+                "{most} requests are in progress, which is the limit (server.max_in_flight); retry in a moment"
+            ),
+            NoPermit::ShareReached { held } => format!(
+                "tenant `{tenant}` has {held} requests in progress, which is its share of the {most} that this                  server takes at once from all tenants (server.max_in_flight); retry in a moment"
+            ),
+        };
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.overloaded", detail)
     }
 
     /// How many requests to the assistant are in progress.
     pub(crate) fn in_flight(&self) -> usize {
-        self.options.max_in_flight.saturating_sub(self.admission.available_permits())
+        self.admission.taken()
     }
 
     pub(crate) fn is_draining(&self) -> bool {

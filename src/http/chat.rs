@@ -5,10 +5,10 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use super::app::App;
+use super::app::{AdmissionPermit, App};
 use super::body::AuthenticatedJson;
 use super::messages::{self, MessageRole, TextMessage};
 use super::principal::RequestPrincipal;
@@ -198,7 +198,7 @@ pub(crate) async fn accept(
     request: ChatRequest,
     delivery: Option<Delivery>,
 ) -> Result<AcceptedRequest, Problem> {
-    let permit = app.admit()?;
+    let permit = app.admit(&request.tenant).await?;
     // In a separate task: a client that disconnects drops this future, and the run would be lost track of.
     let task = actix_web::rt::spawn(submit_with_permit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
@@ -211,7 +211,7 @@ async fn submit_with_permit(
     app: web::Data<App>,
     request: ChatRequest,
     delivery: Option<Delivery>,
-    permit: OwnedSemaphorePermit,
+    permit: AdmissionPermit,
 ) -> Result<AcceptedRequest, Problem> {
     let tenant = request.tenant.clone();
     let mut accepted = match app.engine.submit_once(request).await? {
@@ -243,7 +243,7 @@ pub(crate) async fn join_run(
     run: RunId,
     delivery: Delivery,
 ) -> Result<AcceptedRequest, Problem> {
-    let permit = app.admit()?;
+    let permit = app.admit(tenant).await?;
     match wait_for_existing(app, tenant.clone(), run, permit).await {
         Ok(accepted) => {
             let after = app.engine.event_before_request(tenant, run, &delivery.fingerprint_hex()).await;
@@ -265,7 +265,7 @@ async fn wait_for_existing(
     app: &web::Data<App>,
     tenant: TenantId,
     run: RunId,
-    permit: OwnedSemaphorePermit,
+    permit: AdmissionPermit,
 ) -> Result<AcceptedRequest, Problem> {
     let (mut row, mut goes_on) = load_status(app, &tenant, run).await?;
     if !goes_on {
@@ -365,15 +365,23 @@ pub(crate) async fn chat(
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
     who.authorize_chat(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
+    let keyed = who.keyed;
     let asked = body.into_request(who, idempotency_header(&request)?, app.options.max_messages)?;
+    let stream = streamed.then(|| app.open_stream(&request, keyed)).transpose()?;
     let accepted = accept(&app, asked, None).await?;
-    if streamed {
+    if let Some(stream) = stream {
         let events = app
             .engine
             .stream(&tenant, accepted.run, Some(accepted.after))
             .await
             .map_err(|fault| accepted_problem(fault, accepted.run))?;
-        return Ok(sse::event_stream_reply(accepted.run, &accepted.session, events, app.options.ping_ms));
+        return Ok(sse::event_stream_reply(
+            accepted.run,
+            &accepted.session,
+            events,
+            app.options.ping_ms,
+            stream,
+        ));
     }
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost_run_fault(accepted.run)));
     let answer = answer.map_err(|fault| accepted_problem(fault, accepted.run))?;

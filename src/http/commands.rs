@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::{rt, web};
 use tokio::sync::oneshot;
 
-use super::app::App;
+use super::app::{AdmissionPermit, App};
 use super::chat::accepted_problem;
 use super::problem::Problem;
 use crate::planner::{ApproverChoice, Command, CommandAction};
@@ -17,7 +17,7 @@ pub(crate) async fn submit_command(
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = needs_permit(&command.action).then(|| app.admit()).transpose()?;
+    let place = permit(app, tenant, &command.action).await?;
     let (app, tenant) = (app.clone(), tenant.clone());
     let (tell, done) = oneshot::channel();
     // In a separate task: a client that disconnects cancels nothing.
@@ -42,7 +42,7 @@ pub(crate) async fn submit_command_and_wait(
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = needs_permit(&command.action).then(|| app.admit()).transpose()?;
+    let place = permit(app, tenant, &command.action).await?;
     let (app, tenant) = (app.clone(), tenant.clone());
     let (tell, done) = oneshot::channel();
     rt::spawn(async move {
@@ -53,6 +53,15 @@ pub(crate) async fn submit_command_and_wait(
     });
     let answer = done.await.map_err(|_| uncertain_outcome())??;
     answer.map(drop).map_err(|fault| accepted_problem(fault, run))
+}
+
+/// A permit, if the command needs one.
+async fn permit(
+    app: &App,
+    tenant: &TenantId,
+    wish: &CommandAction,
+) -> Result<Option<AdmissionPermit>, Problem> {
+    if needs_permit(wish) { app.admit(tenant).await.map(Some) } else { Ok(None) }
 }
 
 /// Whether the run continues after this command, and so needs a permit. Stopping must always be possible.

@@ -10,6 +10,7 @@ mod browser;
 mod chat;
 mod commands;
 mod connections;
+mod key_limits;
 mod messages;
 mod middleware;
 mod openapi;
@@ -40,6 +41,18 @@ pub use serve::{ServeError, Server};
 
 /// A path with its methods and their handlers.
 type RouteEntry = (&'static str, Vec<(Method, Route)>);
+
+/// The routes whose requests may ask models: they count against the rate of their key. Decisions about approvals
+/// and cancellations are not among them, so that a person can always stop something.
+const COSTLY_ROUTES: [&str; 7] = [
+    "/api/chat",
+    "/api/planning/plan",
+    "/api/plans",
+    "/api/plans/{task_id}/modify",
+    "/api/plans/{task_id}/resume",
+    "/api/runs/{run_id}/resume",
+    "/v1/chat/completions",
+];
 
 /// All routes. Nothing else is registered, and the OpenAPI document lists exactly these.
 fn route_table() -> Vec<RouteEntry> {
@@ -141,6 +154,12 @@ fn protocol_error(request: &HttpRequest, problem: Problem) -> actix_web::Error {
 /// Whether the route belongs to the OpenAI protocol.
 fn is_openai(request: &HttpRequest) -> bool {
     request.path() == "/v1" || request.path().starts_with("/v1/")
+}
+
+/// Whether the request counts against the rate of its key.
+fn is_costly(request: &HttpRequest) -> bool {
+    request.method() == Method::POST
+        && request.match_pattern().is_some_and(|route| COSTLY_ROUTES.contains(&route.as_str()))
 }
 
 /// Parses `limit` (1 to `most`, default 50) and the cursor `after` of a query.

@@ -193,8 +193,20 @@ impl FromRequest for RequestPrincipal {
 /// The key that authenticated a request, stored in the request's extensions.
 pub(super) struct PresentedKey(pub(super) Arc<ApiKey>);
 
-/// Authenticates a request.
+/// Authenticates a request, and counts it against the rate of its key if it may ask models. Its body has not been
+/// read yet.
+///
+/// # Errors
+/// `auth.…` (401, 403); `key.rate_limited` (429).
 pub(crate) async fn authenticate(request: &HttpRequest) -> Result<RequestPrincipal, Problem> {
+    let who = find_principal(request).await?;
+    if super::is_costly(request) {
+        app_data(request)?.count_request(request, who.keyed)?;
+    }
+    Ok(who)
+}
+
+async fn find_principal(request: &HttpRequest) -> Result<RequestPrincipal, Problem> {
     let app = app_data(request)?;
     match presented_key(request)? {
         Some(key) => match app.keys.find(&key).await? {

@@ -163,8 +163,9 @@ pub(crate) async fn events(
             Problem::unprocessable("request.last_event_id", detail)
         })?),
     };
+    let stream = app.open_stream(&request, who.keyed)?;
     let events = app.engine.stream(&who.tenant, run, last).await?;
-    Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms))
+    Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms, stream))
 }
 
 /// Cancels a run at its next safe point.

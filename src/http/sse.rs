@@ -8,6 +8,7 @@ use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::key_limits::OpenStream;
 use super::problem::Problem;
 use crate::public::{PublicEvent, PublicStream};
 use crate::run::{Fault, RunId, SessionId};
@@ -26,12 +27,14 @@ pub(crate) struct ServerEvent {
     pub(crate) data: String,
 }
 
-/// A reply that streams these events until the run ends or waits for a person.
+/// A reply that streams these events until the run ends or waits for a person. It counts among the open streams
+/// of its key until then.
 pub(crate) fn event_stream_reply(
     run: RunId,
     session: &SessionId,
     events: PublicStream,
     ping_ms: u64,
+    open: OpenStream,
 ) -> HttpResponse {
     let lines = with_keep_alive(
         events.map(format_event),
@@ -45,7 +48,7 @@ pub(crate) fn event_stream_reply(
         .insert_header(("x-accel-buffering", "no"))
         .insert_header(("x-run-id", run.to_string()))
         .insert_header(("x-session-id", session.to_string()))
-        .streaming(lines.map(Ok::<_, actix_web::Error>))
+        .streaming(open.counted(lines))
 }
 
 /// Formats one event. If the journal cannot be read, an event `error` ends the stream.

@@ -1,4 +1,5 @@
-//! `GET /api/usage`: calls, tokens and cost of the caller's tenant, from the journal.
+//! `GET /api/usage`: calls, tokens and cost of the caller's tenant, from the journal, and the bytes that it has
+//! stored.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub(crate) struct UsageReport {
     pub(crate) rows: Vec<UsageView>,
     /// Total cost in US dollars.
     pub(crate) cost_usd: f64,
+    /// Bytes of the tenant's events that are stored now, whatever the days. `store.max_tenant_bytes` limits them.
+    #[serde(default)]
+    pub(crate) stored_bytes: u64,
 }
 
 /// Usage of one model for one purpose on one day.
@@ -109,7 +113,8 @@ pub(crate) async fn usage(
         })
         .collect();
     let time_zone = zone.iana_name().unwrap_or("UTC").to_owned();
-    let report =
-        UsageReport { from: from.to_string(), to: to.to_string(), time_zone, rows, cost_usd: usd(nano) };
+    let stored_bytes = app.engine.store().tenant_bytes(&who.tenant).await?;
+    let (from, to, cost_usd) = (from.to_string(), to.to_string(), usd(nano));
+    let report = UsageReport { from, to, time_zone, rows, cost_usd, stored_bytes };
     Ok(HttpResponse::Ok().json(report))
 }

@@ -8,8 +8,12 @@ use super::Store;
 use super::erased_usage::keep_usage;
 use super::error::{Error, ErrorCode};
 use super::record::{StreamId, status_from_name};
+use super::tenant_bytes::subtract_erased;
 use super::usage::SESSION_STREAMS;
 use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
+
+/// The stream of tenant `?1`'s run `?2`.
+const RUN_STREAM: &str = "tenant = ?1 AND stream = 'run:' || ?2";
 
 impl Store {
     /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and in the
@@ -69,6 +73,7 @@ impl Store {
             }
         }
         keep_usage(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
+        subtract_erased(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
         let mut erased = 0;
         for sql in [
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
@@ -132,7 +137,8 @@ impl Store {
                 format!("run {run} cannot be erased while it is {status}: cancel it or wait for it to end");
             return Err(Error::new(ErrorCode::RunBusy, message));
         }
-        keep_usage(&mut tx, "tenant = ?1 AND stream = 'run:' || ?2", tenant, &id).await.map_err(failed)?;
+        keep_usage(&mut tx, RUN_STREAM, tenant, &id).await.map_err(failed)?;
+        subtract_erased(&mut tx, RUN_STREAM, tenant, &id).await.map_err(failed)?;
         for sql in [
             "DELETE FROM idempotency WHERE run = ?",
             "DELETE FROM audit_keys WHERE run = ?",

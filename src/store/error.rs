@@ -46,6 +46,8 @@ pub enum ErrorCode {
     NewerSchema,
     /// The file must be migrated, which this connection may not do.
     OlderSchema,
+    /// The tenant has as many bytes stored as it may.
+    Quota,
     /// The directory or the file cannot be written or entered.
     ReadOnly,
     /// The run has not ended.
@@ -79,6 +81,7 @@ impl ErrorCode {
             ErrorCode::Locked => "store.locked",
             ErrorCode::NewerSchema => "store.newer_schema",
             ErrorCode::OlderSchema => "store.older_schema",
+            ErrorCode::Quota => "store.quota",
             ErrorCode::ReadOnly => "store.read_only",
             ErrorCode::RunBusy => "store.run_busy",
             ErrorCode::SceneSchema => "store.scene_schema",

@@ -11,6 +11,7 @@ use super::Store;
 use super::error::Error;
 use super::key_holds::{KeyHold, KeyHolds};
 use super::keys::ApiKey;
+use crate::run::TenantId;
 
 /// How long lookups are cached: a revoked key is rejected at most a second later.
 const CACHE_TTL: Duration = Duration::from_secs(1);
@@ -27,6 +28,7 @@ pub struct KeyRing {
     /// not kept in memory.
     cache: Cache<[u8; 32], Option<Arc<ApiKey>>>,
     any_key: Cache<(), bool>,
+    tenants: Cache<(), Arc<[TenantId]>>,
     holds: KeyHolds,
 }
 
@@ -47,6 +49,7 @@ impl KeyRing {
             store,
             cache: Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(life).build(),
             any_key: Cache::builder().max_capacity(1).time_to_live(life).build(),
+            tenants: Cache::builder().max_capacity(1).time_to_live(life).build(),
             holds: KeyHolds::default(),
         }
     }
@@ -57,6 +60,15 @@ impl KeyRing {
     /// Database errors; they are not cached.
     pub async fn has_keys(&self) -> Result<bool, Error> {
         self.any_key.try_get_with((), self.store.has_keys()).await.map_err(|error| error.as_ref().clone())
+    }
+
+    /// Like [`Store::tenants_with_keys`], cached.
+    ///
+    /// # Errors
+    /// Database errors; they are not cached.
+    pub async fn tenants(&self) -> Result<Arc<[TenantId]>, Error> {
+        let read = async { Ok::<_, Error>(self.store.tenants_with_keys().await?.into()) };
+        self.tenants.try_get_with((), read).await.map_err(|error: Arc<Error>| error.as_ref().clone())
     }
 
     /// Like [`Store::find_key`], cached. Concurrent equal lookups share one query.

@@ -278,6 +278,23 @@ impl Store {
         Ok(key.filter(|key| same && key.revoked.is_none()))
     }
 
+    /// The tenants with a valid key; of several, two of them.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn tenants_with_keys(&self) -> Result<Vec<TenantId>, Error> {
+        let failed = |e| Error::database(self.path(), "read the keys", &e);
+        let names: Vec<String> = sqlx::query_scalar(
+            "SELECT DISTINCT tenant FROM api_keys WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) LIMIT 2",
+        )
+        .bind(nanoseconds(Timestamp::now())?)
+        .fetch_all(self.pool())
+        .await
+        .map_err(failed)?;
+        let read = |name: String| TenantId::new(&name).map_err(|e| sqlx::Error::Decode(Box::new(e)));
+        names.into_iter().map(read).collect::<Result<_, _>>().map_err(failed)
+    }
+
     /// Whether a key was ever created, including revoked ones.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ mod record;
 mod recovery;
 mod scenes;
 mod schema;
+mod tenant_bytes;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unreadable_runs;
@@ -38,6 +39,7 @@ mod write;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -79,6 +81,10 @@ const POOL_SIZE: u32 = 4;
 /// has no room for. Other processes cannot read the database meanwhile.
 const EXCLUSIVE_VFS: &str = "unix-excl";
 
+/// How often the database is opened exclusively until it works, and the pause in between.
+const EXCLUSIVE_TRIES: u32 = 20;
+const EXCLUSIVE_PAUSE: Duration = Duration::from_millis(25);
+
 /// How long a statement waits for another connection's write, and a caller waits for a free connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -99,6 +105,8 @@ struct StoreInner {
     unreadable: UnreadableRuns,
     /// Number of keys revoked through this store.
     key_changes: watch::Sender<u64>,
+    /// The quota of stored bytes of a tenant; `u64::MAX` for none.
+    max_tenant_bytes: AtomicU64,
 }
 
 impl Store {
@@ -118,7 +126,7 @@ impl Store {
         let (options, writer) = match Self::connect(&path, None, migrations).await {
             Err(error) if error.code() == ErrorCode::Full.as_str() => {
                 tracing::error!(code = error.code(), %error, "disk full: the database is open for this process only until a restart with free space");
-                Self::connect(&path, Some(EXCLUSIVE_VFS), migrations).await?
+                Self::connect_exclusively(&path, migrations).await?
             }
             connected => connected?,
         };
@@ -133,8 +141,27 @@ impl Store {
         dir: Option<DataDir>,
     ) -> Self {
         let (unreadable, key_changes) = (UnreadableRuns::default(), watch::Sender::default());
-        let dir = Mutex::new(dir);
-        Self { inner: Arc::new(StoreInner { pool, writer, path, dir, unreadable, key_changes }) }
+        let (dir, max_tenant_bytes) = (Mutex::new(dir), AtomicU64::new(u64::MAX));
+        let inner = StoreInner { pool, writer, path, dir, unreadable, key_changes, max_tenant_bytes };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Connects for this process only. The connection that failed before is closed by its own thread; until
+    /// then a new one would share the index of the log that there is no room for.
+    async fn connect_exclusively(
+        path: &Path,
+        migrations: &[&str],
+    ) -> Result<(SqliteConnectOptions, JournalWriter), Error> {
+        let mut tries = 1;
+        loop {
+            match Self::connect(path, Some(EXCLUSIVE_VFS), migrations).await {
+                Err(error) if error.code() == ErrorCode::Full.as_str() && tries < EXCLUSIVE_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(EXCLUSIVE_PAUSE).await;
+                }
+                connected => return connected,
+            }
+        }
     }
 
     /// Connects to the database at `path`, creating or migrating it if needed.

@@ -19,11 +19,19 @@ pub struct Options {
     pub max_batch: usize,
     /// Days to keep a conversation after its last change; 0 keeps it forever.
     pub keep_sessions_days: u32,
+    /// Maximum number of bytes of a tenant's events; not limited if absent.
+    pub max_tenant_bytes: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { data_dir: PathBuf::from("data"), max_pending: 8192, max_batch: 512, keep_sessions_days: 0 }
+        Self {
+            data_dir: PathBuf::from("data"),
+            max_pending: 8192,
+            max_batch: 512,
+            keep_sessions_days: 0,
+            max_tenant_bytes: None,
+        }
     }
 }
 
@@ -38,6 +46,7 @@ impl Options {
         review.range("store.max_pending", self.max_pending, 1..=1_000_000);
         review.range("store.max_batch", self.max_batch, 1..=100_000);
         review.range("store.keep_sessions_days", self.keep_sessions_days, 0..=36_500);
+        review.range("store.max_tenant_bytes", self.max_tenant_bytes.unwrap_or(1), 1..=1 << 50);
         review.into_problems()
     }
 }

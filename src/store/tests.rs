@@ -588,7 +588,13 @@ async fn faulty_scene_schema_names_scene_and_applies_nothing() {
 #[test]
 fn out_of_range_options_are_named() {
     assert!(Options::default().problems().is_empty());
-    let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0, keep_sessions_days: 36_501 };
-    assert_eq!(options.problems().len(), 4);
+    let options = Options {
+        data_dir: "".into(),
+        max_pending: 0,
+        max_batch: 0,
+        keep_sessions_days: 36_501,
+        max_tenant_bytes: Some(0),
+    };
+    assert_eq!(options.problems().len(), 5);
     assert!(serde_json::from_str::<Options>(r#"{"max_pendig": 1}"#).is_err());
 }

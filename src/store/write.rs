@@ -18,6 +18,7 @@ use super::error::Error;
 use super::heads::{self, StreamHead, advance};
 use super::plans;
 use super::record::{JournalRow, StreamId, status_name};
+use super::tenant_bytes::{self, StoredBytes};
 use super::writer::WriterGuard;
 
 /// Inserts the rows of one transaction. Texts that may be long are concatenated in a separate parameter,
@@ -56,11 +57,12 @@ impl Store {
     ) -> Result<Vec<AppendOutcome>, Error> {
         let failed = |e| Error::database(self.path(), "append to the journal", &e);
         let mut writing = self.journal_writer()?.lock().await.map_err(failed)?;
-        let mut written = write(&mut writing, groups, synced, false).await;
+        let most = self.max_tenant_bytes();
+        let mut written = write(&mut writing, groups, most, synced, false).await;
         if written.as_ref().is_err_and(is_unique_violation) {
             // The cached heads are wrong: another writer has changed a stream. Retry with the stored heads.
             writing.discard();
-            written = write(&mut writing, groups, synced, true).await;
+            written = write(&mut writing, groups, most, synced, true).await;
         }
         if written.is_err() {
             writing.discard();
@@ -98,6 +100,7 @@ pub(crate) struct AppendOutcome {
 async fn write(
     writing: &mut WriterGuard<'_>,
     groups: &[Vec<JournalRow>],
+    max_tenant_bytes: Option<u64>,
     synced: bool,
     read: bool,
 ) -> Result<Vec<AppendOutcome>, sqlx::Error> {
@@ -110,6 +113,7 @@ async fn write(
         heads.extend(heads::read_heads(connection, unknown).await?);
     }
     let mut claims = Claims::read(connection, groups).await?;
+    let mut stored = StoredBytes::read(connection, groups, max_tenant_bytes).await?;
     let mut broken: BTreeMap<&StreamId, Error> = BTreeMap::new();
     let mut accepted: Vec<&JournalRow> = Vec::new();
     let mut outcomes = Vec::with_capacity(groups.len());
@@ -123,6 +127,7 @@ async fn write(
             let checked = match broken.get(stream) {
                 Some(error) => Err(error.clone()),
                 None => advance(heads.get(stream), &rows)
+                    .and_then(|head| stored.add(&rows).map(|()| head))
                     .and_then(|head| claims.add(stream, &rows).map(|()| head)),
             };
             match checked {
@@ -212,7 +217,8 @@ async fn commit(
     let alone = claims.is_empty() && put.is_empty() && rulings.is_empty();
     // SQLite accepts this setting only outside a transaction.
     let waits = if synced { "FULL" } else { "NORMAL" };
-    let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {INSERT_ROWS}");
+    let add_bytes = tenant_bytes::ADD_BYTES;
+    let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {INSERT_ROWS}{add_bytes}");
     if !plans.is_empty() {
         sql.push_str(plans::WRITE_PLANS);
     }
@@ -227,7 +233,8 @@ async fn commit(
         .bind(json_list(&events))
         .bind(requests.0)
         .bind(json_list(&runs))
-        .bind(json_list(&sessions));
+        .bind(json_list(&sessions))
+        .bind(json_list(&tenant_bytes::added_bytes(rows)));
     if !plans.is_empty() {
         query = query.bind(json_list(&plans));
     }

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::key_limits::OpenStream;
 use super::principal::RequestPrincipal;
+use super::problem::Problem;
 use super::sse::ServerEvent;
 use super::{body, chat};
 use crate::llm::cache::Mode;
@@ -55,6 +57,7 @@ pub(crate) async fn completions(
     let key = idempotency.is_none().then(|| RequestFingerprint::of(&who, &request, session.as_ref(), &body));
     let cache = chat::cache_mode(&request)?;
     let tenant = who.tenant.clone();
+    let open = streamed.then(|| open_stream(&app, &request, who.keyed, key.as_ref())).transpose()?;
     let mut joined = None;
     if retry::is_retry(&request)
         && let Some(mut delivery) = key.as_ref().and_then(|key| app.tries.join(key))
@@ -81,9 +84,9 @@ pub(crate) async fn completions(
         }
     };
     let told = |fault| Error::from(chat::accepted_problem(fault, accepted.run));
-    if streamed {
+    if let Some(open) = open {
         let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await.map_err(told)?;
-        return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage));
+        return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage, open));
     }
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
     let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
@@ -103,6 +106,23 @@ pub(crate) async fn completions(
         .await
         .map_err(|fault| chat::accepted_problem(fault, run))?;
     Ok(response.json(ChatCompletion::of(&answer, words)))
+}
+
+/// Opens an event stream for the key of a request; `fingerprint` is the request's, if it has one.
+fn open_stream(
+    app: &App,
+    request: &HttpRequest,
+    is_keyed: bool,
+    fingerprint: Option<&RequestFingerprint>,
+) -> Result<OpenStream, Problem> {
+    app.open_stream(request, is_keyed).inspect_err(|problem| {
+        // Only of a first attempt: a retry may belong to a run whose broken stream still counts as open.
+        if let (Some(key), Some(seconds), false) =
+            (fingerprint, problem.retry_after, retry::is_retry(request))
+        {
+            app.tries.record_refusal(key.clone(), seconds);
+        }
+    })
 }
 
 /// The list of models: this server is the only one.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::app::App;
 use super::super::chat::{self, AcceptedRequest};
+use super::super::key_limits::OpenStream;
 use super::super::sse::{self, with_keep_alive};
 use super::MODEL;
 use super::completion::{self, CompletionUsage};
@@ -38,6 +39,7 @@ pub(super) fn chunk_stream_reply(
     accepted: AcceptedRequest,
     events: PublicStream,
     with_usage: bool,
+    open: OpenStream,
 ) -> HttpResponse {
     let options = &app.options;
     let (run, session) = (accepted.run, accepted.session.to_string());
@@ -67,7 +69,7 @@ pub(super) fn chunk_stream_reply(
         .insert_header(("x-accel-buffering", "no"))
         .insert_header(("x-run-id", run.to_string()))
         .insert_header(("x-session-id", session))
-        .streaming(lines.map(Ok::<_, actix_web::Error>))
+        .streaming(open.counted(lines))
 }
 
 impl ChunkStream {
