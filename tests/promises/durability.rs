@@ -8,7 +8,7 @@
 //! | streams resumed after a kill | `stream_resumption`, `streaming` |
 //! | kills in a row, port taken at start, drain too short, disk full at start | `restarts`, `full_disk` |
 //! | readers that never read | `streaming`; under SIGTERM [`sigterm_ends_server_whose_readers_never_read`] |
-//! | more clients than places, SIGTERM under load | `overload` |
+//! | more clients than permits, SIGTERM under load | `overload` |
 //! | approvals: races, kill after a yes, yes in words | `approvals_api`, `approvals_restart`, `approvals_in_words` |
 //! | approvals wait over several restarts, many decisions at once | [`waiting_approvals_survive_restarts_and_are_decided_once`] |
 //! | writes whose outcome is unknown | `approvals_api`; over kills [`unknown_write_is_repeated_once_when_asked_twenty_times`] |
@@ -311,7 +311,7 @@ const KINDS: [Kind; 7] = [
     Kind::Conversation,
 ];
 
-/// A client that retries until it has its answer: its run and, if a document told it, status and answer.
+/// A client that retries until it has its answer: its run and, if it got a document, status and answer.
 async fn client(api: Api, kind: Kind, number: usize, session: String) -> (String, Option<[Value; 2]>) {
     let (book, key) = (format!("b{number}"), format!("k{number}"));
     let openai = json!({"model": "proscenium"});
