@@ -15,12 +15,12 @@ use super::*;
 /// Answers with what was written down; `None` refuses the message.
 struct Scripted {
     script: RefCell<VecDeque<Option<RunStatus>>>,
-    heard: RefCell<Vec<(String, Option<String>)>>,
+    until_done: RefCell<Vec<(String, Option<String>)>>,
 }
 
 impl Scripted {
     fn new(script: &[Option<RunStatus>]) -> Self {
-        Self { script: RefCell::new(script.iter().copied().collect()), heard: RefCell::default() }
+        Self { script: RefCell::new(script.iter().copied().collect()), until_done: RefCell::default() }
     }
 }
 
@@ -39,7 +39,7 @@ impl Assistant for Scripted {
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn FollowedTicket>, Failure> {
-        self.heard.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
+        self.until_done.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
         match self.script.borrow_mut().pop_front().flatten() {
             Some(status) => {
                 let (cancelled, ended) = mpsc::channel(4);
@@ -205,7 +205,7 @@ async fn a_wish_to_stop_that_comes_before_there_is_a_run_stops_the_run() {
         tokio::task::yield_now().await;
         accept.send(RunStatus::Cancelled).unwrap();
     };
-    let (ticket, ()) = tokio::join!(heard(slowly, &mut signals, &mut wish, &mut errors), told);
+    let (ticket, ()) = tokio::join!(until_done(slowly, &mut signals, &mut wish, &mut errors), told);
     assert_eq!(wish, Some("Ctrl-C"));
     let mut out = Vec::new();
     let ended = follow(ticket.unwrap(), &mut signals, wish, Show::Plain, &mut out, &mut errors).await;
@@ -338,7 +338,8 @@ async fn the_turns_of_a_conversation_share_a_session_until_a_new_one_is_wanted()
     let (exit, assistant, out, errors) = hold(&completed, &["a", "b", "/new", "c"], true).await;
     assert_eq!((exit, errors.as_str()), (Exit::Completed, ""));
     assert_eq!(out.lines().filter(|line| line.starts_with('{')).count(), 3);
-    let sessions: Vec<Option<String>> = assistant.heard.into_inner().into_iter().map(|(_, s)| s).collect();
+    let sessions: Vec<Option<String>> =
+        assistant.until_done.into_inner().into_iter().map(|(_, s)| s).collect();
     assert_eq!(sessions, [None, Some("s-1".to_owned()), None]);
 }
 
