@@ -196,7 +196,7 @@ mod tests {
             stored_runs::open(&Config::load(None, std::iter::empty(), flags).unwrap()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = RemoteServer::at(url, past, false).unwrap_or_else(|why| panic!("{why:?}"));
+        let server = RemoteServer::at(url, stored, false).unwrap_or_else(|why| panic!("{why:?}"));
         let mut followed =
             FollowedRun::new(server, recorded::run_id(), recorded::session(), Vec::new(), None);
         let asked = async {
