@@ -14,7 +14,7 @@ pub struct Partial {
     field: PartialField,
     string: Unescape,
     /// The value of `should_continue`.
-    goes_on: Option<bool>,
+    should_continue: Option<bool>,
     /// The part of the answer that arrived before that was known.
     early: String,
     /// How many answers the object has. With a second one, it is unknown which of them counts.
@@ -184,12 +184,12 @@ impl Partial {
         if self.field != PartialField::ShouldContinue {
             return;
         }
-        let continues = match (self.key.as_str(), self.goes_on) {
+        let continues = match (self.key.as_str(), self.should_continue) {
             ("false", None) => Some(false),
             // Repeated, or no boolean: nothing may be shown.
             _ => Some(true),
         };
-        self.goes_on = continues;
+        self.should_continue = continues;
         let early = std::mem::take(&mut self.early);
         if continues == Some(false) {
             out.push_str(&early);
@@ -200,7 +200,7 @@ impl Partial {
         if self.field != PartialField::Answer || self.answers > 1 {
             return;
         }
-        match self.goes_on {
+        match self.should_continue {
             Some(false) => out.push(c),
             None => self.early.push(c),
             Some(true) => {}
@@ -434,7 +434,7 @@ mod tests {
         fn what_is_given_of_any_object_in_any_pieces_is_its_answer(
             others in prop::collection::vec((any_key(), any_value()), 0..4),
             answer in prop::option::of(prop_oneof![any::<String>().prop_map(Value::String), any_value()]),
-            goes_on in prop::option::of(prop_oneof![Just(json!(false)), Just(json!(true)), any_value()]),
+            should_continue in prop::option::of(prop_oneof![Just(json!(false)), Just(json!(true)), any_value()]),
             order in any::<u64>(),
             cuts in prop::collection::vec(1_usize..9, 1..20),
             (escaped, indented) in any::<(bool, bool)>(),
@@ -443,7 +443,7 @@ mod tests {
             object.remove("answer");
             object.remove("should_continue");
             object.extend(answer.map(|value| ("answer".to_owned(), value)));
-            object.extend(goes_on.map(|value| ("should_continue".to_owned(), value)));
+            object.extend(should_continue.map(|value| ("should_continue".to_owned(), value)));
             let mut fields: Vec<(String, Value)> = object.clone().into_iter().collect();
             let turn = order as usize % fields.len().max(1);
             fields.rotate_left(turn);
