@@ -345,21 +345,9 @@ impl ApprovalDocument {
     ) -> Option<Self> {
         let session = &journal.first()?.session;
         let put = state.approvals.get(&id.approval)?;
-        let mut created_at = Timestamp::default();
-        let mut decided = None;
-        for envelope in journal {
-            match &envelope.body {
-                Event::ApprovalRequired { approval, .. } if *approval == id.approval => {
-                    created_at = envelope.at;
-                }
-                Event::Decided { approval, note, .. } if *approval == id.approval => {
-                    decided = Some((envelope.at, note.clone()));
-                }
-                _ => {}
-            }
-        }
+        let (created_at, decided) = approval_times(journal, id.approval);
         let (decided_at, note) = decided.map_or((None, None), |(at, note)| (Some(at), note));
-        let said = put.decided.as_ref();
+        let decision = put.decided.as_ref();
         let waits = put.is_open() && !matches!(put.matter, ApprovalSubject::Outcome { .. });
         let queued = state.queued.as_ref();
         let mut document = ApprovalDocument {
@@ -376,8 +364,8 @@ impl ApprovalDocument {
             created_at,
             // An unrepresentable time means never.
             expires_at: expires.filter(|_| waits).and_then(|after| created_at.checked_add(after).ok()),
-            decision: said.map(|(decision, _)| decision.name().to_owned()),
-            decided_by: said.map(|(_, by)| by.clone()),
+            decision: decision.map(|(decision, _)| decision.name().to_owned()),
+            decided_by: decision.map(|(_, by)| by.clone()),
             decided_at,
             note,
             version: None,
@@ -392,26 +380,31 @@ impl ApprovalDocument {
             error: None,
             idempotency_key: None,
         };
-        match put.matter {
+        document.describe_subject(put.matter, journal, state);
+        Some(document)
+    }
+
+    /// Fills in the plan, call or write that the approval is about.
+    fn describe_subject(&mut self, matter: ApprovalSubject, journal: &[Envelope<Event>], state: &RunState) {
+        match matter {
             ApprovalSubject::Plan { version } => {
-                document.version = Some(version);
+                self.version = Some(version);
                 let made = state.plans.iter().find(|made| made.version == version);
-                document.plan = made.map(|made| made.plan.clone());
-                document.shown = made.map(|made| {
-                    let (task, none) = (document.task_id, Default::default());
-                    plan::text(&made.plan, &document.objective, task, state.plan_status, &none)
+                self.plan = made.map(|made| made.plan.clone());
+                self.shown = made.map(|made| {
+                    let (task, none) = (self.task_id, Default::default());
+                    plan::text(&made.plan, &self.objective, task, state.plan_status, &none)
                 });
             }
-            ApprovalSubject::Call { call } => document.with_call(state.calls.get(&call)),
+            ApprovalSubject::Call { call } => self.with_call(state.calls.get(&call)),
             ApprovalSubject::Outcome { call: number } => {
                 let call = state.calls.get(&number);
-                document.with_call(call);
-                document.attempts = call.map(|call| call.attempts);
-                document.error = unknown_outcome_error(journal, state, number);
-                document.idempotency_key = call.map(|call| idempotency_key(state.run, call.step, number));
+                self.with_call(call);
+                self.attempts = call.map(|call| call.attempts);
+                self.error = unknown_outcome_error(journal, state, number);
+                self.idempotency_key = call.map(|call| idempotency_key(state.run, call.step, number));
             }
         }
-        Some(document)
     }
 
     fn with_call(&mut self, call: Option<&CallState>) {
@@ -423,6 +416,25 @@ impl ApprovalDocument {
         self.shown = Some(invisible::escape_json_lines(&call.requested.arguments));
         self.effect = Some(call.requested.effect);
     }
+}
+
+/// When the approval was requested, and when and with which note it was decided.
+fn approval_times(
+    journal: &[Envelope<Event>],
+    number: u32,
+) -> (Timestamp, Option<(Timestamp, Option<String>)>) {
+    let mut created_at = Timestamp::default();
+    let mut decided = None;
+    for envelope in journal {
+        match &envelope.body {
+            Event::ApprovalRequired { approval, .. } if *approval == number => created_at = envelope.at,
+            Event::Decided { approval, note, .. } if *approval == number => {
+                decided = Some((envelope.at, note.clone()));
+            }
+            _ => {}
+        }
+    }
+    (created_at, decided)
 }
 
 /// What was known about a call when a person was asked for its outcome.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// What a request needs is made on one thread and let go of on another, which this allocator is made for.
+/// Requests allocate on one thread and free on another, which this allocator handles well.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,5 +1,4 @@
-//! Where the server is that owns a data directory: it leaves its address there, and the other commands
-//! find it.
+//! The address file of the server that owns a data directory, by which the other commands find it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,40 +12,41 @@ use super::failure::Failure;
 /// The file's name in the data directory.
 const FILE: &str = "server";
 
-/// What a server has left: where it is, and what it works with that a command line may name, too.
+/// The contents of an address file: the server's address, and the parts of its configuration that a command
+/// line may also name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerRecord {
-    /// Where it is.
+    /// Its address.
     pub url: String,
     /// The configuration file that it reads.
     pub config: Option<PathBuf>,
     /// The directory of its scenes beside the built-in ones.
     pub scenes: Option<PathBuf>,
-    /// What it answers with; absent where it is of a version that does not tell.
+    /// Its defaults; absent if its version does not write them.
     pub asked: Option<ServerDefaults>,
 }
 
-/// An address that was left. It is taken back when this is dropped.
+/// An address file. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct AddressFile {
     path: PathBuf,
-    /// All that stays while it serves.
+    /// The part that does not change while it serves.
     text: String,
 }
 
-/// What a server answers with, as long as it is not told otherwise.
+/// What a server uses unless a request says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDefaults {
-    /// Whose runs those are that are asked for without a key.
+    /// The tenant of requests without a key.
     pub tenant: TenantId,
-    /// What of its configuration is not built in: a hash of each value by its key.
+    /// A hash of each configured value that is not at its default, by key.
     pub values: BTreeMap<String, String>,
 }
 
-/// Leaves the address of a server that is ready. What a killed server left is replaced.
+/// Writes the address of a server that is ready. The file of a killed server is replaced.
 ///
 /// # Errors
-/// `serve.address_file` where the file cannot be written.
+/// `serve.address_file` if the file cannot be written.
 #[cfg(test)]
 pub fn leave(
     data_dir: &Path,
@@ -56,16 +56,16 @@ pub fn leave(
     asked: &ServerDefaults,
 ) -> Result<AddressFile, Failure> {
     let left = AddressFile::new(data_dir, addr, config, scenes);
-    left.tell(asked)?;
+    left.write(asked)?;
     Ok(left)
 }
 
 impl AddressFile {
-    /// An address that is still to be told.
+    /// An address file that is not written yet.
     pub fn new(data_dir: &Path, addr: SocketAddr, config: Option<&Path>, scenes: Option<&Path>) -> Self {
         let mut text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
         for (name, named) in [("config", config), ("scenes", scenes)] {
-            // A name that is no line of text is not told; it then differs from every other.
+            // A path that is not one line of text is omitted; it then differs from every other.
             let named = named.map(whole).and_then(|named| named.to_str().map(str::to_owned));
             if let Some(named) = named.filter(|named| !named.contains(['\n', '\r'])) {
                 text.push_str(&format!("{name} {named}\n"));
@@ -74,18 +74,18 @@ impl AddressFile {
         Self { path: data_dir.join(FILE), text }
     }
 
-    /// Says what it answers with from now on.
+    /// Writes the address and the server's current defaults.
     ///
     /// # Errors
-    /// `store.full` where the disk has no room, as [`leave`] for all else.
-    pub fn tell(&self, asked: &ServerDefaults) -> Result<(), Failure> {
+    /// `store.full` if the disk is full, `serve.address_file` if the file cannot be written otherwise.
+    pub fn write(&self, asked: &ServerDefaults) -> Result<(), Failure> {
         let mut text = format!("{}tenant {}\n", self.text, asked.tenant);
         for (key, hash) in &asked.values {
             text.push_str(&format!("value {key} {hash}\n"));
         }
-        // A reader sees all of it or nothing.
+        // Renamed into place, so that a reader sees all of it or nothing.
         let whole = self.path.with_extension("new");
-        let written = write(&whole, &text).and_then(|()| std::fs::rename(&whole, &self.path));
+        let written = write_private(&whole, &text).and_then(|()| std::fs::rename(&whole, &self.path));
         written.map_err(|error| {
             let what = format!("{}: the server's address cannot be written: {error}", self.path.display());
             match error.kind() {
@@ -98,14 +98,14 @@ impl AddressFile {
     }
 }
 
-/// The same path from wherever it is named.
+/// The canonical or at least absolute form of a path.
 pub fn whole(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A new file for this user only. Whatever stands in its place goes, and if that is a link, nothing behind it
-/// is touched.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+/// Creates a file that only this user can access. An existing file or link in its place is removed; the target
+/// of a link is not touched.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -118,7 +118,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// An address for clients on this machine: one that means "every interface" is reached by loopback.
+/// The address for clients on this machine: loopback if the server listens on every interface.
 fn reached(addr: SocketAddr) -> SocketAddr {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -130,16 +130,15 @@ fn reached(addr: SocketAddr) -> SocketAddr {
 
 impl Drop for AddressFile {
     fn drop(&mut self) {
-        // One that stays is found to be stale by its process.
+        // A file that remains is recognised as stale by its process id.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The address of the server that owns the data directory: the one that its owner left. `owned` is how the
-/// store said that it is owned.
+/// Finds the server that owns the data directory. `owned` is the store's error that says so.
 ///
 /// # Errors
-/// `owned` with what to do where the owner is no server.
+/// `owned` with a remedy if the owner is not a server.
 pub fn find(data_dir: &Path, owned: Failure) -> Result<ServerRecord, Failure> {
     let field = |file: &str, name: &str| {
         let text = std::fs::read_to_string(data_dir.join(file)).ok()?;
@@ -147,7 +146,7 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<ServerRecord, Failure> {
     };
     let owner = field("lock", "pid ");
     match (field(FILE, "pid "), field(FILE, "url ")) {
-        // What another process left is stale, and somebody else may listen there by now.
+        // The file of another process is stale, and another program may listen there by now.
         (Some(pid), Some(url)) if owner.is_none_or(|owner| owner == pid) => {
             let named = |name| field(FILE, name).map(PathBuf::from);
             let tenant = field(FILE, "tenant ").and_then(|tenant| TenantId::new(&tenant).ok());
@@ -196,7 +195,7 @@ mod tests {
         let addr = "127.0.0.1:1".parse().unwrap();
         let left = leave(dir.path(), addr, None, Some(&roundabout), &asked("local")).unwrap();
         assert_eq!(find(dir.path(), owned()).unwrap().scenes, Some(whole(&scenes)));
-        left.tell(&asked("acme")).unwrap();
+        left.write(&asked("acme")).unwrap();
         assert_eq!(find(dir.path(), owned()).unwrap().asked, Some(asked("acme")));
         drop(left);
         let failure = find(dir.path(), owned()).unwrap_err();

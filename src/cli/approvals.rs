@@ -1,4 +1,4 @@
-//! `approvals`: what waits for a person, and what people decide.
+//! `approvals`: lists and decides approvals.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use proscenium::store::{About, ApprovalState};
 use super::assistant::{OrderTarget, RunOrder};
 use super::failure::{Exit, Failure};
 use super::output::{self, Output};
-use super::past::{self, Past};
 use super::plans::RunRequest;
 use super::plans_args::{Approvals, ApprovalsCommand};
+use super::stored_runs::{self, StoredRuns};
 use super::text::one_line;
-use super::{show, table, waits};
+use super::{pending_questions, show, table};
 
-/// Does it.
+/// Runs the command.
 pub async fn run<W: Write, E: Write>(
     approvals: Approvals,
     loaded: LoadedConfig,
@@ -28,53 +28,53 @@ pub async fn run<W: Write, E: Write>(
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
     let expires = loaded.config.approval.expires();
-    let past = past::open(&loaded).await?;
+    let stored = stored_runs::open(&loaded).await?;
     match approvals.what.unwrap_or(ApprovalsCommand::List { all: false, limit: 50, json: false }) {
         ApprovalsCommand::List { all, limit, json } => {
-            list(out, &past, all, limit, json, &zone, expires).await?;
+            list(out, &stored, all, limit, json, &zone, expires).await?;
             Ok(Exit::Completed)
         }
         ApprovalsCommand::Show { id, json } => {
-            let id = past.approval_named(&id).await?.id;
-            one(out, &past, id, json, &zone, expires).await?;
+            let id = stored.approval_named(&id).await?.id;
+            one(out, &stored, id, json, &zone, expires).await?;
             Ok(Exit::Completed)
         }
         ApprovalsCommand::Decide { id, decision, arguments, hash, note, json } => {
             let Some(choice) = decision.choice(arguments) else {
                 return Err(Failure::usage("usage.arguments", "--arguments go with yes only"));
             };
-            let row = past.approval_named(&id).await?;
+            let row = stored.approval_named(&id).await?;
             let id = row.id;
-            let hash = decides(out, &past, id, hash, json).await?;
+            let hash = decides(out, &stored, id, hash, json).await?;
             let change = RunRequest {
                 of: OrderTarget { run: id.run, task: row.task },
                 order: RunOrder { wish: CommandAction::Decide { approval: id.approval, choice, hash }, note },
                 as_user: approvals.user.is_some(),
                 json,
             };
-            let (_, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
+            let (_, exit) = change.execute(stored.clone(), loaded, out, errors).await?;
             if json {
-                one(out, &past, id, true, &zone, expires).await?;
+                one(out, &stored, id, true, &zone, expires).await?;
             }
             Ok(exit)
         }
     }
 }
 
-/// Shows what is about to be decided, and gives its hash unless another one was seen: what is decided is what
-/// is shown here, whatever becomes of it meanwhile.
+/// Shows the approval that is about to be decided and returns its hash, unless the user gave one: so the decision
+/// applies to exactly what is shown, even if it changes meanwhile.
 async fn decides<W: Write>(
     out: &mut Output<W>,
-    past: &Past,
+    stored: &StoredRuns,
     id: ApprovalId,
     seen: Option<String>,
     json: bool,
 ) -> Result<Option<String>, Failure> {
-    let (_, state) = past.run(id.run).await?;
+    let (_, state) = stored.run(id.run).await?;
     let Some(put) = state.approvals.get(&id.approval).filter(|put| put.is_open()) else { return Ok(seen) };
     if !json {
         writeln!(out, "Decides {id}:")?;
-        waits::describe(out, &state, put)?;
+        pending_questions::describe(out, &state, put)?;
         out.flush()?;
     }
     let shown = put.needed.hash.clone();
@@ -83,33 +83,33 @@ async fn decides<W: Write>(
 
 async fn list<W: Write>(
     out: &mut Output<W>,
-    past: &Past,
+    stored: &StoredRuns,
     all: bool,
     limit: u32,
     json: bool,
     zone: &TimeZone,
     expires: Option<Duration>,
 ) -> Result<(), Failure> {
-    let rows = past.approvals(all, limit).await?;
-    let mut told = Vec::with_capacity(rows.len());
+    let rows = stored.approvals(all, limit).await?;
+    let mut entries = Vec::with_capacity(rows.len());
     for row in rows {
-        let (journal, state) = past.run(row.id.run).await?;
-        told.push((row, journal, state));
+        let (journal, state) = stored.run(row.id.run).await?;
+        entries.push((row, journal, state));
     }
     if json {
-        let documents = told
+        let documents = entries
             .iter()
             .filter_map(|(row, journal, state)| ApprovalDocument::new(journal, state, row.id, expires));
         output::document(out, &documents.collect::<Vec<_>>(), false)?;
         return Ok(());
     }
-    if told.is_empty() {
+    if entries.is_empty() {
         let what = if all { "Nothing was put to anybody yet." } else { "No approval is pending." };
         writeln!(out, "{what}")?;
         return Ok(out.flush()?);
     }
     let head = ["APPROVAL", "WHEN", "STATE", "ABOUT", "ASKED BY", "WHAT"].map(str::to_owned);
-    let body = told.iter().map(|(row, _, state)| {
+    let body = entries.iter().map(|(row, _, state)| {
         let put = state.approvals.get(&row.id.approval);
         [
             row.id.to_string(),
@@ -117,7 +117,7 @@ async fn list<W: Write>(
             put.map_or("", |put| ApprovalState::from(put).name()).to_owned(),
             put.map_or("", |put| About::from(put.matter).name()).to_owned(),
             one_line(&row.user),
-            put.map(|put| waits::line(state, put.matter)).unwrap_or_default(),
+            put.map(|put| pending_questions::subject_line(state, put.matter)).unwrap_or_default(),
         ]
     });
     Ok(table::aligned(out, head, body, &[], table::width())?)
@@ -125,14 +125,14 @@ async fn list<W: Write>(
 
 async fn one<W: Write>(
     out: &mut Output<W>,
-    past: &Past,
+    stored: &StoredRuns,
     id: ApprovalId,
     json: bool,
     zone: &TimeZone,
     expires: Option<Duration>,
 ) -> Result<(), Failure> {
-    let row = past.approval(id).await?;
-    let (journal, state) = past.run(id.run).await?;
+    let row = stored.approval(id).await?;
+    let (journal, state) = stored.run(id.run).await?;
     let Some(put) = state.approvals.get(&id.approval) else {
         return Err(Failure::new(
             "approval.unknown",
@@ -144,7 +144,7 @@ async fn one<W: Write>(
     }
     writeln!(out, "Approval: {id}\nPlan: {}, of: {}", row.task, one_line(state.request()))?;
     if put.is_open() {
-        waits::tell_one(out, &state, id, put)?;
+        pending_questions::write_one(out, &state, id, put)?;
     } else {
         show::approvals(out, &journal, &state, zone, Some(id.approval))?;
     }

@@ -1,4 +1,4 @@
-//! What the commands need of the engine, and nothing more: so they can be tested without one.
+//! The interface that the commands need of an engine, so that they can be tested without one.
 
 use async_trait::async_trait;
 use proscenium::Answer;
@@ -12,19 +12,19 @@ use super::failure::Failure;
 /// An engine that is ready.
 #[async_trait(?Send)]
 pub trait Assistant: Office {
-    /// Accepts a message of a conversation; a new conversation where `session` is absent.
+    /// Accepts a message of a conversation; a new conversation if `session` is absent.
     async fn ask(
         &self,
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn FollowedTicket>, Failure>;
-    /// Makes a plan without carrying it out.
+    /// Makes a plan without executing it.
     async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure>;
-    /// Writes what is pending and ends.
+    /// Flushes the journal and stops.
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// What holds for every request of a terminal.
+/// The options of every request of a terminal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Asking {
     /// A person has to approve the plan.
@@ -33,24 +33,24 @@ pub struct Asking {
     pub dry_run: bool,
 }
 
-/// The number of the event before what was last decided in a run; 0 where nothing was: what a message that
-/// may have decided is followed from.
+/// The sequence number of the event before a run's last decision; 0 without one. A run is followed from there after a
+/// message that may have been a decision.
 pub fn before_decided(journal: &[Envelope<Event>]) -> u64 {
-    // Its last wait may be over already, and another may have begun.
+    // The run may have continued since, and wait again.
     let decided = journal.iter().rfind(|event| matches!(event.body, Event::Decided { .. }));
     decided.map_or(0, |event| event.seq.saturating_sub(1))
 }
 
-/// Where what people decide about runs is carried out.
+/// Executes people's commands for runs.
 #[async_trait(?Send)]
 pub trait Office {
-    /// A run as its journal has it just now.
+    /// The current state of a run.
     async fn state(&self, run: RunId) -> Result<RunState, Failure>;
-    /// Has an order carried out, and follows what the run does from there until it ends or waits again.
+    /// Executes a command and follows the run until it ends or waits again.
     async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure>;
 }
 
-/// The run that an order is about.
+/// The target of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderTarget {
     /// The run.
@@ -59,12 +59,12 @@ pub struct OrderTarget {
     pub task: TaskId,
 }
 
-/// What somebody wants done with a run.
+/// A command for a run, with an optional note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOrder {
-    /// What.
+    /// What is wanted.
     pub wish: CommandAction,
-    /// Why, in their own words.
+    /// The reason, in the user's words.
     pub note: Option<String>,
 }
 
@@ -79,25 +79,25 @@ impl From<CommandAction> for RunOrder {
 pub trait FollowedTicket {
     /// The conversation.
     fn session(&self) -> SessionId;
-    /// What happened in its run before what is told, where it was not told here.
+    /// Earlier events of the run that this process has not shown.
     fn before(&mut self) -> Vec<Envelope<Event>> {
         Vec::new()
     }
     /// The next event of its run; `None` when it has ended or waits for a person.
     async fn next(&mut self) -> Option<Envelope<Event>>;
-    /// Asks the run to stop at its next safe point; `by` says whose wish it is.
+    /// Asks the run to stop at its next safe point; `by` is the user.
     async fn cancel(&self, by: &str);
     /// The answer document.
     async fn answer(self: Box<Self>) -> Result<Answer, Failure>;
 }
 
-/// A plan that nobody has asked to run: what `plan --json` prints.
+/// A plan that is not executed: what `plan --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PrintedDraft {
     /// The public id of the plan.
     pub task_id: TaskId,
     /// The plan.
     pub plan: Plan,
-    /// What making it cost.
+    /// The cost of making it.
     pub usage: Usage,
 }

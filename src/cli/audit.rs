@@ -1,5 +1,5 @@
-//! `audit`: who decided what and when, and whether the record of it is as it was written. It reads the store
-//! beside whoever owns it, for all tenants.
+//! `audit`: who decided what and when, and whether the audit log is intact. It reads the
+//! store of all tenants, also while another process owns it.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::output::{self, Output};
 use super::table;
 use super::text::one_line;
 
-/// Does it.
+/// Runs the command.
 pub async fn run<W: Write>(
     what: AuditCommand,
     loaded: &LoadedConfig,

@@ -1,5 +1,5 @@
-//! `chat` and `plan` where a server owns the data directory: it answers, and what it does is shown here as
-//! if it were done here.
+//! `chat` and `plan` while a server owns the data directory: the server answers, and its runs are shown as if
+//! they were executed here.
 
 use async_trait::async_trait;
 use proscenium::AnswerUsage;
@@ -17,24 +17,24 @@ use super::assistant::{
     Asking, Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
 };
 use super::failure::Failure;
-use super::followed::Followed;
-use super::past;
+use super::followed_run::FollowedRun;
 use super::remote::RemoteServer;
 use super::settings;
+use super::stored_runs;
 
-/// Whoever asks a server.
+/// Sends requests to the server that owns the data directory.
 pub struct ServerClient {
     server: RemoteServer,
     asking: Asking,
 }
 
 impl ServerClient {
-    /// Asks the server that owns the data directory; `owned` is how the store said that it is owned.
-    /// `as_user` says that the command line names who asks.
+    /// A client of the server that owns the data directory; `owned` is the store's error that says so.
+    /// `as_user` says that the command line names the user.
     ///
     /// # Errors
-    /// `owned` where the owner is no server; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
-    /// where the command line or the environment says what only the server's own can say.
+    /// `owned` if the owner is not a server; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
+    /// if the command line or the environment sets what only the server's own can set.
     pub async fn new(
         loaded: &LoadedConfig,
         owned: Failure,
@@ -43,13 +43,13 @@ impl ServerClient {
     ) -> Result<Self, Failure> {
         let address = address::find(&loaded.config.store.data_dir, owned)?;
         same_flags(loaded, &address)?;
-        let past = past::open(loaded).await?;
-        Ok(Self { server: RemoteServer::at(address.url, past, as_user)?, asking })
+        let stored = stored_runs::open(loaded).await?;
+        Ok(Self { server: RemoteServer::at(address.url, stored, as_user)?, asking })
     }
 }
 
-/// A server answers with what it was started with. Where something else is wanted here, that is said
-/// before anything is asked.
+/// A server uses the configuration that it was started with. A different one here is an error, before
+/// anything is requested.
 fn same_flags(loaded: &LoadedConfig, address: &ServerRecord) -> Result<(), Failure> {
     let refuse = |code: &str, flag: &str, theirs: Option<&std::path::Path>| {
         let theirs = theirs.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
@@ -84,22 +84,22 @@ fn same_flags(loaded: &LoadedConfig, address: &ServerRecord) -> Result<(), Failu
     if differing.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> = differing.iter().map(|(key, name)| format!("{name} (`{key}`)")).collect();
+    let names: Vec<String> = differing.iter().map(|(key, name)| format!("{name} (`{key}`)")).collect();
     let what = format!(
         "the server at {} owns the data directory and answers with its own configuration, in which this is another: {}",
         address.url,
-        told.join(", ")
+        names.join(", ")
     );
     Err(Failure::usage("usage.environment", what)
         .help("unset it here, start the server with it, or name another directory with --data-dir"))
 }
 
-/// Of a reply: the run that was accepted.
+/// The accepted run, from a reply.
 fn run_of(response: &Response) -> Option<RunId> {
     response.headers().get("x-run-id")?.to_str().ok()?.parse().ok()
 }
 
-/// What the server says of a plan that was only wanted.
+/// The server's reply to a request for a draft.
 #[derive(Deserialize)]
 struct Drafted {
     task_id: TaskId,
@@ -133,13 +133,13 @@ impl Assistant for ServerClient {
         };
         let mut before = Vec::new();
         if consent::parse_consent(message).is_some()
-            && let Ok(journal) = self.server.past().journal(run).await
+            && let Ok(journal) = self.server.stored().journal(run).await
         {
             // It may have decided what waited: the run is then an earlier one, taken up again.
-            let told = before_decided(&journal);
-            before.extend(journal.into_iter().take_while(|event| event.seq <= told));
+            let last_decided = before_decided(&journal);
+            before.extend(journal.into_iter().take_while(|event| event.seq <= last_decided));
         }
-        Ok(Box::new(Followed::new(self.server.clone(), run, session, before, Some(response))))
+        Ok(Box::new(FollowedRun::new(self.server.clone(), run, session, before, Some(response))))
     }
 
     async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {

@@ -52,8 +52,10 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
     let owner =
         Arc::new(engine::engine(loaded.clone()).await.unwrap_or_else(|failure| panic!("{failure:?}")));
     let server = http::Server::start(owner.clone(), &loaded.config).await.unwrap();
-    let asked =
-        address::ServerDefaults { tenant: owner.default_principal().0, values: settings::told(&loaded) };
+    let asked = address::ServerDefaults {
+        tenant: owner.default_principal().0,
+        values: settings::value_hashes(&loaded),
+    };
     let left = address::leave(dir.path(), server.addr(), None, None, &asked).unwrap();
 
     let asking = Asking { require_approval: true, dry_run: false };
@@ -67,7 +69,7 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
         asked: Vec::new(),
     };
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (_tell, wishes) = mpsc::channel(4);
+    let (_sender, wishes) = mpsc::channel(4);
     let mut desk = Desk {
         assistant: &caller,
         signals: &mut Signals::of(wishes),
@@ -82,7 +84,7 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
     for what in ["plan 1: approved by ", "MakeRequest {\"from\":\"2026-06-15\"", "plan 1: not approved by "] {
         assert!(out.contains(what), "no {what:?} in {out}");
     }
-    let runs = caller.server.past().runs(10).await.unwrap();
+    let runs = caller.server.stored().runs(10).await.unwrap();
     assert_eq!(runs.len(), 2);
     assert_eq!(runs[0].session, runs[1].session);
 

@@ -6,7 +6,7 @@ const AROUND: usize = 3;
 const LONG: usize = 2_000;
 
 /// Lines of both are marked with a blank, those of `before` alone with `-`, those of `after` alone with
-/// `+`; what is the same further away is left out and marked with `@@`.
+/// `+`; unchanged lines further away are omitted and marked with `@@`.
 pub fn of(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let lines = if old.len() > LONG || new.len() > LONG { apart(&old, &new) } else { compared(&old, &new) };

@@ -7,32 +7,32 @@ use proscenium::{Answer, CallOutcome};
 
 use super::assistant::Assistant;
 use super::failure::{Exit, Failure};
-use super::follow::{LEFT, Show, follow, heard, left};
+use super::follow::{LEFT, Show, follow, left, until_done};
 use super::output::{self, Output};
+use super::pending_questions;
 use super::signals::Signals;
 use super::turns::{NextInput, Turns};
-use super::waits;
 
-/// Where requests are taken and answers given.
+/// Processes requests and shows their answers.
 pub struct Desk<'a, W, E> {
-    /// Who answers.
+    /// The assistant that answers.
     pub assistant: &'a dyn Assistant,
-    /// Wishes to stop.
+    /// Signals to stop.
     pub signals: &'a mut Signals,
     /// How runs are shown.
     pub show: Show,
-    /// Where runs and answers go.
+    /// The output for runs and answers.
     pub out: &'a mut Output<W>,
-    /// Where everything else goes.
+    /// The output for everything else.
     pub errors: &'a mut E,
 }
 
 impl<W: Write, E: Write> Desk<'_, W, E> {
-    /// Asks one message and shows what becomes of it; where a person sits at `turns`, what waits for a yes
-    /// is asked there. Gives the status and the conversation.
+    /// Sends one message and shows its run; if `turns` is interactive, open questions are asked there. Returns
+    /// the exit status and the conversation.
     ///
     /// # Errors
-    /// `chat.left` where somebody wanted to stop twice, and what the assistant says.
+    /// `chat.left` at the second signal, and the assistant's errors.
     pub async fn once(
         &mut self,
         message: &str,
@@ -41,22 +41,22 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
     ) -> Result<(Exit, SessionId), Failure> {
         let mut wish = None;
         let asked = self.assistant.ask(message, session);
-        let ticket = heard(asked, self.signals, &mut wish, &mut *self.errors).await?;
+        let ticket = until_done(asked, self.signals, &mut wish, &mut *self.errors).await?;
         let session = ticket.session();
         let answer = follow(ticket, self.signals, wish, self.show, &mut *self.out, &mut *self.errors).await?;
         self.answered(&answer)?;
-        let answer = if self.show.tells() && turns.is_interactive() {
+        let answer = if self.show.is_text() && turns.is_interactive() {
             self.decide(answer, turns).await?
         } else {
             answer
         };
-        if self.show.tells() {
-            self.waits(&answer).await?;
+        if self.show.is_text() {
+            self.show_pending(&answer).await?;
         }
         Ok((Exit::of(answer.status), session))
     }
 
-    /// Shows what a run came to.
+    /// Shows a run's answer.
     pub(super) fn answered(&mut self, answer: &Answer) -> Result<(), Failure> {
         match self.show {
             Show::Live | Show::Plain => output::answer(self.out, answer)?,
@@ -67,21 +67,21 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         Ok(())
     }
 
-    /// Tells what of a run waits for a person, and how it is decided.
-    async fn waits(&mut self, answer: &Answer) -> Result<(), Failure> {
+    /// Shows the open questions of a run and how they are decided.
+    async fn show_pending(&mut self, answer: &Answer) -> Result<(), Failure> {
         let mut calls = answer.steps.iter().flat_map(|step| &step.tool_calls);
         if answer.status == RunStatus::Waiting || calls.any(|call| call.outcome == CallOutcome::Unknown) {
             let state = self.assistant.state(answer.run_id).await?;
-            waits::tell(self.out, &state)?;
+            pending_questions::write_all(self.out, &state)?;
         }
         Ok(())
     }
 
-    /// Asks turn after turn until they end. From a pipe, the status is that of the last turn, or
-    /// `Failed` where any turn failed; a prompt that was left ends well.
+    /// Processes turns until they end. From a pipe, the status is that of the last turn, or `Failed` if any
+    /// turn failed; leaving a prompt is a success.
     ///
     /// # Errors
-    /// `chat.left` where somebody wanted to stop a run twice, or to stop between the lines of a pipe.
+    /// `chat.left` at the second signal during a run, or at one between the lines of a pipe.
     pub async fn conversation(
         &mut self,
         turns: &mut dyn Turns,
@@ -117,7 +117,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                     session = Some(conversation);
                     failed |= exit == Exit::Failed;
                     last = exit;
-                    if self.show.tells() {
+                    if self.show.is_text() {
                         writeln!(self.out)?;
                     }
                 }

@@ -15,12 +15,12 @@ use super::*;
 /// Answers with what was written down; `None` refuses the message.
 struct Scripted {
     script: RefCell<VecDeque<Option<RunStatus>>>,
-    heard: RefCell<Vec<(String, Option<String>)>>,
+    until_done: RefCell<Vec<(String, Option<String>)>>,
 }
 
 impl Scripted {
     fn new(script: &[Option<RunStatus>]) -> Self {
-        Self { script: RefCell::new(script.iter().copied().collect()), heard: RefCell::default() }
+        Self { script: RefCell::new(script.iter().copied().collect()), until_done: RefCell::default() }
     }
 }
 
@@ -39,7 +39,7 @@ impl Assistant for Scripted {
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn FollowedTicket>, Failure> {
-        self.heard.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
+        self.until_done.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
         match self.script.borrow_mut().pop_front().flatten() {
             Some(status) => {
                 let (cancelled, ended) = mpsc::channel(4);
@@ -96,10 +96,10 @@ impl FollowedTicket for Played {
     }
 }
 
-struct Said(VecDeque<NextInput>, bool);
+struct ScriptedTurns(VecDeque<NextInput>, bool);
 
 #[async_trait(?Send)]
-impl Turns for Said {
+impl Turns for ScriptedTurns {
     fn is_interactive(&self) -> bool {
         self.1
     }
@@ -113,12 +113,12 @@ impl Turns for Said {
     }
 }
 
-fn said(turns: &[&str], interactive: bool) -> Said {
+fn scripted_turns(turns: &[&str], interactive: bool) -> ScriptedTurns {
     let turn = |text: &&str| match *text {
         "/new" => NextInput::New,
         text => NextInput::Message(text.to_owned()),
     };
-    Said(turns.iter().map(turn).collect(), interactive)
+    ScriptedTurns(turns.iter().map(turn).collect(), interactive)
 }
 
 async fn hold(
@@ -128,8 +128,8 @@ async fn hold(
 ) -> (Exit, Scripted, String, String) {
     let assistant = Scripted::new(script);
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let mut turns = said(turns, interactive);
-    let (_tell, mut signals) = silence();
+    let mut turns = scripted_turns(turns, interactive);
+    let (_sender, mut signals) = silence();
     let mut desk = Desk {
         assistant: &assistant,
         signals: &mut signals,
@@ -143,8 +143,8 @@ async fn hold(
 }
 
 fn silence() -> (mpsc::Sender<&'static str>, Signals) {
-    let (tell, wishes) = mpsc::channel(4);
-    (tell, Signals::of(wishes))
+    let (sender, wishes) = mpsc::channel(4);
+    (sender, Signals::of(wishes))
 }
 
 /// One message with these signals sent before it begins: the outcome, standard output and errors.
@@ -155,13 +155,13 @@ async fn ask(
 ) -> (Result<(Exit, SessionId), Failure>, String, String) {
     let assistant = Scripted::new(&[Some(status)]);
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (tell, mut signals) = silence();
+    let (sender, mut signals) = silence();
     for name in sent {
-        tell.try_send(name).unwrap();
+        sender.try_send(name).unwrap();
     }
     let mut desk =
         Desk { assistant: &assistant, signals: &mut signals, show, out: &mut out, errors: &mut errors };
-    let ended = desk.once("Three days off", None, &mut said(&[], false)).await;
+    let ended = desk.once("Three days off", None, &mut scripted_turns(&[], false)).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (ended, text(out.into_inner()), text(errors))
 }
@@ -175,9 +175,9 @@ async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
     for hangs in [Hangs::Asking, Hangs::Running, Hangs::Stopping, Hangs::Answering] {
         let assistant = Stubborn(hangs);
         let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-        let (tell, mut signals) = silence();
-        tell.try_send("SIGTERM").unwrap();
-        tell.try_send("SIGTERM").unwrap();
+        let (sender, mut signals) = silence();
+        sender.try_send("SIGTERM").unwrap();
+        sender.try_send("SIGTERM").unwrap();
         let mut desk = Desk {
             assistant: &assistant,
             signals: &mut signals,
@@ -185,27 +185,27 @@ async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
             out: &mut out,
             errors: &mut errors,
         };
-        let left = desk.once("Three days off", None, &mut said(&[], false)).await.unwrap_err();
+        let left = desk.once("Three days off", None, &mut scripted_turns(&[], false)).await.unwrap_err();
         assert_eq!((left.code.as_str(), errors), (LEFT, format!("{AGAIN}\n").into_bytes()), "{hangs:?}");
     }
 }
 
 #[tokio::test]
 async fn a_wish_to_stop_that_comes_before_there_is_a_run_stops_the_run() {
-    let (mut errors, (tell, mut signals)) = (Vec::new(), silence());
-    tell.try_send("Ctrl-C").unwrap();
+    let (mut errors, (sender, mut signals)) = (Vec::new(), silence());
+    sender.try_send("Ctrl-C").unwrap();
     let mut wish = None;
     let (accept, accepted) = tokio::sync::oneshot::channel();
     let slowly = async {
         let status: RunStatus = accepted.await.unwrap();
         Scripted::new(&[Some(status)]).ask("Three days off", None).await
     };
-    let told = async {
+    let acknowledged = async {
         // The signal is heard by now: both are polled in turn.
         tokio::task::yield_now().await;
         accept.send(RunStatus::Cancelled).unwrap();
     };
-    let (ticket, ()) = tokio::join!(heard(slowly, &mut signals, &mut wish, &mut errors), told);
+    let (ticket, ()) = tokio::join!(until_done(slowly, &mut signals, &mut wish, &mut errors), acknowledged);
     assert_eq!(wish, Some("Ctrl-C"));
     let mut out = Vec::new();
     let ended = follow(ticket.unwrap(), &mut signals, wish, Show::Plain, &mut out, &mut errors).await;
@@ -284,8 +284,8 @@ impl FollowedTicket for Stubborn {
 async fn a_signal_between_the_lines_of_a_pipe_ends_it() {
     let assistant = Scripted::new(&[]);
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (tell, mut signals) = silence();
-    tell.try_send("SIGTERM").unwrap();
+    let (sender, mut signals) = silence();
+    sender.try_send("SIGTERM").unwrap();
     let mut desk = Desk {
         assistant: &assistant,
         signals: &mut signals,
@@ -338,7 +338,8 @@ async fn the_turns_of_a_conversation_share_a_session_until_a_new_one_is_wanted()
     let (exit, assistant, out, errors) = hold(&completed, &["a", "b", "/new", "c"], true).await;
     assert_eq!((exit, errors.as_str()), (Exit::Completed, ""));
     assert_eq!(out.lines().filter(|line| line.starts_with('{')).count(), 3);
-    let sessions: Vec<Option<String>> = assistant.heard.into_inner().into_iter().map(|(_, s)| s).collect();
+    let sessions: Vec<Option<String>> =
+        assistant.until_done.into_inner().into_iter().map(|(_, s)| s).collect();
     assert_eq!(sessions, [None, Some("s-1".to_owned()), None]);
 }
 
@@ -354,7 +355,7 @@ async fn a_pipe_ends_with_the_status_of_its_last_turn_unless_one_failed() {
 }
 
 #[tokio::test]
-async fn a_refused_message_is_told_on_standard_error_and_the_conversation_goes_on() {
+async fn refused_message_is_reported_and_conversation_continues() {
     let (exit, _, out, errors) = hold(&[None, Some(RunStatus::Completed)], &["a", "b"], false).await;
     assert_eq!(exit, Exit::Failed);
     assert_eq!(out.lines().count(), 1);

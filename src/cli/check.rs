@@ -1,4 +1,4 @@
-//! `check`: every fault at once, and what was found.
+//! `check`: reports every fault at once, and what is configured.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use super::text::{clean, count, one_line};
 pub enum Level {
     /// Nothing can be run with it.
     Error,
-    /// It works, and is probably not what was meant.
+    /// It works, but is probably not intended.
     Warning,
 }
 
@@ -33,7 +33,7 @@ pub struct Finding {
     pub code: String,
     /// What is wrong.
     pub message: String,
-    /// What to do; empty where nothing can be said.
+    /// What to do; may be empty.
     pub remedy: String,
 }
 
@@ -50,14 +50,14 @@ impl Finding {
     }
 }
 
-/// What was found in order.
+/// The checked configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Where the configuration comes from, and how many keys from each place.
     pub sources: Vec<String>,
     /// The data directory.
     pub data_dir: String,
-    /// How it stands; empty where that was not looked at, or is told as an error.
+    /// The state of the store; empty if it was not inspected or is reported as an error.
     pub store: String,
     /// The models.
     pub models: Vec<CheckedModel>,
@@ -70,14 +70,14 @@ pub struct CheckReport {
 pub struct CheckedModel {
     /// Its configured name; empty for the embedded rules.
     pub name: String,
-    /// What is known of it, on one line.
+    /// Its configuration on one line.
     pub line: String,
-    /// What asking it live has shown, a line each.
+    /// The results of live probes, a line each.
     pub live: Vec<String>,
 }
 
 impl CheckReport {
-    /// What the configuration says; scenes and live answers are added by who has them.
+    /// The report of a configuration; the caller adds scenes and probes.
     pub fn of(loaded: &LoadedConfig) -> Self {
         Self {
             sources: sources(&loaded.sources),
@@ -89,10 +89,10 @@ impl CheckReport {
     }
 }
 
-/// How the data directory stands, on one line; or why no command could use it. Nothing is changed there.
+/// The state of the data directory on one line. Nothing is changed there.
 ///
 /// # Errors
-/// What is wrong, with the place where the directory is named.
+/// Why no command could use it, with the place where the directory is configured.
 pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
     let dir = &loaded.config.store.data_dir;
     let DataDirReport { owner, contents: holds, needed, migrated_keys } =
@@ -100,7 +100,7 @@ pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
             place: loaded.sources.get("store.data_dir").unwrap_or(&ValueOrigin::BuiltIn).to_string(),
             level: Level::Error,
             code: error.code().to_owned(),
-            // It says what to do, too.
+            // The message has the remedy.
             message: error.to_string(),
             remedy: String::new(),
         })?;
@@ -133,7 +133,7 @@ pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
     })
 }
 
-/// What of the data directory others than its user may read, a warning each.
+/// A warning for each path of the data directory that other users can read.
 pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
     let warning = |(path, mode): (std::path::PathBuf, u32)| Finding {
         place: path.display().to_string(),
@@ -157,11 +157,11 @@ fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {
         };
         *places.entry(place).or_default() += 1;
     }
-    let told = places.iter().map(|(place, keys)| match place {
+    let counted = places.iter().map(|(place, keys)| match place {
         ValueOrigin::File { .. } => format!("{place} ({})", count(*keys, "key")),
         _ => place.to_string(),
     });
-    std::iter::once(ValueOrigin::BuiltIn.to_string()).chain(told).collect()
+    std::iter::once(ValueOrigin::BuiltIn.to_string()).chain(counted).collect()
 }
 
 fn models(config: &Config) -> Vec<CheckedModel> {
@@ -177,8 +177,8 @@ fn models(config: &Config) -> Vec<CheckedModel> {
         let (name, id) = (&model.name, model.id());
         format!("{name}: {id} at {}, forced by \"{}\", {key}", redact_url(&model.base_url), model.forcing)
     };
-    let told = |model| CheckedModel { line: line(model), name: model.name.clone(), live: Vec::new() };
-    config.llm.models.iter().map(told).collect()
+    let checked = |model| CheckedModel { line: line(model), name: model.name.clone(), live: Vec::new() };
+    config.llm.models.iter().map(checked).collect()
 }
 
 /// A scene and its tools on one line.
@@ -194,7 +194,7 @@ pub fn scene(scene: &Scene) -> String {
     format!("{}: {}", scene.name, tools.join(", "))
 }
 
-/// Writes the findings, what was found, and the sum. The status says whether there are errors.
+/// Writes the findings, the report and the totals. The exit status says whether there are errors.
 pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&CheckReport>) -> io::Result<Exit> {
     for finding in findings {
         let level = match finding.level {

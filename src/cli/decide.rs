@@ -1,4 +1,4 @@
-//! The prompt's questions: what waits for a person is shown and decided there.
+//! Shows open questions at the prompt and reads their decisions.
 
 use std::io::Write;
 
@@ -10,50 +10,50 @@ use serde_json::Value;
 use super::assistant::OrderTarget;
 use super::chat::Desk;
 use super::failure::Failure;
-use super::follow::{LEFT, follow, heard, left};
+use super::follow::{LEFT, follow, left, until_done};
+use super::pending_questions;
 use super::text::{one_line, whole_json};
 use super::turns::Turns;
-use super::waits;
 
 const QUESTION: &str = "Approve? [y]es / [n]o / [e]dit / [l]ater ";
 const ARGUMENTS: &str = "arguments> ";
 const CHANGE: &str = "what is to change> ";
 
-/// What is said to one question.
+/// The user's reply to one question.
 enum DecisionInput {
-    /// To be done.
+    /// A command.
     Wish(CommandAction),
     /// Not now.
     Later,
 }
 
 impl<W: Write, E: Write> Desk<'_, W, E> {
-    /// Asks about everything that holds a run up, until nothing does or it is left for later. Gives what
-    /// the run came to.
+    /// Asks every question that blocks a run, until none is left or the user postpones one. Returns the
+    /// run's answer.
     ///
     /// # Errors
-    /// `chat.left`, and where the terminal cannot be used.
+    /// `chat.left` at a second signal, and errors of the terminal.
     pub(super) async fn decide(
         &mut self,
         mut answer: Answer,
         turns: &mut dyn Turns,
     ) -> Result<Answer, Failure> {
         let of = OrderTarget { run: answer.run_id, task: answer.task_id };
-        // Arguments that were refused, to be mended.
+        // Arguments that were refused, for another edit.
         let mut refused: Option<String> = None;
         while answer.status == RunStatus::Waiting {
             let state = self.assistant.state(of.run).await?;
-            let Some((id, put)) = waits::asked(&state) else { break };
-            let said = match (refused.take(), put.matter) {
+            let Some((id, put)) = pending_questions::first_blocking(&state) else { break };
+            let input = match (refused.take(), put.matter) {
                 (Some(text), ApprovalSubject::Call { .. }) => self.arguments(turns, id, put, text).await?,
                 _ => {
                     writeln!(self.out)?;
-                    waits::describe(self.out, &state, put)?;
+                    pending_questions::describe(self.out, &state, put)?;
                     self.out.flush()?;
                     self.question(turns, &state, id, put).await?
                 }
             };
-            let DecisionInput::Wish(wish) = said else { break };
+            let DecisionInput::Wish(wish) = input else { break };
             let given = match &wish {
                 CommandAction::Decide { choice: ApproverChoice::Edited(arguments), .. } => {
                     Some(arguments.to_string())
@@ -63,9 +63,9 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
             let changes = matches!(wish, CommandAction::Modify { .. });
             let mut stop = None;
             let ordered = self.assistant.order(of, wish.into());
-            let ticket = match heard(ordered, self.signals, &mut stop, &mut *self.errors).await {
+            let ticket = match until_done(ordered, self.signals, &mut stop, &mut *self.errors).await {
                 Ok(ticket) => ticket,
-                // What was asked is looked at again: it may be another by now.
+                // Read the question again: it may have changed.
                 Err(failure) if failure.code != LEFT => {
                     failure.write(&mut *self.errors)?;
                     refused = given.filter(|_| failure.code == "approval.arguments");
@@ -126,7 +126,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         }
     }
 
-    /// Has the arguments of a call changed in a line, until they are JSON.
+    /// Lets the user edit the arguments of a call on one line, until they are JSON.
     async fn arguments(
         &mut self,
         turns: &mut dyn Turns,
@@ -147,7 +147,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         Ok(DecisionInput::Later)
     }
 
-    /// What is said, unless somebody wants to leave.
+    /// Reads a reply; a signal ends the dialogue.
     async fn line(
         &mut self,
         turns: &mut dyn Turns,
@@ -161,7 +161,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
     }
 }
 
-/// A decision about what was shown, and nothing else.
+/// A decision about exactly what was shown.
 fn decided(id: ApprovalId, put: &Approval, choice: ApproverChoice) -> DecisionInput {
     DecisionInput::Wish(CommandAction::Decide {
         approval: id.approval,

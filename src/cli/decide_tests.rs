@@ -126,7 +126,7 @@ struct Chat {
 
 async fn chat(waits: &Waits, says: &[&'static str], sits: bool, show: Show) -> Chat {
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (_tell, wishes) = mpsc::channel(4);
+    let (_sender, wishes) = mpsc::channel(4);
     let mut signals = Signals::of(wishes);
     let mut person = Person { says: says.iter().copied().collect(), asked: Vec::new(), sits };
     let mut desk = Desk { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
@@ -174,7 +174,7 @@ async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
 }
 
 #[tokio::test]
-async fn a_no_is_said_as_well() {
+async fn no_is_accepted() {
     let no =
         vec![recorded::decided(1, PLAN, Decision::No, None), Event::RunCancelled { by: "lucia".to_owned() }];
     let waits = Waits::new(recorded::plan_waits(), vec![Ok(no)]);
@@ -218,12 +218,12 @@ async fn a_plan_is_changed_in_words_and_asked_again() {
 }
 
 #[tokio::test]
-async fn what_is_left_for_later_is_told_with_the_commands_that_decide_it() {
+async fn postponed_question_is_shown_with_its_commands() {
     let waits = Waits::new(recorded::plan_waits(), Vec::new());
     let chat = chat(&waits, &[], true, Show::Plain).await;
     assert_eq!((chat.exit, waits.orders.borrow().len()), (Exit::NeedsInput, 0));
-    let (_, told) = chat.out.rsplit_once("\n\n").unwrap();
-    insta::assert_snapshot!(told, @r#"
+    let (_, last_paragraph) = chat.out.rsplit_once("\n\n").unwrap();
+    insta::assert_snapshot!(last_paragraph, @r#"
     Waits for a person's yes: plan 1, to be carried out as it is
       1. VacationManagement: Ask for three days off [MakeRequest]
     why: step 1: MakeRequest of VacationManagement writes

@@ -30,7 +30,7 @@ pub async fn engine(loaded: LoadedConfig) -> Result<Engine, Failure> {
     builder(&loaded).start().await.map_err(failed)
 }
 
-/// Why an engine did not start, or did not take another configuration.
+/// Why an engine did not start or reload.
 pub fn failed(error: StartError) -> Failure {
     match error {
         StartError::Scenes(faults) => {
@@ -43,7 +43,7 @@ pub fn failed(error: StartError) -> Failure {
     }
 }
 
-/// The scenes there are now, with nothing started.
+/// The current scenes, loaded without starting an engine.
 pub fn catalogue(loaded: &LoadedConfig) -> Result<scene::Catalogue, Failure> {
     let found = builder(loaded).load_scenes();
     if found.has_errors() {
@@ -52,7 +52,7 @@ pub fn catalogue(loaded: &LoadedConfig) -> Result<scene::Catalogue, Failure> {
     Ok(scene::Catalogue::new(found.scenes))
 }
 
-/// Looks at the scenes, and with `live` asks the models.
+/// Checks the scenes, and with `live` probes the models.
 pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Finding>) {
     let scenes = builder(loaded).load_scenes();
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
@@ -123,7 +123,7 @@ fn failure(fault: Fault) -> Failure {
     Failure::new(&fault.code, fault.message).for_commands()
 }
 
-/// What was wanted was not done; the message has what its sender had not seen.
+/// The failure of a refused command; the message has what the user had not seen.
 fn refused(refused: CommandRefusal) -> Failure {
     let failure = failure(refused.fault);
     match failure.code.as_str() {
@@ -143,25 +143,33 @@ impl Ready {
         self.engine.default_principal().0
     }
 
-    /// A run that was taken up again, told from behind the event of the number `told`, or else from what was
-    /// last decided.
+    /// A resumed run, followed from behind the event `last_seen`, or else from the last decision.
     async fn taken_up(
         &self,
         run: RunId,
         watch: Option<RunWatch>,
-        told: Option<u64>,
+        last_seen: Option<u64>,
     ) -> Result<CommandedRun, Failure> {
-        // What was told to the journal by now is then in the store.
+        // After this, the store has every event appended so far.
         self.state(run).await?;
         let tenant = self.tenant();
         let stored = self.engine.store().run_events(&tenant, run).await;
         let mut stored = stored.map_err(|error| Failure::new(error.code(), error.to_string()))?;
         let session = stored.first().map(|event| event.session.clone());
-        let session = session.ok_or_else(|| super::past::unknown(run))?;
-        let told = told.unwrap_or_else(|| assistant::before_decided(&stored));
-        let news = stored.split_off(stored.partition_point(|event| event.seq <= told));
+        let session = session.ok_or_else(|| super::stored_runs::unknown(run))?;
+        let last_seen = last_seen.unwrap_or_else(|| assistant::before_decided(&stored));
+        let news = stored.split_off(stored.partition_point(|event| event.seq <= last_seen));
         let engine = self.engine.clone();
-        Ok(CommandedRun { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })
+        Ok(CommandedRun {
+            engine,
+            tenant,
+            run,
+            session,
+            last_seen,
+            before: stored,
+            stored: news.into(),
+            watch,
+        })
     }
 }
 
@@ -176,7 +184,7 @@ impl Assistant for Ready {
         let request = ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
         if consent::parse_consent(message).is_some() {
-            // It may have decided what waited: the run is then an earlier one, taken up again.
+            // It may have decided an open question: the run is then an earlier one that resumes.
             let watch = Some(ticket.watch());
             return Ok(Box::new(self.taken_up(ticket.run, watch, None).await?));
         }
@@ -205,7 +213,7 @@ impl Assistant for Ready {
 impl Office for Ready {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
         let state = self.engine.state_of(&self.tenant(), run).await.map_err(failure)?;
-        state.ok_or_else(|| super::past::unknown(run))
+        state.ok_or_else(|| super::stored_runs::unknown(run))
     }
 
     async fn order(
@@ -214,7 +222,7 @@ impl Office for Ready {
         order: RunOrder,
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
-        let told = self.state(of.run).await?.seq;
+        let last_seen = self.state(of.run).await?.seq;
         let command = Command {
             by,
             note: order.note,
@@ -223,23 +231,23 @@ impl Office for Ready {
             is_authenticated: false,
         };
         self.engine.command(&tenant, of.run, command).await.map_err(refused)?;
-        // Followed before the journal is read, so that nothing falls in between.
+        // Subscribed before the journal is read, so that no event is missed.
         let watch = self.engine.watch(&tenant, of.run);
-        Ok(Box::new(self.taken_up(of.run, watch, Some(told)).await?))
+        Ok(Box::new(self.taken_up(of.run, watch, Some(last_seen)).await?))
     }
 }
 
-/// A run that does what somebody wanted.
+/// A run that executes a command.
 struct CommandedRun {
     engine: Arc<Engine>,
     tenant: TenantId,
     run: RunId,
     session: SessionId,
-    /// The number of the last event that was told.
-    told: u64,
+    /// The sequence number of the last event that was returned.
+    last_seen: u64,
     before: Vec<Envelope<Event>>,
     stored: VecDeque<Envelope<Event>>,
-    /// Where it is under way.
+    /// The subscription while it is active.
     watch: Option<RunWatch>,
 }
 
@@ -259,8 +267,8 @@ impl assistant::FollowedTicket for CommandedRun {
                 Some(stored) => stored,
                 None => self.watch.as_mut()?.next().await?.as_ref().clone(),
             };
-            if event.seq > self.told {
-                self.told = event.seq;
+            if event.seq > self.last_seen {
+                self.last_seen = event.seq;
                 return Some(event);
             }
         }
@@ -287,7 +295,7 @@ impl assistant::FollowedTicket for PendingRun {
     }
 
     async fn next(&mut self) -> Option<Envelope<Event>> {
-        self.0.next().await.map(|told| told.as_ref().clone())
+        self.0.next().await.map(|event| event.as_ref().clone())
     }
 
     async fn cancel(&self, by: &str) {
@@ -299,7 +307,7 @@ impl assistant::FollowedTicket for PendingRun {
     }
 }
 
-/// What a probe found, a line each.
+/// The results of a probe, a line each.
 fn lines(probe: &Probe) -> Vec<String> {
     let mut lines: Vec<String> = probe
         .tried

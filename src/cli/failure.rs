@@ -1,4 +1,4 @@
-//! How a command ends, and how it says that it did not work.
+//! Exit statuses and errors of commands.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,16 +7,16 @@ use proscenium::run::RunStatus;
 
 use super::text::{clean, one_line};
 
-/// The status of the process.
+/// The exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Everything was done.
     Completed,
-    /// It was not, or not everything.
+    /// Something was not done.
     Failed,
     /// The command line or the configuration is wrong.
     Usage,
-    /// The user, or a person who decides, has to say something first.
+    /// Input of the user or of an approver is needed.
     NeedsInput,
 }
 
@@ -46,21 +46,21 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Stable, such as `store.locked`.
     pub code: String,
-    /// What did not work, and where.
+    /// What failed, and where.
     pub message: String,
-    /// What to do, where something can be done.
+    /// The remedy, if there is one.
     pub remedy: Option<String>,
-    /// The status to end with.
+    /// The exit status.
     pub exit: Exit,
 }
 
 impl Failure {
-    /// Something that did not work.
+    /// An error at run time.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), remedy: None, exit: Exit::Failed }
     }
@@ -70,14 +70,14 @@ impl Failure {
         Self { exit: Exit::Usage, ..Self::new(code, message) }
     }
 
-    /// With what to do.
+    /// Adds a remedy.
     #[must_use]
     pub fn help(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// In the words of a command line, where what was told is in those of the HTTP API.
+    /// Rewords a message about the HTTP API for the command line.
     #[must_use]
     pub fn for_commands(mut self) -> Self {
         if self.code == "approval.ambiguous" {

@@ -36,17 +36,17 @@ impl Show {
         }
     }
 
-    /// Whether what happens is told in words.
-    pub fn tells(self) -> bool {
+    /// Whether events are rendered as text.
+    pub fn is_text(self) -> bool {
         matches!(self, Show::Live | Show::Plain)
     }
 }
 
-/// Shows what happens and gives the answer document. The first signal stops the run at its next safe point;
-/// `wish` is one that came before there was a run.
+/// Shows a run's events and returns the answer document. The first signal stops the run at its next safe
+/// point; `wish` is a signal that arrived before there was a run.
 ///
 /// # Errors
-/// `chat.left` where somebody wanted to stop twice, and what the ticket says.
+/// `chat.left` at the second signal, and the ticket's errors.
 pub async fn follow<W: Write, E: Write>(
     mut ticket: Box<dyn FollowedTicket>,
     signals: &mut Signals,
@@ -63,35 +63,34 @@ pub async fn follow<W: Write, E: Write>(
         progress.knows(&envelope);
     }
     if let Some(name) = wish {
-        heard(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
+        until_done(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
     }
     loop {
-        // A run that has just ended is not to be stopped any more.
+        // Events first: a run that has just ended is not cancelled.
         let envelope = tokio::select! {
             biased;
             envelope = ticket.next() => envelope,
             name = signals.next() => {
                 again(name, &mut wish, errors)?;
-                heard(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
+                until_done(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
                 continue;
             }
         };
         match envelope {
-            Some(envelope) if show.tells() => progress.show(&envelope)?,
+            Some(envelope) if show.is_text() => progress.show(&envelope)?,
             Some(_) => {}
             None => break,
         }
     }
     progress.finish();
-    heard(ticket.answer(), signals, &mut wish, errors).await
+    until_done(ticket.answer(), signals, &mut wish, errors).await
 }
 
-/// What comes of something that may take long. The first signal is noted in `wish`, where none was before; one
-/// more leaves it.
+/// Waits for a future that may take long. The first signal is noted in `wish`; a second one ends the wait.
 ///
 /// # Errors
-/// `chat.left`, and those of what is waited for.
-pub async fn heard<T, E: Write>(
+/// `chat.left` at the second signal, and those of the future.
+pub async fn until_done<T, E: Write>(
     waited: impl Future<Output = Result<T, Failure>>,
     signals: &mut Signals,
     wish: &mut Option<&'static str>,
@@ -107,7 +106,7 @@ pub async fn heard<T, E: Write>(
     }
 }
 
-/// A first wish to stop is noted and told, before anything is done about it that may take long.
+/// Notes and acknowledges the first signal before anything slow is done about it; fails at the second.
 fn again<E: Write>(
     name: &'static str,
     wish: &mut Option<&'static str>,
@@ -128,10 +127,10 @@ async fn stop(ticket: &dyn FollowedTicket, by: &str) -> Result<(), Failure> {
 /// The code of [`left`].
 pub const LEFT: &str = "chat.left";
 
-/// What is told when somebody wants a run to stop.
+/// The acknowledgement of a first signal.
 pub const AGAIN: &str = "Stopping at the next safe point; once more leaves at once.";
 
-/// Somebody did not want to wait for the end.
+/// The error of a user who did not wait for the end.
 pub fn left() -> Failure {
     Failure::new(LEFT, "left before the end; what was done is in the journal")
         .help("`proscenium runs list` shows how far it got")

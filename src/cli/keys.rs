@@ -13,7 +13,7 @@ use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::text::one_line;
 
-/// Does it.
+/// Runs the command.
 pub async fn run<W: Write>(
     what: KeysCommand,
     loaded: &LoadedConfig,
@@ -68,7 +68,7 @@ pub async fn run<W: Write>(
     Ok(Exit::Completed)
 }
 
-/// Where nothing is stored yet there is no key, and nothing is to be made.
+/// Opens an existing store: a new one would have no keys, so none is created.
 async fn open_existing(dir: &Path) -> Result<Store, Failure> {
     match Store::open_read_only(dir).await {
         Ok(reading) => {
@@ -81,7 +81,7 @@ async fn open_existing(dir: &Path) -> Result<Store, Failure> {
     }
 }
 
-/// As its owner; where another process is that, beside it.
+/// Opens the store as its owner, or beside the process that owns it.
 async fn open(dir: &Path) -> Result<Store, Error> {
     match DataDir::open(dir) {
         Ok(owned) => Store::open(owned).await,
@@ -90,8 +90,8 @@ async fn open(dir: &Path) -> Result<Store, Error> {
     }
 }
 
-/// The id in what was given: an id, or by mistake a whole key. What else it may be is never repeated,
-/// since it may be a secret.
+/// The id in an argument: an id, or by mistake a whole key. Anything else is never repeated in a message, because it
+/// may be a secret.
 fn id_in(given: &str) -> Option<&str> {
     let id = given.strip_prefix("psk_").unwrap_or(given);
     let id = id.split('_').next().unwrap_or(id);
@@ -153,7 +153,7 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
             key.id.clone(),
             key.tenant.to_string(),
             one_line(&key.user),
-            role_told(key),
+            role_text(key),
             time(key.created),
             key.expires.map_or_else(|| "-".to_owned(), time),
             key.revoked.map_or_else(|| "-".to_owned(), time),
@@ -178,11 +178,11 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
     out.flush()
 }
 
-/// What is said of keys that were made before there were roles.
+/// The note about keys that were created before there were roles.
 pub(super) const MIGRATED: &str = "made before keys had roles, and approver since: it sees and decides what waits in \
     its tenant, and no other user's things beside; `proscenium keys set-role ID ROLE` sets another, or this one for good";
 
-fn role_told(key: &ApiKey) -> String {
+fn role_text(key: &ApiKey) -> String {
     format!("{}{}", key.role.name(), if key.role_migrated { " (*)" } else { "" })
 }
 

@@ -14,11 +14,11 @@ mod decide;
 mod engine;
 mod failure;
 mod follow;
-mod followed;
+mod followed_run;
 mod keys;
 mod narrate;
 mod output;
-mod past;
+mod pending_questions;
 mod plans;
 mod plans_args;
 mod progress;
@@ -30,10 +30,10 @@ mod serve;
 mod settings;
 mod show;
 mod signals;
+mod stored_runs;
 mod table;
 mod text;
 mod turns;
-mod waits;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -53,12 +53,12 @@ use output::Output;
 use signals::Signals;
 use turns::{InteractivePrompt, LineInput, Turns};
 
-/// Does what the command line says. The status is what the process ends with.
+/// Runs the command line and returns the exit status.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors, and a reader that has gone is none either.
+            // Help, version and a closed output are not errors.
             let _ = error.print();
             return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
     let mut errors = Output::new(io::stderr());
     let ended = actix::System::new().block_on(run(cli, &mut out, &mut errors));
     let exit = ended.unwrap_or_else(|failure| {
-        // Nothing is left to be told to when standard error is gone.
+        // There is nowhere to report an error of standard error.
         let _ = failure.write(&mut errors);
         failure.exit
     });
@@ -92,7 +92,7 @@ async fn run<W: Write, E: Write>(
     for warning in &loaded.warnings {
         let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
         match code {
-            // True of every run until somebody changes it: `check` tells it, a conversation need not.
+            // True of every run until the configuration changes: `check` reports it, a conversation need not.
             "config.price" | "config.clock" => tracing::info!(code, %origin, "{message}"),
             _ => tracing::warn!(code, %origin, "{message}"),
         }
@@ -125,9 +125,9 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     };
     let flags =
         ConfigFlags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
-    // A variable that is not text is none of ours.
+    // A variable that is not valid text is not one of ours.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-    // A key for a server is no part of the configuration.
+    // The API key for a server is not part of the configuration.
     let env = env.filter(|(name, _)| name != remote::KEY);
     Config::read(cli.global.config.as_deref(), env, flags)
 }
@@ -149,8 +149,8 @@ fn log(config: &Config) -> Result<(), Failure> {
     started.map_err(|error| Failure::new("log.start", format!("the log cannot be written: {error}")))
 }
 
-/// Whoever answers: an engine here, or the server that owns the data directory. `as_user` says that the
-/// command line names who asks.
+/// What answers: an engine in this process, or the server that owns the data directory. `as_user` says that
+/// the command line names the user.
 async fn assistant(
     loaded: LoadedConfig,
     asking: Asking,
@@ -184,7 +184,7 @@ async fn chat<W: Write, E: Write>(
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
         Some(message) => {
-            // What waits is asked where a person sits on both sides.
+            // Open questions are asked only if input and output are terminals.
             let asked = !chat.json && io::stdin().is_terminal() && io::stdout().is_terminal();
             let mut turns: Box<dyn Turns> = if asked {
                 Box::new(InteractivePrompt::new(&data_dir)?)
@@ -220,12 +220,12 @@ async fn plan<W: Write>(
         output::document(out, &draft, false)?;
     } else {
         let steps = std::collections::BTreeMap::new();
-        let told = plan::text(&draft.plan, &plan.message, draft.task_id, PlanStatus::Draft, &steps);
+        let described = plan::text(&draft.plan, &plan.message, draft.task_id, PlanStatus::Draft, &steps);
         let usage = draft.usage;
         writeln!(
             out,
             "{}\n{}",
-            text::clean(&told),
+            text::clean(&described),
             output::tokens(usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
         )?;
         out.flush()?;
@@ -239,21 +239,21 @@ async fn runs<W: Write>(
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
-    let past = past::open(&loaded).await?;
+    let stored = stored_runs::open(&loaded).await?;
     match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
         RunsCommand::List { limit } => {
             let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-            table::runs(out, &past.runs(limit).await?, &zone, width)?;
+            table::runs(out, &stored.runs(limit).await?, &zone, width)?;
         }
         RunsCommand::Show { run, events, mermaid } => {
-            let (journal, state) = past.run(run).await?;
+            let (journal, state) = stored.run(run).await?;
             show::run(out, &journal, &state, show::ShownParts { mermaid, events }, &zone)?;
         }
     }
     Ok(Exit::Completed)
 }
 
-/// Scenes are looked at also where the configuration has faults: everything is told at once.
+/// Scenes are checked even if the configuration has faults, so that everything is reported at once.
 async fn check<W: Write>(
     loaded: LoadedConfig,
     faults: ConfigFaults,
@@ -265,7 +265,7 @@ async fn check<W: Write>(
     findings.extend(loaded.warnings.iter().map(|warning| Finding::of(warning, Level::Warning)));
     let (mut found, more) = engine::inspect(&loaded, live && sound).await;
     findings.extend(more);
-    // One that is named wrongly is not looked for elsewhere.
+    // A wrong path is not searched for elsewhere.
     if !faults.0.iter().any(|fault| fault.key.starts_with("store")) {
         match check::store(&loaded).await {
             Ok(store) => found.store = store,

@@ -1,16 +1,16 @@
-//! Journal events as lines for people. Pure: what is told depends on the events alone.
+//! Renders journal events as lines for people. Pure: the lines depend on the events alone.
 
 use std::collections::BTreeMap;
 
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    ApprovalSubject, Decision, Event, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall,
-    UNCONFIRMED, Verdict,
+    ApprovalSubject, Decision, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
+    RequestedCall, UNCONFIRMED, Verdict,
 };
 use serde_json::Value;
 
+use super::pending_questions::decision_text;
 use super::text::{count, duration, json, one_line, short, whole_json};
-use super::waits::said;
 
 /// Most columns of arguments and of a result within a line.
 const ARGUMENTS: usize = 120;
@@ -30,11 +30,11 @@ pub enum Mark {
     Failed,
     /// Only the user can say what is missing.
     Asks,
-    /// Something was left out, or is worth knowing.
+    /// Something was omitted, or is worth knowing.
     Note,
 }
 
-/// One line worth telling.
+/// One line of a narration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NarrationLine {
     /// What it is about.
@@ -52,11 +52,11 @@ pub struct RequestedToolCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// Told as never tried.
+    /// It was rendered as not called, so its outcome is not rendered.
     refused: bool,
 }
 
-/// Remembers of a run what later events refer to.
+/// Renders the events of one run in order; remembers what later events refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Narrator {
     /// Scene and purpose of each step.
@@ -65,36 +65,68 @@ pub struct Narrator {
     questions: BTreeMap<u32, String>,
     /// The plan in force.
     plan: Option<Plan>,
-    /// The run was put aside.
+    /// The run is quarantined.
     aside: bool,
 }
 
 impl Narrator {
-    /// The lines that `event` is worth, often none.
-    pub fn tell(&mut self, event: &Event) -> Vec<NarrationLine> {
-        let line = |mark, text| vec![NarrationLine { mark, text }];
+    /// The lines for `event`, often none.
+    pub fn narrate(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
-            Event::RunResumed { .. } => line(Mark::Note, "resumed after an interruption".to_owned()),
-            Event::ModelFailed { error, .. } => line(
-                Mark::Failed,
-                format!("model: failed [{}]: {}", error.code, short(&error.message, WORDS)),
-            ),
-            Event::ReplyRejected { problems, .. } => {
-                let first = problems.first().map(|p| short(&p.message, RESULT)).unwrap_or_default();
-                let more = match problems.len() {
-                    0 | 1 => String::new(),
-                    n => format!(" (and {})", count(n - 1, "more problem")),
-                };
-                line(Mark::Note, format!("model: a reply that cannot be used: {first}{more}"))
-            }
-            Event::PlanningFailed { version, error } => line(
-                Mark::Failed,
-                format!("plan {version}: none could be made [{}]{}", error.code, behind(&error.message)),
-            ),
+            Event::ModelFailed { .. } | Event::ReplyRejected { .. } => narrate_model(event),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.plan(made),
-            Event::ModificationAsked { by, words, .. } => {
-                line(Mark::Note, format!("{} wants the plan changed: {}", one_line(by), short(words, WORDS)))
+            Event::PlanningFailed { .. } | Event::ModificationAsked { .. } | Event::PlanRefused { .. } => {
+                narrate_planning(event)
             }
+            Event::ApprovalRequired { .. }
+            | Event::Decided { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. } => self.narrate_approval(event),
+            Event::StepStarted { .. } | Event::StepCompleted { .. } | Event::StepFailed { .. } => {
+                self.narrate_step(event)
+            }
+            Event::SceneReplied { step, next: Some(tool), .. } => {
+                line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
+            }
+            Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
+            Event::Prepared { step, calls } => self.reply(*step, calls, None),
+            Event::ToolStarted { call, attempt } if *attempt > 1 => {
+                line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
+            }
+            Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
+            Event::ToolSkipped { call, .. } => {
+                line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
+            }
+            Event::Compensating { undoes, requested } => self.compensation(*undoes, requested),
+            Event::Continuation { round, verdict, degraded } => vec![check(*round, verdict, *degraded)],
+            Event::Answered { degraded: true, .. } => {
+                line(Mark::Note, "answer: no model worded it, so it lists what was done".to_owned())
+            }
+            Event::RunPutAside { error } => {
+                self.aside = true;
+                let why = short(&error.message, WORDS);
+                line(Mark::Asks, format!("in quarantine until it is resumed [{}]: {why}", error.code))
+            }
+            Event::RunResumed { .. }
+            | Event::RunReopened { .. }
+            | Event::CancelRequested { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => narrate_run(event),
+            Event::RunQueued(_)
+            | Event::RunStarted(_)
+            | Event::Planning { .. }
+            | Event::ModelAsked { .. }
+            | Event::ModelReplied { .. }
+            | Event::ToolStarted { .. }
+            | Event::Answered { .. }
+            | Event::RunWaiting {}
+            | Event::RunCompleted { .. } => Vec::new(),
+        }
+    }
+
+    /// A request for approval, its decision, its lapse, or a release.
+    fn narrate_approval(&mut self, event: &Event) -> Vec<NarrationLine> {
+        match event {
             Event::ApprovalRequired { matter, needed, .. } => {
                 let what = match matter {
                     ApprovalSubject::Plan { version } => {
@@ -118,106 +150,66 @@ impl Narrator {
                 }
                 let what = self.matter(*matter);
                 let why = note.as_deref().map(behind).unwrap_or_default();
-                // Nobody has said anything; the note tells that.
+                // Nobody decided; the note says that.
                 let by = if by == "expiry" { String::new() } else { format!(" by {}", one_line(by)) };
-                line(Mark::Note, format!("{what}: {}{by}{why}", said(decision)))
+                line(Mark::Note, format!("{what}: {}{by}{why}", decision_text(decision)))
             }
             Event::ApprovalLapsed { matter, why, .. } => {
                 let why = short(&why.join("; "), WORDS);
                 line(Mark::Note, format!("{}: its approval counts no more: {why}", self.matter(*matter)))
-            }
-            Event::RunPutAside { error } => {
-                self.aside = true;
-                let why = short(&error.message, WORDS);
-                line(Mark::Asks, format!("in quarantine until it is resumed [{}]: {why}", error.code))
             }
             Event::Released { by } => {
                 let what =
                     if std::mem::take(&mut self.aside) { "the run continues" } else { "the plan starts" };
                 line(Mark::Note, format!("{what}, says {}", one_line(by)))
             }
-            Event::PlanRefused { problems, .. } => {
-                let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
-                line(Mark::Failed, format!("the plan cannot be executed: {}", short(&told.join("; "), WORDS)))
-            }
-            Event::RunReopened { by } => {
-                line(Mark::Note, format!("resumed from where it failed, by {}", one_line(by)))
-            }
-            Event::Compensating { undoes, requested } => {
-                let step = self.calls.get(undoes).map_or(0, |asked| asked.step);
-                let undone = self.called(*undoes);
-                self.calls.insert(
-                    requested.call,
-                    RequestedToolCall {
-                        step,
-                        tool: requested.tool.clone(),
-                        arguments: requested.arguments.clone(),
-                        refused: false,
-                    },
-                );
-                let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
-                line(Mark::Note, format!("{undone}: is undone by {tool} {arguments}"))
-            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn compensation(&mut self, undoes: u32, requested: &RequestedCall) -> Vec<NarrationLine> {
+        let step = self.calls.get(&undoes).map_or(0, |asked| asked.step);
+        let undone = self.called(undoes);
+        self.calls.insert(
+            requested.call,
+            RequestedToolCall {
+                step,
+                tool: requested.tool.clone(),
+                arguments: requested.arguments.clone(),
+                refused: false,
+            },
+        );
+        let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
+        line(Mark::Note, format!("{undone}: is undone by {tool} {arguments}"))
+    }
+
+    fn narrate_step(&self, event: &Event) -> Vec<NarrationLine> {
+        match event {
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
-            Event::SceneReplied { step, next: Some(tool), .. } => {
-                line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
-            }
-            Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
-            Event::Prepared { step, calls } => self.reply(*step, calls, None),
-            Event::ToolStarted { call, attempt } if *attempt > 1 => {
-                line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
-            }
-            Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
-            Event::ToolSkipped { call, .. } => {
-                line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
-            }
             Event::StepCompleted { step, result } => {
                 line(Mark::Done, format!("{}: completed{}", self.step(*step), behind(result)))
             }
-            Event::StepFailed { step, status, error } => {
-                let (mark, how) = match status {
-                    StepStatus::NeedsInput => (Mark::Asks, "needs input"),
-                    StepStatus::Blocked => (Mark::Failed, "blocked"),
-                    StepStatus::Cancelled => (Mark::Note, "cancelled"),
-                    _ => (Mark::Failed, "failed"),
-                };
-                let step_words = self.step(*step);
-                match (status, self.questions.get(step)) {
-                    (StepStatus::NeedsInput, Some(question)) => {
-                        line(mark, format!("{step_words}: {how}: {question}"))
-                    }
-                    (StepStatus::NeedsInput, None) if error.code == UNCONFIRMED => {
-                        line(mark, format!("{step_words}: {how}{}", behind(&error.message)))
-                    }
-                    _ => {
-                        line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message)))
-                    }
-                }
+            Event::StepFailed { step, status, error } => self.failed_step(*step, *status, error),
+            _ => Vec::new(),
+        }
+    }
+
+    fn failed_step(&self, step: u32, status: StepStatus, error: &Fault) -> Vec<NarrationLine> {
+        let (mark, how) = match status {
+            StepStatus::NeedsInput => (Mark::Asks, "needs input"),
+            StepStatus::Blocked => (Mark::Failed, "blocked"),
+            StepStatus::Cancelled => (Mark::Note, "cancelled"),
+            _ => (Mark::Failed, "failed"),
+        };
+        let step_words = self.step(step);
+        match (status, self.questions.get(&step)) {
+            (StepStatus::NeedsInput, Some(question)) => {
+                line(mark, format!("{step_words}: {how}: {question}"))
             }
-            Event::Continuation { round, verdict, degraded } => line_of(check(*round, verdict, *degraded)),
-            Event::Answered { degraded: true, .. } => {
-                line(Mark::Note, "answer: no model worded it, so it lists what was done".to_owned())
+            (StepStatus::NeedsInput, None) if error.code == UNCONFIRMED => {
+                line(mark, format!("{step_words}: {how}{}", behind(&error.message)))
             }
-            Event::CancelRequested { deadline: true, .. } => {
-                line(Mark::Note, "run: its time is over, it stops at the next safe point".to_owned())
-            }
-            Event::CancelRequested { by, note, .. } => {
-                let why = note.as_deref().map(behind).unwrap_or_default();
-                line(Mark::Note, format!("run: {} stops it at the next safe point{why}", one_line(by)))
-            }
-            Event::RunFailed { error } => {
-                line(Mark::Failed, format!("run: failed [{}]{}", error.code, behind(&error.message)))
-            }
-            Event::RunCancelled { by } => line(Mark::Note, format!("run: cancelled by {}", one_line(by))),
-            Event::RunQueued(_)
-            | Event::RunStarted(_)
-            | Event::Planning { .. }
-            | Event::ModelAsked { .. }
-            | Event::ModelReplied { .. }
-            | Event::ToolStarted { .. }
-            | Event::Answered { .. }
-            | Event::RunWaiting {}
-            | Event::RunCompleted { .. } => Vec::new(),
+            _ => line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message))),
         }
     }
 
@@ -293,8 +285,8 @@ impl Narrator {
             if changes.is_empty() {
                 changes.push("nothing is different in its steps".to_owned());
             }
-            let told = changes.iter().map(|line| format!("  {}", short(line, WORDS)));
-            lines.extend(told.map(|text| NarrationLine { mark: Mark::Note, text }));
+            let changed = changes.iter().map(|line| format!("  {}", short(line, WORDS)));
+            lines.extend(changed.map(|text| NarrationLine { mark: Mark::Note, text }));
         }
         self.plan = Some(plan.clone());
         lines
@@ -367,7 +359,7 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
                 if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
             let (scene, purpose) = (one_line(&step.scene_name), short(&step.purpose, WORDS));
             let line = format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number);
-            // Whole: a yes covers what is shown.
+            // In full, because an approval covers what is shown.
             let calls = step.prepared_calls.iter().map(|call| {
                 format!(
                     "     {} {}",
@@ -380,8 +372,63 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-fn line_of(line: NarrationLine) -> Vec<NarrationLine> {
-    vec![line]
+fn line(mark: Mark, text: String) -> Vec<NarrationLine> {
+    vec![NarrationLine { mark, text }]
+}
+
+fn narrate_model(event: &Event) -> Vec<NarrationLine> {
+    match event {
+        Event::ModelFailed { error, .. } => {
+            line(Mark::Failed, format!("model: failed [{}]: {}", error.code, short(&error.message, WORDS)))
+        }
+        Event::ReplyRejected { problems, .. } => {
+            let first = problems.first().map(|p| short(&p.message, RESULT)).unwrap_or_default();
+            let more = match problems.len() {
+                0 | 1 => String::new(),
+                n => format!(" (and {})", count(n - 1, "more problem")),
+            };
+            line(Mark::Note, format!("model: a reply that cannot be used: {first}{more}"))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn narrate_planning(event: &Event) -> Vec<NarrationLine> {
+    match event {
+        Event::PlanningFailed { version, error } => line(
+            Mark::Failed,
+            format!("plan {version}: none could be made [{}]{}", error.code, behind(&error.message)),
+        ),
+        Event::ModificationAsked { by, words, .. } => {
+            line(Mark::Note, format!("{} wants the plan changed: {}", one_line(by), short(words, WORDS)))
+        }
+        Event::PlanRefused { problems, .. } => {
+            let messages: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+            line(Mark::Failed, format!("the plan cannot be executed: {}", short(&messages.join("; "), WORDS)))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn narrate_run(event: &Event) -> Vec<NarrationLine> {
+    match event {
+        Event::RunResumed { .. } => line(Mark::Note, "resumed after an interruption".to_owned()),
+        Event::RunReopened { by } => {
+            line(Mark::Note, format!("resumed from where it failed, by {}", one_line(by)))
+        }
+        Event::CancelRequested { deadline: true, .. } => {
+            line(Mark::Note, "run: its time is over, it stops at the next safe point".to_owned())
+        }
+        Event::CancelRequested { by, note, .. } => {
+            let why = note.as_deref().map(behind).unwrap_or_default();
+            line(Mark::Note, format!("run: {} stops it at the next safe point{why}", one_line(by)))
+        }
+        Event::RunFailed { error } => {
+            line(Mark::Failed, format!("run: failed [{}]{}", error.code, behind(&error.message)))
+        }
+        Event::RunCancelled { by } => line(Mark::Note, format!("run: cancelled by {}", one_line(by))),
+        _ => Vec::new(),
+    }
 }
 
 fn check(round: u32, verdict: &Verdict, degraded: bool) -> NarrationLine {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::text::{clean, count, dollars, duration};
 
-/// A writer whose reader may go away (`… | head`): from then on everything is dropped quietly, so
-/// that a run which has begun ends as it should.
+/// A writer whose reader may close it (`… | head`): everything after that is dropped, so that a run that has begun
+/// ends normally.
 #[derive(Debug)]
 pub struct Output<W> {
     inner: W,
@@ -22,12 +22,12 @@ impl<W: Write> Output<W> {
         Self { inner, gone: false }
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader has closed the output.
     pub fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// What was written to.
+    /// The inner writer.
     #[cfg(test)]
     pub fn into_inner(self) -> W {
         self.inner
@@ -62,13 +62,13 @@ impl<W: Write> Write for Output<W> {
     }
 }
 
-/// The answer's words, then one line of figures.
+/// The answer's text, then one line with its costs.
 pub fn answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     if let Some(error) = &answer.error {
         writeln!(out, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
     }
     let words = clean(&answer.answer);
-    // What waits is shown by itself, with what decides it.
+    // Open questions are shown separately, with the commands that decide them.
     if !words.trim().is_empty() && answer.status != RunStatus::Waiting {
         writeln!(out, "\n{}", words.trim())?;
     }

@@ -1,8 +1,8 @@
-//! `plans`: what people do with plans. Looking reads the store beside whoever owns it; a change is carried
-//! out here where nobody does, and otherwise by the server that does.
+//! `plans`: lists, shows and changes plans. Reads use the store directly, also while a server owns it. A change
+//! is executed by the server that owns the data directory, or here if none does.
 
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
@@ -15,19 +15,19 @@ use serde_json::{Value, json};
 
 use super::assistant::{Asking, Office, OrderTarget, RunOrder};
 use super::failure::{Exit, Failure};
-use super::follow::{Show, follow, heard};
+use super::follow::{Show, follow, until_done};
 use super::output::{self, Output};
-use super::past::{self, Past};
 use super::plans_args::{Plans, PlansCommand};
 use super::remote::RemoteServer;
 use super::signals::Signals;
+use super::stored_runs::{self, StoredRuns};
 use super::text::{clean, one_line};
-use super::{address, engine, remote, show, table, waits};
+use super::{address, engine, pending_questions, remote, show, table};
 
 /// Longest plan that is read from a file, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// Does it.
+/// Runs the command.
 pub async fn run<W: Write, E: Write>(
     plans: Plans,
     loaded: LoadedConfig,
@@ -36,10 +36,10 @@ pub async fn run<W: Write, E: Write>(
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
     let what = plans.what.unwrap_or(PlansCommand::List { status: None, limit: 20, json: false });
-    let past = past::open(&loaded).await?;
+    let stored = stored_runs::open(&loaded).await?;
     let (task, wish, note, json) = match what {
         PlansCommand::List { status, limit, json } => {
-            let rows = past.plans(status, limit).await?;
+            let rows = stored.plans(status, limit).await?;
             if json {
                 let rows: Vec<PlanSummary> = rows.into_iter().map(PlanSummary::from).collect();
                 output::document(out, &rows, false)?;
@@ -49,20 +49,11 @@ pub async fn run<W: Write, E: Write>(
             return Ok(Exit::Completed);
         }
         PlansCommand::Show { task, json, mermaid } => {
-            let row = past.plan(task).await?;
-            let (journal, state) = past.run(row.run).await?;
-            if json {
-                document(out, &past, &journal, &state).await?;
-            } else if mermaid {
-                chart(out, &state)?;
-            } else {
-                show::plan(out, &journal, &state, &zone)?;
-                waits::tell(out, &state)?;
-            }
+            show_plan(out, &stored, task, json, mermaid, &zone).await?;
             return Ok(Exit::Completed);
         }
         PlansCommand::Delete { task, json } => {
-            delete(task, past, plans.user.is_some(), &loaded).await?;
+            delete(task, stored, plans.user.is_some(), &loaded).await?;
             if json {
                 output::document(out, &json!({"task_id": task, "deleted": true}), false)?;
             } else {
@@ -75,68 +66,98 @@ pub async fn run<W: Write, E: Write>(
             (task, CommandAction::Approve { version, hash, hold: only }, note, json)
         }
         PlansCommand::Modify { task, words, file, version, note, json } => {
-            let wish = match (words, file) {
-                (Some(words), _) => CommandAction::Modify { words, version },
-                (None, Some(file)) => {
-                    let (plan, seen) = read(&file)?;
-                    CommandAction::Edit { plan, version: version.or(seen) }
-                }
-                (None, None) => return Err(Failure::usage("plan.no_feedback", "say what is to change")),
-            };
-            (task, wish, note, json)
+            (task, modification(words, file, version)?, note, json)
         }
         PlansCommand::Cancel { task, note, json } => (task, CommandAction::Cancel, note, json),
         PlansCommand::Resume { task, json } => (task, CommandAction::Reopen, None, json),
     };
-    let row = past.plan(task).await?;
+    let row = stored.plan(task).await?;
     let change = RunRequest {
         of: OrderTarget { run: row.run, task },
         order: RunOrder { wish, note },
         as_user: plans.user.is_some(),
         json,
     };
-    let (state, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
+    let (state, exit) = change.execute(stored.clone(), loaded, out, errors).await?;
     if json {
-        let (journal, state) = past.run(state.run).await?;
-        document(out, &past, &journal, &state).await?;
+        let (journal, state) = stored.run(state.run).await?;
+        document(out, &stored, &journal, &state).await?;
     }
     Ok(exit)
+}
+
+/// Prints one plan and what waits in it.
+async fn show_plan<W: Write>(
+    out: &mut Output<W>,
+    stored: &StoredRuns,
+    task: TaskId,
+    json: bool,
+    mermaid: bool,
+    zone: &TimeZone,
+) -> Result<(), Failure> {
+    let row = stored.plan(task).await?;
+    let (journal, state) = stored.run(row.run).await?;
+    if json {
+        document(out, stored, &journal, &state).await?;
+    } else if mermaid {
+        chart(out, &state)?;
+    } else {
+        show::plan(out, &journal, &state, zone)?;
+        pending_questions::write_all(out, &state)?;
+    }
+    Ok(())
+}
+
+/// The change of a plan that the command line describes, in words or in a file.
+fn modification(
+    words: Option<String>,
+    file: Option<PathBuf>,
+    version: Option<u32>,
+) -> Result<CommandAction, Failure> {
+    match (words, file) {
+        (Some(words), _) => Ok(CommandAction::Modify { words, version }),
+        (None, Some(file)) => {
+            let (plan, seen) = read(&file)?;
+            Ok(CommandAction::Edit { plan, version: version.or(seen) })
+        }
+        (None, None) => Err(Failure::usage("plan.no_feedback", "say what is to change")),
+    }
 }
 
 /// Prints the document of a run's plan.
 async fn document<W: Write>(
     out: &mut Output<W>,
-    past: &Past,
+    stored: &StoredRuns,
     journal: &[Envelope<Event>],
     state: &RunState,
 ) -> Result<(), Failure> {
-    let unknown = || past::unknown(state.run);
-    let cost = past.session_cost(&journal.first().ok_or_else(unknown)?.session).await?;
+    let unknown = || stored_runs::unknown(state.run);
+    let cost = stored.session_cost(&journal.first().ok_or_else(unknown)?.session).await?;
     let document = PlanDocument::new(journal, state, cost).ok_or_else(unknown)?;
     Ok(output::document(out, &document, false)?)
 }
 
-/// Something that a person wants done with a run.
+/// A command for a run, from the command line.
 pub struct RunRequest {
     /// The run.
     pub of: OrderTarget,
-    /// What.
+    /// What is wanted.
     pub order: RunOrder,
-    /// The command line says who wants it.
+    /// The command line names the user.
     pub as_user: bool,
-    /// What happens is not told.
+    /// Events are not shown, only the document at the end.
     pub json: bool,
 }
 
 impl RunRequest {
-    /// Has it carried out where the data directory is owned, and shows what comes of it. Gives the run as it
-    /// then is, and the status to end with.
+    /// Executes the command, here or at the server that owns the data directory, and shows the result. Returns
+    /// the run's new state and the exit status.
     ///
     /// # Errors
-    /// Why it was refused, or could not be carried out.
-    pub async fn carry_out<W: Write, E: Write>(
+    /// Why it was refused or could not be executed.
+    pub async fn execute<W: Write, E: Write>(
         self,
-        past: Past,
+        stored: StoredRuns,
         loaded: LoadedConfig,
         out: &mut Output<W>,
         errors: &mut Output<E>,
@@ -154,7 +175,7 @@ impl RunRequest {
             }
             Err(failure) if remote::is_owned(&failure) => {
                 let url = address::find(&data_dir, failure)?.url;
-                let server = RemoteServer::at(url, past, self.as_user)?;
+                let server = RemoteServer::at(url, stored, self.as_user)?;
                 self.by(&server, &mut signals, out, errors).await
             }
             Err(failure) => Err(failure),
@@ -172,7 +193,7 @@ impl RunRequest {
         let wish = order.wish.clone();
         let show = if json { Show::Json } else { Show::fitting(false, true) };
         let mut stop = None;
-        let ticket = heard(office.order(of, order), signals, &mut stop, errors).await?;
+        let ticket = until_done(office.order(of, order), signals, &mut stop, errors).await?;
         let answer = follow(ticket, signals, stop, show, out, errors).await?;
         let state = office.state(of.run).await?;
         let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
@@ -188,40 +209,45 @@ impl RunRequest {
             if !changes {
                 output::answer(out, &answer)?;
             }
-            waits::tell(out, &state)?;
+            pending_questions::write_all(out, &state)?;
         }
         let exit = exit(&wish, state.status);
         Ok((state, exit))
     }
 }
 
-/// The status of a command that wanted this done, where the run came to stand so.
+/// The exit status of a command after which the run has this status.
 fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
     let stops =
         matches!(wish, CommandAction::Cancel | CommandAction::Decide { choice: ApproverChoice::No, .. });
-    let tells =
+    let reports_outcome =
         matches!(wish, CommandAction::Decide { choice: ApproverChoice::Done | ApproverChoice::NotDone, .. });
     match status {
         RunStatus::Cancelled if stops => Exit::Completed,
-        status if status.is_terminal() && tells => Exit::Completed,
+        status if status.is_terminal() && reports_outcome => Exit::Completed,
         RunStatus::Waiting if matches!(wish, CommandAction::Approve { hold: true, .. }) => Exit::Completed,
         status => Exit::of(status),
     }
 }
 
-async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &LoadedConfig) -> Result<(), Failure> {
-    let row = past.plan(task).await?;
+async fn delete(
+    task: TaskId,
+    stored: StoredRuns,
+    as_user: bool,
+    loaded: &LoadedConfig,
+) -> Result<(), Failure> {
+    let row = stored.plan(task).await?;
     let dir = &loaded.config.store.data_dir;
     let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());
     let owned = match DataDir::open(dir) {
         Ok(owned) => owned,
         Err(error) if error.kind() == ErrorCode::InUse => {
-            let server = RemoteServer::at(address::find(dir, failure(error))?.url, past, as_user)?;
+            let server = RemoteServer::at(address::find(dir, failure(error))?.url, stored, as_user)?;
             return server.delete(OrderTarget { run: row.run, task }).await;
         }
         Err(error) => return Err(failure(error)),
     };
-    let (_, state) = past.run(row.run).await?;
+    let (_, state) = stored.run(row.run).await?;
     if !state.status.is_terminal() {
         let what = format!("plan {task} has not ended: its run is {}", super::text::name(&state.status));
         return Err(
@@ -233,12 +259,12 @@ async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &LoadedConfig) 
     store.close().await;
     match erased.map_err(failure)? {
         true => Ok(()),
-        false => Err(past::unknown(row.run)),
+        false => Err(stored_runs::unknown(row.run)),
     }
 }
 
-/// A plan from a file: as it stands in the answer document, or a document that holds one as `plan`, with the
-/// version that it was when somebody began to change it, where the document says so.
+/// Reads a plan from a file: the plan itself, or a document with a field `plan`, whose `version` is the version
+/// that was edited.
 fn read(file: &Path) -> Result<(Plan, Option<u32>), Failure> {
     let shown = file.display();
     let cannot = |error: io::Error| Failure::usage("plan.file", format!("{shown} cannot be read: {error}"));

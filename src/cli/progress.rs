@@ -1,4 +1,4 @@
-//! Shows a run while it happens: plain lines in a pipe, a line and a spinner for each running step
+//! Shows a run while it executes: plain lines in a pipe, a line and a spinner for each running step
 //! on a terminal.
 //!
 //! Lines go to the same stream as the answer (standard output), so that a pipe keeps their order.
@@ -14,7 +14,7 @@ use proscenium::run::{Envelope, Event, Subject};
 use super::narrate::{Mark, NarrationLine, Narrator};
 use super::text::{one_line, short};
 
-/// Fed with the events of one run, in their order.
+/// Shows the events of one run, in order.
 pub struct ProgressDisplay<W> {
     out: W,
     narrator: Narrator,
@@ -22,7 +22,7 @@ pub struct ProgressDisplay<W> {
 }
 
 impl<W: Write> ProgressDisplay<W> {
-    /// Plain lines: no escapes, one line an event worth telling.
+    /// Plain lines: no escapes, one line for each event that is shown.
     pub fn plain(out: W) -> Self {
         Self { out, narrator: Narrator::default(), spinners: None }
     }
@@ -32,14 +32,14 @@ impl<W: Write> ProgressDisplay<W> {
         Self { out, narrator: Narrator::default(), spinners: Some(Spinners::new(target)) }
     }
 
-    /// Learns what happened, and tells nothing of it.
+    /// Processes an event without showing it.
     pub fn knows(&mut self, envelope: &Envelope<Event>) {
-        self.narrator.tell(&envelope.body);
+        self.narrator.narrate(&envelope.body);
     }
 
-    /// Tells what `envelope` is worth telling.
+    /// Shows the lines for an event.
     pub fn show(&mut self, envelope: &Envelope<Event>) -> io::Result<()> {
-        let lines = self.narrator.tell(&envelope.body);
+        let lines = self.narrator.narrate(&envelope.body);
         let Self { out, narrator, spinners } = self;
         match spinners {
             None => {
@@ -54,11 +54,11 @@ impl<W: Write> ProgressDisplay<W> {
                 spinners.follow(&envelope.body, narrator);
             }
         }
-        // A reader sees each line when it happens, also through a pipe.
+        // Each line is visible at once, also through a pipe.
         out.flush()
     }
 
-    /// Takes the spinners away and gives the writer back.
+    /// Removes the spinners and returns the writer.
     pub fn finish(mut self) -> W {
         if let Some(spinners) = self.spinners.take() {
             spinners.clear();
@@ -83,7 +83,7 @@ fn sign(line: &NarrationLine) -> String {
     style.apply_to(sign).to_string()
 }
 
-/// One spinner for the run itself, and one for each step at work.
+/// One spinner for the run itself, and one for each running step.
 struct Spinners {
     all: MultiProgress,
     run: ProgressBar,
@@ -157,7 +157,7 @@ impl Spinners {
             bar.finish_and_clear();
         }
         self.run.finish_and_clear();
-        // A terminal that is gone has nothing to be cleared.
+        // A closed terminal needs no clearing.
         let _ = self.all.clear();
     }
 }

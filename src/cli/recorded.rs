@@ -98,7 +98,7 @@ pub fn replied(call: u32) -> Event {
 }
 
 /// A scene's model is asked and replies, for nothing.
-fn heard(ask: u32, step: u32) -> [Event; 2] {
+fn scene_asked(ask: u32, step: u32) -> [Event; 2] {
     let reply = Event::ModelReplied {
         call: ask,
         reply: Reply::default(),
@@ -126,7 +126,7 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         occurrence: 0,
         volatile: false,
     };
-    let said = Event::SceneReplied {
+    let reply = Event::SceneReplied {
         step,
         call: ask,
         text: String::new(),
@@ -134,7 +134,7 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         question: None,
         next: None,
     };
-    heard(ask, step).into_iter().chain([said]).collect()
+    scene_asked(ask, step).into_iter().chain([reply]).collect()
 }
 
 pub fn done(call: u32, result: Value) -> Event {
@@ -187,6 +187,15 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
         completed(1, "A Milano da 12 a 24 °C."),
         Event::StepStarted { step: 2 },
     ]);
+    events.extend(vacation_and_check());
+    events.extend(later_plan());
+    events.extend(end("A Milano da 12 a 24 °C. Ferie chieste dal 15 al 17 giugno.", RunStatus::Completed));
+    journal(events)
+}
+
+/// The second step of [`two_scenes`] and the check that asks for more.
+fn vacation_and_check() -> Vec<Event> {
+    let mut events = Vec::new();
     let dates = json!({"from": "2026-06-15", "to": "2026-06-17"});
     events.extend(calls(4, 2, 3, "MakeRequest", dates, Effect::Write));
     events.extend([
@@ -203,6 +212,13 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
                 ..Verdict::default()
             },
         ),
+    ]);
+    events
+}
+
+/// The second plan of [`two_scenes`].
+fn later_plan() -> Vec<Event> {
+    vec![
         Event::Planning { version: 2, cause: PlanCause::Continuation },
         Event::Replanned(made(
             2,
@@ -220,9 +236,7 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
                 ..Verdict::default()
             },
         ),
-    ]);
-    events.extend(end("A Milano da 12 a 24 °C. Ferie chieste dal 15 al 17 giugno.", RunStatus::Completed));
-    journal(events)
+    ]
 }
 
 /// A tool that fails, and a step that waits for it in vain.
@@ -283,7 +297,7 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
         )),
         Event::StepStarted { step: 1 },
     ]);
-    events.extend(heard(1, 1));
+    events.extend(scene_asked(1, 1));
     events.extend([
         Event::SceneReplied {
             step: 1,

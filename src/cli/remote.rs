@@ -14,30 +14,30 @@ use serde_json::{Map, Value, json};
 
 use super::assistant::{FollowedTicket, Office, OrderTarget, RunOrder};
 use super::failure::Failure;
-use super::followed::Followed;
-use super::past::Past;
+use super::followed_run::FollowedRun;
+use super::stored_runs::StoredRuns;
 
 /// The environment variable with the key that is shown to a server.
 pub const KEY: &str = "PROSCENIUM_API_KEY";
 
-/// Until a server that is there has taken the connection.
+/// Timeout of a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Until it has replied: a plan may be made anew meanwhile, or a run come to its end.
+/// Timeout of a reply: a plan may be made again meanwhile, or a run may end.
 const REPLY: Duration = Duration::from_secs(600);
-/// Until a stream of events begins.
+/// Timeout until a stream of events begins.
 const HEAD: Duration = Duration::from_secs(10);
 /// Longest reply that is read, in bytes.
 const LONGEST: usize = 64 * 1024 * 1024;
 
-/// What to do where nobody knows what became of what was sent.
+/// The remedy if it is unknown whether a request was carried out.
 const SEE: &str = "what was sent may have been carried out: `proscenium runs list` shows it";
 
-/// Whether a command did not work since another process owns the data directory.
+/// Whether a command failed because another process owns the data directory.
 pub fn is_owned(failure: &Failure) -> bool {
     failure.code == ErrorCode::InUse.as_str()
 }
 
-/// The key that is shown to a server, where there is one.
+/// The API key from the environment, if any.
 pub fn key() -> Option<SecretString> {
     let key = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
     key.map(|key| SecretString::from(key.trim().to_owned()))
@@ -45,9 +45,9 @@ pub fn key() -> Option<SecretString> {
 
 /// A stream of a run's events.
 pub enum RemoteStream {
-    /// It tells them from now on.
+    /// The stream is open.
     Open(Response),
-    /// The server would not tell them just now.
+    /// The server did not open the stream.
     Refused,
     /// Nothing listens at its address.
     Unreachable,
@@ -59,33 +59,33 @@ pub struct RemoteServer {
     client: Client,
     url: String,
     key: Option<SecretString>,
-    past: Past,
+    stored: StoredRuns,
 }
 
 impl RemoteServer {
     /// The server at `url`. `as_user` says that the command line names who asks.
     ///
     /// # Errors
-    /// `usage.user` where it does: a server knows that by the key. `server.client` where this machine cannot
-    /// speak HTTP.
-    pub fn at(url: String, past: Past, as_user: bool) -> Result<Self, Failure> {
+    /// `usage.user` if it does: a server identifies the user by the key. `server.client` if no HTTP client can be
+    /// created.
+    pub fn at(url: String, stored: StoredRuns, as_user: bool) -> Result<Self, Failure> {
         if as_user {
             let what = format!("the server at {url} owns the data directory, and knows who asks by the key");
             return Err(Failure::usage("usage.user", what)
                 .help(format!("leave --user out, and set {KEY} to a key of that user")));
         }
-        // The address is on this machine or in its network: no proxy stands in between.
+        // The address is on this machine or in its network, so no proxy is used.
         let client = Client::builder()
             .no_proxy()
             .connect_timeout(CONNECT)
             .build()
             .map_err(|error| Failure::new("server.client", format!("no HTTP client: {error}")))?;
-        Ok(Self { client, url, key: key(), past })
+        Ok(Self { client, url, key: key(), stored })
     }
 
-    /// The runs that there were.
-    pub fn past(&self) -> &Past {
-        &self.past
+    /// The runs in its store.
+    pub fn stored(&self) -> &StoredRuns {
+        &self.stored
     }
 
     /// Asks a run to stop at its next safe point.
@@ -93,23 +93,23 @@ impl RemoteServer {
         self.send(Method::POST, &format!("/api/runs/{run}/cancel"), Some(&json!({}))).await.map(drop)
     }
 
-    /// What a run's server says for as long as the run is under way, from behind the event of the number
-    /// `told`; no words where there is no such stream.
-    pub async fn events(&self, run: RunId, told: u64) -> RemoteStream {
+    /// Opens the server's event stream of a run, from behind the event `last_seen`. The stream is open for as
+    /// long as the run is active.
+    pub async fn events(&self, run: RunId, last_seen: u64) -> RemoteStream {
         let request = self.request(Method::GET, &format!("/api/runs/{run}/events"));
-        let sent = request.header("last-event-id", format!("{told}.0")).send();
+        let sent = request.header("last-event-id", format!("{last_seen}.0")).send();
         match tokio::time::timeout(HEAD, sent).await {
             Ok(Ok(response)) if response.status().is_success() => RemoteStream::Open(response),
             Ok(Err(error)) if error.is_connect() => RemoteStream::Unreachable,
-            // It may be at its limits, or hang: that is said by somebody who is there.
+            // It may be at its limits or hang, but it is there.
             Ok(_) | Err(_) => RemoteStream::Refused,
         }
     }
 
-    /// It went away before the run had ended, or does not carry it on.
+    /// The error if the server exited before the run had ended, or does not resume it.
     pub async fn gone(&self, run: RunId) -> Failure {
         let url = &self.url;
-        let (code, what) = if self.past.is_owned().await {
+        let (code, what) = if self.stored.is_owned().await {
             (
                 "run.not_under_way",
                 format!("the server at {url} does not resume run {run}, which has not ended"),
@@ -229,8 +229,8 @@ async fn read<T: DeserializeOwned>(mut response: Response) -> Result<T, String> 
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
-/// The address and the body of a request that has an order carried out.
-fn said(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
+/// The path and body of the request that executes a command.
+fn command_request(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
     let OrderTarget { run, task } = of;
     let note = |name: &str| vec![(name.to_owned(), json!(order.note))];
     let seen = |version: Option<u32>| ("version".to_owned(), json!(version));
@@ -277,21 +277,21 @@ fn said(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
 #[async_trait(?Send)]
 impl Office for RemoteServer {
     async fn state(&self, run: RunId) -> Result<RunState, Failure> {
-        Ok(self.past.run(run).await?.1)
+        Ok(self.stored.run(run).await?.1)
     }
 
     async fn order(&self, of: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
-        let (before, _) = self.past.run(of.run).await?;
-        let (path, body) = said(of, &order)?;
+        let (before, _) = self.stored.run(of.run).await?;
+        let (path, body) = command_request(of, &order)?;
         self.send(Method::POST, &path, Some(&body)).await?;
         let session = before.first().map(|event| event.session.clone());
-        let session = session.ok_or_else(|| super::past::unknown(of.run))?;
-        let told = before.last().map_or(0, |event| event.seq);
-        let alive = match self.events(of.run, told).await {
+        let session = session.ok_or_else(|| super::stored_runs::unknown(of.run))?;
+        let last_seen = before.last().map_or(0, |event| event.seq);
+        let alive = match self.events(of.run, last_seen).await {
             RemoteStream::Open(alive) => Some(alive),
             RemoteStream::Refused | RemoteStream::Unreachable => None,
         };
-        Ok(Box::new(Followed::new(self.clone(), of.run, session, before, alive)))
+        Ok(Box::new(FollowedRun::new(self.clone(), of.run, session, before, alive)))
     }
 }
 
@@ -303,31 +303,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_order_has_its_address_and_says_only_what_was_said() {
+    fn each_command_has_its_path_and_only_the_given_fields() {
         let of = OrderTarget { run: recorded::run_id(), task: recorded::task_id() };
         let plan =
             Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), ..Plan::default() };
-        let told = |wish: CommandAction, note: Option<&str>| {
-            said(of, &RunOrder { wish, note: note.map(str::to_owned) }).unwrap()
+        let request = |wish: CommandAction, note: Option<&str>| {
+            command_request(of, &RunOrder { wish, note: note.map(str::to_owned) }).unwrap()
         };
         let plans = |what: &str| format!("/api/plans/{}/{what}", of.task);
         assert_eq!(
-            told(CommandAction::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
+            request(CommandAction::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
             (plans("approve"), json!({"version": 2, "execute": false, "note": "fine"}))
         );
         assert_eq!(
-            told(CommandAction::Modify { words: "two days".to_owned(), version: None }, None),
+            request(CommandAction::Modify { words: "two days".to_owned(), version: None }, None),
             (plans("modify"), json!({"feedback": "two days"}))
         );
         assert_eq!(
-            told(CommandAction::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
+            request(CommandAction::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
             (plans("modify"), json!({"plan": plan, "version": 1, "why": "less"}))
         );
-        assert_eq!(told(CommandAction::Cancel, None), (plans("cancel"), json!({})));
-        assert_eq!(told(CommandAction::Reopen, None), (plans("resume"), json!({})));
+        assert_eq!(request(CommandAction::Cancel, None), (plans("cancel"), json!({})));
+        assert_eq!(request(CommandAction::Reopen, None), (plans("resume"), json!({})));
         let choice = ApproverChoice::Edited(json!({"to": "2026-06-16"}));
         assert_eq!(
-            told(CommandAction::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
+            request(CommandAction::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
             (
                 format!("/api/approvals/{}.3", of.run),
                 json!({"decision": "yes", "arguments": {"to": "2026-06-16"}, "hash": "h"})

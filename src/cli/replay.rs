@@ -1,4 +1,4 @@
-//! `replay`: a stored run, held against what today's code decides.
+//! `replay`: compares a stored run with the decisions of the current code.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::failure::{Exit, Failure};
 use super::output::{Output, document};
 use super::text::{clean, count, name, one_line, short};
-use super::{args, changes, engine, past};
+use super::{args, changes, engine, stored_runs};
 
 /// Most columns of a reason within a line.
 const WHY: usize = 300;
@@ -38,7 +38,7 @@ impl std::str::FromStr for Recorded {
     }
 }
 
-/// Replays a run and tells what came of it, or writes its events.
+/// Replays a run and reports the result, or writes its events.
 pub async fn run<W: Write>(
     replay: args::Replay,
     loaded: &LoadedConfig,
@@ -51,7 +51,7 @@ pub async fn run<W: Write>(
         return Ok(Exit::Completed);
     }
     let catalogue = engine::catalogue(loaded)?;
-    // Events that are there name their run.
+    // Every event of a run has its id.
     let run = events.first().and_then(|event| event.run).unwrap_or(RunId(uuid::Uuid::nil()));
     let mut replayed = replay::replay(run, &events, &catalogue);
     if replay.json {
@@ -60,14 +60,14 @@ pub async fn run<W: Write>(
         }
         document(out, &replayed, false)?;
     } else {
-        told(out, &replayed, replay.diff)?;
+        write_report(out, &replayed, replay.diff)?;
     }
     Ok(if replayed.same { Exit::Completed } else { Exit::Failed })
 }
 
 async fn recorded(what: &Recorded, loaded: &LoadedConfig) -> Result<Vec<Envelope<Event>>, Failure> {
     let path = match what {
-        Recorded::Run(run) => return past::open(loaded).await?.journal(*run).await,
+        Recorded::Run(run) => return stored_runs::open(loaded).await?.journal(*run).await,
         Recorded::File(path) => path,
     };
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -77,8 +77,8 @@ async fn recorded(what: &Recorded, loaded: &LoadedConfig) -> Result<Vec<Envelope
         .map_err(|fault| Failure::usage(&fault.code, format!("{}, {}", path.display(), fault.message)))
 }
 
-/// The verdict in words, then every place that differs.
-fn told(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io::Result<()> {
+/// Writes the verdict, then every difference.
+fn write_report(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io::Result<()> {
     let held = replayed.held;
     writeln!(
         out,
@@ -178,7 +178,7 @@ fn worded_otherwise(out: &mut impl Write, wording: &PromptDifference) -> io::Res
     }
 }
 
-/// A request as its model gets it.
+/// A request as it is sent to its model.
 fn asked(out: &mut impl Write, request: &Request) -> io::Result<()> {
     for message in &request.messages {
         let (role, text) = match message {

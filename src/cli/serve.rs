@@ -1,4 +1,4 @@
-//! `serve`: chatbots over HTTP, until a signal says stop.
+//! `serve`: serves the HTTP API until a signal stops it.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::output::Output;
 use super::signals::{Reloads, Signals};
 use super::{engine, settings};
 
-/// How often the address is left again where the disk has no room for it.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How often writing the address file is tried again if the disk is full.
+const REWRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
+/// Serves until SIGTERM or Ctrl-C, then waits for accepted requests.
 pub async fn serve<W: Write, E: Write>(
     cli: Cli,
     loaded: LoadedConfig,
@@ -30,34 +30,14 @@ pub async fn serve<W: Write, E: Write>(
     let mut reloads = Reloads::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
-    // A process that cannot serve touches no run.
-    let bound = match Server::bind(&engine, &loaded.config).await {
-        Ok(bound) => bound,
-        Err(error) => return Err(not_served(engine, &error).await),
-    };
-    // Before anything new is taken: a request comes after what was left unfinished in its conversation.
-    let unfinished = match engine.resume_unfinished().await {
-        Ok(unfinished) => unfinished,
-        Err(fault) => {
-            stop(engine).await?;
-            return Err(Failure::new(&fault.code, fault.message));
-        }
-    };
-    let server = match Server::serve(engine.clone(), &loaded.config, bound).await {
-        Ok(server) => server,
-        Err(error) => return Err(not_served(engine, &error).await),
-    };
-    if unfinished > 0 {
-        let runs = if unfinished == 1 { "run" } else { "runs" };
-        writeln!(errors, "carrying on {unfinished} {runs} that had not ended")?;
-        errors.flush()?;
-    }
+    let server = start_server(&engine, &loaded, errors).await?;
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
-    let asked = ServerDefaults { tenant: engine.default_principal().0, values: settings::told(&loaded) };
-    let left = AddressFile::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
-    let mut told = match left.tell(&asked) {
+    let address = AddressFile::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
+    let defaults =
+        ServerDefaults { tenant: engine.default_principal().0, values: settings::value_hashes(&loaded) };
+    let mut is_written = match address.write(&defaults) {
         Ok(()) => true,
-        // It serves what can be read; the other commands find it once there is room.
+        // It can still serve reads; the other commands find it once there is room.
         Err(failure) if failure.code == "store.full" => {
             failure.write(errors)?;
             false
@@ -73,11 +53,11 @@ pub async fn serve<W: Write, E: Write>(
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            () = reloads.next() => reload(&engine, &cli, &left, errors).await?,
-            () = tokio::time::sleep(AGAIN), if !told => told = left.tell(&asked).is_ok(),
+            () = reloads.next() => reload(&engine, &cli, &address, errors).await?,
+            () = tokio::time::sleep(REWRITE_INTERVAL), if !is_written => is_written = address.write(&defaults).is_ok(),
         }
     };
-    // However long that takes and however it ends: nobody has died.
+    // A run that is cut off by the end of a shutdown does not count as a crash, however long it takes.
     engine.begin_shutdown().await;
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
     errors.flush()?;
@@ -85,8 +65,8 @@ pub async fn serve<W: Write, E: Write>(
         drained = server.stop() => drained,
         _ = signals.next() => false,
     };
-    // Before the data directory has another owner.
-    drop(left);
+    // Before another process can own the data directory.
+    drop(address);
     stop(engine).await?;
     if drained {
         return Ok(Exit::Completed);
@@ -95,11 +75,42 @@ pub async fn serve<W: Write, E: Write>(
     Ok(Exit::Failed)
 }
 
+/// Binds the port, resumes unfinished runs and begins to serve; the engine is stopped if any of it fails.
+async fn start_server<E: Write>(
+    engine: &Arc<Engine>,
+    loaded: &LoadedConfig,
+    errors: &mut Output<E>,
+) -> Result<Server, Failure> {
+    // First, so that a process that cannot serve touches no run.
+    let bound = match Server::bind(engine, &loaded.config).await {
+        Ok(bound) => bound,
+        Err(error) => return Err(not_served(engine.clone(), &error).await),
+    };
+    // Before any request is accepted: it comes after the unfinished runs of its conversation.
+    let unfinished = match engine.resume_unfinished().await {
+        Ok(unfinished) => unfinished,
+        Err(fault) => {
+            stop(engine.clone()).await?;
+            return Err(Failure::new(&fault.code, fault.message));
+        }
+    };
+    let server = match Server::serve(engine.clone(), &loaded.config, bound).await {
+        Ok(server) => server,
+        Err(error) => return Err(not_served(engine.clone(), &error).await),
+    };
+    if unfinished > 0 {
+        let runs = if unfinished == 1 { "run" } else { "runs" };
+        writeln!(errors, "carrying on {unfinished} {runs} that had not ended")?;
+        errors.flush()?;
+    }
+    Ok(server)
+}
+
 /// Reads the configuration and the scenes again; faulty ones leave everything as it was.
 async fn reload<E: Write>(
     engine: &Engine,
     cli: &Cli,
-    left: &AddressFile,
+    address: &AddressFile,
     errors: &mut Output<E>,
 ) -> Result<(), Failure> {
     let (loaded, faults) = super::read(cli);
@@ -107,10 +118,11 @@ async fn reload<E: Write>(
         writeln!(errors, "{faults}\nSIGHUP: the configuration has faults; the one before stays in force")?;
         return Ok(errors.flush()?);
     }
-    let values = settings::told(&loaded);
+    let values = settings::value_hashes(&loaded);
     match engine.reload(loaded.config).await {
         Ok(restart) => {
-            if let Err(failure) = left.tell(&ServerDefaults { tenant: engine.default_principal().0, values })
+            if let Err(failure) =
+                address.write(&ServerDefaults { tenant: engine.default_principal().0, values })
             {
                 failure.write(errors)?;
             }

@@ -1,5 +1,5 @@
-//! What a server was configured with, as it tells those who have it answer: so that they can say where their
-//! own environment says otherwise. Values are told as hashes.
+//! What a server was configured with, so that clients can report where their own environment differs. Values
+//! are published as hashes.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use proscenium::config::{Config, ConfigFlags, LoadedConfig, ValueOrigin};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Sections of which everybody has their own, and the directory of scenes, which is compared as a place.
+/// Sections that every process has for itself, and the directory of scenes, which is compared by path.
 const OWN: [&str; 3] = ["store.", "telemetry.", "scenes.dir"];
 
-/// Characters of a hash that are told.
+/// Characters of a published hash.
 const HASH: usize = 16;
 
-/// The keys that are not built in, with a hash of each value.
-pub fn told(loaded: &LoadedConfig) -> BTreeMap<String, String> {
+/// A hash of the value of each key that is not at its built-in default.
+pub fn value_hashes(loaded: &LoadedConfig) -> BTreeMap<String, String> {
     let config = values(&loaded.config);
     let keys = loaded.sources.keys().filter(|key| !is_own(key) && !key.contains(char::is_whitespace));
     keys.map(|key| (key.clone(), hash(&config, key))).collect()
 }
 
-/// The variables of the environment with which a server that told `theirs` was not configured, with the keys
-/// that they set.
+/// The keys that environment variables set to other values than a server with the hashes `theirs` has, with
+/// the variables.
 pub fn differing<'l>(loaded: &'l LoadedConfig, theirs: &BTreeMap<String, String>) -> Vec<(&'l str, &'l str)> {
     let ours = values(&loaded.config);
-    // What a server has that tells nothing of a key.
+    // A server publishes no hash for a key at its default.
     let builtin = Config::read(None, std::iter::empty(), ConfigFlags::default()).0;
     let builtin = values(&builtin.config);
     let set = loaded.sources.iter().filter_map(|(key, origin)| match origin {
@@ -43,7 +43,7 @@ fn is_own(key: &str) -> bool {
 }
 
 fn values(config: &Config) -> Value {
-    // Plain data, which can always be written.
+    // Plain data, which always serializes.
     serde_json::to_value(config).unwrap_or_default()
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn only_what_a_server_does_not_have_differs() {
-        let server = told(&loaded(&[
+        let server = value_hashes(&loaded(&[
             ("PROSCENIUM__APPROVAL__PLANS", "writes"),
             ("PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE", "bundled"),
             ("PROSCENIUM__STORE__DATA_DIR", "there"),

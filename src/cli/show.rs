@@ -1,4 +1,4 @@
-//! `runs show`: one run, told from its journal.
+//! `runs show`: renders one run from its journal.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use proscenium::run::{
 use super::narrate::steps_of;
 use super::output::tokens;
 use super::text::{clean, count, dollars, duration, json, name, one_line, short, whole_json};
-use super::{table, waits};
+use super::{pending_questions, table};
 
 /// What is shown of a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +23,7 @@ pub struct ShownParts {
     pub events: bool,
 }
 
-/// Writes a run: `state` is the fold of `journal`, which tells when things happened.
+/// Writes a run: `state` is the fold of `journal`, which has the times of its events.
 pub fn run(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
@@ -48,8 +48,9 @@ pub fn run(
             events(out, journal, zone)?;
         }
         let usage = state.usage;
-        let told = tokens(usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens);
-        writeln!(out, "\n{told}, {}", dollars(usage.cost_nano_usd as f64 / 1e9))?;
+        let usage_text =
+            tokens(usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens);
+        writeln!(out, "\n{usage_text}, {}", dollars(usage.cost_nano_usd as f64 / 1e9))?;
     }
     out.flush()
 }
@@ -86,7 +87,7 @@ fn head(
     }
 }
 
-/// One plan: the version in force as text, the versions before it, what was put to people and what was done.
+/// One plan: the version in force as text, the versions before it, approvals and calls.
 pub fn plan(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
@@ -109,10 +110,10 @@ pub fn plan(
 fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     let Some(queued) = &state.queued else { return Ok(()) };
     for (at, made) in state.plans.iter().enumerate() {
-        let told = changed(out, at.checked_sub(1).and_then(|before| state.plans.get(before)), made)?;
+        let is_announced = changed(out, at.checked_sub(1).and_then(|before| state.plans.get(before)), made)?;
         // Its steps' numbers are those of the version that took its place.
         if state.plans.get(at + 1).is_some_and(|next| is_change(next.cause)) {
-            if told {
+            if is_announced {
                 writeln!(out, "Its steps, which were changed once more before they began:")?;
             } else {
                 writeln!(out, "\nVersion {}, which was changed before it began:", made.version)?;
@@ -131,7 +132,7 @@ fn is_change(cause: PlanCause) -> bool {
     matches!(cause, PlanCause::Feedback | PlanCause::Edit)
 }
 
-/// What a person changed in a plan, and why; false where nobody did.
+/// Writes what a person changed in a plan, and why; false if nothing was changed by a person.
 fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> io::Result<bool> {
     let (Some(before), true) = (before, is_change(made.cause)) else { return Ok(false) };
     let by = made.by.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
@@ -146,7 +147,7 @@ fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> 
     Ok(true)
 }
 
-/// What was put to people, and what they decided; only the one of that ordinal where it is said.
+/// Writes the approvals of a run and their decisions; only the one with the ordinal `only`, if given.
 pub fn approvals(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
@@ -154,14 +155,14 @@ pub fn approvals(
     zone: &TimeZone,
     only: Option<u32>,
 ) -> io::Result<()> {
-    let told = || state.approvals.iter().filter(|(number, _)| only.is_none_or(|only| only == **number));
-    if told().next().is_none() {
+    let selected = || state.approvals.iter().filter(|(number, _)| only.is_none_or(|only| only == **number));
+    if selected().next().is_none() {
         return Ok(());
     }
-    writeln!(out, "\n{}:", count(told().count(), "approval"))?;
-    for (number, put) in told() {
+    writeln!(out, "\n{}:", count(selected().count(), "approval"))?;
+    for (number, put) in selected() {
         let id = ApprovalId { run: state.run, approval: *number };
-        writeln!(out, "  {id} {}", waits::line(state, put.matter))?;
+        writeln!(out, "  {id} {}", pending_questions::subject_line(state, put.matter))?;
         for why in &put.needed.why {
             writeln!(out, "     why: {}", short(why, 300))?;
         }
@@ -182,21 +183,23 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
         }
         .to_owned();
     };
-    let told = journal.iter().find_map(|event| match &event.body {
+    let decision_event = journal.iter().find_map(|event| match &event.body {
         Event::Decided { approval, note, .. } if *approval == number => Some((event.at, note)),
         _ => None,
     });
-    let at = told.map(|(at, _)| format!(", {}", table::time(at, zone))).unwrap_or_default();
-    let note = told.and_then(|(_, note)| note.as_deref());
+    let at = decision_event.map(|(at, _)| format!(", {}", table::time(at, zone))).unwrap_or_default();
+    let note = decision_event.and_then(|(_, note)| note.as_deref());
     let note = note.map(|note| format!(": {}", short(note, 300))).unwrap_or_default();
     let counts = if put.lapsed { "; it counts no more" } else { "" };
     match by.as_str() {
-        "expiry" => format!("{}: not decided in time{at}{counts}", waits::said(decision)),
-        by => format!("{} by {}{at}{note}{counts}", waits::said(decision), one_line(by)),
+        "expiry" => {
+            format!("{}: not decided in time{at}{counts}", pending_questions::decision_text(decision))
+        }
+        by => format!("{} by {}{at}{note}{counts}", pending_questions::decision_text(decision), one_line(by)),
     }
 }
 
-/// The state says where the plan in force stands; a version before it has ended.
+/// The state has the status of the plan in force; earlier versions have ended.
 fn plan_status(state: &RunState, made: &PlanMade) -> PlanStatus {
     if state.plan().is_some_and(|last| last.version == made.version) {
         return state.plan_status;
@@ -236,10 +239,10 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
     Ok(())
 }
 
-/// How a call went.
+/// The result of a call.
 fn went(call: &CallState, millis: Option<u64>) -> String {
     if let Some(problem) = &call.requested.problem {
-        return told("not called", problem);
+        return error_text("not called", problem);
     }
     match &call.status {
         CallStatus::Requested => "not started".to_owned(),
@@ -251,14 +254,14 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
                 let took = millis.map(|ms| format!(" ({})", duration(ms as f64))).unwrap_or_default();
                 format!("ok {}{took}", json(result, 400))
             }
-            Outcome::Refused { error } => told("refused", error),
-            Outcome::Failed { error } => told("failed", error),
-            Outcome::Unknown { error } => told("nobody knows whether it was done", error),
+            Outcome::Refused { error } => error_text("refused", error),
+            Outcome::Failed { error } => error_text("failed", error),
+            Outcome::Unknown { error } => error_text("nobody knows whether it was done", error),
         },
     }
 }
 
-fn told(how: &str, error: &Fault) -> String {
+fn error_text(how: &str, error: &Fault) -> String {
     format!("{how} [{}]: {}", error.code, short(&error.message, 300))
 }
 
@@ -411,11 +414,11 @@ mod tests {
              why: step 1: MakeRequest of VacationManagement writes
              approved by lucia, 2026-05-04 09:00:02: less is fine
         "#);
-        for told in [
+        for part in [
             "\nVersion 1, which was changed before it began:\n  1. VacationManagement: Ask for three days off",
             "\nVersion 2, changed by hand by lucia: two are enough\n  ~ step 1 VacationManagement: purpose",
         ] {
-            assert!(text.contains(told), "no {told:?} in {text}");
+            assert!(text.contains(part), "no {part:?} in {text}");
         }
         let mut out = Vec::new();
         let journal = recorded::changed_and_approved();

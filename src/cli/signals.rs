@@ -1,11 +1,11 @@
 //! Ctrl-C and SIGTERM while a request is worked on: the first stops the run at its next safe point,
-//! the second leaves at once. What was done is in the journal either way.
+//! the second exits at once. In both cases, the journal holds what was done.
 
 use std::io;
 
 use tokio::sync::mpsc;
 
-/// Wishes to stop, as they come.
+/// Signals to stop, in order.
 #[derive(Debug)]
 pub struct Signals {
     wishes: mpsc::Receiver<&'static str>,
@@ -14,18 +14,18 @@ pub struct Signals {
 impl Signals {
     /// Listens from now on; a signal no longer ends the process by itself.
     pub fn listen() -> io::Result<Self> {
-        let (tell, wishes) = mpsc::channel(4);
-        listen(tell)?;
+        let (sender, wishes) = mpsc::channel(4);
+        listen(sender)?;
         Ok(Self { wishes })
     }
 
-    /// Those that a test sends.
+    /// Signals that a test sends.
     #[cfg(test)]
     pub fn of(wishes: mpsc::Receiver<&'static str>) -> Self {
         Self { wishes }
     }
 
-    /// The name of the next one. Never returns where there will be none.
+    /// The name of the next signal. Never returns if there will be none.
     pub async fn next(&mut self) -> &'static str {
         match self.wishes.recv().await {
             Some(name) => name,
@@ -34,7 +34,7 @@ impl Signals {
     }
 }
 
-/// SIGHUPs: wishes to read the configuration again. Several that come at once are one.
+/// SIGHUPs: requests to read the configuration again. Several at once count as one.
 #[derive(Debug)]
 pub struct Reloads(#[cfg(unix)] tokio::signal::unix::Signal);
 
@@ -47,7 +47,7 @@ impl Reloads {
         return Ok(Self());
     }
 
-    /// Returns with the next one; never where there are none.
+    /// Returns at the next signal; never on platforms without it.
     pub async fn next(&mut self) {
         #[cfg(unix)]
         if self.0.recv().await.is_some() {
@@ -58,23 +58,24 @@ impl Reloads {
 }
 
 #[cfg(unix)]
-fn listen(tell: mpsc::Sender<&'static str>) -> io::Result<()> {
+fn listen(sender: mpsc::Sender<&'static str>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     for (name, kind) in [("Ctrl-C", SignalKind::interrupt()), ("SIGTERM", SignalKind::terminate())] {
         let mut source = signal(kind)?;
-        let tell = tell.clone();
-        actix::spawn(async move { while source.recv().await.is_some() && passed_on(&tell, name) {} });
+        let sender = sender.clone();
+        actix::spawn(async move { while source.recv().await.is_some() && pass_on(&sender, name) {} });
     }
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn listen(tell: mpsc::Sender<&'static str>) -> io::Result<()> {
-    actix::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && passed_on(&tell, "Ctrl-C") {} });
+fn listen(sender: mpsc::Sender<&'static str>) -> io::Result<()> {
+    actix::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && pass_on(&sender, "Ctrl-C") {} });
     Ok(())
 }
 
-/// Whether anybody listens still. Who presses more than four times at once has been heard.
-fn passed_on(tell: &mpsc::Sender<&'static str>, name: &'static str) -> bool {
-    !matches!(tell.try_send(name), Err(mpsc::error::TrySendError::Closed(_)))
+/// Passes a signal on; false if the receiver is gone. Signals beyond the channel's capacity are dropped: the
+/// ones before them have the same effect.
+fn pass_on(sender: &mpsc::Sender<&'static str>, name: &'static str) -> bool {
+    !matches!(sender.try_send(name), Err(mpsc::error::TrySendError::Closed(_)))
 }

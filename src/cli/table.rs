@@ -15,20 +15,20 @@ pub struct RunTableRow {
     pub run: RunId,
     /// When its request was accepted.
     pub at: Timestamp,
-    /// How it stands.
+    /// Its status.
     pub status: RunStatus,
     /// The conversation.
     pub session: SessionId,
     /// Calls sent to a model.
     pub llm_calls: u32,
-    /// What it cost, in nano-USD.
+    /// Its cost in nano-USD.
     pub cost_nano_usd: u64,
-    /// The user's words.
+    /// The user's request.
     pub request: String,
 }
 
 /// Writes the runs as a table. `width` is the terminal's, by which the last column is cut; a pipe
-/// has none, and gets every line whole.
+/// has none and gets complete lines.
 pub fn runs(
     out: &mut impl Write,
     rows: &[RunTableRow],
@@ -54,8 +54,8 @@ pub fn runs(
     aligned(out, head, body, &[3, 4], width)
 }
 
-/// Writes columns below their heads; `right` are those of numbers. The last one is cut where there is a
-/// `width`.
+/// Writes columns below their heads; `right` are those of numbers. The last column is truncated to `width`,
+/// if given.
 pub fn aligned<const N: usize>(
     out: &mut impl Write,
     head: [String; N],
@@ -73,7 +73,7 @@ pub fn aligned<const N: usize>(
             let pad = " ".repeat(width.saturating_sub(console::measure_text_width(cell)));
             match column {
                 last if last == N - 1 => text.push_str(cell),
-                // Numbers stand at the right.
+                // Numbers are aligned right.
                 number if right.contains(&number) => text.push_str(&format!("{pad}{cell}  ")),
                 _ => text.push_str(&format!("{cell}{pad}  ")),
             }
@@ -86,7 +86,7 @@ pub fn aligned<const N: usize>(
     out.flush()
 }
 
-/// The columns of the terminal that standard output is; a pipe has none.
+/// The width of the terminal of standard output; a pipe has none.
 pub fn width() -> Option<usize> {
     console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
 }

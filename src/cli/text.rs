@@ -1,21 +1,21 @@
-//! Words for a terminal: cleaned of what would steer it, cut to size, numbers in units.
+//! Formats text for a terminal: without control characters, truncated, numbers with units.
 
 use std::time::Duration;
 
 use proscenium::invisible;
 
-/// `text` without characters that steer a terminal or turn its reading order: what models, tools
-/// and users write is shown, never obeyed. Line ends and tabs stay.
+/// `text` without characters that control a terminal or change its reading order: text of models, tools and users is
+/// only shown. Line ends and tabs stay.
 pub fn clean(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !invisible::is_control_or_bidi(*c)).collect()
 }
 
-/// `text` on one line, with nothing in it that is not seen.
+/// `text` on one line, without invisible characters.
 pub fn one_line(text: &str) -> String {
     invisible::one_line(text)
 }
 
-/// `text` on one line, in at most `width` columns; what was cut is marked with `…`.
+/// `text` on one line, in at most `width` columns; a truncation is marked with `…`.
 pub fn short(text: &str, width: usize) -> String {
     console::truncate_str(&one_line(text), width, "…").into_owned()
 }
@@ -25,7 +25,7 @@ pub fn json(value: &serde_json::Value, width: usize) -> String {
     console::truncate_str(&whole_json(value), width, "…").into_owned()
 }
 
-/// JSON on one line, with nothing in it that is not seen.
+/// JSON on one line, without invisible characters.
 pub fn whole_json(value: &serde_json::Value) -> String {
     invisible::escape_json(&value.to_string())
 }
@@ -35,7 +35,7 @@ pub fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// Milliseconds in a unit that fits: `3.4 ms`, `1.23 s`, `2 min 5 s`.
+/// Milliseconds in a suitable unit: `3.4 ms`, `1.23 s`, `2 min 5 s`.
 pub fn duration(ms: f64) -> String {
     if !ms.is_finite() || ms < 0.0 {
         "0 ms".to_owned()
@@ -53,7 +53,7 @@ pub fn duration(ms: f64) -> String {
     }
 }
 
-/// US dollars with as many digits as say something: `$0`, `$0.000042`, `$1.20`.
+/// US dollars with the significant digits: `$0`, `$0.000042`, `$1.20`.
 pub fn dollars(usd: f64) -> String {
     if usd <= 0.0 || !usd.is_finite() {
         "$0".to_owned()
@@ -67,7 +67,7 @@ pub fn dollars(usd: f64) -> String {
     }
 }
 
-/// The name of a value of a closed set, as it stands in JSON.
+/// The name of a value of a closed set, as in JSON.
 pub fn name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -95,10 +95,11 @@ mod tests {
 
     #[test]
     fn numbers_have_units_that_fit() {
-        let told: Vec<String> =
+        let texts: Vec<String> =
             [0.0, 0.25, 3.44, 12.0, 250.0, 1234.0, 125_000.0].into_iter().map(duration).collect();
-        assert_eq!(told, ["0 ms", "0.25 ms", "3.4 ms", "12 ms", "250 ms", "1.23 s", "2 min 5 s"]);
-        let told: Vec<String> = [0.0, 0.000_000_1, 0.000_042, 0.0123, 1.2].into_iter().map(dollars).collect();
-        assert_eq!(told, ["$0", "$0.000001", "$0.000042", "$0.0123", "$1.20"]);
+        assert_eq!(texts, ["0 ms", "0.25 ms", "3.4 ms", "12 ms", "250 ms", "1.23 s", "2 min 5 s"]);
+        let texts: Vec<String> =
+            [0.0, 0.000_000_1, 0.000_042, 0.0123, 1.2].into_iter().map(dollars).collect();
+        assert_eq!(texts, ["$0", "$0.000001", "$0.000042", "$0.0123", "$1.20"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Where the turns of a conversation come from: a prompt on a terminal, or the lines of a pipe.
+//! Sources of a conversation's turns: a prompt on a terminal, or the lines of a pipe.
 
 use std::io::{self, BufRead, BufReader, Read, Stdin};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::text::clean;
 
 /// Longest line of a pipe, in bytes.
 const LONGEST: u64 = 256 * 1024;
-/// Most lines that the prompt remembers.
+/// Maximum number of lines in the prompt's history.
 const REMEMBERED: usize = 1_000;
 
-/// What comes next in a conversation.
+/// The next input of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextInput {
     /// A request.
@@ -26,21 +26,20 @@ pub enum NextInput {
     New,
     /// `/help`
     Help,
-    /// A command that there is not.
+    /// An unknown command.
     Unknown(String),
-    /// Nothing more.
+    /// The end of the input.
     End,
 }
 
 /// A source of turns.
 #[async_trait(?Send)]
 pub trait Turns {
-    /// Whether a person sits there.
+    /// Whether the input is interactive.
     fn is_interactive(&self) -> bool;
     /// The next turn.
     async fn next(&mut self) -> Result<NextInput, Failure>;
-    /// Asks the person who sits there; `initial` stands in the line already, to be changed. `None` where
-    /// nobody answers.
+    /// Asks the user; `initial` is the editable initial content of the line. `None` if there is no reply.
     async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure>;
 }
 
@@ -87,19 +86,18 @@ impl<R: Read + Send + 'static> Turns for LineInput<R> {
     }
 }
 
-/// Waits for `work` on a thread of its own: waiting for a line blocks, and no runtime may wait for it
-/// when the process is to end.
+/// Runs `work` on a separate thread, because reading a line blocks and must not delay the end of the process.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    let (tell, told) = oneshot::channel();
+    let (sender, result) = oneshot::channel();
     let cannot = |why: String| Failure::new("input.read", format!("the input cannot be read: {why}"));
     std::thread::Builder::new()
         .name("input".to_owned())
         .spawn(move || {
-            // Nobody may be waiting any more.
-            let _ = tell.send(work());
+            // The caller may have been dropped.
+            let _ = sender.send(work());
         })
         .map_err(|error| cannot(error.to_string()))?;
-    told.await.map_err(|_| cannot("its thread stopped".to_owned()))
+    result.await.map_err(|_| cannot("its thread stopped".to_owned()))
 }
 
 /// The next line that is not empty.
@@ -140,7 +138,7 @@ impl InteractivePrompt {
             .build();
         let mut editor = DefaultEditor::with_config(settings).map_err(unusable)?;
         let history = data_dir.join("chat_history");
-        // The first time there is none; without one the prompt works all the same.
+        // A first start has no history, and the prompt works without one.
         if let Err(error) = editor.load_history(&history) {
             tracing::debug!(%error, path = %history.display(), "no history of the prompt");
         }
@@ -188,7 +186,7 @@ impl Turns for InteractivePrompt {
         let Some(mut editor) = self.editor.take() else { return Ok(None) };
         let (question, initial) = (question.to_owned(), initial.to_owned());
         let (mut editor, read) = aside(move || {
-            // What is said to a question is no request to be said again.
+            // The answer to a question is not kept in the history of requests.
             editor.set_auto_add_history(false);
             let read = editor.readline_with_initial(&question, (&initial, ""));
             (editor, read)
@@ -204,7 +202,7 @@ impl Turns for InteractivePrompt {
     }
 }
 
-/// What a line of the prompt says.
+/// The meaning of a line of the prompt.
 fn turn(line: &str) -> NextInput {
     match line.trim() {
         "/new" => NextInput::New,
@@ -229,8 +227,8 @@ mod tests {
                 turn => turns.push(turn),
             }
         }
-        let said = ["Che tempo fa?", "/new", "E a Roma?"];
-        assert_eq!(turns, said.map(|line| NextInput::Message(line.to_owned())));
+        let lines = ["Che tempo fa?", "/new", "E a Roma?"];
+        assert_eq!(turns, lines.map(|line| NextInput::Message(line.to_owned())));
     }
 
     #[tokio::test]

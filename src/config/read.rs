@@ -59,7 +59,7 @@ impl MergedLayers {
     /// Deserializes the configuration. Invalid values are reported in `faults` and keep their defaults.
     pub(super) fn config(&self, faults: &mut Vec<ConfigFault>) -> Config {
         let mut rest = UnreadValues { value: self.value.clone(), removed: BTreeMap::new() };
-        let mut told: BTreeSet<KeyPath> = BTreeSet::new();
+        let mut reported: BTreeSet<KeyPath> = BTreeSet::new();
         // Every round removes one value.
         for _ in 0..=count_values(&self.value) {
             let error = match Config::deserialize(&rest.value) {
@@ -70,7 +70,7 @@ impl MergedLayers {
             if let Kind::MissingField(field) = &error.kind {
                 path.push(field.to_string());
             }
-            if told.insert(path.clone()) {
+            if reported.insert(path.clone()) {
                 faults.push(self.fault(&error.kind, &path));
             }
             if !rest.remove(&cut) {

@@ -44,7 +44,7 @@ impl ConversationState {
         };
         self.history.extend(turns);
         match condition {
-            // The panic came after its end, and nobody wants anything of it.
+            // The panic came after its end, and no command is pending.
             RunCondition::Ended if active.panics > 0 && active.held.is_empty() => {
                 if active.lane == Lane::Queue {
                     self.runs.forget_shown();
@@ -105,7 +105,7 @@ impl ConversationState {
         }
     }
 
-    /// Nobody drives the run any more, and nobody can say what becomes of it here.
+    /// The run has no driver any more, and its outcome cannot be known here.
     pub(super) fn abandon(&self, run: RunId, active: ScheduledRun, fault: &Fault, out: &mut Vec<SideEffect>) {
         out.push(SideEffect::Finish { run, callers: active.callers, fault: Some(fault.clone()) });
         for caller in active.held {

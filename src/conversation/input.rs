@@ -1,4 +1,4 @@
-//! What the outside tells the conversation.
+//! Inputs of the conversation.
 
 use jiff::Timestamp;
 
@@ -99,7 +99,7 @@ pub(crate) struct OpenDecisions {
     pub(crate) is_shown_whole: bool,
 }
 
-/// Where a run is when nobody drives it.
+/// Where a run is when no driver has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunCondition {
     /// Something must happen now.

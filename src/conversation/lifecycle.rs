@@ -119,7 +119,7 @@ impl ConversationState {
             Phase::Awake(_) if self.is_idle() => self.cancel_timer(out),
             _ => return,
         }
-        // Whoever waits for runs of an earlier process finds them in the journal.
+        // Waiters for runs of an earlier process find them in the journal.
         let callers = self.carry_ons.drain(..);
         out.extend(callers.map(|CarryOnCaller { caller, .. }| SideEffect::ReplyCarriedOn { caller }));
         out.push(SideEffect::Stop);

@@ -96,9 +96,9 @@ enum Phase {
         /// Why it could not be read, if it could not.
         unreadable: Option<Fault>,
     },
-    /// It cannot be read, or its stream rejects writes. Nothing starts; when nobody drives a run of it, it
-    /// is erased or stops, and the next actor reads it again. Until then another actor would have the same
-    /// runs driven a second time.
+    /// It cannot be read, or its stream rejects writes. Nothing starts. Once none of its runs is being driven, it is
+    /// erased or stops, and the next actor reads it again. Another actor before that would drive the same runs a
+    /// second time.
     Failing { fault: Fault, appending: Option<Appending>, summarising: bool },
     /// The actor ends.
     Stopped,

@@ -60,7 +60,7 @@ impl ConversationState {
         let claims_ownership = self.history.owner.is_none();
         let mut runs = Vec::new();
         for request in admitted {
-            // The requests before it in this batch may have made somebody else the owner.
+            // An earlier request of this batch may have made another user the owner.
             if let Err(fault) = self.check_owner(&request) {
                 out.push(SideEffect::Refuse { caller: request.caller, fault, is_shed: false });
                 continue;

@@ -63,7 +63,7 @@ pub(crate) struct NewRun {
     pub(crate) answers: Option<RunId>,
 }
 
-/// A yes or a no to an open approval, said in the conversation.
+/// A yes or no in the conversation to an open approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WordDecision {
     pub(crate) approval: ApprovalId,

@@ -17,22 +17,22 @@ pub(crate) async fn submit_command(
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = permit(app, tenant, &command.action).await?;
+    let permit = take_permit(app, tenant, &command.action).await?;
     let (app, tenant) = (app.clone(), tenant.clone());
-    let (tell, done) = oneshot::channel();
+    let (reply, answer) = oneshot::channel();
     // In a separate task: a client that disconnects cancels nothing.
     rt::spawn(async move {
-        let ordered = app.engine.command(&tenant, run, command).await;
-        let goes_on = ordered.is_ok();
+        let result = app.engine.command(&tenant, run, command).await;
+        let is_accepted = result.is_ok();
         // The client may have disconnected.
-        let _ = tell.send(ordered);
-        if goes_on && place.is_some() {
+        let _ = reply.send(result);
+        if is_accepted && permit.is_some() {
             // The run holds the permit until it ends or waits. Its result is not needed here.
             let _ = app.engine.wait(&tenant, run).await;
         }
-        drop(place);
+        drop(permit);
     });
-    Ok(done.await.map_err(|_| uncertain_outcome())??)
+    Ok(answer.await.map_err(|_| uncertain_outcome())??)
 }
 
 /// Like [`submit_command`], and waits until the run ends or waits for a person again.
@@ -42,21 +42,21 @@ pub(crate) async fn submit_command_and_wait(
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = permit(app, tenant, &command.action).await?;
+    let permit = take_permit(app, tenant, &command.action).await?;
     let (app, tenant) = (app.clone(), tenant.clone());
-    let (tell, done) = oneshot::channel();
+    let (reply, answer) = oneshot::channel();
     rt::spawn(async move {
-        let carried_out = app.engine.command_and_wait(&tenant, run, command).await;
+        let result = app.engine.command_and_wait(&tenant, run, command).await;
         // The client may have disconnected.
-        let _ = tell.send(carried_out);
-        drop(place);
+        let _ = reply.send(result);
+        drop(permit);
     });
-    let answer = done.await.map_err(|_| uncertain_outcome())??;
-    answer.map(drop).map_err(|fault| accepted_problem(fault, run))
+    let ended = answer.await.map_err(|_| uncertain_outcome())??;
+    ended.map(drop).map_err(|fault| accepted_problem(fault, run))
 }
 
 /// A permit, if the command needs one.
-async fn permit(
+async fn take_permit(
     app: &App,
     tenant: &TenantId,
     wish: &CommandAction,

@@ -124,7 +124,7 @@ impl Server {
         let BoundListener { listener, addr, anonymous } = bound;
         let options = config.server.clone();
         let app = web::Data::new(App::new(engine, options.clone(), anonymous));
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let shared = app.clone();
         let thread = std::thread::Builder::new()
@@ -134,13 +134,13 @@ impl Server {
                 system.block_on(async move {
                     match build_server(shared, listener, &options) {
                         Ok(server) => {
-                            let _ = tell.send(Ok(server.handle()));
+                            let _ = sender.send(Ok(server.handle()));
                             if let Err(error) = server.await {
                                 tracing::error!(%error, "the server ended with an error");
                             }
                         }
                         Err(error) => {
-                            let _ = tell.send(Err(error));
+                            let _ = sender.send(Err(error));
                         }
                     }
                 });
@@ -148,7 +148,7 @@ impl Server {
             })
             .map_err(ServeError::Thread)?;
         let gone = || ServeError::Thread(std::io::Error::other("its thread ended"));
-        let handle = told.await.map_err(|_| gone())?.map_err(ServeError::Thread)?;
+        let handle = receiver.await.map_err(|_| gone())?.map_err(ServeError::Thread)?;
         Ok(Self { addr, handle, app, thread: Some(thread), ended })
     }
 

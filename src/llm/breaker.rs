@@ -78,7 +78,7 @@ impl AttemptReport {
             | ErrorKind::EmptyStream
             | ErrorKind::CutStream => AttemptReport::Fails,
             ErrorKind::Status { status, .. } if *status >= 500 => AttemptReport::Fails,
-            // Busy, but there: the wait it asks for is the retries' matter.
+            // Busy, but available: retries handle the requested delay.
             ErrorKind::RateLimited { .. }
             | ErrorKind::Status { .. }
             | ErrorKind::ContextOverflow { .. }
@@ -120,13 +120,13 @@ impl ModelBreaker {
 }
 
 impl Trial {
-    pub(super) fn report(mut self, said: AttemptReport) {
-        self.end(said);
+    pub(super) fn report(mut self, report: AttemptReport) {
+        self.end(report);
     }
 
-    fn end(&mut self, said: AttemptReport) {
+    fn end(&mut self, report: AttemptReport) {
         if let Some(pass) = self.pass.take() {
-            self.breaker.lock().report(pass, said, Instant::now());
+            self.breaker.lock().report(pass, report, Instant::now());
         }
     }
 }
@@ -156,11 +156,11 @@ impl Breaker {
     }
 
     /// Records the result of an attempt. Every permission is reported exactly once.
-    pub(super) fn report(&mut self, pass: Pass, said: AttemptReport, now: Instant) {
+    pub(super) fn report(&mut self, pass: Pass, report: AttemptReport, now: Instant) {
         if pass.probe {
             self.probing = false;
         }
-        match said {
+        match report {
             AttemptReport::Works => {
                 // An attempt from before it opened says nothing about the current state.
                 if pass.probe || self.until.is_none() {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: never two attempts that find out, and it never stays shut forever.
+        /// In every sequence there is at most one probe at a time, and the breaker never stays open forever.
         #[test]
         fn there_is_one_probe_at_a_time_and_always_a_way_back(
             events in prop::collection::vec((0_u8..4, 0_u64..1_500), 1..80),

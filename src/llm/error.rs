@@ -154,7 +154,7 @@ impl ErrorKind {
         }
     }
 
-    /// The code without its first part, as attempts in the journal and figures have it: one of
+    /// The code without its first part, as attempts in the journal and metrics have it: one of
     /// [`CLASSES`](Self::CLASSES).
     pub fn class(&self) -> &'static str {
         let code = self.code();

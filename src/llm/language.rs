@@ -1,16 +1,16 @@
-//! Which language a text is in.
+//! Detects the language of a text.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What each word of the lists tells: for each language, in their order, 1 where it is frequent and 2 more
-/// where it is sure.
+/// The weight of each listed word for each language, in their order: 1 if it is frequent there, and 2 more if it
+/// occurs in no other.
 static INDEX: LazyLock<HashMap<&'static str, [u32; WORDS.len()]>> = LazyLock::new(|| {
     let mut index = HashMap::<_, [u32; WORDS.len()]>::new();
     for (lists, worth) in [(WORDS, 1), (SURE, 2)] {
         for (language, (_, list)) in lists.iter().enumerate() {
             for word in list.split_whitespace() {
-                // A word that stands twice in a list tells no more; bits are not added twice.
+                // A word that is twice in a list counts once; bits are not added twice.
                 index.entry(word).or_default()[language] |= worth;
             }
         }
@@ -18,7 +18,7 @@ static INDEX: LazyLock<HashMap<&'static str, [u32; WORDS.len()]>> = LazyLock::ne
     index
 });
 
-/// Words that are frequent and telling, by language. A word in several lists counts for each.
+/// Frequent and distinctive words by language. A word in several lists counts for each.
 const WORDS: &[(&str, &str)] = &[
     (
         "it",
@@ -60,7 +60,7 @@ hoje amanhã olá obrigado obrigada depois também dias semana junho julho segun
     ),
 ];
 
-/// Words found in one language only; one of them is worth several others.
+/// Words of only one language; one of them has the weight of several others.
 const SURE: &[(&str, &str)] = &[
     (
         "it",
@@ -77,8 +77,8 @@ mio meteo ciao grazie ho buongiorno perfetto mi",
     ("pt", "não você obrigado obrigada hoje amanhã olá quero os um uma meu minha em é"),
 ];
 
-/// The ISO 639-1 code of the text's language, from its function words first and by its letters where
-/// it is long enough; `None` where neither is sure.
+/// The ISO 639-1 code of the text's language, by its function words, and by its letters if it is long enough; `None`
+/// if neither is certain.
 pub fn detect(text: &str) -> Option<&'static str> {
     let lower: String = text.chars().take(2000).collect::<String>().to_lowercase();
     let words: Vec<&str> =
@@ -87,18 +87,18 @@ pub fn detect(text: &str) -> Option<&'static str> {
         return None;
     }
     let mut scores: Vec<(&'static str, u32)> = WORDS.iter().map(|(code, _)| (*code, 0)).collect();
-    for telling in words.iter().filter_map(|word| INDEX.get(word)) {
-        for ((_, score), worth) in scores.iter_mut().zip(telling) {
+    for weights in words.iter().filter_map(|word| INDEX.get(word)) {
+        for ((_, score), worth) in scores.iter_mut().zip(weights) {
             *score += worth;
         }
     }
-    // Stable: where two are equal, the order of the list decides who is first.
+    // Stable: of two equal scores, the order of the list decides.
     scores.sort_by_key(|s| std::cmp::Reverse(s.1));
     let (best, second) = match scores.as_slice() {
         [best, second, ..] => (*best, *second),
         _ => return None,
     };
-    // By its letters, which takes long: only where the words do not tell.
+    // By its letters, which is slow: only if the words do not decide.
     let by_letters = || {
         let info = Some(text).filter(|text| text.chars().count() >= 12).and_then(whatlang::detect)?;
         Some((iso(info.lang())?, info.is_reliable()))
@@ -112,7 +112,7 @@ pub fn detect(text: &str) -> Option<&'static str> {
     if best.1 > 0 && best.1 == second.1 {
         let code = by_letters().map(|(code, _)| code);
         if let Some(code) = code.filter(|c| scores.iter().any(|s| s.0 == *c && s.1 == best.1)) {
-            // Short texts fool a count of letters; there the list's order is the better guess.
+            // Counting letters misjudges short texts; there the list's order is the better guess.
             return if words.len() <= 3 { Some(best.0) } else { Some(code) };
         }
         return Some(best.0).filter(|_| best.1 >= 2);
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_and_long_texts_are_told_by_their_function_words() {
+    fn language_is_detected_by_function_words() {
         for (text, code) in [
             ("E a Roma?", "it"),
             ("E domani?", "it"),

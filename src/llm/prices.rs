@@ -1,4 +1,4 @@
-//! What tokens cost, in exact integers.
+//! Costs of tokens, in exact integers.
 
 use super::options::ModelOptions;
 use crate::run::Usage;
@@ -15,7 +15,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The prices of a configured model; cached tokens cost as much as others where nothing is said.
+    /// The prices of a configured model; cached tokens cost as much as others unless configured.
     pub fn of(model: &ModelOptions) -> Self {
         let input = nano(model.input_usd_per_million);
         Self {
@@ -25,7 +25,7 @@ impl Price {
         }
     }
 
-    /// What the tokens cost, in nano-USD: exact, and rounded up once.
+    /// The cost of the tokens in nano-USD, exact and rounded up once.
     pub fn cost(&self, input: u64, cached_input: u64, output: u64) -> u64 {
         let cached = cached_input.min(input);
         let parts = [(input - cached, self.input), (cached, self.cached_input), (output, self.output)];
@@ -36,15 +36,15 @@ impl Price {
         i64::try_from(total.div_ceil(1_000_000)).unwrap_or(i64::MAX).unsigned_abs()
     }
 
-    /// The most that a call can cost, in nano-USD, with so many prompt tokens and a reply of at most so
-    /// many.
+    /// The maximum cost of a call in nano-USD, with this number of prompt tokens and at most this number of reply
+    /// tokens.
     pub fn most(&self, input: u64, output: u64) -> u64 {
         let cached = if self.cached_input > self.input { input } else { 0 };
         self.cost(input, cached, output)
     }
 
-    /// One call of which no one knows what it used: `input` and `output` tokens are estimates, and the
-    /// money is the most that it can be with replies of up to `max_output` tokens.
+    /// The usage of one call that was not reported: `input` and `output` tokens are estimates, and the cost is the
+    /// maximum for a reply of up to `max_output` tokens.
     pub fn unknown(&self, input: u64, output: u64, max_output: u64) -> Usage {
         Usage { cost_nano_usd: self.most(input, max_output), ..self.usage(input, 0, output) }
     }
@@ -61,7 +61,7 @@ impl Price {
     }
 }
 
-/// USD per million tokens in nano-USD per million tokens; what is no price counts as nothing.
+/// USD per million tokens in nano-USD per million tokens; an invalid price counts as zero.
 fn nano(usd: f64) -> u64 {
     // A float's cast to an integer saturates, and NaN becomes 0.
     (usd * 1e9).round() as u64

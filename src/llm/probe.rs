@@ -1,4 +1,4 @@
-//! Finds out how a model can be forced to call a function.
+//! Tests how a model can be forced to call a function.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::run::{Fault, ReaderMode, Reply};
 const TOOL: &str = "PickColour";
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 
-/// What was found out about one model.
+/// The result for one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// Its configured name.
     pub model: String,
-    /// Each way of forcing and how it went, in the order of preference.
+    /// Each way of forcing and its result, in the order of preference.
     pub tried: Vec<Tried>,
     /// How fast the fastest usable reply was; absent without any.
     pub latency: Option<Latency>,
@@ -33,18 +33,18 @@ pub struct Probe {
 pub struct Tried {
     /// The way.
     pub forcing: Forcing,
-    /// How it went.
+    /// Its result.
     pub worked: Worked,
     /// How long the reply took, in milliseconds.
     pub millis: u64,
 }
 
-/// How forcing a model went.
+/// The result of one way of forcing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Worked {
-    /// The reply was exactly as the protocol has it.
+    /// The reply followed the protocol exactly.
     Exactly,
-    /// The reply could be understood, but it took liberties.
+    /// The reply could be understood, but deviated from the protocol.
     Understood,
     /// It did not work.
     No(Fault),
@@ -93,7 +93,7 @@ pub(super) async fn probe(server: &OpenAi, deadline_ms: u64) -> Probe {
     Probe { model: server.name().to_owned(), tried, latency, recommended }
 }
 
-/// A greeting that no one would answer with a colour: a model that calls the function was forced to.
+/// A greeting, to which no model would reply with a colour unless it was forced.
 fn question() -> Request {
     Request {
         purpose: Purpose::Plan,
@@ -137,8 +137,8 @@ fn judge(reply: &Reply, forcing: Forcing) -> Worked {
             format!("the reply does not follow the schema: {:.80}", value.to_string()),
         )),
         Err(problems) => {
-            let said = problems.into_iter().next().map(|p| Fault::new(&p.code, p.message));
-            Worked::No(said.unwrap_or_else(|| Fault::new("reply.no_json", "there is no call")))
+            let fault = problems.into_iter().next().map(|p| Fault::new(&p.code, p.message));
+            Worked::No(fault.unwrap_or_else(|| Fault::new("reply.no_json", "there is no call")))
         }
     }
 }

@@ -10,9 +10,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// The delay before the next attempt at the same model; `None` to stop retrying.
 ///
-/// `attempt` counts from 1 and has just failed with `error`. `another` says that a further model is
-/// left: then a silent one is not waited for twice. `jitter` is between 0 and 1. A server's own
-/// `Retry-After` is the least wait; one longer than `max_retry_after_ms` gives the model up.
+/// `attempt` counts from 1 and has just failed with `error`. `another` says that another model is
+/// left: then a model that did not respond is not retried. `jitter` is between 0 and 1. A server's
+/// `Retry-After` is the minimum delay; one longer than `max_retry_after_ms` ends the retries.
 pub(super) fn wait(
     error: &Error,
     attempt: u32,

@@ -1,12 +1,12 @@
-//! Named sections inside a prompt: `<name>` … `</name>`, each on lines of its own.
+//! Named sections of a prompt: `<name>` … `</name>`, each tag on its own line.
 //!
 //! Prompts carry data (scenes, the request, results of steps) in sections, so that any model, also
-//! the offline model, can tell instructions from data, and what a user writes cannot pose as another
+//! the offline model, can distinguish instructions from data, and user input cannot imitate another
 //! section: a `<` that begins a tag inside a body is escaped.
 
 use std::fmt::Write;
 
-/// Appends one section to `out`. An empty body is left out.
+/// Appends one section to `out`. An empty body is omitted.
 pub fn push(out: &mut String, name: &str, body: &str) {
     let body = body.trim_matches('\n');
     if body.trim().is_empty() {
@@ -16,7 +16,7 @@ pub fn push(out: &mut String, name: &str, body: &str) {
     let _ = writeln!(out, "<{name}>\n{}\n</{name}>", escape(body));
 }
 
-/// The body of the first section called `name`, unescaped; `None` where there is none.
+/// The body of the first section called `name`, unescaped; `None` if there is none.
 pub fn get(text: &str, name: &str) -> Option<String> {
     let open = format!("<{name}>\n");
     let close = format!("\n</{name}>");

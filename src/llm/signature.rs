@@ -1,7 +1,7 @@
 //! A tool's arguments in one line: `from: date, to: date, note?: string, size?: "S"|"M"`.
 //!
-//! A planner decides which tools take part, not with which arguments; it is told names, types and
-//! which are optional, in a quarter of the tokens of a JSON Schema. The notation is that of
+//! A planner decides which tools take part, not with which arguments; a signature gives it names, types and which
+//! are optional, in a quarter of the tokens of a JSON Schema. The notation is that of
 //! TypeScript's parameters, which models know.
 
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A scene as a planner is told of it: one line of JSON, the name first.
+/// A scene in the planner's prompt: one line of JSON, the name first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SceneLine {
@@ -19,12 +19,12 @@ pub struct SceneLine {
     pub description: String,
     /// Its tools.
     pub tools: Vec<ToolLine>,
-    /// Requests it serves that belong to no tool.
+    /// Example requests that belong to no tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
 
-/// A tool as a planner is told of it.
+/// A tool in the planner's prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolLine {
@@ -36,11 +36,11 @@ pub struct ToolLine {
     pub description: String,
     /// Its [`signature`].
     pub arguments: String,
-    /// Requests that it serves.
+    /// Example requests.
     pub examples: Vec<String>,
 }
 
-/// The line for a JSON Schema of an object; descriptions and bounds are left out.
+/// The line for a JSON Schema of an object; descriptions and bounds are omitted.
 pub fn signature(schema: &Value) -> String {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -56,8 +56,8 @@ pub fn signature(schema: &Value) -> String {
     out
 }
 
-/// A JSON Schema with what the line tells: names, types, formats, allowed values, and which are
-/// required. What cannot be read is left out.
+/// The JSON Schema of a signature: names, types, formats, allowed values, and which are required. Unreadable parts
+/// are omitted.
 pub fn schema(line: &str) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -73,7 +73,7 @@ pub fn schema(line: &str) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// Formats that say more than the type they belong to.
+/// Formats that are more specific than their type.
 const FORMATS: [&str; 7] = ["date", "time", "date-time", "email", "uri", "uuid", "duration"];
 
 fn kind(property: &Value) -> String {

@@ -26,7 +26,7 @@ pub trait Listener: Send + Sync {
 pub struct Sink(Option<Arc<dyn Listener>>);
 
 impl Sink {
-    /// A sink that tells `listener`.
+    /// A sink that passes the reply to `listener`.
     pub fn to(listener: Arc<dyn Listener>) -> Self {
         Self(Some(listener))
     }

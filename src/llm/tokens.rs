@@ -1,9 +1,9 @@
-//! How many tokens a text has, where the provider does not say.
+//! Estimates the number of tokens if the provider does not report it.
 //!
 //! The rule: two tokens for every seven bytes of UTF-8, rounded up, and four for each message and each
 //! tool. English prose has about four bytes a token, JSON about three, Italian about three and a half,
-//! so the rule is near for what is sent here and rather too high than too low for prose. It needs no
-//! tables, so it is the same for every model.
+//! so the rule is close for what is sent here, and for prose rather too high than too low. It needs no tables and is
+//! the same for every model.
 
 use super::{Message, Request};
 use crate::run::Reply;

@@ -17,8 +17,8 @@ pub(super) fn lines<'a>(
     let mut missing = turns.len();
     let mut lines = Vec::new();
     // The longest form of the line that says how many are missing.
-    let said = json_text_size("… 1000000 earlier turns are not shown\n");
-    let mut room = max.saturating_sub(said);
+    let notice = json_text_size("… 1000000 earlier turns are not shown\n");
+    let mut room = max.saturating_sub(notice);
     for turn in turns.rev() {
         let line = format!(
             "- {} → {}",
@@ -30,7 +30,7 @@ pub(super) fn lines<'a>(
         missing -= 1;
         lines.push(line);
     }
-    if missing > 0 && max >= said {
+    if missing > 0 && max >= notice {
         lines.push(format!("… {missing} earlier turns are not shown"));
     }
     lines.reverse();

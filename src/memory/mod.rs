@@ -61,10 +61,10 @@ pub struct SummaryJob {
 pub fn with_instructions(mut context: Context, instructions: Option<&str>) -> Context {
     if let Some(text) = instructions.map(str::trim).filter(|text| !text.is_empty()) {
         let text = truncate::middle(text, MAX_SUMMARY_TOKENS * 4);
-        let told = format!("The chatbot's instructions: {text}");
+        let instructions_text = format!("The chatbot's instructions: {text}");
         context.summary = Some(match context.summary.take() {
-            Some(summary) => format!("{told}\n{summary}"),
-            None => told,
+            Some(summary) => format!("{instructions_text}\n{summary}"),
+            None => instructions_text,
         });
     }
     context

@@ -98,10 +98,10 @@ fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>
     if were != are {
         let signed = only_in(&are, &were).into_iter().map(|call| format!("+{call}"));
         let signed = signed.chain(only_in(&were, &are).into_iter().map(|call| format!("-{call}")));
-        let told: Vec<String> = signed.collect();
+        let changes: Vec<String> = signed.collect();
         // The same calls in another order, or one of them duplicated.
-        let told = if told.is_empty() { are.join(", ") } else { told.join(" ") };
-        lines.push(format!("{head}: calls {told}"));
+        let changes = if changes.is_empty() { are.join(", ") } else { changes.join(" ") };
+        lines.push(format!("{head}: calls {changes}"));
     }
     // Uses the new numbers. A removed step is marked as such, since another may have its number.
     let moved = |number: u32| match numbers.get(&number) {

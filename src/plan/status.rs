@@ -75,11 +75,11 @@ impl PlanStatus {
         if self.can_become(to) { Ok(to) } else { Err(IllegalTransition { from: self, to }) }
     }
 
-    /// The plan's status after an event that leads to the status `told`, if any. An executing plan stays so
+    /// The plan's status after an event that leads to the status `next`, if any. An executing plan stays so
     /// until it ends, whatever its later versions need. The plan of a plan-only request stays a draft.
     #[must_use]
-    pub fn after_event(self, told: Option<PlanStatus>, only_wanted: bool) -> PlanStatus {
-        match told {
+    pub fn after_event(self, next: Option<PlanStatus>, only_wanted: bool) -> PlanStatus {
+        match next {
             Some(PlanStatus::Approved | PlanStatus::Completed) if only_wanted => self,
             Some(to) if self == PlanStatus::Executing && !to.is_terminal() => self,
             Some(to) => to,

@@ -142,6 +142,14 @@ pub fn validate_structure(
             format!("{} steps, but at most {} are allowed", plan.steps.len(), limits.max_steps),
         ));
     }
+    let numbers = check_numbers(plan, last, &mut problems);
+    check_dependencies(plan, &numbers, finished, &mut problems);
+    problems.extend(find_cycles(plan));
+    problems
+}
+
+/// Checks that the new steps have unused numbers; returns the valid ones.
+fn check_numbers(plan: &Plan, last: u32, problems: &mut Vec<PlanProblem>) -> BTreeSet<u32> {
     let mut numbers = BTreeSet::new();
     for step in &plan.steps {
         let n = step.step_number;
@@ -164,6 +172,16 @@ pub fn validate_structure(
             problems.push(PlanProblem::new("plan.repeated_number", format!("step_number {n} is used twice")));
         }
     }
+    numbers
+}
+
+/// Checks that each step depends on other steps of the plan or on steps that completed.
+fn check_dependencies(
+    plan: &Plan,
+    numbers: &BTreeSet<u32>,
+    finished: &BTreeSet<u32>,
+    problems: &mut Vec<PlanProblem>,
+) {
     for step in &plan.steps {
         for dependency in step.depends_on_step.iter() {
             let n = step.step_number;
@@ -180,8 +198,6 @@ pub fn validate_structure(
             }
         }
     }
-    problems.extend(find_cycles(plan));
-    problems
 }
 
 fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>) {

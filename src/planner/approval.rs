@@ -210,9 +210,9 @@ fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event
         let why = changed_tools(&before, &now);
         if !why.is_empty() {
             let hash = call_hash(&call.requested.arguments, &now);
-            let told = format!("{} of {} writes", call.requested.tool, call.scene);
+            let reason = format!("{} of {} writes", call.requested.tool, call.scene);
             let other = "it has another definition than when it was approved".to_owned();
-            let needed = RequiredApproval { hash, why: vec![told, other], tools: now };
+            let needed = RequiredApproval { hash, why: vec![reason, other], tools: now };
             let matter = ApprovalSubject::Call { call: *number };
             return Some(Event::ApprovalLapsed { approval: NO_APPROVAL, matter, why, needed, edited: None });
         }

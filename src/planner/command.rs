@@ -275,7 +275,33 @@ fn decide(
         ));
     }
     let matter = put.matter;
-    let decision = match (matter, choice) {
+    let decision = decision_of(state, catalogue, matter, choice)?;
+    let event = |decision: Decision| Event::Decided {
+        approval: number,
+        matter,
+        decision,
+        by: command.by.clone(),
+        note: command.note.clone(),
+        word: None,
+    };
+    if !state.status.is_terminal() {
+        return Ok(vec![event(decision)]);
+    }
+    match decision {
+        Decision::Again => Ok(vec![reopen(state, &command.by)?, event(Decision::Again)]),
+        Decision::Done | Decision::NotDone => Ok(vec![event(decision)]),
+        _ => Err(run_ended(state)),
+    }
+}
+
+/// The decision that `choice` makes about `matter`, if the choice is possible there.
+fn decision_of(
+    state: &RunState,
+    catalogue: &Catalogue,
+    matter: ApprovalSubject,
+    choice: &ApproverChoice,
+) -> Result<Decision, CommandRefusal> {
+    Ok(match (matter, choice) {
         (ApprovalSubject::Plan { .. } | ApprovalSubject::Call { .. }, ApproverChoice::Yes) => {
             check_not_lapsed(state, catalogue)?;
             Decision::Yes { hold: false }
@@ -296,23 +322,7 @@ fn decide(
             return Err(refusal("approval.choice", "a plan is changed by modify; say yes or no here"));
         }
         _ => return Err(refusal("approval.choice", "say yes, no, or yes with edited arguments")),
-    };
-    let event = |decision: Decision| Event::Decided {
-        approval: number,
-        matter,
-        decision,
-        by: command.by.clone(),
-        note: command.note.clone(),
-        word: None,
-    };
-    if !state.status.is_terminal() {
-        return Ok(vec![event(decision)]);
-    }
-    match decision {
-        Decision::Again => Ok(vec![reopen(state, &command.by)?, event(Decision::Again)]),
-        Decision::Done | Decision::NotDone => Ok(vec![event(decision)]),
-        _ => Err(run_ended(state)),
-    }
+    })
 }
 
 /// Edited arguments of a call in another person's run need a new approval, since their editor cannot

@@ -89,10 +89,10 @@ fn call_record(state: &RunState, call: u32) -> Option<Value> {
     if let CallStatus::Skipped { first } = of.status {
         // A shared outcome is shown with the call that has it. For a write, the duplicate is listed too, to
         // show that it was not done twice.
-        let told = state.settings().has_rules(1) && of.requested.effect == Effect::Write;
+        let is_listed = state.settings().has_rules(1) && of.requested.effect == Effect::Write;
         value["outcome"] = "skipped".into();
         value["reason"] = format!("the same as call {first} of this request, and done once").into();
-        return told.then_some(value);
+        return is_listed.then_some(value);
     }
     match state.outcome(call)? {
         Outcome::Ok { result, say } => {

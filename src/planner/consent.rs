@@ -83,7 +83,7 @@ const POLITE: [&str; 14] = [
 pub fn parse_consent(message: &str) -> Option<bool> {
     let lower = message.to_lowercase().replace('’', "'");
     let phrases = lower.split([',', '.', '!', ';', '\n']).map(str::trim).filter(|phrase| !phrase.is_empty());
-    let mut said = None;
+    let mut consent = None;
     for phrase in phrases {
         let mut words = phrase;
         for polite in POLITE {
@@ -97,12 +97,12 @@ pub fn parse_consent(message: &str) -> Option<bool> {
             no if NO.contains(&no) => false,
             _ => return None,
         };
-        if said.is_some_and(|before| before != this) {
+        if consent.is_some_and(|before| before != this) {
             return None;
         }
-        said = Some(this);
+        consent = Some(this);
     }
-    said
+    consent
 }
 
 /// The phrase without a polite word, if that was a separate word.

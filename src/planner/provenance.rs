@@ -57,14 +57,14 @@ pub(super) fn days_from_people(state: &RunState) -> BTreeSet<Date> {
 
 /// What people wrote about the run's plans: their comments, and the purposes of plans that they wrote.
 fn plan_remarks(state: &RunState) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     for made in &state.plans {
-        said.extend(made.why.clone());
+        texts.extend(made.why.clone());
         if made.maker == PlanMaker::Person {
-            said.extend(made.plan.steps.iter().map(|step| step.purpose.clone()));
+            texts.extend(made.plan.steps.iter().map(|step| step.purpose.clone()));
         }
     }
-    said
+    texts
 }
 
 /// The results of `scene`'s own tools, in this request and before it, and what was known when the user was

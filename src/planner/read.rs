@@ -200,20 +200,9 @@ fn read_scene(
     let step = state.steps.get(&number).ok_or_else(none)?;
     let scene = catalogue.get(&step.step.scene_name).ok_or_else(none)?;
     let last_round = state.is_last_round(number);
-    let wanted = required_reply(state, catalogue, number);
+    let required = required_reply(state, catalogue, number);
     let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
-    let mut written = reply.calls.clone();
-    let mut text = reply.text.trim().to_owned();
-    if written.is_empty() {
-        written = reader::calls_in_text(&text, &names);
-        if let (true, RequiredReply::Read(tool) | RequiredReply::Call(tool)) = (written.is_empty(), &wanted) {
-            // A model that is forced by a schema returns the arguments as text.
-            written = bare_call(reply, tool).into_iter().collect();
-        }
-        if !written.is_empty() {
-            text.clear();
-        }
-    }
+    let (mut written, text) = written_calls(reply, &names, &required);
     if written.len() > MAX_CALLS_IN_REPLY {
         return Err(vec![PlanProblem::new(
             "reply.too_many_calls",
@@ -226,7 +215,7 @@ fn read_scene(
     }
     // A model that calls a tool instead of choosing one has decided, too.
     let direct = |call: &ReplyCall| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
-    if wanted == RequiredReply::Decision
+    if required == RequiredReply::Decision
         && !written.iter().any(direct)
         && let Some(decided) = read_next(reply, &names)?
     {
@@ -236,41 +225,85 @@ fn read_scene(
         let (calls, question, next) = (Vec::new(), None, Some(decided).filter(|_| !nothing));
         return Ok(Event::SceneReplied { step: number, call, text, calls, question, next });
     }
-    let mut question = None;
-    let mut calls: Vec<RequestedCall> = Vec::new();
-    for one in &written {
-        let ordinal = state.next_call() + calls.len() as u32;
-        if one.name.eq_ignore_ascii_case(ASK_USER) {
-            let asked = read_question(one)?;
-            match confirmable(state, scene, step, &asked) {
-                Some(meant) => {
-                    let meant =
-                        SceneReplyCall { call: &meant, ordinal, before: &calls, fallback, is_question: true };
-                    calls.push(read_call(state, catalogue, scene, step, &meant));
-                }
-                None => question = Some(join_questions(question.take(), asked, state)),
-            }
-            continue;
-        }
-        let unsaid = match &wanted {
-            RequiredReply::Call(name) => match scene.tool(name) {
-                Some(tool) => read_missing_arguments(state, step, tool, one)?,
-                None => None,
-            },
-            _ => None,
-        };
-        if unsaid.is_some() {
-            question = unsaid;
-            continue;
-        }
-        let one = SceneReplyCall { call: one, ordinal, before: &calls, fallback, is_question: false };
-        calls.push(read_call(state, catalogue, scene, step, &one));
-    }
+    let request = SceneRequest { state, catalogue, scene, step, required: &required, fallback };
+    let (calls, question) = request.read_calls(&written)?;
     if calls.is_empty() && question.is_none() {
         let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
-        check_end(state, scene, step, &wanted, last_round, text.is_empty(), found)?;
+        check_end(state, scene, step, &required, last_round, text.is_empty(), found)?;
     }
     Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
+}
+
+/// The calls that a reply contains, and its text. A model may also write its calls, or the arguments of the
+/// call it was forced to make, as text.
+fn written_calls(reply: &Reply, names: &[&str], required: &RequiredReply) -> (Vec<ReplyCall>, String) {
+    let text = reply.text.trim();
+    if !reply.calls.is_empty() {
+        return (reply.calls.clone(), text.to_owned());
+    }
+    let mut written = reader::calls_in_text(text, names);
+    if let (true, RequiredReply::Read(tool) | RequiredReply::Call(tool)) = (written.is_empty(), required) {
+        written = bare_call(reply, tool).into_iter().collect();
+    }
+    let text = if written.is_empty() { text.to_owned() } else { String::new() };
+    (written, text)
+}
+
+/// The question to a scene's model that a reply answers.
+struct SceneRequest<'a> {
+    state: &'a RunState,
+    catalogue: &'a Catalogue,
+    scene: &'a Scene,
+    step: &'a StepState,
+    required: &'a RequiredReply,
+    /// Whether the embedded rules reply in place of failed models.
+    fallback: bool,
+}
+
+impl SceneRequest<'_> {
+    /// Reads the calls of a reply: the tool calls and the question to the user.
+    fn read_calls(
+        &self,
+        written: &[ReplyCall],
+    ) -> Result<(Vec<RequestedCall>, Option<Question>), Vec<PlanProblem>> {
+        let Self { state, catalogue, scene, step, fallback, .. } = *self;
+        let mut question = None;
+        let mut calls: Vec<RequestedCall> = Vec::new();
+        for one in written {
+            let ordinal = state.next_call() + calls.len() as u32;
+            if one.name.eq_ignore_ascii_case(ASK_USER) {
+                let asked = read_question(one)?;
+                match confirmable(state, scene, step, &asked) {
+                    Some(meant) => {
+                        let meant = SceneReplyCall {
+                            call: &meant,
+                            ordinal,
+                            before: &calls,
+                            fallback,
+                            is_question: true,
+                        };
+                        calls.push(read_call(state, catalogue, scene, step, &meant));
+                    }
+                    None => question = Some(join_questions(question.take(), asked, state)),
+                }
+                continue;
+            }
+            let missing = match self.required {
+                RequiredReply::Call(name) => match scene.tool(name) {
+                    Some(tool) => read_missing_arguments(state, step, tool, one)?,
+                    None => None,
+                },
+                _ => None,
+            };
+            if missing.is_some() {
+                question = missing;
+                continue;
+            }
+            let one = SceneReplyCall { call: one, ordinal, before: &calls, fallback, is_question: false };
+            calls.push(read_call(state, catalogue, scene, step, &one));
+        }
+        Ok((calls, question))
+    }
 }
 
 /// Checks that a scene may end its step now: not without text and results, not before it has made the call
@@ -313,11 +346,11 @@ fn bare_call(reply: &Reply, tool: &str) -> Option<ReplyCall> {
 /// The decision in a reply, if any: a name of `offered` or [`NOTHING`].
 fn read_next(reply: &Reply, offered: &[&str]) -> Result<Option<String>, Vec<PlanProblem>> {
     let value = reader::read(reply, NEXT_CALL, ReaderMode::Tolerant).ok();
-    let Some(said) = value.as_ref().and_then(|v| v.get("next")).and_then(Value::as_str) else {
+    let Some(next) = value.as_ref().and_then(|v| v.get("next")).and_then(Value::as_str) else {
         return if reply.calls.is_empty() { Ok(None) } else { Err(vec![undecided(offered)]) };
     };
     let choices = || offered.iter().copied().chain([NOTHING]);
-    match choices().find(|name| name.eq_ignore_ascii_case(said.trim())) {
+    match choices().find(|name| name.eq_ignore_ascii_case(next.trim())) {
         Some(name) => Ok(Some(name.to_owned())),
         None => Err(vec![undecided(offered)]),
     }
@@ -348,14 +381,14 @@ fn read_missing_arguments(
     call: &ReplyCall,
 ) -> Result<Option<Question>, Vec<PlanProblem>> {
     let arguments = reader::object(&call.arguments);
-    let Some(Value::Object(mut said)) = arguments.filter(|_| call.name.eq_ignore_ascii_case(&tool.name))
+    let Some(Value::Object(mut given)) = arguments.filter(|_| call.name.eq_ignore_ascii_case(&tool.name))
     else {
         return Ok(None);
     };
-    said.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
+    given.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
     // From revision 1 on, such a write is confirmed instead.
     let guarded = tool.effect == Effect::Write && !state.settings().has_rules(1);
-    let wrong = if guarded { invented_days(state, step, tool, &said) } else { Vec::new() };
+    let wrong = if guarded { invented_days(state, step, tool, &given) } else { Vec::new() };
     let days = days_from_people(state);
     if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID_VALUE) {
         let days: Vec<String> = days.iter().map(Date::to_string).collect();
@@ -366,9 +399,9 @@ fn read_missing_arguments(
         );
         return Err(vec![PlanProblem::new(UNSAID_VALUE, what)]);
     }
-    said.retain(|name, _| !wrong.contains(name));
+    given.retain(|name, _| !wrong.contains(name));
     let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required = required.filter_map(Value::as_str).filter(|name| !said.contains_key(*name));
+    let required = required.filter_map(Value::as_str).filter(|name| !given.contains_key(*name));
     let mut missing: Vec<&str> = required.collect();
     for name in &wrong {
         if !missing.contains(&name.as_str()) {
@@ -383,7 +416,7 @@ fn read_missing_arguments(
         text: offline::question_for_missing_arguments(&tool.parameters, &missing, language),
         tool: Some(tool.name.clone()),
         missing: missing.into_iter().map(str::to_owned).collect(),
-        known: Value::Object(said),
+        known: Value::Object(given),
     }))
 }
 
@@ -396,19 +429,19 @@ fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments
     if people.any(|call| call.arguments == *arguments) {
         return None;
     }
-    let said = days_from_people(state);
+    let named_days = days_from_people(state);
     let wrong = invented_days(state, step, tool, arguments);
     let days = arguments.iter().filter(|(name, value)| day_of(tool, name, value).is_some()).count();
-    if said.is_empty() || wrong.is_empty() || wrong.len() < days {
+    if named_days.is_empty() || wrong.is_empty() || wrong.len() < days {
         return None;
     }
-    let said: Vec<String> = said.iter().map(Date::to_string).collect();
+    let named_days: Vec<String> = named_days.iter().map(Date::to_string).collect();
     let message = format!(
         "{} was not called: the user said none of the days in {}. The days that were said: {}. Call it with those, \
          or call {ASK_USER}",
         tool.name,
         wrong.join(", "),
-        said.join(", ")
+        named_days.join(", ")
     );
     Some(Fault::new("tool.other_days", message))
 }
@@ -426,14 +459,15 @@ fn invented_days(
     tool: &SceneTool,
     arguments: &Map<String, Value>,
 ) -> Vec<String> {
-    let said = days_from_people(state);
+    let named = days_from_people(state);
     let shown = binding_calls(state, step);
     let by_plan = |name: &String, value: &Value| {
         shown.iter().any(|call| call.tool == tool.name && call.arguments.get(name) == Some(value))
     };
     let found = results_of_scene(state, &step.step.scene_name);
     let made_up = |(name, value): &(&String, &Value)| {
-        day_of(tool, name, value).is_some_and(|day| !said.contains(&day) && !found.contains(&day.to_string()))
+        day_of(tool, name, value)
+            .is_some_and(|day| !named.contains(&day) && !found.contains(&day.to_string()))
             && !by_plan(name, value)
     };
     arguments.iter().filter(made_up).map(|(name, _)| name.clone()).collect()

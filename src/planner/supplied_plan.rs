@@ -28,6 +28,6 @@ pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> E
 
 /// All problems of a plan as one fault.
 pub(super) fn invalid_plan_fault(problems: &[PlanProblem]) -> Fault {
-    let told: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-    Fault::new("plan.invalid", told.join("; "))
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    Fault::new("plan.invalid", messages.join("; "))
 }

@@ -217,7 +217,7 @@ pub fn ask_user() -> ToolSpec {
 /// told. Values that the user did not give are null in the chosen call.
 pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
     let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
-    let told: Vec<String> =
+    let signatures: Vec<String> =
         tools.iter().map(|tool| format!("{}: {}", tool.name, first(&tool.description))).collect();
     let choices: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).chain([NOTHING]).collect();
     ToolSpec {
@@ -233,7 +233,7 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
                     "enum": choices,
                     "description": format!(
                         "{}\n{NOTHING}: the purpose asks for nothing that is still to be done.",
-                        told.join("\n")
+                        signatures.join("\n")
                     )
                 }
             }

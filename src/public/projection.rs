@@ -8,7 +8,7 @@ use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
     ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall,
-    RunStatus,
+    RequiredApproval, RunId, RunStarted, RunStatus, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -85,8 +85,9 @@ impl PublicProjection {
             | Event::Replanned(PlanMade { plan, .. })
             | Event::PlanEdited(PlanMade { plan, .. }) => {
                 let Plan { steps, .. } = plan;
-                let said = steps.iter().map(|s| (s.step_number, (s.scene_name.clone(), s.purpose.clone())));
-                self.steps.extend(said);
+                let described =
+                    steps.iter().map(|s| (s.step_number, (s.scene_name.clone(), s.purpose.clone())));
+                self.steps.extend(described);
             }
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
@@ -118,37 +119,14 @@ impl PublicProjection {
 
     fn event_data(&self, envelope: &Envelope<Event>) -> Option<Value> {
         Some(match &envelope.body {
-            Event::RunStarted(started) => json!({
-                "session_id": envelope.session, "task_id": self.task, "now": started.now,
-                "language": started.language,
-            }),
+            Event::RunStarted(started) => self.start_data(envelope, started),
             Event::Planning { version, cause } => json!({"version": version, "cause": cause}),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
-                let mut data = json!({
-                    "task_id": self.task, "version": made.version, "cause": made.cause, "maker": made.maker,
-                    "plan": made.plan,
-                });
-                if let Some(by) = &made.by {
-                    data["by"] = json!(by);
-                }
-                data
+                self.plan_data(made)
             }
             Event::ApprovalRequired { approval, matter, needed } => {
-                let asked = json!({
-                    "approval_id": envelope.run.map(|run| ApprovalId { run, approval: *approval }),
-                    "task_id": self.task, "hash": needed.hash, "why": needed.why,
-                });
-                match matter {
-                    ApprovalSubject::Plan { version } => {
-                        with_subject(asked, "plan", "version", json!(version))
-                    }
-                    ApprovalSubject::Call { call } => {
-                        self.with_call(*call, with_subject(asked, "call", "effect", json!(Effect::Write)))
-                    }
-                    ApprovalSubject::Outcome { call } => {
-                        self.with_call(*call, with_subject(asked, "outcome", "effect", json!(Effect::Write)))
-                    }
-                }
+                let id = envelope.run.map(|run| ApprovalId { run, approval: *approval });
+                self.approval_data(id, *matter, needed)
             }
             Event::Decided {
                 matter: ApprovalSubject::Plan { version },
@@ -158,47 +136,21 @@ impl PublicProjection {
             } => {
                 json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
             }
-            Event::StepStarted { step } => {
-                let purpose = self.steps.get(step).map(|(_, purpose)| purpose.as_str());
-                self.with_step(*step, json!({"purpose": purpose.unwrap_or_default()}))
-            }
-            Event::ToolStarted { call, attempt } => {
-                let effect = self.calls.get(call).map(|(_, requested)| requested.effect);
-                let mut data = self.with_call(*call, json!({"effect": effect, "attempt": attempt}));
-                if let Some(undoes) = self.undoes.get(call) {
-                    data["undoes"] = json!(undoes);
-                }
-                data
-            }
+            Event::StepStarted { step } => self.started_step_data(*step),
+            Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis } => {
-                let mut data = self.with_call(*call, outcome_data(outcome));
-                // Only dry runs have results of calls that were never started.
-                if matches!(outcome, Outcome::Ok { .. }) && !self.started.contains(call) {
-                    data["outcome"] = json!("dry_run");
-                }
-                data["duration_ms"] = json!(millis);
-                data
+                self.completed_call_data(*call, outcome, *millis)
             }
-            Event::ToolSkipped { call, first } => {
-                self.with_call(*call, json!({"outcome": "skipped", "first_call": first}))
-            }
+            Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {
                 self.with_step(*step, json!({"status": StepStatus::Completed, "result": result}))
             }
             Event::StepFailed { step, status, error } => {
                 self.with_step(*step, json!({"status": status, "error": error}))
             }
-            Event::Continuation { round, verdict, degraded } => json!({
-                "round": round, "should_continue": verdict.should_continue,
-                "can_answer_now": verdict.can_answer_now, "reasoning": verdict.reasoning,
-                "missing_information": verdict.missing_information, "degraded": degraded,
-            }),
+            Event::Continuation { round, verdict, degraded } => continuation_data(*round, verdict, *degraded),
             Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
-            Event::RunWaiting {} => {
-                let id = |approval: &u32| Some(ApprovalId { run: envelope.run?, approval: *approval });
-                let open: Vec<ApprovalId> = self.open_approvals.iter().filter_map(id).collect();
-                json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
-            }
+            Event::RunWaiting {} => self.waiting_data(envelope.run),
             Event::RunPutAside { error } => {
                 json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": [], "error": error})
             }
@@ -225,6 +177,78 @@ impl PublicProjection {
         })
     }
 
+    fn start_data(&self, envelope: &Envelope<Event>, started: &RunStarted) -> Value {
+        json!({
+            "session_id": envelope.session, "task_id": self.task, "now": started.now,
+            "language": started.language,
+        })
+    }
+
+    fn started_step_data(&self, step: u32) -> Value {
+        let purpose = self.steps.get(&step).map(|(_, purpose)| purpose.as_str());
+        self.with_step(step, json!({"purpose": purpose.unwrap_or_default()}))
+    }
+
+    fn plan_data(&self, made: &PlanMade) -> Value {
+        let mut data = json!({
+            "task_id": self.task, "version": made.version, "cause": made.cause, "maker": made.maker,
+            "plan": made.plan,
+        });
+        if let Some(by) = &made.by {
+            data["by"] = json!(by);
+        }
+        data
+    }
+
+    fn approval_data(
+        &self,
+        id: Option<ApprovalId>,
+        matter: ApprovalSubject,
+        needed: &RequiredApproval,
+    ) -> Value {
+        let data = json!({
+            "approval_id": id, "task_id": self.task, "hash": needed.hash, "why": needed.why,
+        });
+        match matter {
+            ApprovalSubject::Plan { version } => with_subject(data, "plan", "version", json!(version)),
+            ApprovalSubject::Call { call } => {
+                self.with_call(call, with_subject(data, "call", "effect", json!(Effect::Write)))
+            }
+            ApprovalSubject::Outcome { call } => {
+                self.with_call(call, with_subject(data, "outcome", "effect", json!(Effect::Write)))
+            }
+        }
+    }
+
+    fn started_call_data(&self, call: u32, attempt: u32) -> Value {
+        let effect = self.calls.get(&call).map(|(_, requested)| requested.effect);
+        let mut data = self.with_call(call, json!({"effect": effect, "attempt": attempt}));
+        if let Some(undoes) = self.undoes.get(&call) {
+            data["undoes"] = json!(undoes);
+        }
+        data
+    }
+
+    fn completed_call_data(&self, call: u32, outcome: &Outcome, millis: u64) -> Value {
+        let mut data = self.with_call(call, outcome_data(outcome));
+        // Only dry runs have results of calls that were never started.
+        if matches!(outcome, Outcome::Ok { .. }) && !self.started.contains(&call) {
+            data["outcome"] = json!("dry_run");
+        }
+        data["duration_ms"] = json!(millis);
+        data
+    }
+
+    fn skipped_call_data(&self, call: u32, first: u32) -> Value {
+        self.with_call(call, json!({"outcome": "skipped", "first_call": first}))
+    }
+
+    fn waiting_data(&self, run: Option<RunId>) -> Value {
+        let id = |approval: &u32| Some(ApprovalId { run: run?, approval: *approval });
+        let open: Vec<ApprovalId> = self.open_approvals.iter().filter_map(id).collect();
+        json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
+    }
+
     /// Adds the step and its scene to `data`.
     fn with_step(&self, step: u32, mut data: Value) -> Value {
         data["step_number"] = json!(step);
@@ -240,6 +264,14 @@ impl PublicProjection {
         data["arguments"] = requested.arguments.clone();
         self.with_step(*step, data)
     }
+}
+
+fn continuation_data(round: u32, verdict: &Verdict, degraded: bool) -> Value {
+    json!({
+        "round": round, "should_continue": verdict.should_continue,
+        "can_answer_now": verdict.can_answer_now, "reasoning": verdict.reasoning,
+        "missing_information": verdict.missing_information, "degraded": degraded,
+    })
 }
 
 /// Adds what the approval is about, and one more field, to `data`.

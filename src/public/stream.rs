@@ -153,8 +153,8 @@ impl PublicEventReader {
                 self.over = true;
                 return Some(Err(fault));
             }
-            if let Some(told) = self.stored.pop_front() {
-                self.take(&told);
+            if let Some(envelope) = self.stored.pop_front() {
+                self.take(&envelope);
                 continue;
             }
             // Its driver has ended. A later driver has its own subscribers.
@@ -164,12 +164,12 @@ impl PublicEventReader {
             let live = self.live.as_mut().filter(|live| !live.ended)?;
             tokio::select! {
                 biased;
-                told = live.events.recv() => match told {
-                    Ok(told) if told.seq <= self.seq => {}
-                    Ok(told) if told.seq == self.seq + 1 => {
-                        self.take(&told);
+                envelope = live.events.recv() => match envelope {
+                    Ok(envelope) if envelope.seq <= self.seq => {}
+                    Ok(envelope) if envelope.seq == self.seq + 1 => {
+                        self.take(&envelope);
                         // A terminal event read from the journal may have been followed by a resume.
-                        self.over |= told.body.is_terminal();
+                        self.over |= envelope.body.is_terminal();
                     }
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
                     Err(broadcast::error::RecvError::Closed) => {
@@ -214,11 +214,11 @@ impl PublicEventReader {
     }
 
     /// Takes the next event and delivers it, after the answer text produced before it.
-    fn take(&mut self, told: &PublishedRunEvent) {
-        let event = self.projection.project(told);
-        let known = told.seq <= self.after;
-        let ends = told.body.is_terminal();
-        match &told.body {
+    fn take(&mut self, envelope: &PublishedRunEvent) {
+        let event = self.projection.project(envelope);
+        let known = envelope.seq <= self.after;
+        let ends = envelope.body.is_terminal();
+        match &envelope.body {
             _ if known => {}
             Event::Answered { text, .. } => self.finish_answer(text),
             // Deltas of an answer that was never completed.
@@ -229,15 +229,15 @@ impl PublicEventReader {
             _ if event.is_some() => self.show(),
             _ => {}
         }
-        match &told.body {
+        match &envelope.body {
             Event::Answered { .. } => self.answered = true,
             Event::RunReopened { .. } => self.answered = false,
             _ => {}
         }
-        self.waits = matches!(told.body, Event::RunWaiting {} | Event::RunPutAside { .. });
+        self.waits = matches!(envelope.body, Event::RunWaiting {} | Event::RunPutAside { .. });
         // Only now: the ids of text before this event must not cover the event.
-        self.seq = told.seq;
-        self.epoch = told.epoch;
+        self.seq = envelope.seq;
+        self.epoch = envelope.epoch;
         if let Some(mut event) = event.filter(|_| !known) {
             event.id.offset = self.cursor.offset as u64;
             self.ready.push_back(event);

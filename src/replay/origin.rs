@@ -50,9 +50,7 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         },
         // The driver could not continue, so the outcome of the write in flight will never be known.
         Event::ApprovalRequired { matter: ApprovalSubject::Outcome { call }, .. }
-            if state.calls.get(call).is_some_and(|call| {
-                matches!(call.status, CallStatus::InFlight { .. } | CallStatus::Again { .. })
-            }) =>
+            if is_in_progress(state, *call) =>
         {
             Origin::Outside { awaited: false }
         }
@@ -84,4 +82,10 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         | Event::RunCompleted { .. }
         | Event::RunCancelled { .. } => Origin::Machine,
     }
+}
+
+/// Whether a call is in flight or about to be repeated.
+fn is_in_progress(state: &RunState, call: u32) -> bool {
+    let status = state.calls.get(&call).map(|call| &call.status);
+    matches!(status, Some(CallStatus::InFlight { .. } | CallStatus::Again { .. }))
 }

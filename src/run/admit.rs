@@ -17,8 +17,9 @@ pub struct Illegal {
 }
 
 impl RunState {
-    /// Checks that `event` is legal now. Call this before appending it, so that the journal contains only
-    /// events that took effect.
+    /// Checks that `event` is legal now. Check an event that a person or a model caused before appending it.
+    /// What [`RunState::next`] requests is legal, so the driver appends it with the check as a debug
+    /// assertion only.
     ///
     /// # Errors
     /// [`Illegal`] with the reason.
@@ -35,11 +36,7 @@ impl RunState {
             Event::Decided { approval, matter: ApprovalSubject::Outcome { call }, decision, .. } => {
                 return self.admit_outcome(*approval, *call, decision);
             }
-            Event::RunReopened { .. } => {
-                let may = matches!(self.status, RunStatus::Failed | RunStatus::Partial);
-                require(may, "only a run that failed or completed in part can be resumed")?;
-                return require(!self.is_plan_only() && !self.plans.is_empty(), "there is no plan to resume");
-            }
+            Event::RunReopened { .. } => return self.admit_reopening(),
             _ => require(!self.status.is_terminal(), "the run has ended")?,
         }
         if let Event::RunQueued(_) = event {
@@ -53,14 +50,90 @@ impl RunState {
                 require(*epoch > self.epoch, "a later epoch has taken the run over")
             }
             Event::RunPutAside { .. } => require(self.status != RunStatus::Waiting, "the run waits already"),
+            Event::RunReopened { .. } => Err("the run has not ended".to_owned()),
+            Event::ModelAsked { .. }
+            | Event::ModelReplied { .. }
+            | Event::ModelFailed { .. }
+            | Event::ReplyRejected { .. } => self.admit_question(event),
+            Event::ToolStarted { .. } | Event::ToolCompleted { .. } => self.admit_call(event),
+            Event::PlanCreated(_)
+            | Event::PlanEdited(_)
+            | Event::Replanned(_)
+            | Event::ModificationAsked { .. }
+            | Event::PlanRefused { .. }
+            | Event::PlanningFailed { .. } => self.admit_planning(event),
+            Event::ApprovalRequired { .. }
+            | Event::Decided { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. } => self.admit_approval(event),
+            Event::SceneReplied { .. }
+            | Event::Prepared { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. } => self.admit_step(event),
+            Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
+            Event::Answered { .. } => self.at(Subject::Answer),
+            Event::RunCancelled { .. } => require(
+                self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
+                "no cancellation was requested, or a write is in flight",
+            ),
+            Event::Planning { .. }
+            | Event::RunWaiting {}
+            | Event::Compensating { .. }
+            | Event::StepStarted { .. }
+            | Event::ToolSkipped { .. }
+            | Event::RunCompleted { .. } => self.is_requested(event),
+        }
+    }
 
+    fn admit_reopening(&self) -> Result<(), String> {
+        let may = matches!(self.status, RunStatus::Failed | RunStatus::Partial);
+        require(may, "only a run that failed or completed in part can be resumed")?;
+        require(!self.is_plan_only() && !self.plans.is_empty(), "there is no plan to resume")
+    }
+
+    /// Whether the state machine requests the recording of exactly this event.
+    fn is_requested(&self, event: &Event) -> Result<(), String> {
+        require(self.asks_for(|a| matches!(a, Action::Record { event: e } if e == event)), "it is not due")
+    }
+
+    /// A question must be due; its end and the reading of its reply must follow it.
+    fn admit_question(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::ModelAsked { call, subject, attempt, fallback, .. } => {
+                // Several questions of one `next` may be asked in any order, so ordinals may be out of
+                // order and have gaps, but never repeat.
+                let highest = self.next_ask() as usize + self.steps.len();
+                require(!self.asks.contains_key(call), "the question was asked before")?;
+                require((1..=highest).contains(&(*call as usize)), "question ordinals must increase")?;
+                let due = |a: &Action| {
+                    matches!(a, Action::Ask { subject: s, attempt: n, fallback: f, .. }
+                        if s == subject && n == attempt && f == fallback)
+                };
+                require(self.asks_for(due), "that question is not due")
+            }
             Event::ModelFailed { call, usage, .. } if self.is_cut_off(*call) => require(
-                self.unsettled_reservations().any(|(lost, reserved)| lost == *call && reserved.interrupted_attempt().usage == *usage),
+                self.unsettled_reservations()
+                    .any(|(lost, reserved)| lost == *call && reserved.interrupted_attempt().usage == *usage),
                 "what the question cost is known",
             ),
             Event::ModelReplied { call, .. } | Event::ModelFailed { call, .. } => require(
                 self.asks.get(call).is_some_and(|a| a.status == AskStatus::InFlight),
                 "the question is not in flight",
+            ),
+            Event::ReplyRejected { call, .. } => require(
+                self.asks_for(|a| matches!(a, Action::Read { call: c, .. } if c == call)),
+                "there is no reply to read",
+            ),
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// A call must be due, and only one in flight ends, or one that the state machine refuses.
+    fn admit_call(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::ToolStarted { call, attempt } => require(
+                self.asks_for(|a| *a == Action::Call { call: *call, attempt: *attempt }),
+                "the call is not due",
             ),
             Event::ToolCompleted { call, outcome, .. } => {
                 match (self.calls.get(call).map(|c| &c.status), outcome) {
@@ -77,22 +150,104 @@ impl RunState {
                     _ => Err("the call is not in flight".to_owned()),
                 }
             }
+            _ => self.is_requested(event),
+        }
+    }
 
-            Event::ModelAsked { call, subject, attempt, fallback, .. } => {
-                // Several questions of one `next` may be asked in any order, so ordinals may be out of
-                // order and have gaps, but never repeat.
-                let highest = self.next_ask() as usize + self.steps.len();
-                require(!self.asks.contains_key(call), "the question was asked before")?;
-                require((1..=highest).contains(&(*call as usize)), "question ordinals must increase")?;
-                let due = |a: &Action| {
-                    matches!(a, Action::Ask { subject: s, attempt: n, fallback: f, .. }
-                        if s == subject && n == attempt && f == fallback)
+    /// A plan must be due, or may be changed, and its structure must be valid.
+    fn admit_planning(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::PlanCreated(made) => {
+                require(made.version == 1, "only the first plan is created; later ones replan")?;
+                self.at(Subject::Plan { version: 1 })?;
+                self.admit_plan(made)
+            }
+            Event::PlanEdited(made) => {
+                self.may_change(made.version)?;
+                require(made.cause == PlanCause::Edit, "a person's change is an edit")?;
+                self.admit_plan(made)
+            }
+            Event::ModificationAsked { version, .. } => self.may_change(*version),
+            Event::PlanRefused { version, .. } => {
+                require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
+                let begins = |a: &Action| matches!(a, Action::Record { event: Event::StepStarted { .. } });
+                require(self.asks_for(begins), "the plan does not begin now")
+            }
+            Event::Replanned(made) => {
+                require(made.version > 1, "the first plan is created")?;
+                self.at(Subject::Plan { version: made.version })?;
+                self.admit_plan(made)
+            }
+            Event::PlanningFailed { version, .. } => self.at(Subject::Plan { version: *version }),
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// An approval must be due, and only an open one is decided.
+    fn admit_approval(&self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::Decided { approval, matter, decision, .. } => {
+                self.admit_decision(*approval, *matter, decision)
+            }
+            Event::ApprovalLapsed { approval, matter, edited, .. } => {
+                self.admit_lapse(*approval, *matter, edited.is_some())
+            }
+            Event::Released { .. } => {
+                require(self.aside.is_some() || self.is_held(), "the plan does not wait for its release")
+            }
+            Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. } => {
+                let puts = |a: &Action| {
+                    matches!(
+                        a,
+                        Action::Record {
+                            event: Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. }
+                        }
+                    )
                 };
-                require(self.asks_for(due), "that question is not due")
+                let due =
+                    self.steps_due().iter().any(|a| matches!(a, Action::Record { event: e } if e == event));
+                require(due && self.asks_for(puts), "it is not due")
             }
-            Event::ToolStarted { call, attempt } => {
-                require(self.asks_for(|a| *a == Action::Call { call: *call, attempt: *attempt }), "the call is not due")
+            // For a run that cannot be continued, this includes writes in flight.
+            Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. }
+                if self.unresolved(true).as_ref() == Some(event) =>
+            {
+                Ok(())
             }
+            _ => self.is_requested(event),
+        }
+    }
+
+    /// An approval lapses if its subject has changed, and only before that has begun.
+    fn admit_lapse(&self, number: u32, matter: ApprovalSubject, edited: bool) -> Result<(), String> {
+        let approval = self.approvals.get(&number);
+        let call_waits =
+            matches!(matter, ApprovalSubject::Call { .. }) && approval.is_some_and(Approval::is_open);
+        require(!edited || call_waits, "only a call that waits for approval gets other arguments")?;
+        if number == NO_APPROVAL {
+            return require(self.is_covered_unasked(matter), "no other approval covers it");
+        }
+        require(approval.is_some_and(|a| !a.lapsed && a.matter == matter), "there is no such approval")?;
+        let refused = approval.is_some_and(|a| matches!(a.decided, Some((Decision::No, _))));
+        require(!refused, "a refusal is final")?;
+        match matter {
+            ApprovalSubject::Plan { version } => {
+                require(version == self.plans.len() as u32, "that plan is not in force")?;
+                require(!self.has_begun(), "the plan has begun")
+            }
+            ApprovalSubject::Call { call } => require(
+                self.calls.get(&call).is_some_and(|c| c.status == CallStatus::Requested),
+                "the call has begun",
+            ),
+            ApprovalSubject::Outcome { .. } => {
+                Err("an approval about the outcome of a write does not lapse".to_owned())
+            }
+        }
+    }
+
+    /// A step's replies, prepared calls and end must be due.
+    fn admit_step(&self, event: &Event) -> Result<(), String> {
+        match event {
             Event::SceneReplied { step, call, calls, question, next, .. } => {
                 let due = Action::Read { call: *call, subject: Subject::Scene { step: *step } };
                 require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
@@ -112,61 +267,6 @@ impl RunState {
                 let counted = calls.iter().enumerate().all(|(i, c)| c.call == first + i as u32);
                 require(counted, "call ordinals must increase by one")
             }
-            Event::ReplyRejected { call, .. } => require(
-                self.asks_for(|a| matches!(a, Action::Read { call: c, .. } if c == call)),
-                "there is no reply to read",
-            ),
-            Event::PlanCreated(made) => {
-                require(made.version == 1, "only the first plan is created; later ones replan")?;
-                self.at(Subject::Plan { version: 1 })?;
-                self.admit_plan(made)
-            }
-            Event::PlanEdited(made) => {
-                self.may_change(made.version)?;
-                require(made.cause == PlanCause::Edit, "a person's change is an edit")?;
-                self.admit_plan(made)
-            }
-            Event::ModificationAsked { version, .. } => self.may_change(*version),
-            Event::Decided { approval, matter, decision, .. } => self.admit_decision(*approval, *matter, decision),
-            Event::ApprovalLapsed { approval, matter, edited, .. } => {
-                let put = self.approvals.get(approval);
-                let call_waits = matches!(matter, ApprovalSubject::Call { .. }) && put.is_some_and(Approval::is_open);
-                require(edited.is_none() || call_waits, "only a call that waits for approval gets other arguments")?;
-                if *approval == NO_APPROVAL {
-                    return require(self.is_covered_unasked(*matter), "no other approval covers it");
-                }
-                require(put.is_some_and(|a| !a.lapsed && a.matter == *matter), "there is no such approval")?;
-                let refused = put.is_some_and(|a| matches!(a.decided, Some((Decision::No, _))));
-                require(!refused, "a refusal is final")?;
-                match matter {
-                    ApprovalSubject::Plan { version } => {
-                        require(*version == self.plans.len() as u32, "that plan is not in force")?;
-                        require(!self.has_begun(), "the plan has begun")
-                    }
-                    ApprovalSubject::Call { call } => require(
-                        self.calls.get(call).is_some_and(|c| c.status == CallStatus::Requested),
-                        "the call has begun",
-                    ),
-                    ApprovalSubject::Outcome { .. } => Err("an approval about the outcome of a write does not lapse".to_owned()),
-                }
-            }
-            Event::Released { .. } => {
-                require(self.aside.is_some() || self.is_held(), "the plan does not wait for its release")
-            }
-            Event::PlanRefused { version, .. } => {
-                require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
-                let begins = |a: &Action| matches!(a, Action::Record { event: Event::StepStarted { .. } });
-                require(self.asks_for(begins), "the plan does not begin now")
-            }
-            Event::RunReopened { .. } => Err("the run has not ended".to_owned()),
-            Event::Replanned(made) => {
-                require(made.version > 1, "the first plan is created")?;
-                self.at(Subject::Plan { version: made.version })?;
-                self.admit_plan(made)
-            }
-            Event::PlanningFailed { version, .. } => self.at(Subject::Plan { version: *version }),
-            Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
-            Event::Answered { .. } => self.at(Subject::Answer),
             Event::StepFailed { step, status: StepStatus::Blocked, .. } => require(
                 self.asks_for(|a| {
                     matches!(a, Action::Record { event: Event::StepFailed { step: s, status: StepStatus::Blocked, .. } }
@@ -179,34 +279,7 @@ impl RunState {
                 self.at(Subject::Scene { step: *step })
             }
             Event::StepCompleted { step, .. } => self.at(Subject::Scene { step: *step }),
-            Event::RunCancelled { .. } => require(
-                self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
-                "no cancellation was requested, or a write is in flight",
-            ),
-            Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. } => {
-                let puts = |a: &Action| {
-                    matches!(a, Action::Record {
-                        event: Event::ApprovalRequired { matter: ApprovalSubject::Call { .. }, .. }
-                    })
-                };
-                let due = self.steps_due().iter().any(|a| matches!(a, Action::Record { event: e } if e == event));
-                require(due && self.asks_for(puts), "it is not due")
-            }
-            // For a run that cannot be continued, this includes writes in flight.
-            Event::ApprovalRequired { matter: ApprovalSubject::Outcome { .. }, .. }
-                if self.unresolved(true).as_ref() == Some(event) =>
-            {
-                Ok(())
-            }
-            Event::Planning { .. }
-            | Event::ApprovalRequired { .. }
-            | Event::RunWaiting {}
-            | Event::Compensating { .. }
-            | Event::StepStarted { .. }
-            | Event::ToolSkipped { .. }
-            | Event::RunCompleted { .. } => {
-                require(self.asks_for(|a| matches!(a, Action::Record { event: e } if e == event)), "it is not due")
-            }
+            _ => self.is_requested(event),
         }
     }
 

@@ -4,7 +4,7 @@ mod decisions;
 mod resumption;
 
 use super::admit::Illegal;
-use super::approval::{Approval, ApprovalSubject};
+use super::approval::{Approval, ApprovalSubject, EditedCall, RequiredApproval};
 use super::event::{
     Effect, Event, Fault, Outcome, PlanCause, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
 };
@@ -14,7 +14,7 @@ use super::state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, Round,
     RunState, StepState,
 };
-use crate::plan::{PlanStatus, StepStatus};
+use crate::plan::{PlanProblem, PlanStatus, StepStatus};
 
 /// Most attempts of a write with an idempotency key.
 const MAX_KEYED_ATTEMPTS: u32 = 2;
@@ -47,8 +47,9 @@ impl RunState {
         state
     }
 
-    /// Folds an event that [`RunState::check`] has accepted in this very state. The check computes what is
-    /// due, which costs more than the fold, so a caller that checked before appending skips it here.
+    /// Folds an event without [`RunState::check`], for callers that checked it before appending it, or that
+    /// append what [`RunState::next`] has just requested: the check computes what is due, which costs more
+    /// than the fold.
     pub(crate) fn apply_checked(&mut self, event: &Event) {
         self.fold(event);
         self.seq += 1;
@@ -66,13 +67,50 @@ impl RunState {
                 self.status = RunStatus::Running;
             }
             Event::RunResumed { epoch, restart } => self.resume(*epoch, *restart),
+            Event::RunReopened { .. } => self.reopen(),
             Event::RunPutAside { error } => {
                 self.aside = Some(error.clone());
                 self.status = RunStatus::Waiting;
             }
-            Event::Planning { version, .. } => {
-                self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback: None });
+            Event::RunWaiting {} => self.status = RunStatus::Waiting,
+            Event::CancelRequested { by, deadline, .. } => self.request_cancellation(by, *deadline),
+            Event::RunCompleted { status } => self.end(*status),
+            Event::RunFailed { error } => {
+                self.error = Some(error.clone());
+                self.end(RunStatus::Failed);
             }
+            Event::RunCancelled { .. } => self.end(RunStatus::Cancelled),
+            Event::ModelAsked { .. }
+            | Event::ModelReplied { .. }
+            | Event::ModelFailed { .. }
+            | Event::ReplyRejected { .. } => self.fold_question(event),
+            Event::Planning { .. }
+            | Event::PlanningFailed { .. }
+            | Event::PlanCreated(_)
+            | Event::Replanned(_)
+            | Event::PlanEdited(_)
+            | Event::ModificationAsked { .. }
+            | Event::PlanRefused { .. } => self.fold_planning(event),
+            Event::ApprovalRequired { .. }
+            | Event::Decided { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. } => self.fold_approval(event),
+            Event::StepStarted { .. }
+            | Event::SceneReplied { .. }
+            | Event::Prepared { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. } => self.fold_step(event),
+            Event::ToolStarted { .. }
+            | Event::ToolCompleted { .. }
+            | Event::ToolSkipped { .. }
+            | Event::Compensating { .. } => self.fold_call(event),
+            Event::Continuation { .. } | Event::Answered { .. } => self.fold_answer(event),
+        }
+    }
+
+    /// Folds a question to a model, its end, or the rejection of its reply.
+    fn fold_question(&mut self, event: &Event) {
+        match event {
             Event::ModelAsked { call, subject, attempt, fallback, reserved, .. } => {
                 self.tries_mut(*subject).push(*call);
                 let ask = Ask {
@@ -102,6 +140,16 @@ impl RunState {
                 let reply = self.take_reply(*call);
                 self.set_ask(*call, AskStatus::Rejected { reply, problems: problems.clone() });
             }
+            _ => {}
+        }
+    }
+
+    /// Folds the making, the change or the refusal of a plan.
+    fn fold_planning(&mut self, event: &Event) {
+        match event {
+            Event::Planning { version, .. } => {
+                self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback: None });
+            }
             // The plan stays unchanged, and its approval is requested again.
             Event::PlanningFailed { error, .. }
                 if self.planning.as_ref().is_some_and(|p| p.feedback.is_some()) =>
@@ -126,9 +174,27 @@ impl RunState {
                 let feedback = Some(PlanFeedback { by: by.clone(), words: words.clone() });
                 self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback });
             }
+            Event::PlanRefused { problems, .. } => self.refuse_plan(problems),
+            _ => {}
+        }
+    }
+
+    fn refuse_plan(&mut self, problems: &[PlanProblem]) {
+        let messages: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+        let message =
+            format!("the plan cannot be carried out, and nothing of it was: {}", messages.join("; "));
+        // If only the budget is exhausted, a retry may succeed later.
+        let money = problems.iter().all(|problem| problem.code == "budget.exceeded");
+        self.stop_planning(&Fault::new(if money { "budget.exceeded" } else { "plan.preflight" }, message));
+    }
+
+    /// Folds a request for approval, its decision, its lapse, or the release of a plan or run.
+    fn fold_approval(&mut self, event: &Event) {
+        match event {
             Event::ApprovalRequired { approval, matter, needed } => {
-                let put = Approval { matter: *matter, needed: needed.clone(), decided: None, lapsed: false };
-                self.approvals.insert(*approval, put);
+                let pending =
+                    Approval { matter: *matter, needed: needed.clone(), decided: None, lapsed: false };
+                self.approvals.insert(*approval, pending);
             }
             Event::Decided { approval, matter, decision, by, .. } => {
                 if let Some(approval) = self.approvals.get_mut(approval) {
@@ -140,24 +206,7 @@ impl RunState {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.lapsed = true;
                 }
-                match matter {
-                    ApprovalSubject::Plan { .. } => {
-                        self.released = false;
-                        if let Some(made) = self.plans.last_mut() {
-                            made.approval = Some(needed.clone());
-                        }
-                    }
-                    ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => {
-                        if let Some(call) = self.calls.get_mut(call) {
-                            call.requested.approval = Some(needed.clone());
-                            if let Some(edited) = edited {
-                                call.requested.arguments = edited.arguments.clone();
-                                call.requested.key.clone_from(&edited.key);
-                                call.edited_by = Some(edited.by.clone());
-                            }
-                        }
-                    }
-                }
+                self.require_approval_again(*matter, needed, edited.as_deref());
                 self.leave_waiting();
             }
             Event::Released { .. } => {
@@ -167,20 +216,40 @@ impl RunState {
                 }
                 self.leave_waiting();
             }
-            Event::RunWaiting {} => self.status = RunStatus::Waiting,
-            Event::PlanRefused { problems, .. } => {
-                let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
-                let message =
-                    format!("the plan cannot be carried out, and nothing of it was: {}", told.join("; "));
-                // If only the budget is exhausted, a retry may succeed later.
-                let money = problems.iter().all(|problem| problem.code == "budget.exceeded");
-                self.stop_planning(&Fault::new(
-                    if money { "budget.exceeded" } else { "plan.preflight" },
-                    message,
-                ));
+            _ => {}
+        }
+    }
+
+    /// After its approval has lapsed, the plan or call needs the approval `needed`.
+    fn require_approval_again(
+        &mut self,
+        matter: ApprovalSubject,
+        needed: &RequiredApproval,
+        edited: Option<&EditedCall>,
+    ) {
+        match matter {
+            ApprovalSubject::Plan { .. } => {
+                self.released = false;
+                if let Some(made) = self.plans.last_mut() {
+                    made.approval = Some(needed.clone());
+                }
             }
-            Event::RunReopened { .. } => self.reopen(),
-            Event::Compensating { undoes, requested } => self.begin_compensation(*undoes, requested),
+            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => {
+                if let Some(call) = self.calls.get_mut(&call) {
+                    call.requested.approval = Some(needed.clone());
+                    if let Some(edited) = edited {
+                        call.requested.arguments = edited.arguments.clone();
+                        call.requested.key.clone_from(&edited.key);
+                        call.edited_by = Some(edited.by.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Folds the start of a step, a reply of its scene, or its end.
+    fn fold_step(&mut self, event: &Event) {
+        match event {
             Event::StepStarted { step } => self.step(*step, |s| s.status = StepStatus::Running),
             // A choice of the next tool is not part of the scene's conversation, which continues unchanged.
             Event::SceneReplied { step, call, next: Some(tool), .. } => {
@@ -207,6 +276,21 @@ impl RunState {
                 self.request_calls(*step, calls, false, "");
                 self.step(*step, |s| s.prepared = true);
             }
+            Event::StepCompleted { step, result } => self.step(*step, |s| {
+                s.status = StepStatus::Completed;
+                s.result = Some(result.clone());
+            }),
+            Event::StepFailed { step, status, error } => self.step(*step, |s| {
+                s.status = *status;
+                s.error = Some(error.clone());
+            }),
+            _ => {}
+        }
+    }
+
+    /// Folds the start, the end or the omission of a tool call, or a compensating call.
+    fn fold_call(&mut self, event: &Event) {
+        match event {
             Event::ToolStarted { call, attempt } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.status = CallStatus::InFlight { attempt: *attempt };
@@ -225,14 +309,14 @@ impl RunState {
                     call.status = CallStatus::Skipped { first: *first };
                 }
             }
-            Event::StepCompleted { step, result } => self.step(*step, |s| {
-                s.status = StepStatus::Completed;
-                s.result = Some(result.clone());
-            }),
-            Event::StepFailed { step, status, error } => self.step(*step, |s| {
-                s.status = *status;
-                s.error = Some(error.clone());
-            }),
+            Event::Compensating { undoes, requested } => self.begin_compensation(*undoes, requested),
+            _ => {}
+        }
+    }
+
+    /// Folds a continuation check's verdict, or the answer.
+    fn fold_answer(&mut self, event: &Event) {
+        match event {
             Event::Continuation { verdict, .. } => {
                 if let Some(call) = self.check_tries.last().copied() {
                     self.mark_reply_used(call);
@@ -246,21 +330,17 @@ impl RunState {
                 }
                 self.answer = Some(FinalAnswer { text: text.clone(), degraded: *degraded });
             }
-            Event::CancelRequested { by, deadline, .. } => {
-                // A cancellation by a person overrides the deadline; otherwise the first one counts. Once
-                // the answer is known, it is too late.
-                if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {
-                    self.cancel = Some(Cancellation { by: by.clone(), deadline: *deadline });
-                }
-                self.leave_waiting();
-            }
-            Event::RunCompleted { status } => self.end(*status),
-            Event::RunFailed { error } => {
-                self.error = Some(error.clone());
-                self.end(RunStatus::Failed);
-            }
-            Event::RunCancelled { .. } => self.end(RunStatus::Cancelled),
+            _ => {}
         }
+    }
+
+    /// A cancellation by a person overrides the deadline; otherwise the first one counts. Once the answer is
+    /// known, it is too late.
+    fn request_cancellation(&mut self, by: &str, deadline: bool) {
+        if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {
+            self.cancel = Some(Cancellation { by: by.to_owned(), deadline });
+        }
+        self.leave_waiting();
     }
 
     /// Adds the calls that one reply requested.
@@ -400,7 +480,7 @@ impl RunState {
         match subject {
             Subject::Plan { .. } => match &mut self.planning {
                 Some(planning) => &mut planning.tries,
-                // `admit` refuses this; handled to keep the function total.
+                // Not legal; handled to keep the function total.
                 None => &mut self.answer_tries,
             },
             Subject::Scene { step } => match self.steps.get_mut(&step) {

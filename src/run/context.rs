@@ -63,7 +63,7 @@ pub struct PendingQuestion {
     /// The calls that a plain yes of the same user confirms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<ConfirmedCall>,
-    /// The user who was asked; empty where nothing is to be confirmed.
+    /// The user who was asked; empty if nothing is to be confirmed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user: String,
     /// The run that asked, where something is to be confirmed.

@@ -238,23 +238,7 @@ impl RunState {
             })];
         }
         if step.rounds > 0 && step.round_calls.is_empty() {
-            if !step.text.trim().is_empty() {
-                return vec![record(Event::StepCompleted { step: number, result: step.text.clone() })];
-            }
-            if self.has_result(step) {
-                return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
-            }
-            // An empty reply without any result is a failure.
-            let found = self.plain_result(step);
-            let error = if found.is_empty() {
-                Fault::new(
-                    "step.empty",
-                    format!("scene {} ended without a word and without a result", step.step.scene_name),
-                )
-            } else {
-                Fault::new("step.empty", found)
-            };
-            return vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })];
+            return vec![record(self.end_without_calls(number, step))];
         }
         if self.only_repeats(step) && self.has_result(step) {
             return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
@@ -274,6 +258,28 @@ impl RunState {
                 vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })]
             }
             due => self.question_actions(due, Subject::Scene { step: number }),
+        }
+    }
+
+    /// The end of a step whose scene has replied without a call: its text or results. An empty reply without
+    /// any result is a failure.
+    fn end_without_calls(&self, number: u32, step: &StepState) -> Event {
+        if !step.text.trim().is_empty() {
+            return Event::StepCompleted { step: number, result: step.text.clone() };
+        }
+        let found = self.plain_result(step);
+        if self.has_result(step) {
+            return Event::StepCompleted { step: number, result: found };
+        }
+        let message = if found.is_empty() {
+            format!("scene {} ended without a word and without a result", step.step.scene_name)
+        } else {
+            found
+        };
+        Event::StepFailed {
+            step: number,
+            status: StepStatus::Failed,
+            error: Fault::new("step.empty", message),
         }
     }
 
@@ -335,13 +341,7 @@ impl RunState {
         let most = if self.is_confirmation() { usize::MAX } else { self.settings().max_calls as usize };
         let call = self.calls.get(&number)?;
         let writes = call.requested.effect == Effect::Write;
-        let refuse = |error: Fault| {
-            Some(record(Event::ToolCompleted {
-                call: number,
-                outcome: Outcome::Refused { error },
-                millis: 0,
-            }))
-        };
+        let refuse = |error: Fault| Some(record(refused_call(number, error)));
         if let Some(problem) = &call.requested.problem {
             return refuse(problem.clone());
         }
@@ -379,17 +379,22 @@ impl RunState {
                 let question = call.requested.confirm.as_ref().map(|c| c.question.as_str());
                 refuse(Fault::new(UNCONFIRMED, question.unwrap_or_default()))
             }
-            GuardDecision::Run => match self.call_permit(number) {
-                Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
-                Permit::Ask(needed) => {
-                    Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
-                }
-                Permit::Waits => None,
-                Permit::Refused { by } => refuse(Fault::new(
-                    "approval.refused",
-                    format!("{by} did not approve {}: nothing was written", call.requested.tool),
-                )),
-            },
+            GuardDecision::Run => self.permitted_call(number, &call.requested.tool),
+        }
+    }
+
+    /// Makes the call if it needs no approval or has it, requests its approval, or refuses it.
+    fn permitted_call(&self, number: u32, tool: &str) -> Option<Action> {
+        match self.call_permit(number) {
+            Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
+            Permit::Ask(needed) => {
+                Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
+            }
+            Permit::Waits => None,
+            Permit::Refused { by } => {
+                let why = format!("{by} did not approve {tool}: nothing was written");
+                Some(record(refused_call(number, Fault::new("approval.refused", why))))
+            }
         }
     }
 
@@ -567,6 +572,10 @@ impl RunState {
         };
         Event::RunCompleted { status }
     }
+}
+
+fn refused_call(call: u32, error: Fault) -> Event {
+    Event::ToolCompleted { call, outcome: Outcome::Refused { error }, millis: 0 }
 }
 
 fn record(event: Event) -> Action {

@@ -145,10 +145,10 @@ impl RunState {
             .chain(result.into_iter().flat_map(leaf_values))
             .filter(|value| !self.is_shared(number, value))
             .collect();
-        let told = text.has(&line)
+        let is_mentioned = text.has(&line)
             || (!own.is_empty() && own.iter().filter(|value| text.has_value(value)).count() > own.len() / 2)
             || (own.is_empty() && text.names_tool(&call.requested.tool));
-        (!told).then_some(line)
+        (!is_mentioned).then_some(line)
     }
 
     /// Whether another executed write has the same value.
@@ -274,8 +274,8 @@ impl NormalisedAnswer {
         if own.is_empty() {
             return self.has(part);
         }
-        let told = own.iter().filter(|word| self.words.contains(word)).count();
-        told * 2 > own.len()
+        let mentioned = own.iter().filter(|word| self.words.contains(word)).count();
+        mentioned * 2 > own.len()
     }
 
     /// Whether it contains a word of the tool's name, in any form.

@@ -148,8 +148,8 @@ impl Default for Settings {
 impl Settings {
     /// The confirmation policy for a scene that declares `own`.
     pub fn confirm_for(&self, own: Option<ConfirmPolicy>) -> ConfirmPolicy {
-        let said = own.unwrap_or(self.confirm);
-        self.confirm_at_least.map_or(said, |least| said.max(least))
+        let configured = own.unwrap_or(self.confirm);
+        self.confirm_at_least.map_or(configured, |least| configured.max(least))
     }
 
     /// Whether the rules of `revision` or a later one apply.

@@ -500,15 +500,15 @@ impl RunState {
                 if !ask.fallback && repairs <= retries as usize {
                     return DueQuestion::Ask { attempt: ask.attempt + 1, fallback: false };
                 }
-                let told: Vec<&str> =
+                let messages: Vec<&str> =
                     problems.iter().map(|p| p.message.as_str()).take(MAX_REPORTED_PROBLEMS).collect();
-                let more = match problems.len().saturating_sub(told.len()) {
+                let more = match problems.len().saturating_sub(messages.len()) {
                     0 => String::new(),
                     more => format!("; and {more} more like these"),
                 };
                 Fault::new(
                     "llm.unusable",
-                    format!("{repairs} replies could not be used; the last: {}{more}", told.join("; ")),
+                    format!("{repairs} replies could not be used; the last: {}{more}", messages.join("; ")),
                 )
             }
             AskStatus::Failed { error } => error.clone(),

@@ -175,49 +175,46 @@ fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Format { format } => {
             format!("{at} must be {}; {}", format_name(format), got())
         }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let known: Vec<&str> = if at.is_empty() {
-                properties(&tool.parameters).map(|(n, _)| n.as_str()).collect()
-            } else {
-                vec![]
-            };
-            let told: Vec<String> = unexpected
-                .iter()
-                .map(|name| format!("{at}/{name} is not known {}", did_you_mean(name, known.iter().copied())))
-                .map(|told| told.trim_end().to_owned())
-                .collect();
-            let mut text = told.join(", ");
-            if !known.is_empty() {
-                text.push_str(&format!(" (known: {})", known.join(", ")));
+        ValidationErrorKind::AdditionalProperties { unexpected } => describe_unexpected(tool, at, unexpected),
+        kind => match describe_bound(kind) {
+            Some(bound) => format!("{at} {bound}; {}", got()),
+            None => {
+                let place = if at.is_empty() { "/" } else { at };
+                format!("{place}: {}", shortened(&error.to_string(), 200))
             }
-            text
-        }
-        ValidationErrorKind::Minimum { limit } => format!("{at} must be at least {limit}; {}", got()),
-        ValidationErrorKind::Maximum { limit } => format!("{at} must be at most {limit}; {}", got()),
-        ValidationErrorKind::ExclusiveMinimum { limit } => {
-            format!("{at} must be more than {limit}; {}", got())
-        }
-        ValidationErrorKind::ExclusiveMaximum { limit } => {
-            format!("{at} must be less than {limit}; {}", got())
-        }
-        ValidationErrorKind::MinLength { limit } => {
-            format!("{at} must have at least {limit} characters; {}", got())
-        }
-        ValidationErrorKind::MaxLength { limit } => {
-            format!("{at} must have at most {limit} characters; {}", got())
-        }
-        ValidationErrorKind::MinItems { limit } => {
-            format!("{at} must have at least {limit} elements; {}", got())
-        }
-        ValidationErrorKind::MaxItems { limit } => {
-            format!("{at} must have at most {limit} elements; {}", got())
-        }
-        ValidationErrorKind::Pattern { pattern } => format!("{at} must match {pattern}; {}", got()),
-        _ => {
-            let place = if at.is_empty() { "/" } else { at };
-            format!("{place}: {}", shortened(&error.to_string(), 200))
-        }
+        },
     }
+}
+
+fn describe_unexpected(tool: &SceneTool, at: &str, unexpected: &[String]) -> String {
+    let known: Vec<&str> =
+        if at.is_empty() { properties(&tool.parameters).map(|(n, _)| n.as_str()).collect() } else { vec![] };
+    let described: Vec<String> = unexpected
+        .iter()
+        .map(|name| format!("{at}/{name} is not known {}", did_you_mean(name, known.iter().copied())))
+        .map(|text| text.trim_end().to_owned())
+        .collect();
+    let mut text = described.join(", ");
+    if !known.is_empty() {
+        text.push_str(&format!(" (known: {})", known.join(", ")));
+    }
+    text
+}
+
+/// The limit that a value violates.
+fn describe_bound(kind: &ValidationErrorKind) -> Option<String> {
+    Some(match kind {
+        ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
+        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
+        ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
+        ValidationErrorKind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
+        ValidationErrorKind::MinLength { limit } => format!("must have at least {limit} characters"),
+        ValidationErrorKind::MaxLength { limit } => format!("must have at most {limit} characters"),
+        ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} elements"),
+        ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} elements"),
+        ValidationErrorKind::Pattern { pattern } => format!("must match {pattern}"),
+        _ => return None,
+    })
 }
 
 /// A property's type and description from the schema, such as ` (date: First day)`.

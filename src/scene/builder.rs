@@ -350,9 +350,9 @@ mod tests {
             .build()
             .err()
             .unwrap();
-        let told: Vec<String> = faults.iter().map(|fault| fault.code.clone()).collect();
+        let codes: Vec<String> = faults.iter().map(|fault| fault.code.clone()).collect();
         assert_eq!(
-            told,
+            codes,
             [
                 "scene.name",
                 "scene.empty",

@@ -182,69 +182,23 @@ fn check_tool(
     around: &CheckContext<'_>,
     report: &FaultReport,
 ) -> Option<SceneTool> {
-    let name = draft.name;
-    let shown = name.as_ref().map_or("the tool", |name| name.value.as_str()).to_owned();
-    if let Some(name) = &name {
-        check_name("tool", name, report);
-        if RESERVED.contains(&name.value.as_str()) {
-            let message = format!("{:?} is reserved by the engine", name.value);
-            report.error(name.line, "reserved_name", message, "choose another name");
-        }
+    let shown = draft.name.as_ref().map_or("the tool", |name| name.value.as_str()).to_owned();
+    if let Some(name) = &draft.name {
+        check_tool_name(name, report);
     }
     check_text("description", draft.description.as_ref(), "models choose tools by it", report);
-    let timeout_ms = match draft.timeout_ms {
-        Some(given) if given.value == 0 => {
-            let remedy = format!("use 1 or more, or omit it for the default {DEFAULT_TIMEOUT_MS}");
-            report.error(given.line, "bound", format!("the timeout_ms of {shown} is 0"), remedy);
-            DEFAULT_TIMEOUT_MS
-        }
-        Some(given) => given.value,
-        None => DEFAULT_TIMEOUT_MS,
-    };
-    let max_result_bytes = match draft.max_result_bytes {
-        Some(given) => {
-            let most = usize::try_from(given.value).unwrap_or(usize::MAX);
-            if most < MIN_BOUND {
-                let message = format!("the max_result_bytes of {shown} is less than {MIN_BOUND}");
-                let remedy =
-                    format!("use {MIN_BOUND} or more, or omit it for the default {DEFAULT_MAX_RESULT_BYTES}");
-                report.error(given.line, "bound", message, remedy);
-            }
-            most
-        }
-        None => DEFAULT_MAX_RESULT_BYTES,
-    };
+    let timeout_ms = timeout_ms(draft.timeout_ms.as_ref(), &shown, report);
+    let max_result_bytes = max_result_bytes(draft.max_result_bytes.as_ref(), &shown, report);
     let effect = draft.effect.as_ref().map(|effect| effect.value);
     let repeat = draft.repeat.as_ref().map(|repeat| repeat.value).unwrap_or_default();
-    if effect == Some(Effect::Read)
-        && let Some(repeat) = &draft.repeat
-    {
-        let message = format!("{shown} only reads, and reads may always be repeated");
-        report.warning(repeat.line, "repeat", message, "remove `repeat`, or set effect = \"write\"");
-    }
-    if effect == Some(Effect::Read)
-        && let Some(approval) =
-            draft.approval.as_ref().filter(|approval| approval.value != ToolApproval::None)
-    {
-        let message = format!("{shown} only reads, and reads need no approval");
-        report.warning(approval.line, "approval", message, "remove `approval`, or set effect = \"write\"");
-    }
+    warn_of_write_keys(&draft, &shown, report);
     check_flag("repeatable", draft.repeatable.as_ref(), effect, Effect::Write, &shown, report);
     check_flag("volatile", draft.volatile.as_ref(), effect, Effect::Read, &shown, report);
     let parameters = draft
         .parameters
         .unwrap_or_else(|| Located::without_line(json!({"type": "object", "properties": {}})));
     let validator = parameters::compile(&shown, &parameters, &draft.parameter_lines, report);
-    let known: Vec<&str> = parameters::property_names(&parameters.value).collect();
-    for argument in &draft.identity {
-        if !known.contains(&argument.value.as_str()) {
-            let message = format!(
-                "the identity of {shown} names {:?}, which is not among its properties",
-                argument.value
-            );
-            report.error(argument.line, "identity", message, parameters::hint(&argument.value, &known));
-        }
-    }
+    check_identity(&draft.identity, &parameters.value, &shown, report);
     for (language, template) in draft.say.iter().chain(&draft.confirm) {
         check_sentence(&shown, language, template, report);
     }
@@ -260,7 +214,7 @@ fn check_tool(
         }
     };
     Some(SceneTool {
-        name: name?.value,
+        name: draft.name?.value,
         description: draft.description?.value.trim().to_owned(),
         parameters: parameters.value.into(),
         effect: effect?,
@@ -281,6 +235,71 @@ fn check_tool(
         tool,
         validator: Arc::new(validator?),
     })
+}
+
+fn check_tool_name(name: &Located<String>, report: &FaultReport) {
+    check_name("tool", name, report);
+    if RESERVED.contains(&name.value.as_str()) {
+        let message = format!("{:?} is reserved by the engine", name.value);
+        report.error(name.line, "reserved_name", message, "choose another name");
+    }
+}
+
+fn timeout_ms(given: Option<&Located<u64>>, tool: &str, report: &FaultReport) -> u64 {
+    match given {
+        Some(given) if given.value == 0 => {
+            let remedy = format!("use 1 or more, or omit it for the default {DEFAULT_TIMEOUT_MS}");
+            report.error(given.line, "bound", format!("the timeout_ms of {tool} is 0"), remedy);
+            DEFAULT_TIMEOUT_MS
+        }
+        Some(given) => given.value,
+        None => DEFAULT_TIMEOUT_MS,
+    }
+}
+
+fn max_result_bytes(given: Option<&Located<u64>>, tool: &str, report: &FaultReport) -> usize {
+    match given {
+        Some(given) => {
+            let most = usize::try_from(given.value).unwrap_or(usize::MAX);
+            if most < MIN_BOUND {
+                let message = format!("the max_result_bytes of {tool} is less than {MIN_BOUND}");
+                let remedy =
+                    format!("use {MIN_BOUND} or more, or omit it for the default {DEFAULT_MAX_RESULT_BYTES}");
+                report.error(given.line, "bound", message, remedy);
+            }
+            most
+        }
+        None => DEFAULT_MAX_RESULT_BYTES,
+    }
+}
+
+/// Warns about keys of a read that only writes need.
+fn warn_of_write_keys(draft: &ToolDraft, tool: &str, report: &FaultReport) {
+    if draft.effect.as_ref().map(|effect| effect.value) != Some(Effect::Read) {
+        return;
+    }
+    if let Some(repeat) = &draft.repeat {
+        let message = format!("{tool} only reads, and reads may always be repeated");
+        report.warning(repeat.line, "repeat", message, "remove `repeat`, or set effect = \"write\"");
+    }
+    if let Some(approval) = draft.approval.as_ref().filter(|approval| approval.value != ToolApproval::None) {
+        let message = format!("{tool} only reads, and reads need no approval");
+        report.warning(approval.line, "approval", message, "remove `approval`, or set effect = \"write\"");
+    }
+}
+
+/// Checks that the arguments that identify a call are properties of the tool.
+fn check_identity(identity: &[Located<String>], parameters: &Value, tool: &str, report: &FaultReport) {
+    let known: Vec<&str> = parameters::property_names(parameters).collect();
+    for argument in identity {
+        if !known.contains(&argument.value.as_str()) {
+            let message = format!(
+                "the identity of {tool} names {:?}, which is not among its properties",
+                argument.value
+            );
+            report.error(argument.line, "identity", message, parameters::hint(&argument.value, &known));
+        }
+    }
 }
 
 /// Warns about a flag that does not apply to a tool with this effect.

@@ -274,12 +274,12 @@ fn merge_settings(
     settings: &mut Map<String, Value>,
     overlay: &Map<String, Value>,
     at: &str,
-    told: bool,
+    is_listed: bool,
     report: &FaultReport,
 ) {
     for (key, value) in overlay {
         let own = settings.keys().find(|own| own.eq_ignore_ascii_case(key)).cloned();
-        if told && own.is_none() {
+        if is_listed && own.is_none() {
             let known = || settings.keys().map(String::as_str);
             let hint = did_you_mean(key, known());
             let remedy =

@@ -196,10 +196,10 @@ impl Catalogue {
         })
     }
 
-    /// The description of the whole catalogue for the planner. A catalogue never changes, so `tell` is called
+    /// The description of the whole catalogue for the planner. A catalogue never changes, so `render` is called
     /// once only.
-    pub(crate) fn description(&self, tell: impl FnOnce(&Self) -> String) -> &str {
-        self.description.get_or_init(|| tell(self))
+    pub(crate) fn description(&self, render: impl FnOnce(&Self) -> String) -> &str {
+        self.description.get_or_init(|| render(self))
     }
 
     /// The schema of plans with at most `most` steps. It is cached for the first `most`, which nearly every

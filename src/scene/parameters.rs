@@ -85,35 +85,8 @@ pub(super) fn compile(
         sound = false;
         report.error(line(pointer), code, message, remedy);
     };
-    if schema.get("type") != Some(&json!("object")) {
-        let message = format!("the parameters of {tool} must be of the type \"object\"");
-        fault("/type", "parameters", message, "write type = \"object\" under [tools.parameters]".to_owned());
-    }
-    let names: Vec<&str> = property_names(schema).collect();
-    for (index, name) in schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        let Some(name) = name.as_str() else { continue };
-        if !names.contains(&name) {
-            fault(
-                &format!("/required/{index}"),
-                "required",
-                format!("{tool} requires {name:?}, which is not among its properties"),
-                hint(name, &names),
-            );
-        }
-    }
-    for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
-        let pointer = error.instance_path().as_str();
-        let given = error.instance().as_str().filter(|_| pointer.ends_with("/type"));
-        if let Some(given) = given {
-            let message = format!("{given:?} in the parameters of {tool} is not a JSON Schema type");
-            let hint = did_you_mean(given, TYPES);
-            let remedy = if hint.is_empty() { format!("the types are: {}", name_list(TYPES)) } else { hint };
-            fault(pointer, "parameters", message, remedy);
-            continue;
-        }
-        let message = format!("the parameters of {tool} are not a valid JSON Schema at {pointer:?}: {error}");
-        fault(pointer, "parameters", message, "look the keyword up in JSON Schema 2020-12".to_owned());
-    }
+    check_object(tool, schema, &mut fault);
+    check_against_metaschema(tool, schema, &mut fault);
     for (pointer, keyword) in unknown_keywords(schema) {
         let Some(meant) = nearest(&keyword, KEYWORDS.into_iter().chain(MORE_KEYWORDS)) else { continue };
         report.warning(
@@ -141,6 +114,43 @@ pub(super) fn compile(
             report.error(line(pointer), "parameters", message, remedy);
             None
         }
+    }
+}
+
+/// Checks that the parameters are an object that has the properties it requires. `fault` receives pointer,
+/// code, message and remedy.
+fn check_object(tool: &str, schema: &Value, fault: &mut impl FnMut(&str, &str, String, String)) {
+    if schema.get("type") != Some(&json!("object")) {
+        let message = format!("the parameters of {tool} must be of the type \"object\"");
+        fault("/type", "parameters", message, "write type = \"object\" under [tools.parameters]".to_owned());
+    }
+    let names: Vec<&str> = property_names(schema).collect();
+    for (index, name) in schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let Some(name) = name.as_str() else { continue };
+        if !names.contains(&name) {
+            fault(
+                &format!("/required/{index}"),
+                "required",
+                format!("{tool} requires {name:?}, which is not among its properties"),
+                hint(name, &names),
+            );
+        }
+    }
+}
+
+fn check_against_metaschema(tool: &str, schema: &Value, fault: &mut impl FnMut(&str, &str, String, String)) {
+    for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
+        let pointer = error.instance_path().as_str();
+        let given = error.instance().as_str().filter(|_| pointer.ends_with("/type"));
+        if let Some(given) = given {
+            let message = format!("{given:?} in the parameters of {tool} is not a JSON Schema type");
+            let hint = did_you_mean(given, TYPES);
+            let remedy = if hint.is_empty() { format!("the types are: {}", name_list(TYPES)) } else { hint };
+            fault(pointer, "parameters", message, remedy);
+            continue;
+        }
+        let message = format!("the parameters of {tool} are not a valid JSON Schema at {pointer:?}: {error}");
+        fault(pointer, "parameters", message, "look the keyword up in JSON Schema 2020-12".to_owned());
     }
 }
 

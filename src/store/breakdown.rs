@@ -130,15 +130,15 @@ fn erased_attempt(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
 /// The attempts of an event that have usage.
 pub(super) fn read_attempts(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
     // An unreadable event must not hide the usage of the others.
-    let told: EventUsage = serde_json::from_str(row.try_get::<&str, _>("told")?).unwrap_or_default();
-    let mut attempts = told.attempts;
+    let event: EventUsage = serde_json::from_str(row.try_get::<&str, _>("told")?).unwrap_or_default();
+    let mut attempts = event.attempts;
     if attempts.is_empty() {
         let model: Option<String> = row.try_get("model")?;
         let purpose = if row.try_get("summary")? { "summary" } else { OTHER };
         attempts.push(Attempt {
             model: model.filter(|model| !model.is_empty()).unwrap_or_else(|| OTHER.to_owned()),
             purpose: purpose.to_owned(),
-            usage: told.usage,
+            usage: event.usage,
             ..Attempt::default()
         });
     }

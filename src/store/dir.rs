@@ -71,7 +71,7 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // Closing the file releases the lock. Emptying it tells `lock_owner` that nobody owns the directory.
+        // Closing the file releases the lock. An empty file means for `lock_owner` that the directory has no owner.
         let _ = self.lock.set_len(0);
     }
 }

@@ -1,7 +1,7 @@
 //! Erasure of conversations and runs.
 
 use jiff::Timestamp;
-use sqlx::sqlite::SqliteRow;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Store;
@@ -44,14 +44,7 @@ impl Store {
         sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
-        let busy: Option<String> = sqlx::query_scalar(
-            "SELECT run FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting')",
-        )
-        .bind(tenant.as_str())
-        .bind(session.as_str())
-        .fetch_optional(&mut *tx)
-        .await
-        .map_err(failed)?;
+        let busy = active_run(&mut tx, tenant, session).await.map_err(failed)?;
         if let Some(run) = busy {
             return Err(Error::new(
                 ErrorCode::SessionBusy,
@@ -61,46 +54,14 @@ impl Store {
             ));
         }
         if let Some(since) = since {
-            let sql = format!("SELECT max(updated) FROM ({CHANGES}) WHERE tenant = ? AND session = ?");
-            let changed: Option<i64> = sqlx::query_scalar(AssertSqlSafe(sql))
-                .bind(tenant.as_str())
-                .bind(session.as_str())
-                .fetch_one(&mut *tx)
-                .await
-                .map_err(failed)?;
+            let changed = last_change(&mut tx, tenant, session).await.map_err(failed)?;
             if changed.is_none_or(|changed| changed >= nanoseconds(since)) {
                 return Ok(false);
             }
         }
         keep_usage(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
         subtract_erased(&mut tx, SESSION_STREAMS, tenant, session.as_str()).await.map_err(failed)?;
-        let mut erased = 0;
-        for sql in [
-            "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            // Without the key, the audit log no longer reveals what was decided.
-            "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
-            "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
-            "DELETE FROM session_owners WHERE tenant = ?1 AND session = ?2",
-        ] {
-            let done = sqlx::query(sql)
-                .bind(tenant.as_str())
-                .bind(session.as_str())
-                .execute(&mut *tx)
-                .await
-                .map_err(failed)?;
-            erased += done.rows_affected();
-        }
-        let own = StreamId::Session(tenant.clone(), session.clone());
-        let done = sqlx::query("DELETE FROM journal WHERE stream = ?")
-            .bind(own.to_string())
-            .execute(&mut *tx)
-            .await
-            .map_err(failed)?;
-        erased += done.rows_affected();
+        let erased = delete_session(&mut tx, tenant, session).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         // The log still holds the old pages. If a reader blocks this checkpoint, the next one removes them.
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
@@ -202,6 +163,63 @@ impl Store {
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
     }
+}
+
+/// A run of the session that has not ended.
+async fn active_run(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT run FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting')",
+    )
+    .bind(tenant.as_str())
+    .bind(session.as_str())
+    .fetch_optional(connection)
+    .await
+}
+
+/// When the session or one of its runs last changed, in nanoseconds.
+async fn last_change(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Option<i64>, sqlx::Error> {
+    let sql = format!("SELECT max(updated) FROM ({CHANGES}) WHERE tenant = ? AND session = ?");
+    sqlx::query_scalar(AssertSqlSafe(sql))
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_one(connection)
+        .await
+}
+
+/// Deletes the session and its runs from all tables; returns the number of deleted rows.
+async fn delete_session(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<u64, sqlx::Error> {
+    let mut erased = 0;
+    for sql in [
+        "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        // Without the key, the audit log no longer reveals what was decided.
+        "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM session_owners WHERE tenant = ?1 AND session = ?2",
+    ] {
+        let done =
+            sqlx::query(sql).bind(tenant.as_str()).bind(session.as_str()).execute(&mut *connection).await?;
+        erased += done.rows_affected();
+    }
+    let own = StreamId::Session(tenant.clone(), session.clone());
+    let done =
+        sqlx::query("DELETE FROM journal WHERE stream = ?").bind(own.to_string()).execute(connection).await?;
+    Ok(erased + done.rows_affected())
 }
 
 /// When conversations changed. A conversation without a turn has only runs.

@@ -101,14 +101,14 @@ async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Re
 
 /// Runs SQLite's integrity check.
 async fn check_integrity(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
-    let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
+    let report: String = sqlx::query_scalar("PRAGMA quick_check(1)")
         .fetch_one(connection)
         .await
         .map_err(|error| Error::database(file, "read the database", &error))?;
-    if said == "ok" {
+    if report == "ok" {
         return Ok(());
     }
-    let first = said.lines().find(|line| !line.starts_with("***")).unwrap_or(&said);
+    let first = report.lines().find(|line| !line.starts_with("***")).unwrap_or(&report);
     let what = format!(
         "{}: the database is damaged: {first}; restore it from a backup, or move it away to start with an empty one",
         file.display()

@@ -182,43 +182,15 @@ async fn commit(
     claims: Claims,
     synced: bool,
 ) -> Result<(), sqlx::Error> {
-    let mut bodies = TextBuffer::default();
-    let mut events: Vec<EventTuple<'_>> = Vec::with_capacity(rows.len());
-    for row in rows {
-        let (from, length) = bodies.add(&row.body);
-        let (session, tenant) = (row.session.as_str(), row.tenant.as_str());
-        let stream = row.stream.to_string();
-        events.push((stream, row.seq, session, tenant, row.at, row.epoch, row.schema, from, length));
-    }
-    let mut requests = TextBuffer::default();
-    let mut runs: Vec<RunTuple<'_>> = Vec::new();
-    let mut sessions: Vec<SessionTuple<'_>> = Vec::new();
-    let mut plans: Vec<plans::PlanTuple<'_>> = Vec::new();
-    for (stream, head) in heads {
-        let StreamHead { tenant, session, last_seq, epoch, created, updated, status, request, turns, .. } =
-            head;
-        let (tenant, session) = (tenant.as_str(), session.as_str());
-        match stream {
-            StreamId::Run(run) => {
-                let (from, length) = requests.add(request);
-                let (run, status) = (run.to_string(), status_name(*status));
-                plans.extend(head.plan.as_ref().and_then(|plan| plan.unwritten_row(&run)));
-                runs.push((
-                    run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,
-                ));
-            }
-            StreamId::Session(..) => {
-                sessions.push((tenant, session, *turns, *created, *updated, *epoch, *last_seq));
-            }
-        }
-    }
-    let put = approvals::approval_changes(rows, heads);
-    let rulings = audit::audit_decisions(rows);
-    let alone = claims.is_empty() && put.is_empty() && rulings.is_empty();
+    let (bodies, events) = event_rows(rows);
+    let HeadRows { requests, runs, sessions, plans } = HeadRows::of(heads);
+    let changes = approvals::approval_changes(rows, heads);
+    let decisions = audit::audit_decisions(rows);
+    let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty();
     // SQLite accepts this setting only outside a transaction.
-    let waits = if synced { "FULL" } else { "NORMAL" };
+    let synchronous = if synced { "FULL" } else { "NORMAL" };
     let add_bytes = tenant_bytes::ADD_BYTES;
-    let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {INSERT_ROWS}{add_bytes}");
+    let mut sql = format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE; {INSERT_ROWS}{add_bytes}");
     if !plans.is_empty() {
         sql.push_str(plans::WRITE_PLANS);
     }
@@ -241,11 +213,62 @@ async fn commit(
     query.execute(&mut *connection).await?;
     if !alone {
         claims.write(connection).await?;
-        approvals::write_approvals(connection, &put).await?;
-        audit::write(connection, &rulings).await?;
+        approvals::write_approvals(connection, &changes).await?;
+        audit::write(connection, &decisions).await?;
         sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())
+}
+
+/// The texts and rows of the events to append.
+fn event_rows<'r>(rows: &[&'r JournalRow]) -> (TextBuffer, Vec<EventTuple<'r>>) {
+    let mut bodies = TextBuffer::default();
+    let mut events: Vec<EventTuple<'r>> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (from, length) = bodies.add(&row.body);
+        let (session, tenant) = (row.session.as_str(), row.tenant.as_str());
+        let stream = row.stream.to_string();
+        events.push((stream, row.seq, session, tenant, row.at, row.epoch, row.schema, from, length));
+    }
+    (bodies, events)
+}
+
+/// The rows of the changed runs, conversations and plans.
+struct HeadRows<'h> {
+    /// The texts of the runs' requests.
+    requests: TextBuffer,
+    runs: Vec<RunTuple<'h>>,
+    sessions: Vec<SessionTuple<'h>>,
+    plans: Vec<plans::PlanTuple<'h>>,
+}
+
+impl<'h> HeadRows<'h> {
+    fn of(heads: &'h BTreeMap<&StreamId, StreamHead>) -> Self {
+        let mut requests = TextBuffer::default();
+        let mut runs: Vec<RunTuple<'h>> = Vec::new();
+        let mut sessions: Vec<SessionTuple<'h>> = Vec::new();
+        let mut plans: Vec<plans::PlanTuple<'h>> = Vec::new();
+        for (stream, head) in heads {
+            let StreamHead {
+                tenant, session, last_seq, epoch, created, updated, status, request, turns, ..
+            } = head;
+            let (tenant, session) = (tenant.as_str(), session.as_str());
+            match stream {
+                StreamId::Run(run) => {
+                    let (from, length) = requests.add(request);
+                    let (run, status) = (run.to_string(), status_name(*status));
+                    plans.extend(head.plan.as_ref().and_then(|plan| plan.unwritten_row(&run)));
+                    runs.push((
+                        run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,
+                    ));
+                }
+                StreamId::Session(..) => {
+                    sessions.push((tenant, session, *turns, *created, *updated, *epoch, *last_seq));
+                }
+            }
+        }
+        Self { requests, runs, sessions, plans }
+    }
 }
 
 fn json_list<T: Serialize>(rows: &[T]) -> Json<&[T]> {

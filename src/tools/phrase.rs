@@ -137,85 +137,27 @@ fn day_filter(state: &State, value: minijinja::Value) -> Result<String, Error> {
 pub fn format_day(iso: &str, language: &str) -> Option<String> {
     let date: Date = iso.get(..10)?.parse().ok()?;
     let (day, year) = (date.day(), date.year());
-    let months: [&str; 12] = match language {
-        "it" => [
-            "gennaio",
-            "febbraio",
-            "marzo",
-            "aprile",
-            "maggio",
-            "giugno",
-            "luglio",
-            "agosto",
-            "settembre",
-            "ottobre",
-            "novembre",
-            "dicembre",
-        ],
-        "fr" => [
-            "janvier",
-            "février",
-            "mars",
-            "avril",
-            "mai",
-            "juin",
-            "juillet",
-            "août",
-            "septembre",
-            "octobre",
-            "novembre",
-            "décembre",
-        ],
-        "de" => [
-            "Januar",
-            "Februar",
-            "März",
-            "April",
-            "Mai",
-            "Juni",
-            "Juli",
-            "August",
-            "September",
-            "Oktober",
-            "November",
-            "Dezember",
-        ],
-        "es" => [
-            "enero",
-            "febrero",
-            "marzo",
-            "abril",
-            "mayo",
-            "junio",
-            "julio",
-            "agosto",
-            "septiembre",
-            "octubre",
-            "noviembre",
-            "diciembre",
-        ],
-        _ => [
-            "January",
-            "February",
-            "March",
-            "April",
-            "May",
-            "June",
-            "July",
-            "August",
-            "September",
-            "October",
-            "November",
-            "December",
-        ],
-    };
-    let month = months.get(usize::try_from(date.month()).ok()?.checked_sub(1)?)?;
+    let index = usize::try_from(date.month()).ok()?.checked_sub(1)?;
+    let month = month_names(language).split(' ').nth(index)?;
     Some(match (language, day) {
         ("fr", 1) => format!("1er {month} {year}"),
         ("de", _) => format!("{day}. {month} {year}"),
         ("es", _) => format!("{day} de {month} de {year}"),
         _ => format!("{day} {month} {year}"),
     })
+}
+
+/// The names of the twelve months, separated by spaces.
+fn month_names(language: &str) -> &'static str {
+    match language {
+        "it" => {
+            "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre"
+        }
+        "fr" => "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "de" => "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+        "es" => "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        _ => "January February March April May June July August September October November December",
+    }
 }
 
 struct BoundedWriter(Vec<u8>);
@@ -266,11 +208,11 @@ mod tests {
     fn missing_language_has_no_fallback_template() {
         let templates: BTreeMap<String, String> =
             [("it", "Fatto."), ("en", "Done.")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-        let said = |language| say(&templates, language, &json!({}), &json!({}));
-        assert_eq!(said(Some("it")), Some("Fatto.".into()));
-        assert_eq!(said(Some("it-CH")), Some("Fatto.".into()));
-        assert_eq!(said(Some("fr")), None);
-        assert_eq!(said(None), Some("Done.".into()));
+        let sentence = |language| say(&templates, language, &json!({}), &json!({}));
+        assert_eq!(sentence(Some("it")), Some("Fatto.".into()));
+        assert_eq!(sentence(Some("it-CH")), Some("Fatto.".into()));
+        assert_eq!(sentence(Some("fr")), None);
+        assert_eq!(sentence(None), Some("Done.".into()));
     }
 
     #[test]

@@ -14,24 +14,24 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::server_api::ask;
-use crate::support::mind::Mind;
-use crate::support::served::{Events, read_to_end, wire};
-use crate::support::{Gate, Reply, ScriptedLlm, Served, Setup, Shelf};
+use crate::support::model_script::ModelScript;
+use crate::support::served_engine::{Events, read_to_end, wire};
+use crate::support::{Gate, Reply, ScriptedLlm, ServedEngine, Setup, Shelf};
 
 /// The tenant that floods.
 const FLOOD: &str = "acme";
 /// The tenant that wants little.
 const OTHER: &str = "rival";
 
-async fn key(served: &Served, tenant: &str) -> String {
+async fn key(served: &ServedEngine, tenant: &str) -> String {
     let tenant = TenantId::new(tenant).unwrap();
     let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
     served.engine.store().create_key_with(&tenant, "ada", "", rules).await.unwrap().1.expose().to_owned()
 }
 
 /// A server with a key of each tenant.
-async fn two_tenants(setup: Setup) -> (Served, String, String) {
-    let served = Served::start(setup).await;
+async fn two_tenants(setup: Setup) -> (ServedEngine, String, String) {
+    let served = ServedEngine::start(setup).await;
     let keys = (key(&served, FLOOD).await, key(&served, OTHER).await);
     // The server remembers for a moment that there was no key.
     while served.get("/api/runs").await.status != 401 {
@@ -40,7 +40,7 @@ async fn two_tenants(setup: Setup) -> (Served, String, String) {
     (served, keys.0, keys.1)
 }
 
-async fn send(served: &Served, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+async fn send(served: &ServedEngine, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
     let request = served.request(method, path).bearer_auth(key);
     let request = match body {
         Some(body) => request.json(body),
@@ -49,11 +49,11 @@ async fn send(served: &Served, key: &str, method: &str, path: &str, body: Option
     Reply::of(request.send().await.unwrap()).await
 }
 
-async fn chat(served: &Served, key: &str, words: &str) -> Reply {
+async fn chat(served: &ServedEngine, key: &str, words: &str) -> Reply {
     send(served, key, "POST", "/api/chat", Some(&ask(words))).await
 }
 
-async fn open_stream(served: &Served, key: &str, words: &str) -> reqwest::Response {
+async fn open_stream(served: &ServedEngine, key: &str, words: &str) -> reqwest::Response {
     let mut body = ask(words);
     body["stream"] = json!(true);
     served.request("POST", "/api/chat").bearer_auth(key).json(&body).send().await.unwrap()
@@ -73,8 +73,9 @@ const CONCURRENCY: u32 = 4;
 
 impl Desk {
     fn new() -> Self {
-        let mind = Mind::read("\"count\": {steps: [{scene: Desk, rounds: [[{Count: {item: lamp}}]]}]}\n");
-        let llm = ScriptedLlm::start(move |request, _| mind.reply(request));
+        let script =
+            ModelScript::parse("\"count\": {steps: [{scene: Desk, rounds: [[{Count: {item: lamp}}]]}]}\n");
+        let llm = ScriptedLlm::start(move |request, _| script.reply(request));
         Self { llm, go: Gate::closed(), running: watch::Sender::new(0), ended: Arc::default() }
     }
 
@@ -90,7 +91,7 @@ impl Desk {
             async move {
                 if context.principal.tenant.as_str() == FLOOD {
                     running.send_modify(|running| *running += 1);
-                    go.passed().await;
+                    go.wait_open().await;
                     running.send_modify(|running| *running -= 1);
                     ended.fetch_add(1, Ordering::SeqCst);
                 }
@@ -166,7 +167,7 @@ async fn flood_of_slow_calls_in_a_scene_does_not_hold_up_another_tenant() {
 #[tokio::test]
 async fn one_tenant_alone_may_use_a_whole_scene() {
     let desk = Desk::new();
-    let served = Served::start(desk.setup()).await;
+    let served = ServedEngine::start(desk.setup()).await;
     let flood = key(&served, FLOOD).await;
     let requests = (0..CONCURRENCY).map(|_| chat(&served, &flood, "count"));
     let all = futures::future::join_all(requests);
@@ -192,7 +193,7 @@ async fn flood_of_requests_leaves_room_for_another_tenant() {
     };
     // Four for each place that stays free.
     assert_eq!(held.len(), 8);
-    let problem = refused.is_problem(503, "server.overloaded");
+    let problem = refused.assert_problem(503, "server.overloaded");
     let detail = problem["detail"].as_str().unwrap();
     assert!(
         detail.contains("tenant `acme` has 8 requests in progress, which is its share of the 10"),
@@ -201,7 +202,7 @@ async fn flood_of_requests_leaves_room_for_another_tenant() {
     assert_eq!(refused.header("retry-after"), problem["retry_after"].to_string());
     for _ in 0..20 {
         assert_eq!(chat(&served, &other, "look").await.status, 200);
-        chat(&served, &flood, "look").await.is_problem(503, "server.overloaded");
+        chat(&served, &flood, "look").await.assert_problem(503, "server.overloaded");
     }
     shelf.go.open();
     for events in &mut held {
@@ -211,14 +212,14 @@ async fn flood_of_requests_leaves_room_for_another_tenant() {
 }
 
 #[tokio::test]
-async fn key_with_a_rate_is_told_when_to_come_again_before_its_body_is_read() {
+async fn rate_of_a_key_refuses_with_retry_after_before_reading_the_body() {
     let shelf = Shelf::new();
     let (served, ours, theirs) = two_tenants(shelf.setup().set("auth.limits.requests_per_minute", 3)).await;
     for _ in 0..3 {
         assert_eq!(chat(&served, &ours, "look").await.status, 200);
     }
     let refused = chat(&served, &ours, "look").await;
-    let problem = refused.is_problem(429, "key.rate_limited");
+    let problem = refused.assert_problem(429, "key.rate_limited");
     assert_eq!(refused.header("retry-after"), problem["retry_after"].to_string());
     // The body never comes.
     let head = format!("Authorization: Bearer {ours}\r\nConnection: close\r\n");
@@ -241,13 +242,13 @@ async fn key_has_so_many_open_streams() {
     assert_eq!(held.status(), 200);
     let run = held.headers()["x-run-id"].to_str().unwrap().to_owned();
     let refused = Reply::of(open_stream(&served, &ours, "look").await).await;
-    refused.is_problem(429, "key.streams");
+    refused.assert_problem(429, "key.streams");
     let events = format!("/api/runs/{run}/events");
-    send(&served, &ours, "GET", &events, None).await.is_problem(429, "key.streams");
+    send(&served, &ours, "GET", &events, None).await.assert_problem(429, "key.streams");
     let mut body = ask("look");
     (body["model"], body["stream"]) = (json!("proscenium"), json!(true));
     let refused = send(&served, &ours, "POST", "/v1/chat/completions", Some(&body)).await;
-    refused.is_error(429, "key.streams");
+    refused.assert_error(429, "key.streams");
     // Nothing of what was refused has been accepted.
     assert_eq!(
         send(&served, &ours, "GET", "/api/runs", None).await.json()["runs"].as_array().unwrap().len(),
@@ -280,7 +281,7 @@ async fn tenant_that_has_stored_too_much_starts_nothing_until_it_erases() {
     let used = stored().await.as_u64().unwrap();
     assert!(used > 1000, "{used}");
     let refused = send(&served, &ours, "POST", "/api/chat", Some(&in_session("look"))).await;
-    let problem = refused.is_problem(507, "store.quota");
+    let problem = refused.assert_problem(507, "store.quota");
     let detail = problem["detail"].as_str().unwrap();
     let said =
         format!("tenant `acme` has {used} bytes of events stored, of 1000 allowed (store.max_tenant_bytes)");
@@ -289,14 +290,14 @@ async fn tenant_that_has_stored_too_much_starts_nothing_until_it_erases() {
     let mut body = ask("look");
     body["model"] = json!("proscenium");
     let refused = send(&served, &ours, "POST", "/v1/chat/completions", Some(&body)).await;
-    refused.is_error(507, "store.quota");
+    refused.assert_error(507, "store.quota");
     assert_eq!(refused.header("x-should-retry"), "false");
     assert_eq!(chat(&served, &theirs, "look").await.status, 200);
     // Erasing makes room, and so does another limit.
     assert_eq!(send(&served, &ours, "DELETE", "/api/sessions/s-1", None).await.status, 204);
     assert_eq!(stored().await, 0);
     assert_eq!(chat(&served, &ours, "look").await.status, 200);
-    chat(&served, &ours, "look").await.is_problem(507, "store.quota");
+    chat(&served, &ours, "look").await.assert_problem(507, "store.quota");
     let mut config = served.config.clone();
     config.store.max_tenant_bytes = None;
     assert_eq!(served.engine.reload(config).await.unwrap(), Vec::<&str>::new());

@@ -145,9 +145,9 @@ pub(crate) async fn cancel(
     if let Ok(refused @ Err(_)) = stopped {
         refused?;
     }
-    let told = document(&app, &who.tenant, run).await?;
-    let ended = told.run_status.is_terminal();
-    large_json(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, told).await
+    let plan = document(&app, &who.tenant, run).await?;
+    let ended = plan.run_status.is_terminal();
+    large_json(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, plan).await
 }
 
 /// Resumes a plan that failed or completed in part. Completed work is not repeated.

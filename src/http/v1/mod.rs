@@ -18,6 +18,7 @@ use super::problem::Problem;
 use super::sse::ServerEvent;
 use super::{body, chat};
 use crate::llm::cache::Mode;
+use crate::run::TenantId;
 use completion::ChatCompletion;
 pub(crate) use error::{Error, ErrorBody};
 use fingerprint::RequestFingerprint;
@@ -64,7 +65,7 @@ pub(crate) async fn completions(
     {
         joined = delivery.run().await.map(|run| (run, delivery));
     }
-    let mut accepted = match joined {
+    let accepted = match joined {
         Some((run, delivery)) => chat::join_run(&app, &tenant, run, delivery).await?,
         None => {
             // First of all, because a retry may follow immediately.
@@ -83,11 +84,20 @@ pub(crate) async fn completions(
             })?
         }
     };
-    let told = |fault| Error::from(chat::accepted_problem(fault, accepted.run));
     if let Some(open) = open {
-        let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await.map_err(told)?;
+        let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await;
+        let events = events.map_err(|fault| chat::accepted_problem(fault, accepted.run))?;
         return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage, open));
     }
+    completion_reply(&app, &tenant, accepted).await
+}
+
+/// Waits for the answer of an accepted request that is not streamed.
+async fn completion_reply(
+    app: &web::Data<App>,
+    tenant: &TenantId,
+    mut accepted: chat::AcceptedRequest,
+) -> Result<HttpResponse, Error> {
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
     let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
     accepted.mark_delivered();
@@ -102,9 +112,8 @@ pub(crate) async fn completions(
     if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    let words = chat::answer_text(&app, &tenant, &answer)
-        .await
-        .map_err(|fault| chat::accepted_problem(fault, run))?;
+    let words =
+        chat::answer_text(app, tenant, &answer).await.map_err(|fault| chat::accepted_problem(fault, run))?;
     Ok(response.json(ChatCompletion::of(&answer, words)))
 }
 

@@ -176,9 +176,9 @@ impl CompletionRequest {
 
     /// The conversation as text messages.
     pub(crate) fn into_chat(self, max: usize) -> Result<ParsedChat, Error> {
-        let said: Result<Vec<TextMessage>, Error> =
+        let parsed: Result<Vec<TextMessage>, Error> =
             self.messages.into_iter().enumerate().map(|(i, message)| message.into_message(i)).collect();
-        messages::parse_messages(said?, max).map_err(|problem| Error::with_param(problem, "messages"))
+        messages::parse_messages(parsed?, max).map_err(|problem| Error::with_param(problem, "messages"))
     }
 }
 

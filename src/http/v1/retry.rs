@@ -21,7 +21,7 @@
 //! for [`RETRY_WINDOW`]:
 //!
 //! - A run that had not ended when this process started counts as one whose client disconnected, because
-//!   nobody can have received its answer. Each such run goes to one retry before any run is shared. The retry
+//!   its answer cannot have been received. Each such run goes to one retry before any run is shared. The retry
 //!   waits for the answer if the run is resumed, and otherwise gets `run.interrupted`.
 //! - A run that had ended less than [`ANSWERED_RETRY_WINDOW`] before the last event counts as answered at the
 //!   start: its answer may have been in transit when the process died. The window starts again because no

@@ -124,9 +124,9 @@ impl ChunkStream {
         let run = self.accepted.run;
         let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
         self.accepted.mark_delivered();
-        let (head, with_usage, said) = (self.head, self.with_usage, self.has_sent_text);
-        let told = ended.map_err(|fault| chat::accepted_problem(fault, run));
-        let answer = told.and_then(|answer| chat::failure_problem(&answer).map_or(Ok(answer), Err));
+        let (head, with_usage, has_text) = (self.head, self.with_usage, self.has_sent_text);
+        let ended = ended.map_err(|fault| chat::accepted_problem(fault, run));
+        let answer = ended.and_then(|answer| chat::failure_problem(&answer).map_or(Ok(answer), Err));
         let answer = match answer {
             // Waiting and cancelled runs have no answer event: the text is made from the run's state.
             Ok(answer) if matches!(answer.status, RunStatus::Waiting | RunStatus::Cancelled) => {
@@ -140,7 +140,7 @@ impl ChunkStream {
                 let null = || with_usage.then_some(Value::Null);
                 let mut end = String::new();
                 if !words.is_empty() {
-                    let gap = if said { "\n\n" } else { "" };
+                    let gap = if has_text { "\n\n" } else { "" };
                     let delta = json!({"content": format!("{gap}{words}")});
                     end.push_str(&format_chunk(&head, chunk_choices(delta, None), null()));
                 }

@@ -1,7 +1,7 @@
-//! Writes a [`Request`] in the protocol's words, so that any server takes it.
+//! Encodes a [`Request`] in the protocol so that any server accepts it.
 //!
-//! Histories are made valid whatever came back before: every call gets an id of its own and exactly
-//! one result, arguments are JSON, names have only the characters that names may have.
+//! Histories are made valid, whatever earlier replies were like: every call gets a unique id and exactly one
+//! result, arguments are JSON, and names contain only valid characters.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::form::Form;
 use super::ordered::SchemaOrdered;
 use crate::run::ReplyCall;
 
-/// The body of `POST /chat/completions`. What is large is borrowed: a schema is written as it is.
+/// The body of `POST /chat/completions`. Large parts are borrowed: a schema is written as it is.
 #[derive(Debug, Serialize)]
 pub(super) struct ChatRequestBody<'a> {
     model: &'a str,
@@ -37,7 +37,7 @@ pub(super) struct ChatRequestBody<'a> {
     messages: Vec<Value>,
 }
 
-/// A function on offer.
+/// An offered function.
 #[derive(Debug, Serialize)]
 struct FunctionSpec<'a> {
     r#type: &'a str,
@@ -53,7 +53,7 @@ struct Function<'a> {
     strict: bool,
 }
 
-/// The form that a reply is to have.
+/// The required form of a reply.
 #[derive(Debug, Serialize)]
 struct ResponseFormat<'a> {
     r#type: &'a str,
@@ -67,7 +67,7 @@ struct EncodedSchema<'a> {
     schema: SchemaOrdered<'a>,
 }
 
-/// A request in the protocol's words.
+/// A request in the protocol's form.
 pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form) -> ChatRequestBody<'a> {
     let most = Some(request.max_output_tokens.unwrap_or(model.max_output_tokens));
     // OpenAI's newer models refuse the old name; other servers often know no other.
@@ -83,7 +83,7 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form
         model: model.id(),
         max_tokens,
         max_completion_tokens,
-        // By way of text: 0.3_f32 is 0.30000001192092896 as a double.
+        // Through text: 0.3_f32 is 0.30000001192092896 as a double.
         temperature: request.temperature.map(|t| t.to_string().parse().unwrap_or_default()),
         stream: form.is_streamed().then_some(true),
         stream_options: (form == Form::Streamed).then(|| json!({"include_usage": true})),
@@ -126,7 +126,7 @@ fn offered(tool: &ToolSpec) -> FunctionSpec<'_> {
 /// The history with calls and results as the protocol has them.
 fn with_calls(messages: &[Message]) -> Vec<Value> {
     let mut out = Vec::new();
-    // Calls without a result: the id as it was written, and the one sent.
+    // Calls without a result: the original id and the id that was sent.
     let mut open: Vec<(&str, String)> = Vec::new();
     let mut ordinal = 0_usize;
     for message in messages {
@@ -153,7 +153,7 @@ fn with_calls(messages: &[Message]) -> Vec<Value> {
                         "function": {"name": name(&call.name), "arguments": arguments(call)}}));
                     open.push((&call.id, id));
                 }
-                // Also where it is empty: some servers refuse null here, others a missing member.
+                // Also if it is empty: some servers refuse null here, others a missing member.
                 out.push(json!({"role": "assistant", "content": text, "tool_calls": sent}));
             }
             Message::Tool { .. } => {}
@@ -163,7 +163,7 @@ fn with_calls(messages: &[Message]) -> Vec<Value> {
     out
 }
 
-/// Returns every call that got no result one, since servers refuse a call without.
+/// Adds a result for every call without one, because servers refuse such calls.
 fn close(open: &mut Vec<(&str, String)>, out: &mut Vec<Value>) {
     for (_, id) in open.drain(..) {
         out.push(result(&id, r#"{"outcome":"skipped","reason":"not executed"}"#));
@@ -176,7 +176,7 @@ fn result(id: &str, text: &str) -> Value {
 
 /// The history for a server that is offered no functions: calls and results as plain messages.
 fn as_text(messages: &[Message]) -> Vec<Value> {
-    let said = |message: &Message| match message {
+    let as_text = |message: &Message| match message {
         Message::System { text } => json!({"role": "system", "content": text}),
         Message::User { text } | Message::Tool { text, .. } => json!({"role": "user", "content": text}),
         Message::Assistant { text, calls } => {
@@ -186,10 +186,10 @@ fn as_text(messages: &[Message]) -> Vec<Value> {
             json!({"role": "assistant", "content": words.join("\n")})
         }
     };
-    messages.iter().map(said).collect()
+    messages.iter().map(as_text).collect()
 }
 
-/// Templates of some servers parse the arguments of earlier calls, and fail where they are broken.
+/// Templates of some servers parse the arguments of earlier calls and fail if they are not valid JSON.
 fn arguments(call: &ReplyCall) -> String {
     match serde_json::from_str::<Value>(&call.arguments) {
         Ok(Value::Object(_)) => call.arguments.clone(),
@@ -248,7 +248,7 @@ mod tests {
         serde_json::to_value(body(request, &model, Form::Whole)).unwrap()
     }
 
-    /// What every server checks: each call has its own id and exactly one result right behind.
+    /// What every server checks: each call has a unique id and exactly one result right after it.
     fn assert_valid(messages: &Value) {
         let mut open: Vec<String> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_forcing_offers_no_function_and_tells_the_history_in_words() {
+    fn schema_forcing_offers_no_function_and_renders_history_as_text() {
         let body = encoded(&request(), Forcing::JsonSchema);
         assert!(body.get("tools").is_none() && body.get("tool_choice").is_none());
         assert_eq!(body["response_format"]["json_schema"]["strict"], true);

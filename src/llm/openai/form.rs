@@ -1,4 +1,4 @@
-//! Whether a reply is asked for as a stream, and what a server that takes none has taught.
+//! Whether a reply is requested as a stream, and what is known of a server's support for streams.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -6,14 +6,14 @@ use super::super::Request;
 use super::super::error::ErrorKind;
 use super::super::options::StreamMode;
 
-/// How a reply is asked for, from what is wished to what every server knows.
+/// How a reply is requested, from the preferred form to the one that every server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
-    /// As a stream that tells its tokens at the end.
+    /// As a stream that reports its tokens at the end.
     Streamed,
-    /// As a stream, without the wish (`stream_options`) to be told tokens.
+    /// As a stream without the option to report tokens (`stream_options`).
     Bare,
-    /// In one piece.
+    /// Not streamed.
     Whole,
 }
 
@@ -31,36 +31,35 @@ impl Form {
     }
 }
 
-/// How many questions are asked whole after a first stream that held nothing; each further one doubles it.
+/// How many questions are not streamed after a first empty stream; each further one doubles it.
 const FIRST_PAUSE: u32 = 8;
 
-/// Maximum number of questions that are asked whole before a stream is retried.
+/// Maximum number of questions that are not streamed before a stream is retried.
 const MAX_PAUSE: u32 = 1024;
 
-/// What is known of the streams of one model. It is kept apart for questions with functions and for those
-/// in words only, which some servers stream and others not. Until the process ends, or the configuration
-/// is read again.
+/// What is known of the streams of one model, separately for questions with and without functions: some servers
+/// stream only one of them. It is kept until the process ends or the configuration is reloaded.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     kinds: [SupportedFields; 2],
-    /// Somebody was told that its tokens are not known.
+    /// It was reported that its tokens are unknown.
     unmetered: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct SupportedFields {
-    /// The first of the forms that was not refused.
+    /// The most preferred form that was not refused.
     form: AtomicU8,
-    /// A stream came.
+    /// A stream has succeeded.
     works: AtomicBool,
-    /// Questions that are asked whole before a stream is retried.
+    /// Questions that are not streamed before a stream is retried.
     pause: AtomicU32,
-    /// Streams that held nothing, since one last came.
+    /// Empty streams since the last successful one.
     empty: AtomicU32,
 }
 
 impl SupportedFields {
-    /// Whether this question is one of those that are asked whole for now.
+    /// Whether this question is one of those that are not streamed for now.
     fn pauses(&self) -> bool {
         self.pause.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
@@ -71,7 +70,7 @@ impl Streams {
         &self.kinds[usize::from(!request.tools.is_empty())]
     }
 
-    /// How to ask, where a listener may be `live`.
+    /// The form of the next question; `live` says that the reply is shown as it arrives.
     pub(super) fn form(&self, wish: StreamMode, request: &Request, live: bool) -> Form {
         match wish {
             StreamMode::All => Form::Streamed,
@@ -81,8 +80,8 @@ impl Streams {
         }
     }
 
-    /// A stream came to its end; `metered` says that it told its tokens. True where that is not so for
-    /// the first time.
+    /// Records a complete stream; `metered` says that it reported its tokens. Returns true the first time that
+    /// one did not.
     pub(super) fn worked(&self, request: &Request, metered: bool) -> bool {
         let known = self.of(request);
         known.works.store(true, Relaxed);
@@ -91,8 +90,8 @@ impl Streams {
         !metered && !self.unmetered.swap(true, Relaxed)
     }
 
-    /// A stream was asked for in `form`, and failed before it had said anything. The form to ask for in its
-    /// place at once; it is remembered.
+    /// Records that a stream in `form` failed before it had any content. Returns the form to request instead, which
+    /// is remembered.
     pub(super) fn refused(
         &self,
         wish: StreamMode,
@@ -105,8 +104,8 @@ impl Streams {
         Some(next)
     }
 
-    /// A stream held nothing. If none ever came from this model, the next questions ask for a whole reply, and
-    /// then a stream is retried: one that was empty may have been an accident.
+    /// Records an empty stream. If this model has never streamed, the next questions are not streamed, and then a
+    /// stream is retried, because the empty one may have been an accident.
     pub(super) fn was_empty(&self, wish: StreamMode, request: &Request) {
         let known = self.of(request);
         if wish == StreamMode::Shown && !known.works.load(Relaxed) {
@@ -115,7 +114,7 @@ impl Streams {
         }
     }
 
-    /// The reason, with what to do where a stream may have been the reason: the model never sent one.
+    /// The error, with a remedy if streaming may be its cause, because the model has never streamed.
     pub(super) fn explained(&self, request: &Request, form: Form, mut kind: ErrorKind) -> ErrorKind {
         let never = form.is_streamed() && !self.of(request).works.load(Relaxed);
         if let ErrorKind::Status { status: 400 | 405 | 415 | 422 | 501, detail, .. } = &mut kind
@@ -127,7 +126,7 @@ impl Streams {
     }
 }
 
-/// The form in which the server may take the question that it refused.
+/// The form in which the server may accept the question that it refused.
 fn next(form: Form, kind: &ErrorKind) -> Option<Form> {
     let ErrorKind::Status { status: 400..=407 | 410..=428 | 501, detail, .. } = kind else { return None };
     let lower = detail.to_ascii_lowercase();

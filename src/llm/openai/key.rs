@@ -1,7 +1,7 @@
-//! A model's key, and how it is redacted of whatever its server says back.
+//! A model's API key, and its redaction from everything that the server returns.
 //!
-//! What comes in pieces is redacted as it comes: [`Held`] keeps back what may be the beginning of the key,
-//! so that the pieces joined are the text with the key redacted, however it was cut.
+//! Chunks are redacted as they arrive: [`Held`] holds back what may be the beginning of the key, so that the joined
+//! chunks are the redacted text, however it was split.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use secrecy::{ExposeSecret, SecretString};
 use super::super::error::ErrorKind;
 use crate::run::Reply;
 
-/// What stands in the key's place.
+/// The replacement of the key.
 const MARK: &str = "[key]";
-/// What is shorter is no key, and would strike out half of every text.
+/// Minimum length: a shorter value is not a key, and redacting it would garble every text.
 const LEAST_BYTES: usize = 4;
 
-/// The key of a model; empty where its server wants none.
+/// The API key of a model; empty if its server needs none.
 #[derive(Clone)]
 pub(super) struct ProviderKey {
     secret: SecretString,
@@ -43,7 +43,7 @@ impl ProviderKey {
         &self.secret
     }
 
-    /// What must not be told; `None` where there is nothing.
+    /// The secret; `None` if there is none.
     fn text(&self) -> Option<&str> {
         Some(self.secret.expose_secret()).filter(|key| key.len() >= LEAST_BYTES)
     }
@@ -56,8 +56,8 @@ impl ProviderKey {
         }
     }
 
-    /// The same reason, with the key redacted of whatever the server said, and a beginning of it that a
-    /// cut left at the end: events of a stream are only known one by one.
+    /// The same error with the key redacted from the server's message, and also a beginning of the key at the end
+    /// of a truncated message: events of a stream are only known one by one.
     pub(super) fn out_of(&self, mut kind: ErrorKind) -> ErrorKind {
         match &mut kind {
             ErrorKind::Connect { detail }
@@ -85,7 +85,7 @@ impl ProviderKey {
         text
     }
 
-    /// A reply whose words say the key back says it no further.
+    /// The reply with the key redacted.
     pub(super) fn strike(&self, reply: &mut Reply) {
         let calls =
             reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
@@ -97,12 +97,12 @@ impl ProviderKey {
     }
 }
 
-/// A text that comes in pieces: how many bytes at its end are how the key begins, and were not given yet.
+/// A text in chunks: how many bytes at its end match the beginning of the key and are held back.
 #[derive(Debug, Default)]
 pub(super) struct HeldSuffix(usize);
 
 impl HeldSuffix {
-    /// The next piece; gives what is known not to be of the key, with the key redacted.
+    /// Adds a chunk; returns what is certainly not part of the key, with the key redacted.
     pub(super) fn next<'p>(&mut self, key: &ProviderKey, piece: &'p str) -> Cow<'p, str> {
         let Some(secret) = key.text().map(str::as_bytes) else { return piece.into() };
         let begins = |byte: &u8| secret.first() == Some(byte);
@@ -111,7 +111,7 @@ impl HeldSuffix {
         }
         let mut given = Vec::with_capacity(self.0 + piece.len());
         for &byte in piece.as_bytes() {
-            // What was held and cannot be the key's beginning any more is given.
+            // Release what can no longer be the beginning of the key.
             while self.0 > 0 && secret[self.0] != byte {
                 let still = key.borders[self.0 - 1];
                 given.extend_from_slice(&secret[..self.0 - still]);
@@ -127,14 +127,14 @@ impl HeldSuffix {
                 self.0 = 0;
             }
         }
-        // What is held begins where a character does, so none is cut, and nothing is lost here.
+        // The held text starts at a character boundary, so no character is split.
         match String::from_utf8(given) {
             Ok(text) => text.into(),
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned().into(),
         }
     }
 
-    /// The end of the text: what was held is no key.
+    /// The end of the text: the held part is not the key.
     pub(super) fn rest<'k>(&mut self, key: &'k ProviderKey) -> &'k str {
         let held = std::mem::take(&mut self.0);
         key.text().and_then(|key| key.get(..held)).unwrap_or_default()
@@ -151,7 +151,7 @@ mod tests {
         ProviderKey::new(text.to_owned().into())
     }
 
-    /// Texts of a few signs, so that beginnings of the key are everywhere.
+    /// Texts over a small alphabet, so that beginnings of the key are frequent.
     fn texts() -> impl Strategy<Value = String> {
         prop::collection::vec(prop::sample::select(vec!["a", "b", "é", "[", "key", "]", "🙂"]), 0..40)
             .prop_map(|signs| signs.concat())
@@ -162,7 +162,7 @@ mod tests {
         prop::collection::vec(signs, 1..9).prop_map(|signs| signs.concat())
     }
 
-    /// The text cut at any of its characters.
+    /// The text split at any of its characters.
     fn cut(text: &str, cuts: &[bool]) -> Vec<String> {
         let mut pieces = vec![String::new()];
         for (sign, cut) in text.chars().zip(cuts.iter().cycle()) {
@@ -224,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_that_a_cut_left_is_not_told_of_an_error() {
+    fn truncated_key_is_redacted_from_errors() {
         let detail = "it is sk-secret and sk-se".to_owned();
-        let told = key("sk-secret").out_of(ErrorKind::Malformed { detail });
-        assert_eq!(told, ErrorKind::Malformed { detail: "it is [key] and ".to_owned() });
+        let redacted = key("sk-secret").out_of(ErrorKind::Malformed { detail });
+        assert_eq!(redacted, ErrorKind::Malformed { detail: "it is [key] and ".to_owned() });
     }
 }

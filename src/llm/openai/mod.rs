@@ -3,7 +3,7 @@
 //! The client crate builds and sends requests and splits event streams; what it does by itself beyond
 //! that (retries, error types without headers, strict reply types) is replaced: [`transport`] sends
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
-//! [`form`] knows what a server streams, [`key`] and [`told`] see that no one is told the key.
+//! [`form`] records what a server streams; [`key`] and [`redact`] remove the key from everything it returns.
 
 mod encode;
 mod form;
@@ -41,22 +41,22 @@ use redact::RedactingSink;
 use reply::ProviderReply;
 use transport::{Bounds, DoneWatch, Once};
 
-/// A model behind a server of the OpenAI protocol.
+/// A model of a server with the OpenAI protocol.
 #[derive(Clone)]
 pub struct OpenAi {
     model: ModelOptions,
     price: Price,
     bounds: Bounds,
     http: reqwest::Client,
-    /// Clones share it.
+    /// Shared by clones.
     streams: Arc<Streams>,
-    /// Why it cannot be asked at all, such as a key that is not there.
+    /// The key, or why no call is possible, such as a missing key.
     access: Result<Access, String>,
 }
 
 impl OpenAi {
     /// A provider for `model`, with the timeouts of `options`. `get` looks up the environment variable
-    /// of the key; a key that is missing or unusable is told by every call. Errors: no HTTP client.
+    /// of the key; every call fails if the key is missing or unusable. Errors: no HTTP client.
     pub fn new(
         model: &ModelOptions,
         options: &Options,
@@ -91,13 +91,13 @@ impl OpenAi {
         other
     }
 
-    /// What a call counts as that no one metered, having said `output` tokens as far as is known.
+    /// The usage of a call without a report, whose reply has an estimated number of `output` tokens.
     fn unknown(&self, request: &Request, output: u64) -> Usage {
         let most = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
         self.price.unknown(tokens::request(request), output, u64::from(most))
     }
 
-    /// One HTTP exchange; what a stream had said when it failed is in the error's second part.
+    /// One HTTP exchange. The error has the tokens of the reply so far.
     async fn exchange(
         &self,
         request: &Request,
@@ -122,7 +122,7 @@ impl OpenAi {
             whole: whole.clone(),
             failed: failed.clone(),
         };
-        // The service's own error beats the client's rendering of it.
+        // The service's error is more precise than the client's rendering of it.
         let why = |error: OpenAIError| {
             let own = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
             own.unwrap_or_else(|| transport::kind(&error))
@@ -135,38 +135,51 @@ impl OpenAi {
         }
         let mut chunks = client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (why(e), 0))?;
         let mut so_far = stream::Accumulator::default();
-        let mut told = RedactingSink::new(sink, &key);
+        let mut redacted = RedactingSink::new(sink, &key);
         let mut began = None;
         loop {
-            let (until, silence) = if so_far.is_empty() {
-                (first, self.bounds.silence_before())
-            } else {
-                let between = Duration::from_millis(self.bounds.between_ms);
-                (Instant::now() + between, self.bounds.silence_between())
-            };
-            match tokio::time::timeout_at(until, chunks.next()).await {
-                Err(_) => return Err((silence, so_far.tokens())),
+            let chunk = match self.next_chunk(&mut chunks, first, &so_far).await {
+                Err(silence) => return Err((silence, so_far.tokens())),
                 Ok(None) => break,
-                Ok(Some(Ok(chunk))) => {
-                    so_far.add(&chunk, &mut told).map_err(|kind| (kind, so_far.tokens()))?;
-                    if began.is_none() && !so_far.is_empty() {
-                        began = Some(Instant::now());
-                    }
-                }
-                // The end of the reply was said; that the connection then broke does not matter.
+                // The reply was complete, so it does not matter that the connection then broke.
                 Ok(Some(Err(_))) if so_far.is_finished() => break,
                 Ok(Some(Err(error))) => return Err((why(error), so_far.tokens())),
+                Ok(Some(Ok(chunk))) => chunk,
+            };
+            so_far.add(&chunk, &mut redacted).map_err(|kind| (kind, so_far.tokens()))?;
+            if began.is_none() && !so_far.is_empty() {
+                began = Some(Instant::now());
             }
         }
         let spent = so_far.tokens();
         let first_token = began.map(|at| at - asked);
         let read = so_far.finish(watch.is_done()).map_err(|kind| (kind, spent))?;
-        told.end(&read.reply);
+        redacted.end(&read.reply);
         Ok(ProviderReply { first_token, ..read })
     }
 
-    /// Asks in the form that this model is known to take, and in a plainer one where the server refuses
-    /// that: what it refuses is free. Gives the last form, too.
+    /// Waits for the next chunk: until `first` for the first content, then as long as the bound between
+    /// chunks allows. The error says which wait was exceeded.
+    async fn next_chunk<S>(
+        &self,
+        chunks: &mut S,
+        first: Instant,
+        so_far: &stream::Accumulator,
+    ) -> Result<Option<S::Item>, ErrorKind>
+    where
+        S: futures::Stream + Unpin,
+    {
+        let (until, silence) = if so_far.is_empty() {
+            (first, self.bounds.silence_before())
+        } else {
+            let between = Duration::from_millis(self.bounds.between_ms);
+            (Instant::now() + between, self.bounds.silence_between())
+        };
+        tokio::time::timeout_at(until, chunks.next()).await.map_err(|_| silence)
+    }
+
+    /// Calls in the form that this model is known to accept, and in a simpler one if the server refuses it, which
+    /// is free. Also returns the last form.
     async fn ask(
         &self,
         request: &Request,
@@ -175,7 +188,7 @@ impl OpenAi {
     ) -> (Form, Result<ProviderReply, (ErrorKind, u64)>) {
         let (name, wish) = (&self.model.name, self.model.stream);
         let mut form = self.streams.form(wish, request, sink.is_live());
-        // Each round's form is plainer than the one before.
+        // The form of each round is simpler than the one before.
         loop {
             let result = self.exchange(request, form, access.clone(), sink).await;
             match &result {
@@ -225,7 +238,7 @@ impl Provider for OpenAi {
                 reply.model.clone_from(name);
                 key.strike(&mut reply);
                 let usage = match usage {
-                    Some(said) => self.price.usage(said.input, said.cached, said.output),
+                    Some(reported) => self.price.usage(reported.input, reported.cached, reported.output),
                     None => self.unknown(request, tokens::reply(&reply)),
                 };
                 Ok(Completion { reply, usage, first_token })
@@ -245,7 +258,7 @@ fn is_loopback(address: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Address and key, as the client crate wants them. (Its own configuration reads the environment.)
+/// Address and key in the client crate's form. (Its own configuration reads the environment.)
 #[derive(Clone)]
 struct Access {
     base: String,

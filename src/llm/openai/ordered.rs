@@ -1,14 +1,14 @@
-//! Schemas on the wire, their properties in the order in which they are to be written.
+//! Serializes schemas with their properties in the required order.
 //!
-//! Models write a function's arguments in the order of its schema, so that order decides what is known
-//! first: whether anything more is to be done, say, before the answer begins. A JSON object here does not
-//! keep the order of its keys; the list `required` does.
+//! Models write arguments in the order of the schema, so the order decides what is known first: for example whether
+//! more work is needed, before the answer begins. JSON objects here do not keep the order of their keys; the list
+//! `required` does.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
-/// A value that is written with the properties of every schema in it in the order of its `required`;
-/// those that are not required come behind them.
+/// A value whose schemas are serialized with their properties in the order of `required`, followed by the optional
+/// ones.
 #[derive(Debug)]
 pub(super) struct SchemaOrdered<'a>(pub(super) &'a Value);
 

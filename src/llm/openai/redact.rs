@@ -1,32 +1,32 @@
-//! Tells what a stream brings, without the key of the model.
+//! Passes a streamed reply on with the model's key redacted.
 
 use super::super::Sink;
 use super::key::{HeldSuffix, ProviderKey};
 use crate::run::Reply;
 
-/// A sink that is told a reply in pieces from which the key is redacted, also where it comes in several.
+/// A sink for chunks of a reply from which the key is redacted, also if it is split over several chunks.
 pub(super) struct RedactingSink<'a> {
     sink: &'a Sink,
     key: &'a ProviderKey,
     text: HeldSuffix,
-    /// Of each call's arguments.
+    /// The state of each call's arguments.
     calls: Vec<HeldSuffix>,
 }
 
 impl<'a> RedactingSink<'a> {
-    /// Nothing was told yet.
+    /// A sink that has received nothing yet.
     pub(super) fn new(sink: &'a Sink, key: &'a ProviderKey) -> Self {
         Self { sink, key, text: HeldSuffix::default(), calls: Vec::new() }
     }
 
-    /// A piece of the message's text.
+    /// A chunk of the message's text.
     pub(super) fn text(&mut self, piece: &str) {
         if self.sink.is_live() {
             self.sink.text(&self.text.next(self.key, piece));
         }
     }
 
-    /// A piece of the arguments of the call with that index; indices count up by one.
+    /// A chunk of the arguments of the call with this index; indices increase by one.
     pub(super) fn arguments(&mut self, call: usize, name: &str, piece: &str) {
         if !self.sink.is_live() {
             return;
@@ -39,8 +39,8 @@ impl<'a> RedactingSink<'a> {
         }
     }
 
-    /// The reply is whole: what was held back is told. (After an error it is not: it may be the beginning
-    /// of the key.)
+    /// Passes on what was held back, once the reply is complete. (After an error it is discarded: it may be the
+    /// beginning of the key.)
     pub(super) fn end(mut self, reply: &Reply) {
         self.sink.text(self.text.rest(self.key));
         for (index, (held, call)) in self.calls.iter_mut().zip(&reply.calls).enumerate() {
@@ -59,7 +59,7 @@ mod tests {
     use super::super::stream::Accumulator;
     use super::*;
 
-    /// What a listener was told, joined: the text, and each call's arguments.
+    /// The joined chunks that a receiver got: the text and each call's arguments.
     #[derive(Default)]
     struct Heard(Mutex<(String, Vec<String>)>);
 
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_pieces_of_a_text_or_of_calls_that_take_turns_is_told_to_nobody() {
+    fn key_split_over_chunks_of_text_or_calls_is_redacted() {
         let key = ProviderKey::new("sk-secret".to_owned().into());
         let heard = Arc::new(Heard::default());
         let sink = Sink::to(heard.clone());
-        let (mut told, mut so_far) = (RedactingSink::new(&sink, &key), Accumulator::default());
+        let (mut redacted, mut so_far) = (RedactingSink::new(&sink, &key), Accumulator::default());
         let mut add = |delta: Value| {
-            so_far.add(&json!({"choices": [{"delta": delta}]}), &mut told).unwrap();
+            so_far.add(&json!({"choices": [{"delta": delta}]}), &mut redacted).unwrap();
             assert!(!format!("{:?}", heard.0.lock().unwrap()).contains("sk-s"));
         };
         let piece = |index: u64, text: &str| json!({"tool_calls": [{"index": index, "function": {"name": "f", "arguments": text}}]});
@@ -101,7 +101,7 @@ mod tests {
             add(piece(1, second));
         }
         let mut reply = so_far.finish(true).unwrap().reply;
-        told.end(&reply);
+        redacted.end(&reply);
         key.strike(&mut reply);
         let calls: Vec<String> = reply.calls.into_iter().map(|call| call.arguments).collect();
         assert_eq!((reply.text.as_str(), calls[0].as_str()), ("it is [key]; sk-", "{\"a\": \"[key]\"}"));

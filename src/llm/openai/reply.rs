@@ -1,4 +1,4 @@
-//! Reads chat completions as servers really send them, not as the protocol has them.
+//! Reads chat completions as servers really send them, which is not always as the protocol says.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,13 +20,13 @@ const MAX_TOKENS: u64 = 100_000_000;
 #[derive(Debug, Default)]
 pub(super) struct ProviderReply {
     pub(super) reply: Reply,
-    /// Absent where the server did not say.
+    /// Absent if the server did not report it.
     pub(super) usage: Option<TokenUsage>,
-    /// From the question to the beginning of the reply, where it was streamed.
+    /// The time to the beginning of a streamed reply.
     pub(super) first_token: Option<Duration>,
 }
 
-/// Tokens as the server counted them.
+/// Tokens as reported by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TokenUsage {
     pub(super) input: u64,
@@ -34,7 +34,7 @@ pub(super) struct TokenUsage {
     pub(super) output: u64,
 }
 
-/// A whole, unstreamed completion.
+/// Reads a completion that was not streamed.
 pub(super) fn whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
     if body.get("error").is_some_and(|error| !error.is_null()) {
         return Err(error_object(body));
@@ -56,7 +56,7 @@ pub(super) fn whole(body: &Value) -> Result<ProviderReply, ErrorKind> {
     Ok(ProviderReply { reply, usage: usage(body), first_token: None })
 }
 
-/// The words of a message or a delta: text, parts, a refusal, or (old servers) `text`.
+/// The text of a message or delta: a string, parts, a refusal, or (old servers) `text`.
 pub(super) fn words(message: &Value) -> String {
     for key in ["content", "refusal", "text"] {
         let text = flat(message.get(key).unwrap_or(&Value::Null));
@@ -76,7 +76,7 @@ fn flat(content: &Value) -> String {
     }
 }
 
-/// A call, or a piece of one.
+/// A call, or a fragment of one.
 #[derive(Debug, Default)]
 pub(super) struct CallFragment {
     pub(super) index: Option<u64>,
@@ -125,10 +125,10 @@ fn part(call: &Value) -> CallFragment {
     }
 }
 
-/// Returns every call an id of its own: results are matched to calls by it.
+/// Gives every call a unique id, by which results are matched to calls.
 pub(super) fn make_ids_unique(calls: &mut [ReplyCall]) {
     let mut taken: HashSet<String> = HashSet::new();
-    // Never reset, so that clashing ids cost no more than one pass over all of them.
+    // Never reset, so that duplicate ids cost only one pass over all of them.
     let mut n = 0;
     for call in calls {
         while call.id.is_empty() || taken.contains(&call.id) {
@@ -145,7 +145,11 @@ pub(super) fn too_many_calls() -> ErrorKind {
 }
 
 pub(super) fn finish_reason(choice: &Value) -> Option<String> {
-    choice.get("finish_reason").and_then(Value::as_str).filter(|said| !said.is_empty()).map(str::to_owned)
+    choice
+        .get("finish_reason")
+        .and_then(Value::as_str)
+        .filter(|reported| !reported.is_empty())
+        .map(str::to_owned)
 }
 
 /// The usage of a body or chunk; `None` also if a server reports 0 for everything, or an implausible number.
@@ -157,7 +161,7 @@ pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
         });
         found.unwrap_or(0)
     };
-    let said = TokenUsage {
+    let reported = TokenUsage {
         input: number(&["/prompt_tokens", "/input_tokens"]),
         cached: number(&[
             "/prompt_tokens_details/cached_tokens",
@@ -166,8 +170,8 @@ pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
         ]),
         output: number(&["/completion_tokens", "/output_tokens"]),
     };
-    let plausible = said.input.max(said.output).max(said.cached) <= MAX_TOKENS;
-    (plausible && (said.input > 0 || said.output > 0)).then_some(said)
+    let plausible = reported.input.max(reported.output).max(reported.cached) <= MAX_TOKENS;
+    (plausible && (reported.input > 0 || reported.output > 0)).then_some(reported)
 }
 
 #[cfg(test)]
@@ -210,10 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_read_where_it_is_said() {
-        let said = usage(&json!({"usage": {"prompt_tokens": 9.0, "completion_tokens": "4",
+    fn reported_usage_is_read() {
+        let reported = usage(&json!({"usage": {"prompt_tokens": 9.0, "completion_tokens": "4",
             "prompt_tokens_details": {"cached_tokens": 3}}}));
-        assert_eq!(said, Some(TokenUsage { input: 9, cached: 3, output: 4 }));
+        assert_eq!(reported, Some(TokenUsage { input: 9, cached: 3, output: 4 }));
         assert_eq!(usage(&json!({"usage": null})), None);
         assert_eq!(usage(&json!({"usage": {"prompt_tokens": 0}})), None);
         for absurd in [json!(1_u64 << 62), json!(u64::MAX), json!(1e300)] {
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_completion_is_told_apart() {
+    fn invalid_completions_are_distinguished() {
         let code = |body| whole(&body).unwrap_err().code();
         assert_eq!(code(json!({"error": {"message": "busy", "code": 503}})), "llm.status");
         assert_eq!(code(json!({"choices": []})), "llm.malformed");

@@ -1,4 +1,4 @@
-//! Puts a streamed reply together.
+//! Assembles a streamed reply.
 
 use serde_json::Value;
 
@@ -28,30 +28,29 @@ struct ToolCallParts {
     name: String,
     arguments: String,
     brackets: Brackets,
-    /// Id and name that came after the arguments were whole: those of the next call, if one comes.
+    /// Id and name that arrived after the arguments were complete: those of the next call, if there is one.
     next: Option<(Option<String>, Option<String>)>,
 }
 
 impl Accumulator {
-    /// Whether nothing of the reply was said yet.
+    /// Whether the reply has no content yet.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.calls.is_empty() && self.finish_reason.is_none()
     }
 
-    /// Whether the server said why it ended.
+    /// Whether the server gave a reason for the end.
     pub(super) fn is_finished(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// Tokens of what was said so far, for a call that fails.
+    /// Estimated tokens so far, for a call that fails.
     pub(super) fn tokens(&self) -> u64 {
         let calls: u64 = self.calls.iter().map(|c| tokens::text(&c.name) + tokens::text(&c.arguments)).sum();
         tokens::text(&self.text) + calls
     }
 
-    /// Adds one chunk, and tells `told` what it brings. Errors: the server says in it that something went
-    /// wrong.
-    pub(super) fn add(&mut self, chunk: &Value, told: &mut RedactingSink<'_>) -> Result<(), ErrorKind> {
+    /// Adds one chunk and passes its content to `sink`. Errors: the chunk is an error of the server.
+    pub(super) fn add(&mut self, chunk: &Value, sink: &mut RedactingSink<'_>) -> Result<(), ErrorKind> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(error_object(chunk));
         }
@@ -61,12 +60,12 @@ impl Accumulator {
         if choice.get("index").and_then(Value::as_u64).is_some_and(|index| index != 0) {
             return Ok(());
         }
-        if let Some(said) = choice.get("delta").or_else(|| choice.get("message")) {
-            let words = words(said);
+        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
+            let words = words(delta);
             self.text.push_str(&words);
-            told.text(&words);
-            for part in calls_of(said) {
-                self.add_part(part, told);
+            sink.text(&words);
+            for part in calls_of(delta) {
+                self.add_part(part, sink);
                 if self.calls.len() > MAX_CALLS {
                     return Err(too_many_calls());
                 }
@@ -76,7 +75,7 @@ impl Accumulator {
         Ok(())
     }
 
-    fn add_part(&mut self, part: CallFragment, told: &mut RedactingSink<'_>) {
+    fn add_part(&mut self, part: CallFragment, sink: &mut RedactingSink<'_>) {
         let at = match self.find(&part) {
             Some(at) => at,
             None => {
@@ -89,23 +88,23 @@ impl Accumulator {
         if !call.brackets.closed() {
             let before = call.arguments.len();
             call.extend(part);
-            told.arguments(at, &call.name, call.arguments.get(before..).unwrap_or_default());
+            sink.arguments(at, &call.name, call.arguments.get(before..).unwrap_or_default());
         } else if part.arguments.trim().is_empty() {
             call.next = Some((part.id, part.name));
         } else {
-            // Nothing can follow a whole object: another call begins, whatever the index says.
+            // Nothing can follow a complete object: another call begins, whatever the index says.
             let (id, name) = call.next.take().unwrap_or_default();
             let name = part.name.or(name).unwrap_or_else(|| call.name.clone());
             let mut next =
                 ToolCallParts { index: part.index, id: part.id.or(id), name, ..ToolCallParts::default() };
             next.push(&part.arguments);
-            told.arguments(count, &next.name, &part.arguments);
+            sink.arguments(count, &next.name, &part.arguments);
             self.calls.push(next);
         }
     }
 
-    /// The call that a part belongs to: the last of its index; without an index the last call, unless
-    /// an id or a name says that another one begins.
+    /// The call of a fragment: the last one of its index; without an index the last call, unless an id or a name
+    /// begins another one.
     fn find(&self, part: &CallFragment) -> Option<usize> {
         if part.index.is_some() {
             return self.calls.iter().rposition(|call| call.index == part.index);
@@ -118,7 +117,7 @@ impl Accumulator {
         if other_name && (other_id || has_begun) { None } else { Some(last) }
     }
 
-    /// The whole reply. `done`: the stream said `[DONE]`. Errors: it said nothing, or broke off.
+    /// The complete reply. `done`: the stream ended with `[DONE]`. Errors: it was empty or incomplete.
     pub(super) fn finish(self, done: bool) -> Result<ProviderReply, ErrorKind> {
         if self.is_empty() {
             return Err(ErrorKind::EmptyStream);
@@ -144,7 +143,7 @@ impl ToolCallParts {
             self.id = part.id;
         }
         match part.name {
-            // Repeated in every chunk, or said once more while the arguments come.
+            // Some servers repeat id and name in every chunk, or while the arguments arrive.
             Some(name) if name == self.name || !self.arguments.is_empty() => {}
             Some(name) if name.starts_with(&self.name) => self.name = name,
             Some(rest) => self.name.push_str(&rest),
@@ -159,7 +158,7 @@ impl ToolCallParts {
     }
 }
 
-/// Follows the brackets of JSON as it comes.
+/// Tracks the brackets of JSON as it arrives.
 #[derive(Debug, Default)]
 struct Brackets {
     depth: usize,
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_apart_without_an_index_or_with_one_for_all() {
+    fn calls_are_separated_without_index_or_with_equal_ones() {
         for index in [json!(0), json!(null)] {
             let whole = |id: &str, name: &str, arguments: &str| {
                 part(json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}}))
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_stream_and_a_cut_one_are_told_apart() {
+    fn empty_and_incomplete_streams_are_distinguished() {
         let role = json!({"choices": [{"delta": {"role": "assistant", "content": ""}}]});
         let mut so_far = Accumulator::default();
         add(&mut so_far, &role);

@@ -26,7 +26,7 @@ pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 const MAX_DETAIL_CHARS: usize = 300;
 
-/// How long is waited.
+/// Timeouts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) first_ms: u64,
@@ -47,7 +47,7 @@ impl Bounds {
     }
 }
 
-/// Whether a stream said `[DONE]`, which the client crate swallows.
+/// Whether a stream contained `[DONE]`, which the client crate drops.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DoneWatch(Arc<AtomicBool>);
 
@@ -57,21 +57,21 @@ impl DoneWatch {
     }
 }
 
-/// The tower service behind the client: one attempt, nothing repeated.
+/// The tower service of the client: one attempt, no retries.
 #[derive(Clone)]
 pub(super) struct Once {
     pub(super) http: reqwest::Client,
-    /// What must not be told again, however a server says it back.
+    /// The key, which is redacted from everything the server returns.
     pub(super) key: ProviderKey,
     pub(super) bounds: Bounds,
-    /// When the head of the reply must be here.
+    /// The deadline for the head of the reply.
     pub(super) first: Instant,
-    /// Whether a stream was asked for.
+    /// Whether a stream was requested.
     pub(super) stream: bool,
     pub(super) watch: DoneWatch,
-    /// Where a whole reply goes, since the client would read its text once more; it gets a `null`.
+    /// Receives a complete reply, because the client would parse it again; the client gets `null`.
     pub(super) whole: Arc<Mutex<Option<Value>>>,
-    /// Where the reason goes, since the client would turn it into text.
+    /// Receives the error, because the client would turn it into text.
     pub(super) failed: Arc<Mutex<Option<ErrorKind>>>,
 }
 
@@ -105,13 +105,13 @@ impl Once {
         let status = response.status();
         if !status.is_success() {
             let headers = response.headers().clone();
-            // The status is what matters: an error body that breaks off is shown as far as it came.
+            // The status decides, so an incomplete error body is used as far as it arrived.
             let body = self.read(response, MAX_ERROR_BYTES, true).await?;
             return Err(refusal(status.as_u16(), &headers, &body));
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let kind = self.key.struck(kind).chars().take(60).collect::<String>().to_ascii_lowercase();
-        // Some servers forget to say that it is a stream, so only what surely is none is taken for none.
+        // Some servers omit the content type of a stream, so only what certainly is not one is treated as such.
         if self.stream && !kind.contains("json") && !kind.contains("html") {
             return Ok(self.bounded(response));
         }
@@ -120,7 +120,7 @@ impl Once {
             DoneMarkerScanner { watch: self.watch.clone(), line: Vec::new() }.see(&body);
             return Ok(Response::from(http::Response::new(body)));
         }
-        // Some servers stream nothing though asked to: their whole reply becomes the only event.
+        // Some servers do not stream although requested: their complete reply becomes the only event.
         let value: Value = serde_json::from_slice(&body).map_err(|error| ErrorKind::Malformed {
             detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),
         })?;
@@ -136,7 +136,7 @@ impl Once {
     /// A body of at most `limit` bytes, without the key; a longer one is an error, or cut if `partly`.
     async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, ErrorKind> {
         let body = self.read_all(response, limit, partly).await?;
-        // Here and not where it is told: a text is cut by then, and half a key would not be known again.
+        // Here and not later: texts are truncated later, and half a key would not be recognised.
         let other = match self.key.struck(&String::from_utf8_lossy(&body)) {
             Cow::Owned(text) => Some(text.into_bytes()),
             Cow::Borrowed(_) => None,
@@ -167,7 +167,7 @@ impl Once {
         }
     }
 
-    /// The same response with its stream watched for `[DONE]` and ended with an error at the bound.
+    /// The same response, with its stream watched for `[DONE]` and ended with an error at the size limit.
     fn bounded(&self, response: Response) -> Response {
         let mut watch = DoneMarkerScanner { watch: self.watch.clone(), line: Vec::new() };
         let failed = self.failed.clone();
@@ -227,7 +227,7 @@ impl DoneMarkerScanner {
     }
 }
 
-/// The reason behind an error of the network.
+/// The kind of a network error.
 fn network(error: reqwest::Error) -> ErrorKind {
     if error.is_connect() || error.is_builder() {
         ErrorKind::Connect { detail: root(&error) }
@@ -236,7 +236,7 @@ fn network(error: reqwest::Error) -> ErrorKind {
     }
 }
 
-/// What lies at the bottom of an error; the outer layers repeat the address.
+/// The root cause of an error; the outer layers repeat the address.
 pub(super) fn root(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(source) = deepest.source() {
@@ -245,7 +245,7 @@ pub(super) fn root(error: &dyn std::error::Error) -> String {
     deepest.to_string().chars().take(MAX_DETAIL_CHARS).collect()
 }
 
-/// The reason behind an error of the client crate, where the service left none.
+/// The kind of an error of the client crate, if the service recorded none.
 pub(super) fn kind(error: &OpenAIError) -> ErrorKind {
     match error {
         OpenAIError::Reqwest(_) | OpenAIError::StreamError(_) => ErrorKind::CutStream,
@@ -259,17 +259,17 @@ pub(super) fn kind(error: &OpenAIError) -> ErrorKind {
     }
 }
 
-/// The reason behind an error status.
+/// The kind of an error status.
 fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> ErrorKind {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
-    let said = match &value {
+    let message = match &value {
         Value::Null => shown(body, MAX_DETAIL_CHARS),
         value => message(value),
     };
-    classify(status, &value, said, retry_after(headers, Timestamp::now()))
+    classify(status, &value, message, retry_after(headers, Timestamp::now()))
 }
 
-/// The reason behind an error object that came with status 200.
+/// The kind of an error object with status 200.
 pub(super) fn error_object(value: &Value) -> ErrorKind {
     let error = value.get("error").unwrap_or(value);
     let status = error.get("code").or_else(|| value.get("code")).and_then(Value::as_u64);
@@ -300,9 +300,9 @@ fn classify(status: u16, value: &Value, detail: String, retry_after: Option<Dura
 /// look like several of them.
 fn message(value: &Value) -> String {
     let error = value.get("error").unwrap_or(value);
-    let said = error.get("message").or_else(|| value.get("detail")).unwrap_or(error);
-    let said = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    one_line(&said.chars().take(MAX_DETAIL_CHARS).collect::<String>())
+    let message = error.get("message").or_else(|| value.get("detail")).unwrap_or(error);
+    let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    one_line(&message.chars().take(MAX_DETAIL_CHARS).collect::<String>())
 }
 
 fn shown(bytes: &[u8], chars: usize) -> String {
@@ -319,13 +319,13 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     if let Some(wait) = get("retry-after-ms").and_then(|ms| seconds(ms, 1e-3)) {
         return Some(wait);
     }
-    let said = get(RETRY_AFTER.as_str())?;
-    if let Some(wait) = seconds(said, 1.0) {
+    let value = get(RETRY_AFTER.as_str())?;
+    if let Some(wait) = seconds(value, 1.0) {
         return Some(wait);
     }
     let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp());
     let now = get(DATE.as_str()).and_then(date).unwrap_or(now);
-    let wait = date(said)?.duration_since(now);
+    let wait = date(value)?.duration_since(now);
     Some(wait.try_into().unwrap_or_default())
 }
 
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn error_bodies_tell_the_kind() {
+    fn kind_is_read_from_error_bodies() {
         let code = |status, body: &str| refusal(status, &HeaderMap::new(), body.as_bytes()).code();
         assert_eq!(code(429, r#"{"error":{"message":"slow down"}}"#), "llm.rate_limited");
         assert_eq!(code(429, r#"{"error":{"code":"insufficient_quota"}}"#), "llm.quota");

@@ -1,8 +1,7 @@
-//! Reads replies to forced questions: whatever can be understood in one way only.
+//! Reads replies to forced questions, if they can be understood in exactly one way.
 //!
-//! **Invariant:** pure, and it never guesses. JSON that was cut off is a problem, even where a smaller
-//! object inside it is whole; so are several objects that differ. Every [`Problem`] is written for the
-//! model that has to fix it.
+//! **Invariant:** pure, and it never guesses. Truncated JSON is a problem, even if a smaller object inside it is
+//! complete; so are several different objects. Every [`PlanProblem`] is written for the model that has to fix it.
 
 mod parse;
 mod partial;
@@ -18,10 +17,10 @@ pub use partial::Partial;
 
 /// The arguments for the forced function `tool` in `reply`.
 ///
-/// Tolerant reading takes, beside a call of that function: a single call under another name, equal
-/// calls, arguments that are JSON in a string again, and, in place of a call, JSON in the text (bare,
-/// fenced, in tags, between words, or as `{"name": …, "arguments": {…}}`), with the liberties of JSON5.
-/// Strict reading takes the first call's arguments by plain `serde_json`, if it names `tool`.
+/// Besides a call of that function, tolerant reading accepts a single call under another name, equal calls,
+/// arguments that are JSON in a string, and, instead of a call, JSON in the text (bare, fenced, in tags, between
+/// words, or as `{"name": …, "arguments": {…}}`), with the extensions of JSON5. Strict reading parses the first
+/// call's arguments with `serde_json`, if it names `tool`.
 ///
 /// Problems have the codes `reply.no_json`, `reply.truncated`, `reply.ambiguous`, `reply.invalid_json`,
 /// `reply.not_an_object`, `reply.too_deep` and, strict only, `reply.wrong_tool`.
@@ -37,18 +36,18 @@ pub fn read(reply: &Reply, tool: &str, mode: ReaderMode) -> Result<Value, Vec<Pl
     .map_err(|problem| vec![problem])
 }
 
-/// Calls that a model wrote as text in place of real ones, for questions that force nothing: each must
-/// name one of `offered` beside its arguments. Empty where there are none or the text was cut off.
+/// Calls that a model wrote as text, for questions that force nothing: each must name one of `offered` beside its
+/// arguments. Empty if there are none or the text was truncated.
 pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
     let text = without_thoughts(text);
     if let Some((name, arguments)) = after_its_name(text, offered) {
         return vec![ReplyCall { id: "text_1".to_owned(), name: name.to_owned(), arguments }];
     }
-    let Ok(said) = said(text) else { return Vec::new() };
-    let calls = said.into_iter().filter_map(|said| {
-        let written = said.name?;
+    let Ok(parsed) = parse_calls(text) else { return Vec::new() };
+    let calls = parsed.into_iter().filter_map(|call| {
+        let written = call.name?;
         let name = offered.iter().find(|name| same(name, &written))?;
-        Some((*name, said.arguments))
+        Some((*name, call.arguments))
     });
     let named = |(i, (name, arguments)): (usize, (&str, Map<String, Value>))| ReplyCall {
         id: format!("text_{}", i + 1),
@@ -58,9 +57,9 @@ pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
     calls.enumerate().map(named).collect()
 }
 
-/// The call that a text is and nothing else: `functions.GetWeather: {"city": "Milan"}` or
-/// `GetWeather({"city": "Milan"})`. Servers whose templates show earlier calls so lead models to write
-/// new ones so, with the signs that the template writes for quotes.
+/// The call that makes up a whole text: `functions.GetWeather: {"city": "Milan"}` or
+/// `GetWeather({"city": "Milan"})`. Models of servers whose templates render earlier calls in this way write new
+/// ones in the same way, with the template's characters for quotes.
 fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, String)> {
     let (written, rest) = text.split_once([':', '('])?;
     let name = offered.iter().find(|name| same(name, written))?;
@@ -70,15 +69,14 @@ fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, Strin
     let plain = signs.iter().fold(rest.to_owned(), |text, (sign, meant)| text.replace(sign, meant));
     match object(rest).or_else(|| object(&plain)) {
         Some(arguments) => Some((name, arguments.to_string())),
-        // Nobody begins a sentence so: it is a call, and whoever reads its arguments says what is wrong.
+        // No sentence begins like this, so it is a call; validation of its arguments reports what is wrong.
         None if written.trim_start().starts_with("functions.") => Some((name, plain)),
         None => None,
     }
 }
 
-/// The object that a call's arguments are, also where they are almost JSON or JSON in a string again;
-/// `None` for anything else, also where
-/// they are nested too deep.
+/// The object in a call's arguments, also if they are almost JSON or JSON in a string; `None` for anything else
+/// and if they are nested too deeply.
 pub fn object(arguments: &str) -> Option<Value> {
     let value = match parse::parse(arguments).ok()? {
         Value::String(inner) => parse::parse(&inner).ok()?,
@@ -111,10 +109,10 @@ fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     if calls.is_empty() {
         calls = reply.calls.iter().collect();
     }
-    // A call without arguments says nothing; the text may say it.
+    // A call without arguments has no content; the text may have it.
     calls.retain(|call| !matches!(call.arguments.trim(), "" | "null"));
     if calls.is_empty() {
-        return choose(said(without_thoughts(&reply.text)).map_err(|e| e.problem(reply, tool))?, tool);
+        return choose(parse_calls(without_thoughts(&reply.text)).map_err(|e| e.problem(reply, tool))?, tool);
     }
     let mut values: Vec<Value> = Vec::new();
     for call in calls {
@@ -123,26 +121,26 @@ fn tolerant(reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     only(values, tool)
 }
 
-/// The object that a call's arguments are.
+/// The object in a call's arguments.
 fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, PlanProblem> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => match as_call(&object) {
             Some((name, arguments)) if same(tool, &name) => Ok(Value::Object(arguments)),
             _ => Ok(Value::Object(object)),
         },
-        Ok(Value::String(inner)) => choose(said(&inner).map_err(|e| e.problem(reply, tool))?, tool),
+        Ok(Value::String(inner)) => choose(parse_calls(&inner).map_err(|e| e.problem(reply, tool))?, tool),
         Ok(Value::Number(_) | Value::Bool(_)) => Err(not_an_object(tool)),
-        _ => choose(said(text).map_err(|e| e.problem(reply, tool))?, tool),
+        _ => choose(parse_calls(text).map_err(|e| e.problem(reply, tool))?, tool),
     }
 }
 
-/// An object that a text says, with the function's name where it says that too.
+/// An object in a text, with the function's name if the text has it.
 struct ParsedCall {
     name: Option<String>,
     arguments: Map<String, Value>,
 }
 
-/// Why a text says nothing that can be used.
+/// Why a text has no usable object.
 enum Unread {
     Truncated,
     Invalid(String),
@@ -166,11 +164,11 @@ impl Unread {
     }
 }
 
-/// Every object that `text` says at its outermost level.
-fn said(text: &str) -> Result<Vec<ParsedCall>, Unread> {
+/// Every object at the outermost level of `text`.
+fn parse_calls(text: &str) -> Result<Vec<ParsedCall>, Unread> {
     let mut out = Vec::new();
     match serde_json::from_str(text.trim()) {
-        // The whole text is JSON in a string again. One level: what is wrapped twice is not meant.
+        // The whole text is JSON in a string. Only one level is unwrapped.
         Ok(Value::String(inner)) => collect(&inner, &mut out)?,
         Ok(value) => understand(value, &mut out),
         Err(_) => collect(text, &mut out)?,
@@ -197,7 +195,7 @@ fn collect(text: &str, out: &mut Vec<ParsedCall>) -> Result<(), Unread> {
     }
 }
 
-/// Takes an object, the objects of an array, or the calls of `{"tool_calls": […]}`.
+/// Adds an object, the objects of an array, or the calls of `{"tool_calls": […]}`.
 fn understand(value: Value, out: &mut Vec<ParsedCall>) {
     match value {
         Value::Array(items) => {
@@ -239,22 +237,22 @@ fn as_call(object: &Map<String, Value>) -> Option<(String, Map<String, Value>)> 
     name.zip(arguments)
 }
 
-/// The one object that is meant: the only one that names `tool`, or else the only one there is.
-fn choose(said: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
-    let is_named = |said: &ParsedCall| said.name.as_ref().is_some_and(|name| same(tool, name));
-    let any_named = said.iter().any(is_named);
+/// Chooses the only object that names `tool`, or else the only object.
+fn choose(parsed: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
+    let is_named = |call: &ParsedCall| call.name.as_ref().is_some_and(|name| same(tool, name));
+    let any_named = parsed.iter().any(is_named);
     let mut values: Vec<Value> = Vec::new();
-    for said in said {
+    for call in parsed {
         // `{"CreateExecutionPlan": {…}}`: the name is the only key.
-        let arguments = match said.arguments.iter().next() {
-            Some((key, Value::Object(inner))) if said.arguments.len() == 1 && key == tool => inner.clone(),
-            _ if any_named && !said.name.as_ref().is_some_and(|name| same(tool, name)) => continue,
-            _ => said.arguments,
+        let arguments = match call.arguments.iter().next() {
+            Some((key, Value::Object(inner))) if call.arguments.len() == 1 && key == tool => inner.clone(),
+            _ if any_named && !call.name.as_ref().is_some_and(|name| same(tool, name)) => continue,
+            _ => call.arguments,
         };
         push_distinct(&mut values, Value::Object(arguments));
     }
     if values.len() > 1 {
-        // `{}` beside an object is a turn of speech.
+        // `{}` beside an object is a figure of speech.
         values.retain(|value| value.as_object().is_some_and(|object| !object.is_empty()));
     }
     only(values, tool)
@@ -283,8 +281,8 @@ pub(crate) fn same(tool: &str, written: &str) -> bool {
     bare.eq_ignore_ascii_case(tool)
 }
 
-/// The text behind what a model thinks aloud in `<think>` … `</think>`; thoughts hold drafts. A
-/// thought without an end is all there is.
+/// The text after a model's thoughts in `<think>` … `</think>`, which contain drafts. An unclosed thought extends to
+/// the end.
 fn without_thoughts(text: &str) -> &str {
     match text.rfind("</think>") {
         Some(end) => text.get(end + "</think>".len()..).unwrap_or_default(),

@@ -1,18 +1,18 @@
-//! Parses a piece of almost-JSON: exact first, then with the liberties that models take.
+//! Parses almost-JSON: exactly first, then with the deviations that are typical of models.
 
 use serde_json::Value;
 
 use super::scan::{MAX_DEPTH, depth};
 
-/// The value of `piece`, or what is wrong with it. Beyond JSON it takes JSON5 (trailing commas,
+/// The value of `piece`, or what is wrong with it. Beyond JSON it accepts JSON5 (trailing commas,
 /// comments, single quotes, names without quotes), raw line breaks in strings, and Python's words for
-/// true, false and null. Numbers that JSON has not (NaN, Infinity) are refused.
+/// true, false and null. Numbers that JSON does not have (NaN, Infinity) are refused.
 pub(super) fn parse(piece: &str) -> Result<Value, String> {
     let exact = match serde_json::from_str(piece) {
         Ok(value) => return Ok(value),
         Err(error) => error.to_string(),
     };
-    // The lenient parser recurses without a bound of its own.
+    // The lenient parser recurses without a bound.
     if depth(piece) > MAX_DEPTH {
         return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
     }
@@ -82,7 +82,7 @@ fn word(rest: &str, out: &mut String) -> Option<usize> {
     Some(end)
 }
 
-/// Copies a number whole, so that the `e` of `1e5` is not taken for a word.
+/// Copies a whole number, so that the `e` of `1e5` is not taken for a word.
 fn number(rest: &str, out: &mut String) -> usize {
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
     out.push_str(&rest[..end]);

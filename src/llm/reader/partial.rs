@@ -1,11 +1,11 @@
-//! The words of an answer out of a call's arguments while a model still writes them.
+//! Extracts the answer's text from a forced verdict while a model is still streaming it.
 
-/// Maximum number of characters of a key that are looked at; none of those that matter is as long.
+/// Maximum number of characters that are kept of a key; the keys that matter are shorter.
 const MAX_KEY: usize = 32;
 
-/// Reads the JSON object of a forced verdict piece by piece, wherever it is cut, and gives the string
-/// of its key `answer` as far as it has come: only once `should_continue` was read as false, and
-/// nothing at all where it is true. Nothing is guessed: what is no JSON ends the reading.
+/// Reads the JSON object of a forced verdict in chunks of any size and returns the string of its key `answer`
+/// as far as it has arrived, but only once `should_continue` was read as false. Invalid JSON ends the
+/// reading.
 #[derive(Debug, Default)]
 pub struct Partial {
     at: ReadPosition,
@@ -13,11 +13,11 @@ pub struct Partial {
     /// What the value of `key` is for.
     field: PartialField,
     string: Unescape,
-    /// What `should_continue` said.
-    goes_on: Option<bool>,
-    /// The words that came before that was known.
+    /// The value of `should_continue`.
+    should_continue: Option<bool>,
+    /// The part of the answer that arrived before that was known.
     early: String,
-    /// A second answer in one object: which one counts is not known here.
+    /// How many answers the object has. With a second one, it is unknown which of them counts.
     answers: u32,
 }
 
@@ -27,11 +27,11 @@ enum ReadPosition {
     /// Before it.
     #[default]
     Before,
-    /// Before a key, or before the end where there is none yet.
+    /// Before a key, or before the end of an empty object.
     Key { first: bool },
     /// In a key.
     InKey,
-    /// Behind a key.
+    /// After a key.
     Colon,
     /// Before a value.
     Value,
@@ -39,13 +39,13 @@ enum ReadPosition {
     InString,
     /// In a number, `true`, `false` or `null`.
     InWord,
-    /// In an object or an array, so deep.
+    /// In a nested object or array, at this depth.
     Nested { depth: usize, in_string: bool, escaped: bool },
-    /// Behind a value.
+    /// After a value.
     Comma,
-    /// Behind the whole object.
+    /// After the whole object.
     Behind,
-    /// It is no object.
+    /// It is not an object.
     Broken,
 }
 
@@ -58,12 +58,12 @@ enum PartialField {
 }
 
 impl Partial {
-    /// Nothing was read yet.
+    /// A reader that has read nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads on. Gives what came of the answer and may be shown.
+    /// Reads the next chunk. Returns the part of the answer that may now be shown.
     pub fn feed(&mut self, piece: &str) -> String {
         let mut out = String::new();
         for c in piece.chars() {
@@ -72,25 +72,26 @@ impl Partial {
         out
     }
 
-    /// Whether the object has ended, and nothing came behind it.
+    /// Whether the object has ended and nothing followed it.
     pub fn is_whole(&self) -> bool {
         self.at == ReadPosition::Behind
     }
 
     fn read(&mut self, c: char, out: &mut String) {
-        let blank = matches!(c, ' ' | '\t' | '\n' | '\r');
-        self.at = match (self.at, c) {
-            (
-                ReadPosition::Before
-                | ReadPosition::Key { .. }
-                | ReadPosition::Colon
-                | ReadPosition::Value
-                | ReadPosition::Comma
-                | ReadPosition::Behind,
-                _,
-            ) if blank => {
-                return;
-            }
+        self.at = match self.at {
+            ReadPosition::InKey => self.read_key(c),
+            ReadPosition::InString => self.read_string(c, out),
+            ReadPosition::InWord => self.read_word(c, out),
+            ReadPosition::Nested { depth, in_string, escaped } => nested(depth, in_string, escaped, c),
+            ReadPosition::Broken => ReadPosition::Broken,
+            between if is_blank(c) => between,
+            between => self.read_punctuation(between, c),
+        };
+    }
+
+    /// Reads a character between the keys and values; blanks are skipped before.
+    fn read_punctuation(&mut self, at: ReadPosition, c: char) -> ReadPosition {
+        match (at, c) {
             (ReadPosition::Before, '{') => ReadPosition::Key { first: true },
             (ReadPosition::Key { first: true }, '}') => ReadPosition::Behind,
             (ReadPosition::Key { .. }, '"') => {
@@ -98,17 +99,6 @@ impl Partial {
                 self.string = Unescape::default();
                 ReadPosition::InKey
             }
-            (ReadPosition::InKey, _) => match self.string.read(c) {
-                PartialRead::End => ReadPosition::Colon,
-                PartialRead::Broken => ReadPosition::Broken,
-                PartialRead::Char(c) => {
-                    if self.key.len() < MAX_KEY {
-                        self.key.push(c);
-                    }
-                    ReadPosition::InKey
-                }
-                PartialRead::More => ReadPosition::InKey,
-            },
             (ReadPosition::Colon, ':') => {
                 self.begin_value();
                 ReadPosition::Value
@@ -117,42 +107,65 @@ impl Partial {
                 self.string = Unescape::default();
                 ReadPosition::InString
             }
-            (ReadPosition::InString, _) => match self.string.read(c) {
-                PartialRead::End => ReadPosition::Comma,
-                PartialRead::Broken => ReadPosition::Broken,
-                PartialRead::Char(c) => {
-                    self.say(c, out);
-                    ReadPosition::InString
-                }
-                PartialRead::More => ReadPosition::InString,
-            },
             (ReadPosition::Value, '{' | '[') => {
                 ReadPosition::Nested { depth: 1, in_string: false, escaped: false }
             }
-            (ReadPosition::Nested { depth, in_string, escaped }, _) => nested(depth, in_string, escaped, c),
             (ReadPosition::Value, _) if c.is_ascii_alphanumeric() || c == '-' => {
                 self.key.clear();
                 self.key.push(c);
                 ReadPosition::InWord
             }
-            (ReadPosition::InWord, _) if c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.') => {
-                if self.key.len() < MAX_KEY {
-                    self.key.push(c);
-                }
-                ReadPosition::InWord
-            }
-            (ReadPosition::InWord, ',' | '}' | ' ' | '\t' | '\n' | '\r') => {
-                self.end_word(out);
-                match c {
-                    ',' => ReadPosition::Key { first: false },
-                    '}' => ReadPosition::Behind,
-                    _ => ReadPosition::Comma,
-                }
-            }
             (ReadPosition::Comma, ',') => ReadPosition::Key { first: false },
             (ReadPosition::Comma, '}') => ReadPosition::Behind,
             _ => ReadPosition::Broken,
-        };
+        }
+    }
+
+    fn read_key(&mut self, c: char) -> ReadPosition {
+        match self.string.read(c) {
+            PartialRead::End => ReadPosition::Colon,
+            PartialRead::Broken => ReadPosition::Broken,
+            PartialRead::Char(c) => {
+                self.push_key(c);
+                ReadPosition::InKey
+            }
+            PartialRead::More => ReadPosition::InKey,
+        }
+    }
+
+    fn read_string(&mut self, c: char, out: &mut String) -> ReadPosition {
+        match self.string.read(c) {
+            PartialRead::End => ReadPosition::Comma,
+            PartialRead::Broken => ReadPosition::Broken,
+            PartialRead::Char(c) => {
+                self.push_answer(c, out);
+                ReadPosition::InString
+            }
+            PartialRead::More => ReadPosition::InString,
+        }
+    }
+
+    /// Reads a number, `true`, `false` or `null`; `key` holds what was read of it.
+    fn read_word(&mut self, c: char, out: &mut String) -> ReadPosition {
+        if c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.') {
+            self.push_key(c);
+            return ReadPosition::InWord;
+        }
+        if c != ',' && c != '}' && !is_blank(c) {
+            return ReadPosition::Broken;
+        }
+        self.end_word(out);
+        match c {
+            ',' => ReadPosition::Key { first: false },
+            '}' => ReadPosition::Behind,
+            _ => ReadPosition::Comma,
+        }
+    }
+
+    fn push_key(&mut self, c: char) {
+        if self.key.len() < MAX_KEY {
+            self.key.push(c);
+        }
     }
 
     fn begin_value(&mut self) {
@@ -171,28 +184,32 @@ impl Partial {
         if self.field != PartialField::ShouldContinue {
             return;
         }
-        let said = match (self.key.as_str(), self.goes_on) {
+        let continues = match (self.key.as_str(), self.should_continue) {
             ("false", None) => Some(false),
-            // Said twice, or no boolean: nothing may be shown.
+            // Repeated, or no boolean: nothing may be shown.
             _ => Some(true),
         };
-        self.goes_on = said;
+        self.should_continue = continues;
         let early = std::mem::take(&mut self.early);
-        if said == Some(false) {
+        if continues == Some(false) {
             out.push_str(&early);
         }
     }
 
-    fn say(&mut self, c: char, out: &mut String) {
+    fn push_answer(&mut self, c: char, out: &mut String) {
         if self.field != PartialField::Answer || self.answers > 1 {
             return;
         }
-        match self.goes_on {
+        match self.should_continue {
             Some(false) => out.push(c),
             None => self.early.push(c),
             Some(true) => {}
         }
     }
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
 /// One character of an object or array that is passed over.
@@ -417,7 +434,7 @@ mod tests {
         fn what_is_given_of_any_object_in_any_pieces_is_its_answer(
             others in prop::collection::vec((any_key(), any_value()), 0..4),
             answer in prop::option::of(prop_oneof![any::<String>().prop_map(Value::String), any_value()]),
-            goes_on in prop::option::of(prop_oneof![Just(json!(false)), Just(json!(true)), any_value()]),
+            should_continue in prop::option::of(prop_oneof![Just(json!(false)), Just(json!(true)), any_value()]),
             order in any::<u64>(),
             cuts in prop::collection::vec(1_usize..9, 1..20),
             (escaped, indented) in any::<(bool, bool)>(),
@@ -426,7 +443,7 @@ mod tests {
             object.remove("answer");
             object.remove("should_continue");
             object.extend(answer.map(|value| ("answer".to_owned(), value)));
-            object.extend(goes_on.map(|value| ("should_continue".to_owned(), value)));
+            object.extend(should_continue.map(|value| ("should_continue".to_owned(), value)));
             let mut fields: Vec<(String, Value)> = object.clone().into_iter().collect();
             let turn = order as usize % fields.len().max(1);
             fields.rotate_left(turn);

@@ -1,6 +1,6 @@
-//! Finds JSON in text: where objects begin and end at the outermost level, without parsing them.
+//! Finds JSON in text: where objects at the outermost level begin and end, without parsing them.
 
-/// The JSON that a text holds at its outermost level.
+/// The JSON at the outermost level of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct JsonCandidate<'t> {
     /// Objects, and arrays of objects, in order; each with balanced brackets.
@@ -9,10 +9,10 @@ pub(super) struct JsonCandidate<'t> {
     pub(super) cut: bool,
 }
 
-/// Most nested brackets of a piece that is looked into.
+/// Maximum nesting of brackets in a piece that is searched.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// Everything in `text` that looks like JSON. Braces in prose are passed over.
+/// Everything in `text` that looks like JSON. Braces in prose are skipped.
 pub(super) fn scan(text: &str) -> JsonCandidate<'_> {
     let bytes = text.as_bytes();
     let mut found = JsonCandidate::default();
@@ -71,11 +71,11 @@ fn follows_a_key(before: &[u8]) -> bool {
     before.strip_suffix(b":").is_some_and(|key| key.trim_ascii_end().ends_with(b"\""))
 }
 
-/// Just behind the bracket that closes the one at `start`.
+/// The position after the bracket that closes the one at `start`.
 fn end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut depth = 0_usize;
-    // The last byte that is neither blank nor comment: a quote after it opens a string only where a
-    // key or a value may stand.
+    // The last byte that is neither blank nor comment: after it, a quote opens a string only where a key or a
+    // value may be.
     let mut last = b'{';
     let mut i = start;
     while let Some(&byte) = bytes.get(i) {
@@ -107,7 +107,7 @@ fn end(bytes: &[u8], start: usize) -> Option<usize> {
     None
 }
 
-/// The place of the quote that closes the one at `open`.
+/// The position of the quote that closes the one at `open`.
 fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
     let mut escaped = false;
     for (i, &byte) in bytes.iter().enumerate().skip(open + 1) {
@@ -121,7 +121,7 @@ fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// The deepest nesting of brackets, strings not excepted: never less than a parser would see.
+/// The maximum nesting of brackets, including those in strings: never less than a parser would see.
 pub(super) fn depth(piece: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;

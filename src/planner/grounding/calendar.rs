@@ -98,10 +98,10 @@ impl MentionedDates {
             }
         }
         self.ranges(&reader, &items, &resolved, &excluded);
-        let said: Vec<Date> = resolved.into_iter().flat_map(|(_, _, dates)| dates).collect();
-        self.weeks(&reader, &said);
-        self.weekdays_beside(&items, &reader, &said);
-        self.add(said);
+        let mentioned: Vec<Date> = resolved.into_iter().flat_map(|(_, _, dates)| dates).collect();
+        self.weeks(&reader, &mentioned);
+        self.weekdays_beside(&items, &reader, &mentioned);
+        self.add(mentioned);
         self.lengths(&reader);
         dated
     }
@@ -173,7 +173,7 @@ impl MentionedDates {
     }
 
     /// "next week", "the week after 15 June", "the weekend".
-    fn weeks(&mut self, reader: &MentionReader, said: &[Date]) {
+    fn weeks(&mut self, reader: &MentionReader, mentioned: &[Date]) {
         let has = |list: &[&str]| reader.words.iter().any(|w| w.is(list));
         let monday =
             |date: Date| date.saturating_sub(i64::from(date.weekday().to_monday_zero_offset()).days());
@@ -202,11 +202,11 @@ impl MentionedDates {
             if around(LAST) {
                 week(this.saturating_sub(7.days()));
             }
-            if reader.words[i..].iter().take(3).any(|w| w.is(AFTER)) && said.is_empty() {
+            if reader.words[i..].iter().take(3).any(|w| w.is(AFTER)) && mentioned.is_empty() {
                 week(this.saturating_add(7.days()));
             }
         }
-        for date in said.iter().take(16) {
+        for date in mentioned.iter().take(16) {
             if has(AFTER) {
                 week(date.saturating_add(1.days()));
                 week(monday(*date).saturating_add(7.days()));
@@ -223,12 +223,12 @@ impl MentionedDates {
     }
 
     /// "the Monday after 15 June".
-    fn weekdays_beside(&mut self, items: &[DateMention], reader: &MentionReader, said: &[Date]) {
+    fn weekdays_beside(&mut self, items: &[DateMention], reader: &MentionReader, mentioned: &[Date]) {
         let after = reader.words.iter().any(|w| w.is(AFTER));
         let before = reader.words.iter().any(|w| w.is(BEFORE));
         for item in items {
             let MentionKind::Weekday(day) = item.what else { continue };
-            for date in said.iter().take(16) {
+            for date in mentioned.iter().take(16) {
                 let ahead = i64::from(
                     (day.to_monday_zero_offset() - date.weekday().to_monday_zero_offset()).rem_euclid(7),
                 );
@@ -326,10 +326,10 @@ impl MentionedDates {
 
     /// Whether the day was mentioned, or can be derived from a mention.
     pub fn derives(&self, date: Date) -> bool {
-        self.said(date) || self.by_length(date)
+        self.is_mentioned(date) || self.by_length(date)
     }
 
-    fn said(&self, date: Date) -> bool {
+    fn is_mentioned(&self, date: Date) -> bool {
         if self.dates.contains(&date) || self.spans.iter().any(|(a, b)| (*a..=*b).contains(&date)) {
             return true;
         }
@@ -343,7 +343,7 @@ impl MentionedDates {
     /// Whether a day without a month may be in the month of `date`: a mentioned month, or the next one with
     /// such a day.
     fn open_month(&self, date: Date) -> bool {
-        let told = self.months.iter().any(|(month, year)| {
+        let is_named = self.months.iter().any(|(month, year)| {
             *month == date.month()
                 && match year {
                     Some(year) => *year == date.year(),
@@ -355,13 +355,13 @@ impl MentionedDates {
             .map(|ahead| self.today.first_of_month().saturating_add(ahead.months()))
             .filter_map(|month| Date::new(month.year(), month.month(), date.day()).ok())
             .find(|d| *d >= self.today);
-        told || beside || next == Some(date) || recent(self.today, date)
+        is_named || beside || next == Some(date) || recent(self.today, date)
     }
 
     fn by_length(&self, date: Date) -> bool {
         let near = |days: i64| {
             let ends = [date.checked_sub(days.days()), date.checked_add(days.days())];
-            ends.into_iter().flatten().any(|anchor| self.said(anchor))
+            ends.into_iter().flatten().any(|anchor| self.is_mentioned(anchor))
         };
         let days = self.days.iter().take(64);
         if days.into_iter().any(|n| near(*n) || (*n > 1 && near(n - 1)) || self.working(date, *n)) {
@@ -370,7 +370,7 @@ impl MentionedDates {
         self.shifts.iter().take(32).any(|n| {
             let ends = [date.checked_sub(n.months()), date.checked_add(n.months())];
             let ends = ends.into_iter().flatten();
-            ends.into_iter().any(|a| self.said(a) || self.said(a.saturating_add(1.days())))
+            ends.into_iter().any(|a| self.is_mentioned(a) || self.is_mentioned(a.saturating_add(1.days())))
         })
     }
 
@@ -386,7 +386,7 @@ impl MentionedDates {
                 left -= 1;
             }
             // The first day counts for a stay, but not for a delay.
-            if (left == 0 || left == -1) && self.said(at) {
+            if (left == 0 || left == -1) && self.is_mentioned(at) {
                 return true;
             }
             if left < -1 {

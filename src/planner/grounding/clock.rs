@@ -121,9 +121,9 @@ impl MentionedTimes {
 
     /// Whether the time was mentioned, or is a mentioned duration before or after a mentioned time.
     pub fn derives(&self, minute: i32, now: i32) -> bool {
-        let said = |minute: i32| self.times.contains(&minute.rem_euclid(DAY));
-        said(minute)
-            || self.lengths.iter().take(64).any(|n| said(minute - n) || said(minute + n))
+        let is_mentioned = |minute: i32| self.times.contains(&minute.rem_euclid(DAY));
+        is_mentioned(minute)
+            || self.lengths.iter().take(64).any(|n| is_mentioned(minute - n) || is_mentioned(minute + n))
             || self.moments.iter().take(64).any(|n| {
                 let gap = (minute - now - n).rem_euclid(DAY);
                 gap <= 2 || gap >= DAY - 2
@@ -223,45 +223,64 @@ impl ClockReader<'_> {
     fn spoken(&self, i: usize) -> Vec<i32> {
         let Some(hour) = self.hour(i) else { return Vec::new() };
         let mut out = Vec::new();
-        let add = |out: &mut Vec<i32>, minutes: i32, next: usize| {
-            out.extend(self.both(hour, next).iter().map(|h| (h * 60 + minutes).rem_euclid(DAY)));
-        };
-        let part = self.any(i + 1, 3, &LATE[1..]) || self.any(i + 1, 3, &EARLY[1..]);
-        let marked =
-            self.is(i + 1, HOURS) || self.is(i + 1, &["am", "pm"]) || (self.is(i + 1, &["o", "a", "p"]));
-        // "quarter to nine" is not nine; "from 10 to 12" is twelve.
-        let off = self.before(i, 2, QUARTER) || self.before(i, 2, HALF) || self.before(i, 2, MINUTES);
-        let off = off && self.before(i, 1, &["past", "to", "till", "before", "of", "after", "nach", "vor"]);
-        if !off && (self.before(i, 1, LEADS) || marked || part || self.words.len() <= 2) {
-            add(&mut out, 0, i + 1 + usize::from(self.is(i + 1, HOURS)));
+        if self.is_full_hour(i) {
+            self.add_times(&mut out, hour, 0, i + 1 + usize::from(self.is(i + 1, HOURS)));
         }
-        // "quarter to nine", "10 past 8", "viertel vor neun"
-        let shift = |k: usize| {
-            let word = self.words.get(k)?;
-            let value = if word.is(QUARTER) {
-                Some(15)
-            } else if word.is(HALF) {
-                Some(30)
-            } else {
-                numerals::spoken(&word.norm).or(word.figure()).and_then(|v| i32::try_from(v).ok())
-            };
-            value.filter(|v| (1..60).contains(v))
-        };
-        let back = 1 + usize::from(self.before(i, 2, MINUTES));
-        let sign = match () {
-            () if self.before(i, 1, &["past", "after", "nach"]) => 1,
-            () if self.before(i, 1, &["to", "before", "till", "vor", "of"]) => -1,
-            () => 0,
-        };
-        if sign != 0
-            && let Some(minutes) = i.checked_sub(back + 1).and_then(shift)
-        {
-            add(&mut out, sign * minutes, i + 1);
+        if let Some(minutes) = self.minutes_before(i) {
+            self.add_times(&mut out, hour, minutes, i + 1);
         }
         if self.before(i, 1, &["halb"]) {
-            add(&mut out, -30, i + 1);
+            self.add_times(&mut out, hour, -30, i + 1);
         }
-        // "le due e mezza", "le nove meno un quarto", "nine thirty"
+        self.add_with_minutes_after(&mut out, hour, i);
+        out
+    }
+
+    /// Adds the hour shifted by `minutes`, in both halves of the day if both may be meant. `next` is the word
+    /// that may name the half.
+    fn add_times(&self, out: &mut Vec<i32>, hour: i32, minutes: i32, next: usize) {
+        out.extend(self.both(hour, next).iter().map(|h| (h * 60 + minutes).rem_euclid(DAY)));
+    }
+
+    /// Whether the number at `i` is an hour by itself: "quarter to nine" is not nine, "from 10 to 12" is
+    /// twelve.
+    fn is_full_hour(&self, i: usize) -> bool {
+        let part = self.any(i + 1, 3, &LATE[1..]) || self.any(i + 1, 3, &EARLY[1..]);
+        let marked =
+            self.is(i + 1, HOURS) || self.is(i + 1, &["am", "pm"]) || self.is(i + 1, &["o", "a", "p"]);
+        let off = self.before(i, 2, QUARTER) || self.before(i, 2, HALF) || self.before(i, 2, MINUTES);
+        let off = off && self.before(i, 1, &["past", "to", "till", "before", "of", "after", "nach", "vor"]);
+        !off && (self.before(i, 1, LEADS) || marked || part || self.words.len() <= 2)
+    }
+
+    /// The number of minutes that the word at `k` names: a quarter, a half, or a number below 60.
+    fn minutes_at(&self, k: usize) -> Option<i32> {
+        let word = self.words.get(k)?;
+        let value = if word.is(QUARTER) {
+            Some(15)
+        } else if word.is(HALF) {
+            Some(30)
+        } else {
+            numerals::spoken(&word.norm).or(word.figure()).and_then(|v| i32::try_from(v).ok())
+        };
+        value.filter(|v| (1..60).contains(v))
+    }
+
+    /// Minutes before the hour at `i`: "quarter to nine", "10 past 8", "viertel vor neun".
+    fn minutes_before(&self, i: usize) -> Option<i32> {
+        let sign = if self.before(i, 1, &["past", "after", "nach"]) {
+            1
+        } else if self.before(i, 1, &["to", "before", "till", "vor", "of"]) {
+            -1
+        } else {
+            return None;
+        };
+        let back = 1 + usize::from(self.before(i, 2, MINUTES));
+        Some(sign * i.checked_sub(back + 1).and_then(|k| self.minutes_at(k))?)
+    }
+
+    /// Minutes after the hour at `i`: "le due e mezza", "le nove meno un quarto", "nine thirty".
+    fn add_with_minutes_after(&self, out: &mut Vec<i32>, hour: i32, i: usize) {
         let mut at = i + 1 + usize::from(self.is(i + 1, &["heures", "h", "uhr", "ore"]));
         let sign = match () {
             () if self.is(at, &["e", "et", "y", "and"]) => 1,
@@ -272,21 +291,19 @@ impl ClockReader<'_> {
         let three = self.is(at, &["tre"]) && self.is(at + 1, &["quarti"]);
         at += usize::from(self.is(at, &["un", "le", "una", "a"]));
         if three {
-            add(&mut out, 45, at + 2);
-        } else if let Some(minutes) = shift(at).filter(|m| sign != 0 || *m >= 10) {
-            let led = self.before(i, 1, LEADS) || sign != 0;
-            if led {
-                add(&mut out, if sign < 0 { -minutes } else { minutes }, at + 1);
+            self.add_times(out, hour, 45, at + 2);
+        } else if let Some(minutes) = self.minutes_at(at).filter(|m| sign != 0 || *m >= 10) {
+            if !self.before(i, 1, LEADS) && sign == 0 {
+                return;
             }
+            self.add_times(out, hour, if sign < 0 { -minutes } else { minutes }, at + 1);
             // "venti e cinquanta cinque"
             if let Some(unit) =
                 self.words.get(at + 1).and_then(|w| numerals::spoken(&w.norm)).filter(|u| *u < 10)
                 && minutes >= 20
-                && led
             {
-                add(&mut out, minutes + unit as i32, at + 2);
+                self.add_times(out, hour, minutes + unit as i32, at + 2);
             }
         }
-        out
     }
 }

@@ -1,4 +1,5 @@
-//! What waits for a person, in words: what it is, why, and with which commands it is decided.
+//! Renders the questions of a run that wait for a person: the subject, the reasons, and the commands that
+//! decide it.
 
 use std::io::{self, Write};
 
@@ -13,7 +14,7 @@ use super::text::{one_line, short, whole_json};
 /// Most columns of a reason.
 const WHY: usize = 400;
 
-/// Everything of a run that a person can decide, in the order in which it was asked.
+/// The open questions of a run, in the order in which they were asked.
 pub fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
     state
         .approvals
@@ -22,12 +23,12 @@ pub fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
         .map(|(number, put)| (ApprovalId { run: state.run, approval: *number }, put))
 }
 
-/// The first thing that holds the run up.
-pub fn asked(state: &RunState) -> Option<(ApprovalId, &Approval)> {
+/// The first question that blocks the run.
+pub fn first_blocking(state: &RunState) -> Option<(ApprovalId, &Approval)> {
     open(state).find(|(_, put)| !matches!(put.matter, ApprovalSubject::Outcome { .. }))
 }
 
-/// What it is and why it is asked.
+/// Writes what the question is about and why it is asked.
 pub fn describe(out: &mut impl Write, state: &RunState, put: &Approval) -> io::Result<()> {
     match put.matter {
         ApprovalSubject::Plan { version } => {
@@ -66,8 +67,8 @@ fn called(state: &RunState, call: u32) -> (String, String) {
     (format!("step {step} {}: {}", one_line(scene), one_line(&requested.tool)), arguments.join("\n"))
 }
 
-/// What is put to a person, on one line.
-pub fn line(state: &RunState, matter: ApprovalSubject) -> String {
+/// The subject of a question, on one line.
+pub fn subject_line(state: &RunState, matter: ApprovalSubject) -> String {
     match matter {
         ApprovalSubject::Plan { version } => format!("plan {version}"),
         ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => match state.calls.get(&call) {
@@ -83,8 +84,8 @@ pub fn line(state: &RunState, matter: ApprovalSubject) -> String {
     }
 }
 
-/// What was decided, in words.
-pub fn said(decision: &Decision) -> &'static str {
+/// A decision in words.
+pub fn decision_text(decision: &Decision) -> &'static str {
     match decision {
         Decision::Yes { hold: true } => "approved, to begin later",
         Decision::Yes { hold: false } => "approved",
@@ -96,7 +97,7 @@ pub fn said(decision: &Decision) -> &'static str {
     }
 }
 
-/// The commands by which `put` is decided.
+/// The commands that decide `put`.
 pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String> {
     match put.matter {
         ApprovalSubject::Plan { version } => {
@@ -118,10 +119,10 @@ pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String>
     }
 }
 
-/// Everything that waits, and how it is decided; nothing where nothing does.
-pub fn tell(out: &mut impl Write, state: &RunState) -> io::Result<()> {
+/// Writes every open question of a run and the commands that decide it; nothing if none is open.
+pub fn write_all(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     for (id, put) in open(state) {
-        tell_one(out, state, id, put)?;
+        write_one(out, state, id, put)?;
     }
     if state.status == RunStatus::Waiting && state.is_held() {
         writeln!(out, "\nThe plan is approved and waits to be started.")?;
@@ -133,8 +134,8 @@ pub fn tell(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     out.flush()
 }
 
-/// One thing that waits, and how it is decided.
-pub fn tell_one(out: &mut impl Write, state: &RunState, id: ApprovalId, put: &Approval) -> io::Result<()> {
+/// Writes one question and the commands that decide it.
+pub fn write_one(out: &mut impl Write, state: &RunState, id: ApprovalId, put: &Approval) -> io::Result<()> {
     writeln!(out)?;
     describe(out, state, put)?;
     decided_by(out, &commands(state, id, put))

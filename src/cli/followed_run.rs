@@ -1,5 +1,5 @@
-//! A run of the server that owns the data directory, told from the store: that can be read beside it, and
-//! has every event whole.
+//! A run of the server that owns the data directory, followed by reading the store, which has every event in
+//! full.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use super::assistant::FollowedTicket;
 use super::failure::Failure;
 use super::remote::{RemoteServer, RemoteStream};
 
-/// How often the store is looked at while a run is under way.
+/// How often the store is read while a run is active.
 const LOOK: Duration = Duration::from_millis(100);
-/// Looks after the server has said that the run is not under way, until what it did is in the store.
+/// How often the store is read after the server's stream has ended, for events that are still being written.
 const LAST_LOOKS: u32 = 50;
-/// Every so many of them, the server is asked once more: a stream may break, or be refused for a while.
+/// After this many of them, the server is asked again: a stream may break, or be refused for a while.
 const ASK_AGAIN: u32 = 10;
 
-/// A run that is followed.
-pub struct Followed {
+/// A run of another process that is followed.
+pub struct FollowedRun {
     server: RemoteServer,
     run: RunId,
     session: SessionId,
     before: Vec<Envelope<Event>>,
-    /// The number of the last event that was read.
-    told: u64,
+    /// The sequence number of the last event that was read.
+    last_seen: u64,
     news: VecDeque<Envelope<Event>>,
     alive: Option<Response>,
-    /// Looks since the server has nothing more to say.
+    /// How often the store was read since the server's stream ended.
     looks: u32,
-    /// It has ended or waits.
+    /// The run has ended or waits.
     rests: bool,
 }
 
-impl Followed {
-    /// The run from behind `before`, which was read of it already. `alive` is open for as long as the run is
-    /// under way at the server: it tells when there is nothing more to wait for.
+impl FollowedRun {
+    /// Follows a run from behind `before`, which was read already. `alive` is the server's stream, which is
+    /// open for as long as the run is active there.
     pub fn new(
         server: RemoteServer,
         run: RunId,
@@ -47,46 +47,46 @@ impl Followed {
         before: Vec<Envelope<Event>>,
         alive: Option<Response>,
     ) -> Self {
-        let told = before.last().map_or(0, |event| event.seq);
-        Self { server, run, session, before, told, news: VecDeque::new(), alive, looks: 0, rests: false }
+        let last_seen = before.last().map_or(0, |event| event.seq);
+        Self { server, run, session, before, last_seen, news: VecDeque::new(), alive, looks: 0, rests: false }
     }
 
-    /// Reads what is new; false where that is nothing.
+    /// Reads new events; false if there are none.
     async fn look(&mut self) -> bool {
-        let past = self.server.past();
-        let Ok(Some((status, last))) = past.stands(self.run).await else { return false };
+        let stored = self.server.stored();
+        let Ok(Some((status, last))) = stored.status(self.run).await else { return false };
         self.rests = rests(status);
-        if last <= self.told {
+        if last <= self.last_seen {
             return false;
         }
-        let Ok(journal) = past.journal(self.run).await else { return false };
-        self.news.extend(journal.into_iter().filter(|event| event.seq > self.told));
-        self.told = self.news.back().map_or(self.told, |event| event.seq);
+        let Ok(journal) = stored.journal(self.run).await else { return false };
+        self.news.extend(journal.into_iter().filter(|event| event.seq > self.last_seen));
+        self.last_seen = self.news.back().map_or(self.last_seen, |event| event.seq);
         self.looks = 0;
         !self.news.is_empty()
     }
 
-    /// Until a run that rests is not under way any more at the server, for as long as that may take.
+    /// Waits, for a limited time, until the server's stream of a run that rests has ended.
     async fn leave(&mut self) {
         let Some(alive) = &mut self.alive else { return };
         let ends = async { while let Ok(Some(_)) = alive.chunk().await {} };
         let over = tokio::time::timeout(LOOK * LAST_LOOKS, ends).await.is_ok();
         self.look().await;
-        // Somebody else may have decided just then: it goes on, and is followed on.
+        // Another client may have decided just then: the run continues and is followed further.
         if over || self.rests {
             self.alive = None;
         }
     }
 
-    /// Until the server says something, or a moment.
+    /// Waits until the server's stream has an event, or for a moment.
     async fn pause(&mut self) {
         let until = Instant::now() + LOOK;
         while let Some(alive) = &mut self.alive {
             match tokio::time::timeout_at(until, alive.chunk()).await {
-                // An answer comes in many pieces, and none of them is an event to look for.
+                // Chunks of the answer's text are not events of the journal.
                 Ok(Ok(Some(piece))) if only_words(&piece) => {}
                 Ok(Ok(Some(_))) => return,
-                // One that is open while nothing happens is of a run that is under way.
+                // The stream is open, so the run is still active.
                 Err(_) => {
                     self.looks = 0;
                     return;
@@ -101,16 +101,16 @@ impl Followed {
         }
     }
 
-    /// Has the server tell the run's events once more. It is waited for as long as it lives.
+    /// Opens the server's stream again. The run is followed for as long as the server is alive.
     async fn ask_again(&mut self) {
-        let lives = match self.server.events(self.run, self.told).await {
+        let lives = match self.server.events(self.run, self.last_seen).await {
             RemoteStream::Open(alive) => {
                 self.alive = Some(alive);
                 return;
             }
             RemoteStream::Refused => true,
-            // One that ends takes nothing new, and finishes what it has accepted.
-            RemoteStream::Unreachable => self.server.past().is_owned().await,
+            // A server that shuts down accepts no connection, but finishes what it has accepted.
+            RemoteStream::Unreachable => self.server.stored().is_owned().await,
         };
         if lives {
             self.looks = 0;
@@ -118,19 +118,19 @@ impl Followed {
     }
 }
 
-/// Whether a run that stands so does nothing by itself.
+/// Whether a run with this status makes no progress by itself.
 fn rests(status: RunStatus) -> bool {
     status.is_terminal() || status == RunStatus::Waiting
 }
 
-/// Whether there is nothing in these events but words of the answer.
+/// Whether these events contain only text of the answer.
 fn only_words(piece: &[u8]) -> bool {
     let text = String::from_utf8_lossy(piece);
     text.split_terminator("\n\n").all(|event| event.contains("\nevent: answer_delta\n"))
 }
 
 #[async_trait(?Send)]
-impl FollowedTicket for Followed {
+impl FollowedTicket for FollowedRun {
     fn session(&self) -> SessionId {
         self.session.clone()
     }
@@ -148,7 +148,7 @@ impl FollowedTicket for Followed {
                 continue;
             }
             if self.rests && self.alive.is_some() {
-                // Until its conversation knows, too: what is said next may be about what waits.
+                // Wait until the conversation knows, too: the next message may be about the open question.
                 self.leave().await;
                 continue;
             }
@@ -160,15 +160,15 @@ impl FollowedTicket for Followed {
     }
 
     async fn cancel(&self, _: &str) {
-        // The server knows who asks by the key; where it does not answer, the run goes on, as it is told.
+        // The server knows the user by the key. If it cannot be reached, the run continues, as the log says.
         if let Err(failure) = self.server.cancel(self.run).await {
             tracing::warn!(code = failure.code, "the run could not be stopped: {}", failure.message);
         }
     }
 
     async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
-        // From the store: the server may have gone since, with everything done.
-        let answer = self.server.past().answer(self.run).await?;
+        // From the store: the server may have exited since, with everything done.
+        let answer = self.server.stored().answer(self.run).await?;
         if rests(answer.status) { Ok(answer) } else { Err(self.server.gone(self.run).await) }
     }
 }
@@ -180,11 +180,11 @@ mod tests {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     use tokio::net::TcpListener;
 
-    use super::super::{past, recorded};
+    use super::super::{recorded, stored_runs};
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_refuses_a_stream_or_breaks_it_off_is_asked_again() {
+    async fn refused_or_broken_stream_is_opened_again() {
         const REFUSED: &str =
             "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
         // A piece, and no end.
@@ -192,11 +192,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         Store::open(DataDir::open(dir.path()).unwrap()).await.unwrap().close().await;
         let flags = ConfigFlags { data_dir: Some(dir.path().to_owned()), ..ConfigFlags::default() };
-        let past = past::open(&Config::load(None, std::iter::empty(), flags).unwrap()).await.unwrap();
+        let stored =
+            stored_runs::open(&Config::load(None, std::iter::empty(), flags).unwrap()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = RemoteServer::at(url, past, false).unwrap_or_else(|why| panic!("{why:?}"));
-        let mut followed = Followed::new(server, recorded::run_id(), recorded::session(), Vec::new(), None);
+        let server = RemoteServer::at(url, stored, false).unwrap_or_else(|why| panic!("{why:?}"));
+        let mut followed =
+            FollowedRun::new(server, recorded::run_id(), recorded::session(), Vec::new(), None);
         let asked = async {
             for reply in [REFUSED, BROKEN, REFUSED] {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_an_answer_are_told_from_events_of_a_run() {
+    fn answer_text_is_distinguished_from_run_events() {
         let words = "id: 7.3\nevent: answer_delta\ndata: {\"text\":\"event: \"}\n\n";
         let step = "id: 8.0\nevent: step_started\ndata: {}\n\n";
         assert!(only_words(words.as_bytes()) && only_words(words.repeat(2).as_bytes()));

@@ -1,4 +1,4 @@
-//! What was run, read from the store without owning it: also while another process works with it.
+//! Reads runs from the store without owning it, also while another process works with it.
 
 use std::path::PathBuf;
 
@@ -16,55 +16,55 @@ use super::failure::Failure;
 use super::table::RunTableRow;
 use super::{address, remote};
 
-/// Most ids among which one is looked for by how it begins.
+/// Maximum number of ids that are searched for a prefix.
 const MAX_NAMED: u32 = 10_000;
 
-/// Fewest characters of an id that name it: an empty variable of a script names nothing.
+/// Minimum length of a prefix of an id: an empty variable of a script must not match.
 const LEAST_NAMED: usize = 4;
 
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct StoredRuns {
     store: Store,
     data_dir: PathBuf,
     tenant: TenantId,
 }
 
-/// Opens the store for reading: the runs of the configured tenant; while a server owns the data directory,
-/// those that it would tell, of the tenant of the key that it is shown, or of its own.
-pub async fn open(loaded: &LoadedConfig) -> Result<Past, Failure> {
+/// Opens the store for reading. The tenant is the configured one; while a server owns the data directory, it is
+/// the tenant of the API key, or else the server's own.
+pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
     let dir = &loaded.config.store.data_dir;
     let store = Store::open_read_only(dir).await.map_err(failure)?;
     let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());
-    let mut past = Past { store, data_dir, tenant };
-    // Only what its owner left counts: nobody is shown a key without a server.
+    let mut stored = StoredRuns { store, data_dir, tenant };
+    // Only the address file of the owner counts: without a server, the key has no meaning.
     let none = || Failure::new(ErrorCode::InUse.as_str(), String::new());
     if let Ok(address) = address::find(dir, none())
-        && past.is_owned().await
+        && stored.is_owned().await
     {
-        past.tenant = address.asked.map_or(past.tenant, |asked| asked.tenant);
+        stored.tenant = address.asked.map_or(stored.tenant, |asked| asked.tenant);
         if let Some(key) = remote::key() {
-            past = past.of_key(key.expose_secret()).await?;
+            stored = stored.of_key(key.expose_secret()).await?;
         }
     }
-    Ok(past)
+    Ok(stored)
 }
 
-impl Past {
-    /// The runs of the tenant that a key is of; the same as before where it is no key.
-    async fn of_key(self, key: &str) -> Result<Past, Failure> {
+impl StoredRuns {
+    /// The runs of the key's tenant; unchanged if the key is unknown.
+    async fn of_key(self, key: &str) -> Result<StoredRuns, Failure> {
         let found = self.store.find_key(key).await.map_err(failure)?;
         let tenant = found.map_or(self.tenant, |key| key.tenant);
-        Ok(Past { tenant, ..self })
+        Ok(StoredRuns { tenant, ..self })
     }
 
-    /// Whether a process owns the data directory just now.
+    /// Whether a process currently owns the data directory.
     pub async fn is_owned(&self) -> bool {
         store::inspect(&self.data_dir).await.is_ok_and(|standing| standing.owner.is_some())
     }
 
-    /// Where a run stands, and the number of its last event; `None` while there is no such run.
-    pub async fn stands(&self, run: RunId) -> Result<Option<(RunStatus, u64)>, Failure> {
+    /// A run's status and the sequence number of its last event; `None` if there is no such run.
+    pub async fn status(&self, run: RunId) -> Result<Option<(RunStatus, u64)>, Failure> {
         let row = self.store.run(&self.tenant, run).await.map_err(failure)?;
         Ok(row.map(|row| (row.status, row.last_seq)))
     }
@@ -97,7 +97,7 @@ impl Past {
         Ok(runs)
     }
 
-    /// The journal of a run, in order and not empty, and what it says.
+    /// The journal of a run, in order and not empty, and its fold.
     pub async fn run(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
         let (journal, state) = self.state(run).await?;
         if journal.is_empty() {
@@ -106,7 +106,7 @@ impl Past {
         Ok((journal, state))
     }
 
-    /// The journal of a run, in order and not empty, whatever today's rules say to it.
+    /// The journal of a run, in order and not empty, unchecked by today's rules.
     pub async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
         let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
         if journal.is_empty() { Err(unknown(run)) } else { Ok(journal) }
@@ -141,7 +141,7 @@ impl Past {
         row.ok_or_else(|| unknown_plan(task))
     }
 
-    /// What was put to people, the oldest first; only what is open unless `all`.
+    /// Approvals, the oldest first; only the open ones unless `all`.
     pub async fn approvals(&self, all: bool, limit: u32) -> Result<Vec<ApprovalRow>, Failure> {
         let filter = ApprovalFilter { open_only: !all, ..ApprovalFilter::default() };
         let mut rows: Vec<ApprovalRow> = Vec::new();
@@ -158,7 +158,7 @@ impl Past {
         Ok(rows)
     }
 
-    /// One row of what was put to people.
+    /// One approval.
     pub async fn approval(&self, id: ApprovalId) -> Result<ApprovalRow, Failure> {
         let row = self.store.approval(&self.tenant, id).await.map_err(failure)?;
         row.ok_or_else(|| {
@@ -167,8 +167,7 @@ impl Past {
         })
     }
 
-    /// The row of what was put to people under an id, or under how only one id begins; what is open comes
-    /// first.
+    /// The approval with an id, or with a unique prefix of one; open approvals are searched first.
     pub async fn approval_named(&self, text: &str) -> Result<ApprovalRow, Failure> {
         if let Ok(id) = text.parse() {
             return self.approval(id).await;
@@ -215,7 +214,7 @@ fn unknown_plan(task: TaskId) -> Failure {
         .help("`proscenium plans list` shows the plans there are")
 }
 
-/// There is no such run.
+/// The error of an unknown run.
 pub fn unknown(run: RunId) -> Failure {
     Failure::new("run.unknown", format!("there is no run {run}"))
         .help("`proscenium runs list` shows the runs there are")
