@@ -146,19 +146,18 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     for (i, token) in source.tokens.iter().enumerate() {
         let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
         let known = used || reason[i] || preamble[i] || days[i] || is_day_count(source, filled, i);
-        if !token.word || known || is_value_label(source, filled, i) || is_creator_name(source, filled, i) {
+        if !token.word
+            || known
+            || is_value_label(source, filled, i)
+            || is_creator_name(source, filled, i)
+            || is_part_of_do_not_forget(source, i)
+        {
             continue;
         }
         let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop_word(&token.norm));
         let dated = source.found.taken[i];
-        if is_part_of_do_not_forget(source, i) {
-            continue;
-        }
-        if token.among(NEGATION_CUES) {
-            out.push(token.raw.clone());
-            continue;
-        }
-        if dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm) {
+        let new_date = dated && !is_restated(source, filled, i) && !lexicon::is_stop_word(&token.norm);
+        if token.among(NEGATION_CUES) || new_date {
             out.push(token.raw.clone());
             continue;
         }
@@ -169,10 +168,8 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
             object = Some(i + 1);
             continue;
         }
-        if is_part_of_word_pair(source, i) {
-            continue;
-        }
-        if dated
+        if is_part_of_word_pair(source, i)
+            || dated
             || (!name && is_plain_word(token))
             || own.mentions(token)
             || (!name && is_neutral_word(source, i, own))

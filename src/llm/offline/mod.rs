@@ -112,7 +112,7 @@ impl OfflineModel {
     }
 }
 
-/// Asks the user for missing arguments, in the user's language where it is supported. `missing` names
+/// Asks the user for missing arguments, in the user's language if it is supported. `missing` names
 /// properties of the JSON Schema `parameters`.
 pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], language: &str) -> String {
     let fields = schema::fields(parameters);

@@ -193,7 +193,7 @@ fn is_pronoun(tokens: &[Token], i: usize) -> bool {
         || next.is_none_or(|t| !t.word || super::lexicon::is_stop_word(&t.norm))
 }
 
-/// All numbers of a text, in order. `sei` is a number only where it is not "you are".
+/// All numbers of a text, in order. `sei` is a number unless it means "you are".
 pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
     let mut out: Vec<Number> = Vec::new();
     let mut i = 0;

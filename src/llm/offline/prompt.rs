@@ -186,7 +186,7 @@ impl PromptText {
         Self { text }
     }
 
-    /// A section's body; empty where it is absent.
+    /// A section's body; empty if it is absent.
     pub fn get(&self, name: &str) -> String {
         sections::get(&self.text, name).unwrap_or_default()
     }

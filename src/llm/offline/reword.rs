@@ -432,7 +432,7 @@ impl PurposeEdits<'_> {
     }
 }
 
-/// Whether only function words stand between these spans.
+/// Whether only function words are between these spans.
 fn is_contiguous(source: &SourceText, places: &[RangeEnd]) -> bool {
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return true };
     let own = |i: usize| places.iter().any(|place| (place.1..=place.2).contains(&i));

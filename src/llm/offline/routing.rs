@@ -512,7 +512,7 @@ impl<'a> ContentReader<'a> {
         }
         let own = features(senses.first().copied().unwrap_or_default());
         let (mut kind, mut factor) = word_kind(&own);
-        // "Days off": the pair says more than its first word.
+        // "Days off": the pair is more specific than its first word.
         if let Some(joined) = senses.get(1) {
             let pair = word_kind(&features(joined));
             if pair.1 > factor {
@@ -578,7 +578,7 @@ impl<'a> ContentReader<'a> {
             match (name, led) {
                 (true, _) => 0.1,
                 (false, true) => 0.5,
-                // The subject of a question must be known, otherwise the question is for nobody here.
+                // The subject of a question must be known, otherwise no scene can answer it.
                 (false, false) => factor * if self.wh_question { 1.25 } else { 0.9 },
             }
         } else {

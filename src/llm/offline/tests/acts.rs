@@ -1,8 +1,8 @@
-//! Only what is plainly asked for is written: sentences of every act over shipped and strangers' scenes.
+//! Only clear requests make writes: sentences of every speech act over shipped and unknown scenes.
 
 use serde_json::Value;
 
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 const FLEET: &str = r#"
 name = "Fleet"
@@ -143,7 +143,7 @@ pub(super) fn strangers() -> World {
 }
 
 /// The writes that were carried out.
-pub(super) fn writes(world: &World, told: &Told) -> Vec<String> {
+pub(super) fn writes(world: &World, outcome: &RequestOutcome) -> Vec<String> {
     let writes: Vec<&str> = world
         .scenes
         .iter()
@@ -151,7 +151,7 @@ pub(super) fn writes(world: &World, told: &Told) -> Vec<String> {
         .filter(|tool| tool["effect"] == "write")
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    let calls = told.calls.iter().filter(|(tool, _)| writes.contains(&tool.as_str()));
+    let calls = outcome.calls.iter().filter(|(tool, _)| writes.contains(&tool.as_str()));
     calls.map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
 }
 
@@ -159,10 +159,10 @@ fn assert_no_write(sentences: &[&str]) {
     let mut wrong = Vec::new();
     for sentence in sentences {
         let mut world = strangers();
-        let told = world.told(sentence);
-        let done = writes(&world, &told);
+        let outcome = world.run(sentence);
+        let done = writes(&world, &outcome);
         if !done.is_empty() {
-            wrong.push(format!("{sentence}: {done:?} {:?}", told.purposes));
+            wrong.push(format!("{sentence}: {done:?} {:?}", outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{} of {} wrote:\n{}", wrong.len(), sentences.len(), wrong.join("\n"));
@@ -336,9 +336,9 @@ fn day_after_a_price_question_books_nothing() {
         ("Quanto costa una visita dal dentista?", "domani alle 10"),
     ] {
         let mut world = strangers();
-        world.told(price);
-        let told = world.told(day);
-        assert_eq!(writes(&world, &told), Vec::<String>::new(), "{price} {day}");
+        world.run(price);
+        let outcome = world.run(day);
+        assert_eq!(writes(&world, &outcome), Vec::<String>::new(), "{price} {day}");
     }
 }
 
@@ -412,10 +412,10 @@ fn plain_requests_make_writes() {
     let mut wrong = Vec::new();
     for (sentence, tool) in sentences {
         let mut world = strangers();
-        let told = world.told(sentence);
-        let done = writes(&world, &told);
-        if told.question.is_some() || done.len() != 1 || !done[0].starts_with(tool) {
-            wrong.push(format!("{sentence}: {done:?} {:?} {:?}", told.purposes, told.question));
+        let outcome = world.run(sentence);
+        let done = writes(&world, &outcome);
+        if outcome.question.is_some() || done.len() != 1 || !done[0].starts_with(tool) {
+            wrong.push(format!("{sentence}: {done:?} {:?} {:?}", outcome.purposes, outcome.question));
         }
     }
     let most = sentences.len() / 20;
@@ -442,10 +442,10 @@ fn read_half_of_mixed_request_is_answered() {
         ("Ho già annullato l'appuntamento 12, quali appuntamenti ho?", "list_appointments", ""),
     ] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert_eq!(told.tools(), [tool], "{sentence}: {:?} {:?}", told.purposes, told.question);
-        assert!(told.answer.contains(said), "{sentence}: {}", told.answer);
-        assert_eq!(told.plan["unserved"], Value::Null, "{sentence}");
+        let outcome = world.run(sentence);
+        assert_eq!(outcome.tools(), [tool], "{sentence}: {:?} {:?}", outcome.purposes, outcome.question);
+        assert!(outcome.answer.contains(said), "{sentence}: {}", outcome.answer);
+        assert_eq!(outcome.plan["unserved"], Value::Null, "{sentence}");
     }
 }
 
@@ -453,9 +453,9 @@ fn read_half_of_mixed_request_is_answered() {
 fn negation_alone_is_acknowledged() {
     for sentence in ["Non disdire l'appuntamento 41", "Don't ask for vacation on 7 July"] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert!(told.calls.is_empty() && told.question.is_none(), "{sentence}: {told:?}");
-        assert!(told.answer.contains(sentence), "{}", told.answer);
+        let outcome = world.run(sentence);
+        assert!(outcome.calls.is_empty() && outcome.question.is_none(), "{sentence}: {outcome:?}");
+        assert!(outcome.answer.contains(sentence), "{}", outcome.answer);
     }
 }
 
@@ -472,10 +472,10 @@ fn condition_is_read_before_write_is_confirmed() {
         ),
     ] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert_eq!(told.tools(), [read], "{sentence}: {:?}", told.purposes);
-        assert_eq!(told.depends, [vec![], vec![1]], "{sentence}");
-        let question = told.question.unwrap();
+        let outcome = world.run(sentence);
+        assert_eq!(outcome.tools(), [read], "{sentence}: {:?}", outcome.purposes);
+        assert_eq!(outcome.depends, [vec![], vec![1]], "{sentence}");
+        let question = outcome.question.unwrap();
         assert_eq!(question["tool"], write, "{sentence}");
     }
 }
@@ -489,8 +489,8 @@ fn permission_question_gets_confirmation_of_the_call() {
         ("Luca wants to cancel appointment 41", "cancel_appointment"),
     ] {
         let mut world = strangers();
-        let told = world.told(sentence);
-        assert!(told.calls.is_empty(), "{sentence}: {:?}", told.calls);
-        assert_eq!(told.question.as_ref().unwrap()["tool"], tool, "{sentence}: {:?}", told.purposes);
+        let outcome = world.run(sentence);
+        assert!(outcome.calls.is_empty(), "{sentence}: {:?}", outcome.calls);
+        assert_eq!(outcome.question.as_ref().unwrap()["tool"], tool, "{sentence}: {:?}", outcome.purposes);
     }
 }

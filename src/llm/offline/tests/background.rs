@@ -1,4 +1,4 @@
-//! What is the object of a task on a text is no request.
+//! The content of a text that a task works on is no request.
 
 use super::acts::{strangers, writes};
 use super::support::World;
@@ -59,9 +59,9 @@ fn tasks_on_texts_get_no_steps() {
         "Parafrasa: chiedi ferie dal 3 al 7 agosto",
     ] {
         let mut world = strangers();
-        let told = world.told(request);
-        if !told.scenes.is_empty() || !told.calls.is_empty() {
-            wrong.push(format!("{request}: {:?}", told.purposes));
+        let outcome = world.run(request);
+        if !outcome.scenes.is_empty() || !outcome.calls.is_empty() {
+            wrong.push(format!("{request}: {:?}", outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
@@ -69,14 +69,14 @@ fn tasks_on_texts_get_no_steps() {
 
 /// The words of a request with these instructions of the chatbot, as memory tells them or in a section.
 fn scenes(instructions: &str, request: &str) -> Vec<usize> {
-    let mut told = Vec::new();
+    let mut outcome = Vec::new();
     let mut world = strangers();
     let plan =
         world.planned(request, &[("instructions", instructions)], serde_json::json!({"type": "object"}));
-    told.push(plan["steps"].as_array().unwrap().len());
+    outcome.push(plan["steps"].as_array().unwrap().len());
     world.summary = Some(format!("The chatbot's instructions: {instructions}"));
-    told.push(world.plan(request)["steps"].as_array().unwrap().len());
-    told
+    outcome.push(world.plan(request)["steps"].as_array().unwrap().len());
+    outcome
 }
 
 #[test]
@@ -148,17 +148,17 @@ fn requests_that_resemble_text_tasks_are_served() {
         ("List my vacation requests", "ListRequests"),
     ] {
         let mut world = strangers();
-        let told = world.told(request);
-        assert_eq!(told.tools(), [tool], "{request}: {:?}", told.purposes);
+        let outcome = world.run(request);
+        assert_eq!(outcome.tools(), [tool], "{request}: {:?}", outcome.purposes);
     }
 }
 
 #[test]
 fn request_for_a_program_is_declined_in_one_sentence() {
     let mut world = strangers();
-    let told = world
-        .told("### Task:\nGenerate 1-3 tags.\n<chat_history>\nUSER: cancel appointment 41\n</chat_history>");
-    assert!(!told.answer.contains('\n') && told.answer.contains("text"), "{}", told.answer);
+    let outcome = world
+        .run("### Task:\nGenerate 1-3 tags.\n<chat_history>\nUSER: cancel appointment 41\n</chat_history>");
+    assert!(!outcome.answer.contains('\n') && outcome.answer.contains("text"), "{}", outcome.answer);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn text_task_uses_the_tool_made_for_it() {
     scenes.extend(World::of(&[TRANSLATOR]).scenes);
     let mut world = strangers();
     world.scenes = scenes;
-    let told = world.told("Translate \"Send 50 euros to Mario Rossi\" into German");
-    assert_eq!(told.tools(), ["translate_text"], "{:?} {:?}", told.purposes, told.question);
-    assert_eq!(writes(&world, &told), Vec::<String>::new());
+    let outcome = world.run("Translate \"Send 50 euros to Mario Rossi\" into German");
+    assert_eq!(outcome.tools(), ["translate_text"], "{:?} {:?}", outcome.purposes, outcome.question);
+    assert_eq!(writes(&world, &outcome), Vec::<String>::new());
 }

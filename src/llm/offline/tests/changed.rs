@@ -1,4 +1,4 @@
-//! What a person took out of a plan is neither missing nor apologised for.
+//! Answers after a plan was changed: removed steps are neither missing nor apologised for.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn message(request: &str, executed: &Value, changed: &str) -> Message {
 
 /// The verdict of the check, and the answer, which is the same whether the check gives it or a question
 /// of its own.
-fn told(request: &str, executed: &Value, changed: &str) -> (Value, String) {
+fn run(request: &str, executed: &Value, changed: &str) -> (Value, String) {
     let tool = ToolSpec {
         name: "CheckContinuation".into(),
         description: String::new(),
@@ -63,7 +63,7 @@ fn clauses_removed_from_plan_get_no_apology() {
         "~ step 1 Weather: purpose \"Voglio sapere il meteo a Milano\" -> \"richiedere ferie\"",
         "make it three days\nohne Wetter",
     ] {
-        let (verdict, answer) = told(REQUEST, &vacation(), changed);
+        let (verdict, answer) = run(REQUEST, &vacation(), changed);
         assert_eq!(answer, "Richiesta 7 inviata.", "{changed}");
         assert_eq!(verdict["should_continue"], json!(false));
         assert_eq!(verdict["can_answer_now"], json!(true));
@@ -72,7 +72,7 @@ fn clauses_removed_from_plan_get_no_apology() {
     for changed in
         ["remove step 2", "without the vacation", "senza ferie", "soltanto il meteo", "only step 1"]
     {
-        assert_eq!(told(REQUEST, &weather(), changed).1, "A Milano: sole.", "{changed}");
+        assert_eq!(run(REQUEST, &weather(), changed).1, "A Milano: sole.", "{changed}");
     }
 }
 
@@ -89,7 +89,7 @@ fn unserved_clauses_are_reported_after_a_change() {
         "- step 3 Trains: Treni per Milano [find_trains]",
         "+ step 2 Weather: Voglio sapere il meteo a Milano",
     ] {
-        let (_, answer) = told(REQUEST, &vacation(), changed);
+        let (_, answer) = run(REQUEST, &vacation(), changed);
         assert!(
             answer.contains("Non posso invece aiutarti con: «Voglio sapere il meteo a Milano»"),
             "{changed}: {answer}"
@@ -99,10 +99,10 @@ fn unserved_clauses_are_reported_after_a_change() {
         "Dimmi il meteo a Roma. Calcola la radice quadrata di 144. Poi richiedi ferie dal 15 al 17 giugno";
     let mut step = vacation();
     step["purpose"] = json!("richiedi ferie dal 15 al 17 giugno");
-    let answer = told(three, &step, "senza il meteo").1;
+    let answer = run(three, &step, "senza il meteo").1;
     assert!(answer.contains("«Calcola la radice quadrata di 144»"), "{answer}");
     assert!(!answer.contains("meteo"), "{answer}");
-    let answer = told(three, &step, "senza il meteo, la radice").1;
+    let answer = run(three, &step, "senza il meteo, la radice").1;
     assert_eq!(answer, "Richiesta 7 inviata.");
 }
 
@@ -111,12 +111,12 @@ fn failures_and_questions_are_reported_after_a_change() {
     let mut step = vacation();
     step["status"] = json!("needs_input");
     step["question"] = json!("Fino a quando?");
-    let (verdict, answer) = told(REQUEST, &step, "senza il meteo");
+    let (verdict, answer) = run(REQUEST, &step, "senza il meteo");
     assert_eq!(answer, "Fino a quando?");
     assert_eq!(verdict["can_answer_now"], json!(false));
     assert_eq!(verdict["missing_information"], json!("Fino a quando?"));
     step["status"] = json!("failed");
     step["error"] = json!("il servizio non risponde");
-    let answer = told(REQUEST, &step, "senza il meteo").1;
+    let answer = run(REQUEST, &step, "senza il meteo").1;
     assert!(answer.contains("il servizio non risponde") && !answer.contains("meteo"), "{answer}");
 }

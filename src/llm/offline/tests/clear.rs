@@ -1,10 +1,10 @@
-//! Which writes are made and which are asked about.
+//! Which writes are made at once and which need a confirmation.
 
 use serde_json::{Value, json};
 
 use super::domains::{HELPDESK, IDENTITY, LIBRARY, PARCELS, RESTAURANT, ROOMS, VACATION, WEATHER};
 use super::services::{BANK, BUSES, EVENTS, HOMES, HOTELS, MUSIC, RESTAURANTS, SALONS};
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 /// Requests that say all that is needed, with words as people add them.
 const PLAIN: &[(&str, &str)] = &[
@@ -88,11 +88,11 @@ const DOUBTFUL: &[(&str, &str)] = &[
     (PARCELS, "Consegna il pacco TRK00123 in via Roma 5 il 12 maggio"),
 ];
 
-fn told(scene: &str, words: &str) -> Told {
+fn run(scene: &str, words: &str) -> RequestOutcome {
     let mut scenes = vec![WEATHER, IDENTITY, VACATION];
     scenes.retain(|s| *s != scene);
     scenes.push(scene);
-    World::of(&scenes).told(words)
+    World::of(&scenes).run(words)
 }
 
 fn is_confirmation(question: &Value) -> bool {
@@ -103,9 +103,9 @@ fn is_confirmation(question: &Value) -> bool {
 fn plain_requests_are_executed_without_confirmation() {
     let mut asked = Vec::new();
     for (scene, words) in PLAIN {
-        let told = told(scene, words);
-        if told.calls.is_empty() || !told.questions.is_empty() {
-            asked.push(format!("{words}\n   {:?} {:?}", told.calls, told.questions));
+        let outcome = run(scene, words);
+        if outcome.calls.is_empty() || !outcome.questions.is_empty() {
+            asked.push(format!("{words}\n   {:?} {:?}", outcome.calls, outcome.questions));
         }
     }
     assert!(asked.len() * 10 <= PLAIN.len(), "{} of {}\n{}", asked.len(), PLAIN.len(), asked.join("\n"));
@@ -115,9 +115,9 @@ fn plain_requests_are_executed_without_confirmation() {
 fn unexplained_words_of_a_write_lead_to_confirmation() {
     let mut done = Vec::new();
     for (scene, words) in DOUBTFUL {
-        let told = told(scene, words);
-        if !told.calls.is_empty() {
-            done.push(format!("{words}\n   {:?}", told.calls));
+        let outcome = run(scene, words);
+        if !outcome.calls.is_empty() {
+            done.push(format!("{words}\n   {:?}", outcome.calls));
         }
     }
     assert!(done.is_empty(), "{} of {}\n{}", done.len(), DOUBTFUL.len(), done.join("\n"));
@@ -125,8 +125,8 @@ fn unexplained_words_of_a_write_lead_to_confirmation() {
 
 #[test]
 fn confirmation_contains_the_call_with_all_arguments() {
-    let told = told(VACATION, "Request unpaid vacation from 15 to 17 June");
-    let [question] = &told.questions[..] else { panic!("{told:?}") };
+    let outcome = run(VACATION, "Request unpaid vacation from 15 to 17 June");
+    let [question] = &outcome.questions[..] else { panic!("{outcome:?}") };
     assert!(is_confirmation(question), "{question}");
     assert_eq!(question["tool"], "MakeRequest");
     assert_eq!(question["known"], json!({"from": "2026-06-15", "to": "2026-06-17"}));

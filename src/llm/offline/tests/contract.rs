@@ -1,5 +1,5 @@
-//! What the other models of a deployment leave to the rules: paraphrased purposes, later rounds,
-//! answers and summaries.
+//! The offline model beside other models of a deployment: paraphrased purposes, later rounds, answers and
+//! summaries.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Days as said: which calls they come to, and what is asked instead of guessed.
+//! Days in requests: the calls that they result in, and questions instead of guesses.
 
 use jiff::civil::{Date, date};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Scenes of several domains, written as their owners would write them.
+//! Fixtures: scenes of several domains, written as chatbot developers would write them.
 
 pub(super) const WEATHER: &str = r#"
 name = "Weather"

@@ -107,12 +107,12 @@ fn requests_call_the_right_tool_with_arguments() {
     ];
     let mut wrong = Vec::new();
     for (request, tool, want) in &cases {
-        let told = World::all().told(request);
-        let fine = told.calls.len() == 1 && told.calls[0].0 == *tool && same(&told.calls[0].1, want);
+        let outcome = World::all().run(request);
+        let fine = outcome.calls.len() == 1 && outcome.calls[0].0 == *tool && same(&outcome.calls[0].1, want);
         if !fine {
             wrong.push(format!(
                 "{request}\n   want {tool} {want}\n   got  {:?} {:?} ask {:?}",
-                told.calls, told.scenes, told.question
+                outcome.calls, outcome.scenes, outcome.question
             ));
         }
     }
@@ -148,12 +148,12 @@ fn unserved_request_calls_no_tool_and_lists_capabilities() {
         "???",
     ] {
         let mut world = World::all();
-        let told = world.told(request);
-        if told.plan["needs_execution"] != json!(false) {
-            wrong.push(format!("{request}: {:?} {:?}", told.scenes, told.calls));
+        let outcome = world.run(request);
+        if outcome.plan["needs_execution"] != json!(false) {
+            wrong.push(format!("{request}: {:?} {:?}", outcome.scenes, outcome.calls));
         }
-        if !request.starts_with("Grazie") && !told.answer.contains("ServiceDesk") {
-            wrong.push(format!("{request}: answer {:?}", told.answer));
+        if !request.starts_with("Grazie") && !outcome.answer.contains("ServiceDesk") {
+            wrong.push(format!("{request}: answer {:?}", outcome.answer));
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
@@ -236,12 +236,12 @@ fn joined_requests_are_split_in_order() {
     ];
     let mut wrong = Vec::new();
     for (request, scenes, waits) in &cases {
-        let told = World::all().told(request);
-        let second = told.depends.get(1).is_some_and(|d| d.contains(&1));
-        if told.scenes != *scenes || (scenes.len() > 1 && second != *waits) || told.question.is_some() {
+        let outcome = World::all().run(request);
+        let second = outcome.depends.get(1).is_some_and(|d| d.contains(&1));
+        if outcome.scenes != *scenes || (scenes.len() > 1 && second != *waits) || outcome.question.is_some() {
             wrong.push(format!(
                 "{request}\n   want {scenes:?} {waits}\n   got {:?} {:?} {:?}\n   {:?} {:?}",
-                told.scenes, told.depends, told.purposes, told.calls, told.question
+                outcome.scenes, outcome.depends, outcome.purposes, outcome.calls, outcome.question
             ));
         }
     }
@@ -266,9 +266,12 @@ fn single_requests_with_conjunctions_are_not_split() {
         ("Avete libri di Fruttero e Lucentini?", "search_books", 1),
         ("Open a ticket saying \"first the screen flickers, then it dies\"", "open_ticket", 1),
     ] {
-        let told = World::all().told(request);
-        if told.tools() != vec![tools; several] {
-            wrong.push(format!("{request}: {:?} {:?} {:?}", told.purposes, told.calls, told.question));
+        let outcome = World::all().run(request);
+        if outcome.tools() != vec![tools; several] {
+            wrong.push(format!(
+                "{request}: {:?} {:?} {:?}",
+                outcome.purposes, outcome.calls, outcome.question
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -277,97 +280,100 @@ fn single_requests_with_conjunctions_are_not_split() {
 #[test]
 fn missing_arguments_are_asked_and_the_reply_continues_the_step() {
     let mut world = World::all();
-    let told = world.told("Prenota un tavolo per 4 da Gino domani");
-    assert_eq!(told.calls, []);
-    let question = told.question.unwrap();
+    let outcome = world.run("Prenota un tavolo per 4 da Gino domani");
+    assert_eq!(outcome.calls, []);
+    let question = outcome.question.unwrap();
     assert_eq!(question["missing"], json!(["time"]));
     assert!(question["question"].as_str().unwrap().contains("l'ora"), "{question}");
-    assert!(told.answer.contains("l'ora"));
-    let told = world.told("alle 20:30");
+    assert!(outcome.answer.contains("l'ora"));
+    let outcome = world.run("alle 20:30");
     assert_eq!(
-        told.call("reserve_table"),
+        outcome.call("reserve_table"),
         &json!({"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4})
     );
 
     let mut world = World::all();
-    let told = world.told("I'd like to book a table at The Anchor for tomorrow at 8pm");
-    assert_eq!(told.question.unwrap()["missing"], json!(["party_size"]));
-    assert!(told.answer.contains("number") || told.answer.contains("guests"), "{}", told.answer);
-    let told = world.told("We are six");
-    assert_eq!(told.call("reserve_table")["party_size"], json!(6));
+    let outcome = world.run("I'd like to book a table at The Anchor for tomorrow at 8pm");
+    assert_eq!(outcome.question.unwrap()["missing"], json!(["party_size"]));
+    assert!(outcome.answer.contains("number") || outcome.answer.contains("guests"), "{}", outcome.answer);
+    let outcome = world.run("We are six");
+    assert_eq!(outcome.call("reserve_table")["party_size"], json!(6));
 
     let mut world = World::all();
-    let told = world.told("Track my parcel");
-    assert_eq!(told.question.unwrap()["missing"], json!(["code"]));
+    let outcome = world.run("Track my parcel");
+    assert_eq!(outcome.question.unwrap()["missing"], json!(["code"]));
     // Another request is no reply.
-    let told = world.told("What is the weather in Rome?");
-    assert_eq!(told.tools(), ["WeatherForecast_Get"]);
+    let outcome = world.run("What is the weather in Rome?");
+    assert_eq!(outcome.tools(), ["WeatherForecast_Get"]);
 
     let mut world = World::all();
-    world.told("Lend me \"Dune\"");
-    let told = world.told("three");
-    assert_eq!(told.call("borrow_book"), &json!({"title": "Dune", "weeks": 3}));
+    world.run("Lend me \"Dune\"");
+    let outcome = world.run("three");
+    assert_eq!(outcome.call("borrow_book"), &json!({"title": "Dune", "weeks": 3}));
 
     let mut world = World::all();
-    world.told("Vorrei chiedere delle ferie");
-    let told = world.told("no, lascia stare");
-    assert_eq!(told.plan["needs_execution"], json!(false));
+    world.run("Vorrei chiedere delle ferie");
+    let outcome = world.run("no, lascia stare");
+    assert_eq!(outcome.plan["needs_execution"], json!(false));
 
     let mut world = World::all();
-    world.told("Vorrei chiedere delle ferie");
-    let told = world.told("dal 15 al 17 giugno, e poi dimmi il meteo a Roma");
-    assert_eq!(told.tools(), ["MakeRequest", "WeatherForecast_Get"]);
+    world.run("Vorrei chiedere delle ferie");
+    let outcome = world.run("dal 15 al 17 giugno, e poi dimmi il meteo a Roma");
+    assert_eq!(outcome.tools(), ["MakeRequest", "WeatherForecast_Get"]);
 }
 
 #[test]
 fn elliptical_requests_complete_the_previous_request() {
     let mut world = World::all();
-    world.told("Che tempo fa oggi a Milano?");
-    let told = world.told("E a Roma?");
-    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Roma", "date": "2026-05-04"}));
-    let told = world.told("E domani?");
-    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Roma", "date": "2026-05-05"}));
-    let told = world.told("E a Reggio Calabria il 10 maggio?");
-    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Reggio Calabria", "date": "2026-05-10"}));
+    world.run("Che tempo fa oggi a Milano?");
+    let outcome = world.run("E a Roma?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Roma", "date": "2026-05-04"}));
+    let outcome = world.run("E domani?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Roma", "date": "2026-05-05"}));
+    let outcome = world.run("E a Reggio Calabria il 10 maggio?");
+    assert_eq!(
+        outcome.call("WeatherForecast_Get"),
+        &json!({"city": "Reggio Calabria", "date": "2026-05-10"})
+    );
 
     let mut world = World::all();
-    world.told("What is the weather in Milan?");
-    let told = world.told("And in Rome?");
-    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
-    let told = world.told("What about tomorrow?");
-    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
+    world.run("What is the weather in Milan?");
+    let outcome = world.run("And in Rome?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
+    let outcome = world.run("What about tomorrow?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
 
     let mut world = World::all();
-    world.told("A che punto è il ticket INC-1?");
-    let told = world.told("E INC-2?");
-    assert_eq!(told.call("ticket_status"), &json!({"ticket_id": "INC-2"}));
+    world.run("A che punto è il ticket INC-1?");
+    let outcome = world.run("E INC-2?");
+    assert_eq!(outcome.call("ticket_status"), &json!({"ticket_id": "INC-2"}));
 }
 
 #[test]
 fn refusal_is_reported_with_reason_and_not_retried() {
     let mut world = World::all();
-    let told = world.ask("Prenota un tavolo per 4 da Gino domani alle 20", &mut |_, _| {
+    let outcome = world.ask("Prenota un tavolo per 4 da Gino domani alle 20", &mut |_, _| {
         json!({"outcome": "refused", "error": {"code": "full", "message": "il ristorante è al completo"}})
     });
-    assert_eq!(told.calls.len(), 1);
-    assert!(told.answer.contains("il ristorante è al completo"), "{}", told.answer);
+    assert_eq!(outcome.calls.len(), 1);
+    assert!(outcome.answer.contains("il ristorante è al completo"), "{}", outcome.answer);
 }
 
 #[test]
 fn missing_identifier_is_looked_up() {
     let mut world = World::all();
-    let told = world.ask("Annulla la mia richiesta di ferie", &mut |tool, _| match tool {
+    let outcome = world.ask("Annulla la mia richiesta di ferie", &mut |tool, _| match tool {
         "ListRequests" => json!({"outcome": "ok", "result": {"requests": [{"request_id": 7, "from": "2026-06-15", "status": "pending"}]}}),
         _ => json!({"outcome": "ok", "result": {}, "say": "Annullata."}),
     });
-    assert_eq!(told.tools(), ["ListRequests", "CancelRequest"]);
-    assert_eq!(told.call("CancelRequest"), &json!({"request_id": 7}));
-    assert_eq!(told.answer.lines().last(), Some("Annullata."));
+    assert_eq!(outcome.tools(), ["ListRequests", "CancelRequest"]);
+    assert_eq!(outcome.call("CancelRequest"), &json!({"request_id": 7}));
+    assert_eq!(outcome.answer.lines().last(), Some("Annullata."));
 }
 
 #[test]
 fn unserved_part_of_a_request_is_reported() {
-    let told = World::all().told("Dimmi il meteo a Roma e poi calcola la radice quadrata di 144");
-    assert_eq!(told.tools(), ["WeatherForecast_Get"]);
-    assert!(told.answer.contains("radice quadrata"), "{}", told.answer);
+    let outcome = World::all().run("Dimmi il meteo a Roma e poi calcola la radice quadrata di 144");
+    assert_eq!(outcome.tools(), ["WeatherForecast_Get"]);
+    assert!(outcome.answer.contains("radice quadrata"), "{}", outcome.answer);
 }

@@ -1,4 +1,4 @@
-//! Halves of a request that lead elsewhere, or nowhere, over scenes that the rules were not written with.
+//! Requests whose parts lead to different scenes or to none, with scenes unknown when the rules were written.
 
 use super::support::World;
 
@@ -18,11 +18,11 @@ fn customers() -> World {
 fn check(cases: &[(&str, &[&str], &[&str])]) {
     let mut wrong = Vec::new();
     for (request, tools, unserved) in cases {
-        let told = customers().told(request);
-        let named = told.plan["unserved"].as_array().cloned().unwrap_or_default();
+        let outcome = customers().run(request);
+        let named = outcome.plan["unserved"].as_array().cloned().unwrap_or_default();
         let named: Vec<&str> = named.iter().filter_map(serde_json::Value::as_str).collect();
-        if told.tools() != *tools || named != *unserved {
-            wrong.push(format!("{request}: {:?} {named:?} {:?}", told.tools(), told.purposes));
+        if outcome.tools() != *tools || named != *unserved {
+            wrong.push(format!("{request}: {:?} {named:?} {:?}", outcome.tools(), outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
@@ -59,12 +59,13 @@ fn each_question_of_a_list_is_a_step() {
         ),
     ]);
     for request in ["Who are kvogel and jduck?", "Chi sono kvogel e jduck?"] {
-        let told = customers().told(request);
-        let names: Vec<_> = told.calls.iter().map(|(_, arguments)| arguments["username"].clone()).collect();
-        assert_eq!(names, ["kvogel", "jduck"], "{request}: {:?}", told.purposes);
+        let outcome = customers().run(request);
+        let names: Vec<_> =
+            outcome.calls.iter().map(|(_, arguments)| arguments["username"].clone()).collect();
+        assert_eq!(names, ["kvogel", "jduck"], "{request}: {:?}", outcome.purposes);
     }
-    let told = customers().told("Tell me the weather in Rome and who kvogel is");
-    assert_eq!(told.call("get_user_name")["username"], "kvogel");
+    let outcome = customers().run("Tell me the weather in Rome and who kvogel is");
+    assert_eq!(outcome.call("get_user_name")["username"], "kvogel");
 }
 
 #[test]
@@ -97,8 +98,8 @@ fn general_knowledge_questions_call_no_tool() {
         "Qual è la banca più antica del mondo?",
         "Which is the fastest car in the world?",
     ] {
-        let told = customers().told(request);
-        assert!(told.scenes.is_empty() && told.calls.is_empty(), "{request}: {:?}", told.purposes);
+        let outcome = customers().run(request);
+        assert!(outcome.scenes.is_empty() && outcome.calls.is_empty(), "{request}: {:?}", outcome.purposes);
     }
 }
 

@@ -81,9 +81,9 @@ properties = { code = { type = "string", description = "Code of the parcel", exa
 "#;
 
 fn calls(words: &str) -> Value {
-    let told = World::of(&[WEATHER, VACATION, DESK]).told(words);
-    assert!(told.questions.is_empty(), "{words}: {:?}", told.questions);
-    json!(told.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect::<Vec<_>>())
+    let outcome = World::of(&[WEATHER, VACATION, DESK]).run(words);
+    assert!(outcome.questions.is_empty(), "{words}: {:?}", outcome.questions);
+    json!(outcome.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect::<Vec<_>>())
 }
 
 fn each(tool: &str, name: &str, values: Value) -> Value {
@@ -132,20 +132,25 @@ fn values_beyond_the_call_limit_are_reported() {
     let numbers: Vec<String> = (1..=18).map(|n| n.to_string()).collect();
     let (last, head) = numbers.split_last().unwrap();
     let words = format!("Renew loans {} and {last}", head.join(", "));
-    let told = World::of(&[WEATHER, VACATION, DESK]).told(&words);
-    assert_eq!(told.calls.len(), 16, "{:?}", told.questions);
-    assert!(told.answer.contains("17") && told.answer.contains("18"), "{}", told.answer);
+    let outcome = World::of(&[WEATHER, VACATION, DESK]).run(&words);
+    assert_eq!(outcome.calls.len(), 16, "{:?}", outcome.questions);
+    assert!(outcome.answer.contains("17") && outcome.answer.contains("18"), "{}", outcome.answer);
 }
 
 #[test]
 fn two_complete_requests_after_one_verb_are_two_calls() {
     let words = "Transfer 500 dollars from savings to Diego and 30 dollars from checking to Amy Wong";
-    let told = World::of(&[WEATHER, super::services::BANK]).told(words);
+    let outcome = World::of(&[WEATHER, super::services::BANK]).run(words);
     let want = [
         json!({"account_type": "savings", "amount": 500, "recipient_account_name": "Diego"}),
         json!({"account_type": "checking", "amount": 30, "recipient_account_name": "Amy Wong"}),
     ];
-    assert_eq!(told.calls.iter().map(|c| c.1.clone()).collect::<Vec<_>>(), want, "{:?}", told.questions);
+    assert_eq!(
+        outcome.calls.iter().map(|c| c.1.clone()).collect::<Vec<_>>(),
+        want,
+        "{:?}",
+        outcome.questions
+    );
 }
 
 #[test]
@@ -155,9 +160,13 @@ fn pronoun_one_is_no_number() {
         "Disdici quello con il dentista",
         "Cancel the one with the cardiologist",
     ] {
-        let told = World::of(&[WEATHER, VACATION, DESK]).told(words);
-        assert!(told.calls.iter().all(|(tool, _)| tool != "CancelAppointment"), "{words}: {:?}", told.calls);
-        for question in &told.questions {
+        let outcome = World::of(&[WEATHER, VACATION, DESK]).run(words);
+        assert!(
+            outcome.calls.iter().all(|(tool, _)| tool != "CancelAppointment"),
+            "{words}: {:?}",
+            outcome.calls
+        );
+        for question in &outcome.questions {
             assert_eq!(question["known"].get("number"), None, "{words}: {question}");
         }
     }

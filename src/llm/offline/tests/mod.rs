@@ -1,4 +1,4 @@
-//! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
+//! Tests the embedded model against scenes unknown when its rules were written, through real prompts.
 
 mod acts;
 mod background;

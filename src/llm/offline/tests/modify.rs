@@ -1,10 +1,9 @@
-//! Plans changed in words: what the plan then shows and what its scenes call is what was said, or the plan
-//! stays as it was.
+//! Plans changed by feedback: prepared and executed calls follow the feedback, or the plan stays unchanged.
 
 use serde_json::{Value, json};
 
 use super::domains::{IDENTITY, VACATION, WEATHER};
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 const FERIE: &str = "Vorrei richiedere 3 giorni di ferie dal 13 al 15 settembre";
 const BOTH: &str = "Dimmi il meteo a Roma e poi richiedi ferie dal 5 al 6 luglio";
@@ -30,7 +29,7 @@ fn changed(request: &str, feedback: &str) -> Option<Value> {
 }
 
 /// What the changed plan leads to.
-fn told(request: &str, feedback: &str) -> Told {
+fn run(request: &str, feedback: &str) -> RequestOutcome {
     let plan = changed(request, feedback).unwrap_or_else(|| panic!("not understood: {feedback}"));
     let mut yes = |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
     world().carried_out(request, plan, &mut yes)
@@ -41,12 +40,12 @@ fn days(from: &str, to: &str) -> Value {
 }
 
 /// The vacation is prepared and asked for with these days, and nothing else is in the step's words.
-fn asks_for(request: &str, feedback: &str, days: &Value, steps: usize) -> Told {
-    let told = told(request, feedback);
-    assert_eq!(told.prepared, [("MakeRequest".to_owned(), days.clone())], "{feedback}: {told:#?}");
-    assert_eq!(told.call("MakeRequest"), days, "{feedback}: {told:#?}");
-    assert_eq!(told.scenes.len(), steps, "{feedback}: {told:#?}");
-    told
+fn asks_for(request: &str, feedback: &str, days: &Value, steps: usize) -> RequestOutcome {
+    let outcome = run(request, feedback);
+    assert_eq!(outcome.prepared, [("MakeRequest".to_owned(), days.clone())], "{feedback}: {outcome:#?}");
+    assert_eq!(outcome.call("MakeRequest"), days, "{feedback}: {outcome:#?}");
+    assert_eq!(outcome.scenes.len(), steps, "{feedback}: {outcome:#?}");
+    outcome
 }
 
 #[test]
@@ -108,13 +107,13 @@ fn new_days_replace_the_old_ones_in_prepared_calls() {
         ),
     ];
     for (feedback, purpose, from, to) in one {
-        let told = asks_for(FERIE, feedback, &days(from, to), 1);
-        assert_eq!(told.purposes, [purpose], "{feedback}");
+        let outcome = asks_for(FERIE, feedback, &days(from, to), 1);
+        assert_eq!(outcome.purposes, [purpose], "{feedback}");
     }
     // The example of the README.
     let request = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
-    let told = asks_for(request, "only from 15 to 16 June", &days("2026-06-15", "2026-06-16"), 1);
-    assert_eq!(told.purposes, ["Vorrei richiedere 2 giorni di ferie from 15 to 16 June"]);
+    let outcome = asks_for(request, "only from 15 to 16 June", &days("2026-06-15", "2026-06-16"), 1);
+    assert_eq!(outcome.purposes, ["Vorrei richiedere 2 giorni di ferie from 15 to 16 June"]);
 
     let july = days("2026-07-12", "2026-07-13");
     for request in [BOTH, BOTH_EN] {
@@ -133,17 +132,17 @@ fn new_days_replace_the_old_ones_in_prepared_calls() {
             "vacation from 12 to 13 July",
             "le ferie dal 12 al 13 luglio",
         ] {
-            let told = asks_for(request, feedback, &july, 2);
-            assert_eq!(told.call("WeatherForecast_Get")["city"], told_city(request), "{feedback}");
+            let outcome = asks_for(request, feedback, &july, 2);
+            assert_eq!(outcome.call("WeatherForecast_Get")["city"], mentioned_city(request), "{feedback}");
             for old in ["5", "6"] {
-                let words: Vec<&str> = told.purposes[1].split_whitespace().collect();
-                assert!(!words.contains(&old), "{feedback}: {:?}", told.purposes);
+                let words: Vec<&str> = outcome.purposes[1].split_whitespace().collect();
+                assert!(!words.contains(&old), "{feedback}: {:?}", outcome.purposes);
             }
         }
     }
 }
 
-fn told_city(request: &str) -> &'static str {
+fn mentioned_city(request: &str) -> &'static str {
     if request.contains("Roma") { "Roma" } else { "Rome" }
 }
 
@@ -161,12 +160,12 @@ fn new_place_replaces_the_old_one() {
         (BOTH_EN, "step 1: in Milan", "Milan"),
         ("Che tempo fa a Roma?", "a Milano", "Milano"),
     ] {
-        let told = told(request, feedback);
-        assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": city}), "{feedback}");
-        assert!(!told.purposes[0].contains(told_city(request)), "{feedback}: {:?}", told.purposes);
-        assert_eq!(told.scenes.len(), if request.contains('?') { 1 } else { 2 }, "{feedback}");
-        if told.scenes.len() == 2 {
-            assert_eq!(told.call("MakeRequest"), &days("2026-07-05", "2026-07-06"), "{feedback}");
+        let outcome = run(request, feedback);
+        assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": city}), "{feedback}");
+        assert!(!outcome.purposes[0].contains(mentioned_city(request)), "{feedback}: {:?}", outcome.purposes);
+        assert_eq!(outcome.scenes.len(), if request.contains('?') { 1 } else { 2 }, "{feedback}");
+        if outcome.scenes.len() == 2 {
+            assert_eq!(outcome.call("MakeRequest"), &days("2026-07-05", "2026-07-06"), "{feedback}");
         }
     }
 }
@@ -178,19 +177,19 @@ fn additional_requests_are_further_steps() {
         (BOTH_EN, "the weather in Turin too", "Turin"),
         (BOTH, "anche il meteo a Torino", "Torino"),
     ] {
-        let told = told(request, feedback);
-        assert_eq!(told.scenes, ["Weather", "VacationManagement", "Weather"], "{feedback}");
-        let cities: Vec<&Value> = told
+        let outcome = run(request, feedback);
+        assert_eq!(outcome.scenes, ["Weather", "VacationManagement", "Weather"], "{feedback}");
+        let cities: Vec<&Value> = outcome
             .calls
             .iter()
             .filter(|call| call.0 == "WeatherForecast_Get")
             .map(|call| &call.1["city"])
             .collect();
-        assert_eq!(cities, [told_city(request), city], "{feedback}");
+        assert_eq!(cities, [mentioned_city(request), city], "{feedback}");
     }
-    let told = told(BOTH, "chiedi ferie dal 12 al 13 luglio, e come mi chiamo? Il mio username è pippo");
-    assert_eq!(told.scenes, ["Weather", "VacationManagement", "Identity"]);
-    assert_eq!(told.call("MakeRequest"), &days("2026-07-12", "2026-07-13"));
+    let outcome = run(BOTH, "chiedi ferie dal 12 al 13 luglio, e come mi chiamo? Il mio username è pippo");
+    assert_eq!(outcome.scenes, ["Weather", "VacationManagement", "Identity"]);
+    assert_eq!(outcome.call("MakeRequest"), &days("2026-07-12", "2026-07-13"));
 }
 
 #[test]
@@ -208,7 +207,7 @@ fn steps_are_removed_or_kept_alone() {
         "tutto tranne il meteo",
         "senza il meteo a Roma",
     ] {
-        assert_eq!(told(BOTH, feedback).scenes, ["VacationManagement"], "{feedback}");
+        assert_eq!(run(BOTH, feedback).scenes, ["VacationManagement"], "{feedback}");
     }
     for feedback in [
         "only the weather",
@@ -219,7 +218,7 @@ fn steps_are_removed_or_kept_alone() {
         "without the vacation from 5 to 6 July",
         "just the weather, thanks",
     ] {
-        assert_eq!(told(BOTH, feedback).scenes, ["Weather"], "{feedback}");
+        assert_eq!(run(BOTH, feedback).scenes, ["Weather"], "{feedback}");
     }
 }
 

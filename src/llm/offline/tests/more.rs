@@ -1,4 +1,4 @@
-//! More scenes of strangers: shipments, reminders, canteen, pets, loans of money, hotel rooms.
+//! More unknown scenes: shipments, reminders, canteen, pets, loans of money, hotel rooms.
 
 use serde_json::{Value, json};
 
@@ -209,9 +209,9 @@ fn check(cases: Vec<(&str, &str, Value)>) {
     let mut wrong = Vec::new();
     for (scene, request, want) in &cases {
         let mut world = World::of(&[WEATHER, IDENTITY, VACATION, scene]);
-        let told = world.told(request);
-        let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
-        let missing = told.question.as_ref().map(|q| q["missing"].clone());
+        let outcome = world.run(request);
+        let calls: Vec<Value> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let missing = outcome.question.as_ref().map(|q| q["missing"].clone());
         let got = match missing {
             Some(missing) => json!([calls, missing]),
             None => json!(calls),
@@ -219,8 +219,8 @@ fn check(cases: Vec<(&str, &str, Value)>) {
         if got != *want {
             wrong.push(format!(
                 "{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}",
-                told.purposes,
-                told.question.map(|q| q["known"].clone())
+                outcome.purposes,
+                outcome.question.map(|q| q["known"].clone())
             ));
         }
     }

@@ -1,5 +1,5 @@
-//! The same wishes in other words: a name behind a second "for", a scene called by its name alone,
-//! values that stand before the verb. And words of the scenes in requests that are for none of them.
+//! Paraphrases of requests: a name after a second "for", a scene mentioned by its name alone, values before the
+//! verb. Also requests with words of a scene that are not for it.
 
 use serde_json::{Value, json};
 
@@ -97,14 +97,14 @@ fn check_in(scenes: &[&str], cases: Vec<(&str, Value)>) {
     let mut wrong = Vec::new();
     for (request, want) in &cases {
         let mut world = World::of(scenes);
-        let told = world.told(request);
-        let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
-        let got = match &told.question {
+        let outcome = world.run(request);
+        let calls: Vec<Value> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let got = match &outcome.question {
             Some(question) => json!([calls, question["missing"]]),
             None => json!(calls),
         };
         if got != *want {
-            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?}", told.purposes));
+            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?}", outcome.purposes));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));

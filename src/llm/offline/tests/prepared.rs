@@ -1,10 +1,10 @@
-//! Prepared calls: what a plan shows of its writes is what its scenes call.
+//! Prepared calls: scenes make the writes that the plan has prepared.
 //!
-//! The law itself is asserted for every request of these tests, in `World::carried_out`.
+//! `World::carried_out` asserts this invariant for every request of these tests.
 
 use serde_json::{Value, json};
 
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 const LOANS: &str = r#"
 name = "ToolShed"
@@ -129,15 +129,15 @@ fn world(more: &[&str]) -> World {
     World::of(&all)
 }
 
-/// The calls of a told request that are writes of its plan, canonically.
-fn writes(told: &Told) -> Vec<String> {
-    let shown: Vec<&str> = told.prepared.iter().map(|call| call.0.as_str()).collect();
-    let calls = told.calls.iter().filter(|call| shown.contains(&call.0.as_str()));
+/// The calls of a request that are writes of its plan, in canonical form.
+fn writes(outcome: &RequestOutcome) -> Vec<String> {
+    let shown: Vec<&str> = outcome.prepared.iter().map(|call| call.0.as_str()).collect();
+    let calls = outcome.calls.iter().filter(|call| shown.contains(&call.0.as_str()));
     calls.map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
 }
 
-fn shown(told: &Told) -> Vec<String> {
-    told.prepared.iter().map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
+fn shown(outcome: &RequestOutcome) -> Vec<String> {
+    outcome.prepared.iter().map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
 }
 
 fn prepared(plan: &Value) -> Vec<Value> {
@@ -146,9 +146,9 @@ fn prepared(plan: &Value) -> Vec<Value> {
 
 #[test]
 fn vacation_request_is_prepared_with_its_days() {
-    let told = shipped().told("Richiedi 3 giorni di ferie dal 15 al 17 giugno");
-    assert_eq!(shown(&told), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
-    assert_eq!(writes(&told), shown(&told));
+    let outcome = shipped().run("Richiedi 3 giorni di ferie dal 15 al 17 giugno");
+    assert_eq!(shown(&outcome), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
+    assert_eq!(writes(&outcome), shown(&outcome));
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn scenario_writes_are_called_as_prepared() {
     for scenario in file["scenarios"].as_array().unwrap() {
         let mut world = shipped();
         for turn in scenario["turns"].as_array().into_iter().flatten() {
-            let told = world.told(turn["say"].as_str().unwrap());
-            if told.question.is_none() {
-                assert_eq!(writes(&told), shown(&told), "{turn}");
-                seen.extend(shown(&told).into_iter().map(|call| format!("{}: {call}", scenario["id"])));
+            let outcome = world.run(turn["say"].as_str().unwrap());
+            if outcome.question.is_none() {
+                assert_eq!(writes(&outcome), shown(&outcome), "{turn}");
+                seen.extend(shown(&outcome).into_iter().map(|call| format!("{}: {call}", scenario["id"])));
             }
         }
     }
@@ -210,20 +210,20 @@ fn shipped_and_unknown_scene_writes_are_called_as_prepared() {
         ("Riporto il prestito numero 7 e poi dimmi il meteo a Bari", r#"return_loan {"loan_id":7}"#),
     ];
     for (request, want) in cases {
-        let told = world(&[LOANS]).told(request);
-        assert_eq!(shown(&told), [want], "{request}");
-        assert_eq!(writes(&told), [want], "{request}");
+        let outcome = world(&[LOANS]).run(request);
+        assert_eq!(shown(&outcome), [want], "{request}");
+        assert_eq!(writes(&outcome), [want], "{request}");
     }
 }
 
 #[test]
 fn user_values_are_omitted_until_the_user_gives_them() {
     let mut world = shipped();
-    let told = world.told("What is the weather in Milan, and then ask for three days off");
-    assert_eq!(shown(&told), ["MakeRequest {}"]);
-    let told = world.told("From 15 to 17 June");
-    assert_eq!(shown(&told), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
-    assert_eq!(writes(&told), shown(&told));
+    let outcome = world.run("What is the weather in Milan, and then ask for three days off");
+    assert_eq!(shown(&outcome), ["MakeRequest {}"]);
+    let outcome = world.run("From 15 to 17 June");
+    assert_eq!(shown(&outcome), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
+    assert_eq!(writes(&outcome), shown(&outcome));
 }
 
 #[test]
@@ -232,23 +232,23 @@ fn looked_up_values_are_omitted() {
         "my_loans" => json!({"outcome": "ok", "result": {"loans": [{"loan_id": 41, "tool": "drill"}]}}),
         _ => json!({"outcome": "ok", "result": {}}),
     };
-    let told = world(&[LOANS]).ask("Riporto il prestito", &mut loans);
-    assert_eq!(shown(&told), ["return_loan {}"]);
-    assert_eq!(writes(&told), [r#"return_loan {"loan_id":41}"#]);
+    let outcome = world(&[LOANS]).ask("Riporto il prestito", &mut loans);
+    assert_eq!(shown(&outcome), ["return_loan {}"]);
+    assert_eq!(writes(&outcome), [r#"return_loan {"loan_id":41}"#]);
 }
 
 #[test]
 fn values_of_earlier_steps_are_omitted_despite_earlier_turns() {
     let mut world = world(&[LOANS]);
-    world.told("Riporto il prestito numero 12");
+    world.run("Riporto il prestito numero 12");
     let mut loans = |tool: &str, _: &Value| match tool {
         "my_loans" => json!({"outcome": "ok", "result": {"loans": [{"loan_id": 41, "tool": "drill"}]}}),
         _ => json!({"outcome": "ok", "result": {}}),
     };
-    let told = world.ask("Quali attrezzi ho in prestito? Poi riporto il prestito", &mut loans);
-    assert_eq!(told.depends, [vec![], vec![1]]);
-    assert_eq!(shown(&told), ["return_loan {}"]);
-    assert_eq!(writes(&told), [r#"return_loan {"loan_id":41}"#]);
+    let outcome = world.ask("Quali attrezzi ho in prestito? Poi riporto il prestito", &mut loans);
+    assert_eq!(outcome.depends, [vec![], vec![1]]);
+    assert_eq!(shown(&outcome), ["return_loan {}"]);
+    assert_eq!(writes(&outcome), [r#"return_loan {"loan_id":41}"#]);
 }
 
 #[test]
@@ -256,25 +256,25 @@ fn prepared_calls_use_only_the_scenes_conversation() {
     let said = ["Il mio username è keysersoze", "Che tempo fa a Milano?", "Che tempo fa a Roma?"];
     let mut of_late = world(&[BADGES]);
     for request in &said[..2] {
-        of_late.told(request);
+        of_late.run(request);
     }
-    let told = of_late.told("Emetti un badge");
-    assert_eq!(shown(&told), [r#"issue_badge {"username":"keysersoze"}"#]);
-    assert_eq!(writes(&told), shown(&told));
+    let outcome = of_late.run("Emetti un badge");
+    assert_eq!(shown(&outcome), [r#"issue_badge {"username":"keysersoze"}"#]);
+    assert_eq!(writes(&outcome), shown(&outcome));
 
-    // A scene is told of the last two turns and of its own.
+    // A scene's prompt has the last two turns and its own turns.
     let mut long_ago = world(&[BADGES]);
     for request in said {
-        long_ago.told(request);
+        long_ago.run(request);
     }
-    let told = long_ago.told("Emetti un badge");
-    assert_eq!(shown(&told), ["issue_badge {}"]);
-    assert_eq!(told.question.unwrap()["missing"], json!(["username"]));
+    let outcome = long_ago.run("Emetti un badge");
+    assert_eq!(shown(&outcome), ["issue_badge {}"]);
+    assert_eq!(outcome.question.unwrap()["missing"], json!(["username"]));
 }
 
 #[test]
 fn values_depending_on_argument_order_are_omitted() {
-    // A scene is told that the source comes before the goal; a planner may be told both in no order.
+    // The scene's prompt has the source before the goal; the planner's may have no order.
     let cases = [
         ("Transfer 30 from savings to main", r#"transfer {"amount":30}"#, "source", "savings"),
         ("Trasferisci 50 euro \"alfa\" \"beta\"", r#"transfer {"amount":50}"#, "source", "alfa"),
@@ -283,20 +283,20 @@ fn values_depending_on_argument_order_are_omitted() {
     for (request, want, argument, value) in cases {
         let mut world = world(&[BANK]);
         world.exact = false;
-        let told = world.told(request);
-        assert_eq!(shown(&told), [want], "{request}");
-        let called = told.calls[0].1[argument].to_string();
+        let outcome = world.run(request);
+        assert_eq!(shown(&outcome), [want], "{request}");
+        let called = outcome.calls[0].1[argument].to_string();
         assert_eq!(called.trim_matches('"'), value, "{request}");
-        // Told by words of the schema, it shows what is called.
+        // With the order in the schema's description, the values are prepared as called.
         world.exact = true;
-        let told = world.told(request);
-        assert_eq!(writes(&told), shown(&told), "{request}");
-        assert_eq!(told.prepared[0].1[argument].to_string().trim_matches('"'), value, "{request}");
+        let outcome = world.run(request);
+        assert_eq!(writes(&outcome), shown(&outcome), "{request}");
+        assert_eq!(outcome.prepared[0].1[argument].to_string().trim_matches('"'), value, "{request}");
     }
     // Where words tell which is which, the order does not matter.
-    let told = world(&[BANK]).told("Create a table for 4 grown and 2 children");
-    assert_eq!(shown(&told), [r#"seat_guests {"children":2,"grown":4}"#]);
-    assert_eq!(writes(&told), shown(&told));
+    let outcome = world(&[BANK]).run("Create a table for 4 grown and 2 children");
+    assert_eq!(shown(&outcome), [r#"seat_guests {"children":2,"grown":4}"#]);
+    assert_eq!(writes(&outcome), shown(&outcome));
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn changed_plan_prepares_only_changed_steps_again() {
     let mut yes = |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
     let mut moved = moved;
     moved["steps"][1]["prepared_calls"][0]["arguments"].as_object_mut().unwrap().remove("note");
-    let told = world.carried_out(request, moved, &mut yes);
-    assert_eq!(writes(&told), shown(&told));
-    assert_eq!(told.call("MakeRequest"), &days[0]["arguments"]);
+    let outcome = world.carried_out(request, moved, &mut yes);
+    assert_eq!(writes(&outcome), shown(&outcome));
+    assert_eq!(outcome.call("MakeRequest"), &days[0]["arguments"]);
 }

@@ -1,4 +1,4 @@
-//! Dates, times, numbers: tables of what people say.
+//! Tables of dates, times and numbers in natural language.
 
 use jiff::civil::date;
 

@@ -1,4 +1,4 @@
-//! Whatever comes, there is a reply.
+//! Every input gets a reply.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ proptest! {
             send(purpose, vec![Message::User { text: words.clone() }], Vec::new(), ToolChoice::None);
         }
         World::all().plan(&words);
-        World::all().told(&words);
+        World::all().run(&words);
     }
 
     #[test]
@@ -46,15 +46,15 @@ proptest! {
         "tavolo", "per", "due", "prenota", "ma", "and", "then", "from", "to", "ticket", ":", "?", "'", "sala", "as", "well", "after", "before", "June", "-"
     ]), 0..25)) {
         let mut world = World::all();
-        world.told("Che tempo fa a Milano?");
-        world.told(&parts.join(" "));
+        world.run("Che tempo fa a Milano?");
+        world.run(&parts.join(" "));
     }
 }
 
 #[test]
 fn single_possessive_word_gets_a_reply() {
     for words in ["mia", "my", "il mio"] {
-        World::all().told(words);
+        World::all().run(words);
     }
 }
 

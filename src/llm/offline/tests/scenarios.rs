@@ -1,4 +1,4 @@
-//! The named scenarios, with scenes like those shipped.
+//! Named scenarios with scenes similar to the shipped ones.
 
 use serde_json::{Value, json};
 
@@ -27,62 +27,62 @@ fn office() -> impl FnMut(&str, &Value) -> Value {
 
 #[test]
 fn read_after_write_sees_the_change() {
-    let told = World::all().ask(
+    let outcome = World::all().ask(
         "Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano",
         &mut office(),
     );
-    assert_eq!(told.tools(), ["GetBalance", "MakeRequest", "GetBalance"], "{:?}", told.purposes);
-    assert_eq!(told.depends, [vec![], vec![1], vec![2]]);
-    assert!(told.answer.contains("26") && told.answer.contains("23"), "{}", told.answer);
+    assert_eq!(outcome.tools(), ["GetBalance", "MakeRequest", "GetBalance"], "{:?}", outcome.purposes);
+    assert_eq!(outcome.depends, [vec![], vec![1], vec![2]]);
+    assert!(outcome.answer.contains("26") && outcome.answer.contains("23"), "{}", outcome.answer);
 }
 
 #[test]
 fn name_of_the_user_is_remembered() {
     let mut world = World::all();
     let mut office = office();
-    let told = world.ask("Il mio username è keysersoze", &mut office);
-    assert_eq!(told.tools(), ["get_user_name"]);
-    let told = world.ask("Qual è il mio nome completo?", &mut office);
-    assert_eq!(told.call("get_user_name"), &json!({"username": "keysersoze"}));
-    assert!(told.answer.contains("Alessandro Rapiti"));
+    let outcome = world.ask("Il mio username è keysersoze", &mut office);
+    assert_eq!(outcome.tools(), ["get_user_name"]);
+    let outcome = world.ask("Qual è il mio nome completo?", &mut office);
+    assert_eq!(outcome.call("get_user_name"), &json!({"username": "keysersoze"}));
+    assert!(outcome.answer.contains("Alessandro Rapiti"));
 }
 
 #[test]
 fn missing_values_are_not_invented() {
     let mut world = World::all();
     let mut office = office();
-    let told = world.ask("What is the weather in Milan, and then ask for three days off", &mut office);
-    assert_eq!(told.tools(), ["WeatherForecast_Get"]);
-    assert_eq!(told.question.as_ref().unwrap()["missing"], json!(["from", "to"]));
-    assert!(told.answer.contains("Milan") && told.answer.contains("date"), "{}", told.answer);
-    let told = world.ask("From 15 to 17 June", &mut office);
-    assert_eq!(told.tools(), ["MakeRequest"]);
-    assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-17"}));
+    let outcome = world.ask("What is the weather in Milan, and then ask for three days off", &mut office);
+    assert_eq!(outcome.tools(), ["WeatherForecast_Get"]);
+    assert_eq!(outcome.question.as_ref().unwrap()["missing"], json!(["from", "to"]));
+    assert!(outcome.answer.contains("Milan") && outcome.answer.contains("date"), "{}", outcome.answer);
+    let outcome = world.ask("From 15 to 17 June", &mut office);
+    assert_eq!(outcome.tools(), ["MakeRequest"]);
+    assert_eq!(outcome.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-17"}));
 }
 
 #[test]
 fn approver_question_after_greeting_and_request_is_answered() {
     let mut world = World::all();
     let mut office = office();
-    let told = world
+    let outcome = world
         .ask("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &mut office);
-    assert_eq!(told.scenes, ["Identity", "Weather"]);
-    let told = world
+    assert_eq!(outcome.scenes, ["Identity", "Weather"]);
+    let outcome = world
         .ask("Perfetto! Ora vorrei richiedere 5 giorni di ferie dal 15 giugno al 19 giugno.", &mut office);
-    assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-19"}));
-    let told = world.ask("Chi deve approvare la mia richiesta?", &mut office);
-    assert_eq!(told.tools(), ["GetApprovers"]);
+    assert_eq!(outcome.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-19"}));
+    let outcome = world.ask("Chi deve approvare la mia richiesta?", &mut office);
+    assert_eq!(outcome.tools(), ["GetApprovers"]);
 }
 
 #[test]
 fn name_of_another_person_is_passed_to_the_tool() {
-    let told =
+    let outcome =
         World::all().ask("Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno", &mut office());
     assert_eq!(
-        told.call("MakeRequest"),
+        outcome.call("MakeRequest"),
         &json!({"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"})
     );
-    assert_eq!(told.calls.len(), 1, "{:?}", told.calls);
+    assert_eq!(outcome.calls.len(), 1, "{:?}", outcome.calls);
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn recap_of_long_conversation_has_its_days() {
     let mut world = World::all();
     let mut office = office();
     for day in 1..=15 {
-        let told = world.ask(&format!("Che tempo fa a Milano il giorno {day}?"), &mut office);
-        let date = told.call("WeatherForecast_Get")["date"].as_str().unwrap().to_owned();
+        let outcome = world.ask(&format!("Che tempo fa a Milano il giorno {day}?"), &mut office);
+        let date = outcome.call("WeatherForecast_Get")["date"].as_str().unwrap().to_owned();
         assert!(date.ends_with(&format!("-{day:02}")), "{date}");
     }
-    let told = world.ask("Riassumimi quello che abbiamo discusso finora", &mut office);
-    assert_eq!(told.scenes, Vec::<String>::new());
+    let outcome = world.ask("Riassumimi quello che abbiamo discusso finora", &mut office);
+    assert_eq!(outcome.scenes, Vec::<String>::new());
     for day in 1..=15 {
-        assert!(told.answer.contains(&format!("giorno {day}?")), "{day}: {}", told.answer);
+        assert!(outcome.answer.contains(&format!("giorno {day}?")), "{day}: {}", outcome.answer);
     }
-    assert!(told.answer.contains("Milano"));
+    assert!(outcome.answer.contains("Milano"));
 }

@@ -1,5 +1,5 @@
-//! Invented services in the style of a public corpus of dialogues: what a person wants is told bit by bit,
-//! and most openings lack something.
+//! Fixtures: invented services in the style of a public dialogue corpus, in which users reveal values step by
+//! step and most first requests are incomplete.
 
 pub(super) const MOVIES: &str = r#"
 name = "Movies"

@@ -1,4 +1,4 @@
-//! The scenes that are shipped, where they are there.
+//! The shipped scenes, if they are present.
 
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn shipped_scenes_are_routed_planned_and_filled() {
         ),
         (
             "Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno",
-            // Who asks is told to the tool, which decides for whom it can act; nobody is looked up.
+            // The tool gets the requester and decides for whom it can act; there is no lookup.
             json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}]]),
         ),
         ("Quali sono le festività del 2027?", json!([["GetHolidays", {"year": 2027}]])),
@@ -93,14 +93,14 @@ fn shipped_scenes_are_routed_planned_and_filled() {
         ),
     ] {
         let mut world = world().unwrap();
-        let told = world.told(request);
-        let calls: Vec<_> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let outcome = world.run(request);
+        let calls: Vec<_> = outcome.calls.iter().map(|c| json!([c.0, c.1])).collect();
         if json!(calls) != want {
             wrong.push(format!(
                 "{request}\n   want {want}\n   got  {} ask {:?}\n   {:?}",
                 json!(calls),
-                told.question,
-                told.purposes
+                outcome.question,
+                outcome.purposes
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Speech acts of single clauses, by their words alone.
+//! Speech acts of single clauses.
 
 use crate::llm::offline::speech::{Act, act_of};
 

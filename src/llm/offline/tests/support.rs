@@ -1,4 +1,4 @@
-//! Builds prompts by the contract and carries plans out with tools that do nothing.
+//! Builds prompts and executes plans with fake tools.
 
 use serde_json::{Value, json};
 
@@ -17,28 +17,28 @@ pub(super) struct World {
     pub turns: Vec<Value>,
     pub pending: Option<Value>,
     pub summary: Option<String>,
-    /// Whether planners are told in which order tools require their arguments: otherwise plans show nothing
-    /// that depends on it.
+    /// Whether the planner's prompt has the order of required arguments; otherwise plans prepare no values that
+    /// depend on it.
     pub exact: bool,
 }
 
-/// What one request led to.
+/// The outcome of one request.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct RequestOutcome {
     pub plan: Value,
     pub scenes: Vec<String>,
     pub calls: Vec<(String, Value)>,
     pub answer: String,
     pub question: Option<Value>,
-    /// All questions of all steps: a confirmation misses nothing.
+    /// All questions of all steps.
     pub questions: Vec<Value>,
     pub depends: Vec<Vec<u64>>,
     pub purposes: Vec<String>,
-    /// The writes that the plan has prepared, with their arguments.
+    /// The prepared writes of the plan, with their arguments.
     pub prepared: Vec<(String, Value)>,
 }
 
-impl Told {
+impl RequestOutcome {
     pub fn call(&self, tool: &str) -> &Value {
         match self.calls.iter().find(|c| c.0 == tool) {
             Some(call) => &call.1,
@@ -88,8 +88,8 @@ impl World {
         json!({"summary": self.summary, "turns": self.turns}).to_string()
     }
 
-    /// What a scene is told of the conversation: the last two turns, and those in which it took part.
-    fn told_to(&self, scene: &str) -> String {
+    /// The conversation in a scene's prompt: the last two turns, and those in which it took part.
+    fn conversation_for(&self, scene: &str) -> String {
         let recent = self.turns.len().saturating_sub(2);
         let took_part = |turn: &Value| turn["calls"].as_array().unwrap().iter().any(|c| c["scene"] == scene);
         let turns: Vec<&Value> = self
@@ -190,7 +190,7 @@ impl World {
             "earlier",
             &earlier.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
         );
-        sections::push(&mut text, "conversation", &self.told_to(scene));
+        sections::push(&mut text, "conversation", &self.conversation_for(scene));
         if let Some(pending) = self.pending.as_ref().filter(|pending| pending["scene"] == scene) {
             sections::push(&mut text, "pending", &pending.to_string());
         }
@@ -241,7 +241,7 @@ impl World {
     }
 
     /// A request from plan to answer, remembered as a turn.
-    pub fn ask(&mut self, request: &str, tool: Tool) -> Told {
+    pub fn ask(&mut self, request: &str, tool: Tool) -> RequestOutcome {
         let plan = self.planned(request, &[], self.preparing());
         let mut bare = plan.clone();
         for step in bare["steps"].as_array_mut().unwrap() {
@@ -252,8 +252,8 @@ impl World {
     }
 
     /// A plan carried out for a request and answered, remembered as a turn.
-    pub fn carried_out(&mut self, request: &str, plan: Value, tool: Tool) -> Told {
-        let mut told = Told { plan: plan.clone(), ..Told::default() };
+    pub fn carried_out(&mut self, request: &str, plan: Value, tool: Tool) -> RequestOutcome {
+        let mut outcome = RequestOutcome { plan: plan.clone(), ..RequestOutcome::default() };
         let mut executed: Vec<Value> = Vec::new();
         for step in plan["steps"].as_array().unwrap() {
             let on: Vec<u64> = match &step["depends_on_step"] {
@@ -266,9 +266,9 @@ impl World {
             let (calls, result, questions) = self.step(request, step, &earlier, tool);
             let question = questions.first().cloned();
             let status = if question.is_some() { "needs_input" } else { "completed" };
-            told.scenes.push(step["scene_name"].as_str().unwrap().to_owned());
-            told.purposes.push(step["purpose"].as_str().unwrap().to_owned());
-            told.depends.push(on);
+            outcome.scenes.push(step["scene_name"].as_str().unwrap().to_owned());
+            outcome.purposes.push(step["purpose"].as_str().unwrap().to_owned());
+            outcome.depends.push(on);
             let mut keys: Vec<String> =
                 calls.iter().map(|c| format!("{} {}", c["tool"], c["arguments"])).collect();
             keys.sort();
@@ -282,23 +282,23 @@ impl World {
                 .map(|call| (call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()))
                 .collect();
             self.called_as_shown(request, step, &prepared, &calls, &questions);
-            told.prepared.extend(prepared);
+            outcome.prepared.extend(prepared);
             for call in &calls {
-                told.calls.push((call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()));
+                outcome.calls.push((call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()));
             }
             executed.push(json!({"step": step["step_number"], "scene": step["scene_name"], "purpose": step["purpose"], "status": status,
                 "result": result, "question": question.as_ref().map(|q| q["question"].clone()), "calls": calls}));
-            told.question = question.or(told.question);
-            told.questions.extend(questions);
+            outcome.question = question.or(outcome.question);
+            outcome.questions.extend(questions);
         }
-        told.answer = if executed.is_empty() {
+        outcome.answer = if executed.is_empty() {
             self.out_of_scope(request)
         } else {
             self.verdict(request, &plan, &executed)
         };
         let pending_scene = executed.iter().find(|e| e["status"] == "needs_input").cloned();
         self.pending = pending_scene.map(|e| {
-            let q = told.question.clone().unwrap();
+            let q = outcome.question.clone().unwrap();
             json!({"request": request, "scene": e["scene"], "purpose": e["purpose"],
                    "question": {"text": q["question"], "tool": q["tool"], "missing": q["missing"], "known": q["known"]}})
         });
@@ -306,9 +306,10 @@ impl World {
             .iter()
             .flat_map(|e| e["calls"].as_array().unwrap().iter().map(|c| json!({"scene": e["scene"], "tool": c["tool"], "arguments": c["arguments"], "result": c["result"]})))
             .collect();
-        self.turns
-            .push(json!({"request": request, "answer": told.answer, "status": "completed", "calls": calls}));
-        told
+        self.turns.push(
+            json!({"request": request, "answer": outcome.answer, "status": "completed", "calls": calls}),
+        );
+        outcome
     }
 
     /// The law of prepared calls: a step's writes are those that its plan showed, with the very arguments;
@@ -348,7 +349,7 @@ impl World {
     }
 
     /// A request with tools that say yes to everything.
-    pub fn told(&mut self, request: &str) -> Told {
+    pub fn run(&mut self, request: &str) -> RequestOutcome {
         self.ask(
             request,
             &mut |tool, arguments| json!({"outcome": "ok", "result": {"done_by": tool, "with": arguments}}),

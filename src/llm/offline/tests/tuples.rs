@@ -1,8 +1,8 @@
-//! Lists of values that belong together, verbs that undo, days that have just been, and ranges for one day.
+//! Lists of values that belong together, reversing verbs, recent days, and ranges for one day.
 
 use serde_json::{Value, json};
 
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 const CLUB: &str = r#"
 name = "Club"
@@ -89,14 +89,14 @@ additionalProperties = false
 properties = { date = { type = "string", format = "date" } }
 "#;
 
-fn told(words: &str) -> Told {
-    World::of(&[CLUB]).told(words)
+fn run(words: &str) -> RequestOutcome {
+    World::of(&[CLUB]).run(words)
 }
 
 fn calls(words: &str) -> Vec<Value> {
-    let told = told(words);
-    assert!(told.questions.is_empty(), "{words}: {:?}", told.questions);
-    told.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect()
+    let outcome = run(words);
+    assert!(outcome.questions.is_empty(), "{words}: {:?}", outcome.questions);
+    outcome.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect()
 }
 
 fn lesson(sport: &str, date: &str, time: &str) -> Value {
@@ -135,12 +135,12 @@ fn missing_value_of_a_part_is_asked() {
         "Book tennis on 9 June at 9:00 and golf on 10 June",
         "Prenota tennis il 9 giugno alle 9:00 e golf il 10 giugno",
     ] {
-        let told = told(words);
-        assert!(told.calls.is_empty(), "{words}: {:?}", told.calls);
-        assert_eq!(told.questions.len(), 2, "{words}: {:?}", told.questions);
-        assert_eq!(told.questions[0]["missing"], json!([]), "{words}");
-        assert_eq!(told.questions[1]["missing"], json!(["time"]), "{words}");
-        assert_eq!(told.questions[1]["known"], json!({"sport": "golf", "date": "2026-06-10"}), "{words}");
+        let outcome = run(words);
+        assert!(outcome.calls.is_empty(), "{words}: {:?}", outcome.calls);
+        assert_eq!(outcome.questions.len(), 2, "{words}: {:?}", outcome.questions);
+        assert_eq!(outcome.questions[0]["missing"], json!([]), "{words}");
+        assert_eq!(outcome.questions[1]["missing"], json!(["time"]), "{words}");
+        assert_eq!(outcome.questions[1]["known"], json!({"sport": "golf", "date": "2026-06-10"}), "{words}");
     }
 }
 
@@ -161,7 +161,7 @@ fn reversing_verb_leads_to_another_tool() {
 
 #[test]
 fn recent_day_is_doubtful_for_a_write() {
-    let doubtful = told("Book tennis on 20 April at 9:00");
+    let doubtful = run("Book tennis on 20 April at 9:00");
     assert!(doubtful.calls.is_empty(), "{:?}", doubtful.calls);
     assert_eq!(doubtful.questions.len(), 1, "{:?}", doubtful.questions);
     for words in ["Book tennis on 20 April 2027 at 9:00", "Book tennis on 20 February at 9:00"] {
@@ -189,7 +189,7 @@ fn range_for_one_day_is_spread_for_reads_and_asked_for_writes() {
         .map(|d| json!(["PoolHours_Get", {"date": d}]))
         .collect();
     assert_eq!(calls("Is the pool open from 9 to 11 June?"), each);
-    let asked = told("Book tennis from 9 to 11 June at 10:00");
+    let asked = run("Book tennis from 9 to 11 June at 10:00");
     assert!(asked.calls.is_empty(), "{:?}", asked.calls);
     assert_eq!(asked.questions[0]["missing"], json!(["date"]), "{:?}", asked.questions);
 }

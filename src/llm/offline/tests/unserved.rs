@@ -1,4 +1,4 @@
-//! What no scene can do is named, and what leads to a request is not.
+//! Unserved parts of a request are reported; preambles are not.
 
 use serde_json::{Value, json};
 
@@ -32,15 +32,15 @@ fn unserved_half_is_reported() {
         ),
     ] {
         let mut world = strangers();
-        let told = world.told(request);
-        let named = told.plan["unserved"].as_array().cloned().unwrap_or_default();
+        let outcome = world.run(request);
+        let named = outcome.plan["unserved"].as_array().cloned().unwrap_or_default();
         let fits = named.len() == 1 && named[0].as_str().is_some_and(|said| said.contains(unserved));
-        if told.tools() != tools || !fits || !told.answer.contains(unserved) {
+        if outcome.tools() != tools || !fits || !outcome.answer.contains(unserved) {
             wrong.push(format!(
                 "{request}: {:?} {named:?} {:?}\n  {}",
-                told.tools(),
-                told.purposes,
-                told.answer
+                outcome.tools(),
+                outcome.purposes,
+                outcome.answer
             ));
         }
     }
@@ -63,13 +63,13 @@ fn greetings_thanks_and_preambles_are_neither_steps_nor_unserved() {
         ("Book AB123CD for tomorrow, please, and let me know", &["book_car"]),
     ] {
         let mut world = strangers();
-        let told = world.told(request);
-        if told.tools() != tools || told.plan["unserved"] != Value::Null {
+        let outcome = world.run(request);
+        if outcome.tools() != tools || outcome.plan["unserved"] != Value::Null {
             wrong.push(format!(
                 "{request}: {:?} {} {:?}",
-                told.tools(),
-                told.plan["unserved"],
-                told.question
+                outcome.tools(),
+                outcome.plan["unserved"],
+                outcome.question
             ));
         }
     }
@@ -79,8 +79,8 @@ fn greetings_thanks_and_preambles_are_neither_steps_nor_unserved() {
 #[test]
 fn preamble_alone_gets_no_steps() {
     for request in ["Can you help me?", "I'm planning a trip to Rome", "Ho una domanda", "Mi puoi aiutare?"] {
-        let told = strangers().told(request);
-        assert!(told.scenes.is_empty(), "{request}: {:?}", told.purposes);
+        let outcome = strangers().run(request);
+        assert!(outcome.scenes.is_empty(), "{request}: {:?}", outcome.purposes);
     }
 }
 

@@ -1,19 +1,19 @@
-//! Values are in the words, or they are asked for.
+//! Values come from the words of the user, or are asked for.
 
 use serde_json::{Value, json};
 
 use super::domains::WEATHER;
 use super::services::*;
-use super::support::{Told, World};
+use super::support::{RequestOutcome, World};
 
 /// A scene, what is said to it, the tool meant, and every value that is in the words.
 type Opening = (&'static str, &'static str, &'static str, Value);
 
 /// The calls that are made or asked to be confirmed, each with its tool's required arguments.
-fn offered(told: &Told) -> Vec<(String, Value)> {
-    let confirmed = told.questions.iter().filter(|q| q["missing"] == json!([]));
+fn offered(outcome: &RequestOutcome) -> Vec<(String, Value)> {
+    let confirmed = outcome.questions.iter().filter(|q| q["missing"] == json!([]));
     let confirmed = confirmed.map(|q| (q["tool"].as_str().unwrap().to_owned(), q["known"].clone()));
-    told.calls.iter().cloned().chain(confirmed).collect()
+    outcome.calls.iter().cloned().chain(confirmed).collect()
 }
 
 fn required(world: &World, tool: &str) -> Vec<String> {
@@ -26,9 +26,9 @@ fn required(world: &World, tool: &str) -> Vec<String> {
 /// What an opening led to: values that nobody said, and whether a call that could be made was not.
 fn judged((scene, words, tool, said): &Opening) -> (Vec<String>, Option<String>) {
     let mut world = World::of(&[WEATHER, scene]);
-    let told = world.told(words);
+    let outcome = world.run(words);
     let mut invented = Vec::new();
-    for (name, arguments) in offered(&told) {
+    for (name, arguments) in offered(&outcome) {
         let needed = required(&world, &name);
         for (argument, value) in arguments.as_object().unwrap() {
             if needed.contains(argument) && said.get(argument) != Some(value) {
@@ -36,7 +36,7 @@ fn judged((scene, words, tool, said): &Opening) -> (Vec<String>, Option<String>)
             }
         }
     }
-    for question in &told.questions {
+    for question in &outcome.questions {
         for (argument, value) in question["known"].as_object().unwrap() {
             if said.get(argument) != Some(value) && *value != json!(false) {
                 invented.push(format!("{words}\n   asks, with {argument} = {value}"));
@@ -47,14 +47,15 @@ fn judged((scene, words, tool, said): &Opening) -> (Vec<String>, Option<String>)
     let made = |(name, arguments): &(String, Value)| {
         name == tool && required(&world, tool).iter().all(|n| arguments[n] == said[n])
     };
-    let lost = (complete && !offered(&told).iter().any(made))
-        .then(|| format!("{words}\n   want {tool} {said}\n   got  {:?} {:?}", told.calls, told.questions));
-    (invented, lost.or_else(|| asked_in_vain(&told, words)))
+    let lost = (complete && !offered(&outcome).iter().any(made)).then(|| {
+        format!("{words}\n   want {tool} {said}\n   got  {:?} {:?}", outcome.calls, outcome.questions)
+    });
+    (invented, lost.or_else(|| asked_in_vain(&outcome, words)))
 }
 
 /// A clear request that was asked about all the same.
-fn asked_in_vain(told: &Told, words: &str) -> Option<String> {
-    let vain = told.questions.iter().find(|q| q["missing"] == json!([]))?;
+fn asked_in_vain(outcome: &RequestOutcome, words: &str) -> Option<String> {
+    let vain = outcome.questions.iter().find(|q| q["missing"] == json!([]))?;
     Some(format!("{words}\n   needless question: {vain}"))
 }
 
@@ -592,7 +593,7 @@ fn dialogue_openings_yield_no_invented_values() {
     let invented: Vec<&String> = judged.iter().flat_map(|j| &j.0).collect();
     let lost: Vec<&String> = judged.iter().filter_map(|j| j.1.as_ref()).collect();
     let complete = whole().len();
-    let told = format!(
+    let report = format!(
         "invented {}, lost {} of {complete}, {} openings\n{}\n{}",
         invented.len(),
         lost.len(),
@@ -600,5 +601,5 @@ fn dialogue_openings_yield_no_invented_values() {
         invented.iter().map(|s| s.as_str()).collect::<Vec<_>>().join("\n"),
         lost.iter().map(|s| s.as_str()).collect::<Vec<_>>().join("\n")
     );
-    assert!(invented.is_empty() && lost.len() * 100 <= complete * 15, "{told}");
+    assert!(invented.is_empty() && lost.len() * 100 <= complete * 15, "{report}");
 }
