@@ -180,7 +180,7 @@ impl StepWords<'_> {
             || token.is(&HANDLING_WORDS);
         // "Don't", "doesn't".
         let short_not = token.lower.ends_with('n') && self.tokens.get(i + 1).is_some_and(|t| t.lower == "t");
-        content && !short_not && !counted && !(plain && !lexicon::is_question_word(&token.norm))
+        content && !short_not && !counted && (!plain || lexicon::is_question_word(&token.norm))
     }
 
     /// Indexes of the steps that a word matches.
