@@ -83,31 +83,7 @@ impl Engine {
         idempotency: Option<Idempotency>,
     ) -> Result<RunTicket, Fault> {
         let received = Instant::now();
-        let length = request.message.chars().count();
-        if request.message.trim().is_empty() {
-            return Err(Fault::new("request.empty", "the message is empty: write what you want"));
-        }
-        if length > MAX_REQUEST_CHARS {
-            let message =
-                format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are allowed");
-            return Err(Fault::new("request.too_long", message));
-        }
-        if let Some(plan) = &request.plan {
-            plan::check_size(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
-            if nesting::is_too_deep(
-                plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values()),
-            ) {
-                let what =
-                    format!("the plan's arguments are nested deeper than {} levels", nesting::MAX_DEPTH);
-                return Err(Fault::new("request.too_deep", what));
-            }
-        }
-        if let Some(session) = request.session.as_ref().filter(|session| session.is_path_step()) {
-            let message = format!(
-                "a conversation cannot be named `{session}`: in a URL this is a path segment with a special meaning; choose another name"
-            );
-            return Err(Fault::new("request.session", message));
-        }
+        check_request(&request)?;
         let is_first = request.session.is_none();
         let session = match request.session.clone() {
             Some(session) => session,
@@ -382,6 +358,34 @@ impl Drop for Engine {
             workers.shutdown_background();
         }
     }
+}
+
+/// Checks what can be said of a request by itself.
+fn check_request(request: &ChatRequest) -> Result<(), Fault> {
+    let length = request.message.chars().count();
+    if request.message.trim().is_empty() {
+        return Err(Fault::new("request.empty", "the message is empty: write what you want"));
+    }
+    if length > MAX_REQUEST_CHARS {
+        let message = format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are allowed");
+        return Err(Fault::new("request.too_long", message));
+    }
+    if let Some(plan) = &request.plan {
+        plan::check_size(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
+        if nesting::is_too_deep(
+            plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values()),
+        ) {
+            let what = format!("the plan's arguments are nested deeper than {} levels", nesting::MAX_DEPTH);
+            return Err(Fault::new("request.too_deep", what));
+        }
+    }
+    if let Some(session) = request.session.as_ref().filter(|session| session.is_path_step()) {
+        let message = format!(
+            "a conversation cannot be named `{session}`: in a URL this is a path segment with a special meaning; choose another name"
+        );
+        return Err(Fault::new("request.session", message));
+    }
+    Ok(())
 }
 
 /// Folds a run's events into its state. Events have happened, so they are not validated.

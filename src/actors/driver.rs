@@ -263,6 +263,36 @@ impl Driver {
         }
     }
 
+    /// Performs what must happen now, until nothing must.
+    async fn perform_due(&mut self, context: &mut Option<Context>) -> Result<(), Fault> {
+        while let Some(action) = self.state.next().into_iter().next() {
+            let most = crash::most_events(MAX_EVENTS);
+            if self.state.seq > most && !matches!(action, Action::Record { .. }) {
+                // Start nothing new, but record the outcome of a write in flight.
+                if self.state.write_in_flight() {
+                    break;
+                }
+                let message = format!("more than {most} events: the run was stopped");
+                self.force_end(Fault::new("run.too_many_events", message)).await?;
+                continue;
+            }
+            self.perform(action, context).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies a cancel request that arrived while the run came to rest.
+    async fn cancel_resting_run(&mut self) -> Result<(), Fault> {
+        let wished = !self.state.status.is_terminal() && self.cancel_requests.has_changed().unwrap_or(false);
+        let wish = if wished { self.cancel_requests.borrow_and_update().clone() } else { None };
+        match wish {
+            Some(CancelRequest { by }) => {
+                self.record(Event::CancelRequested { by, deadline: false, note: None }).await
+            }
+            None => Ok(()),
+        }
+    }
+
     async fn drive(&mut self, context: Context, turn: GateOutcome) -> Result<(), Fault> {
         let mut context = Some(context);
         self.take_over(turn).await?;
@@ -282,31 +312,13 @@ impl Driver {
                 late = false;
                 deadline.as_mut().reset(tokio::time::Instant::now() + time);
             }
-            while let Some(action) = self.state.next().into_iter().next() {
-                let most = crash::most_events(MAX_EVENTS);
-                if self.state.seq > most && !matches!(action, Action::Record { .. }) {
-                    // Start nothing new, but record the outcome of a write in flight.
-                    if self.state.write_in_flight() {
-                        break;
-                    }
-                    let message = format!("more than {most} events: the run was stopped");
-                    self.force_end(Fault::new("run.too_many_events", message)).await?;
-                    continue;
-                }
-                self.perform(action, &mut context).await?;
-            }
+            self.perform_due(&mut context).await?;
             let rests = self.state.status.is_terminal() || self.state.status == RunStatus::Waiting;
             if rests && self.in_flight.is_empty() {
                 if self.leave_if_idle() {
                     return Ok(());
                 }
-                // A cancel request that arrived just now applies to the waiting run.
-                let wished =
-                    !self.state.status.is_terminal() && self.cancel_requests.has_changed().unwrap_or(false);
-                let wish = if wished { self.cancel_requests.borrow_and_update().clone() } else { None };
-                if let Some(CancelRequest { by }) = wish {
-                    self.record(Event::CancelRequested { by, deadline: false, note: None }).await?;
-                }
+                self.cancel_resting_run().await?;
                 continue;
             }
             // The run continues, so the refusals need not wait for it to rest.

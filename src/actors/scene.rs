@@ -25,7 +25,7 @@ use crate::nesting;
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, TenantId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
-use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
+use crate::tools::{Principal, SceneStore, ToolContext, ToolError, ToolErrorKind, bound, phrase};
 
 /// The services that every scene uses.
 #[derive(Clone)]
@@ -311,17 +311,7 @@ async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Out
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
             Outcome::Ok { result: bound::truncate(result, tool.max_result_bytes), say }
         }
-        Ok(Ok(Err(error))) => {
-            let fault = Fault::new(&error.code, error.message);
-            match (error.kind, tool.effect) {
-                (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
-                (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },
-                // A read has no effect, so an unknown outcome is a failure.
-                (ToolErrorKind::Failed, _) | (ToolErrorKind::Unknown, Effect::Read) => {
-                    Outcome::Failed { error: fault }
-                }
-            }
-        }
+        Ok(Ok(Err(error))) => error_outcome(error, tool.effect),
         Ok(Err(_panic)) => {
             unfinished_outcome(&tool, "tool.panicked", format!("{} failed with an internal error", tool.name))
         }
@@ -347,6 +337,18 @@ async fn cancelled_if_read(cancelled: &CancellationToken, effect: Effect) {
     match effect {
         Effect::Read => cancelled.cancelled().await,
         Effect::Write => std::future::pending().await,
+    }
+}
+
+fn error_outcome(error: ToolError, effect: Effect) -> Outcome {
+    let fault = Fault::new(&error.code, error.message);
+    match (error.kind, effect) {
+        (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
+        (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },
+        // A read has no effect, so an unknown outcome is a failure.
+        (ToolErrorKind::Failed, _) | (ToolErrorKind::Unknown, Effect::Read) => {
+            Outcome::Failed { error: fault }
+        }
     }
 }
 

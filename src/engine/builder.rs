@@ -135,12 +135,7 @@ impl Builder {
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
         apply_scene_schemas(&store, &loaded.scenes).await?;
-        let workers = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(worker_threads())
-            .thread_name("tools")
-            .enable_all()
-            .build()
-            .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
+        let workers = tool_runtime()?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let workers_handle = workers.handle().clone();
         let parts = EngineParts {
@@ -245,6 +240,16 @@ pub(super) async fn apply_scene_schemas(store: &Store, scenes: &[Scene]) -> Resu
         }
     }
     Ok(())
+}
+
+/// The threads on which tools run.
+fn tool_runtime() -> Result<tokio::runtime::Runtime, StartError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(worker_threads())
+        .thread_name("tools")
+        .enable_all()
+        .build()
+        .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))
 }
 
 pub(super) fn worker_threads() -> usize {

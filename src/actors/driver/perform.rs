@@ -18,6 +18,27 @@ use crate::run::{
 const COST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
+    /// Records what the run is executed with, frozen from here on.
+    async fn start_run(&mut self, context: Context) -> Result<(), Fault> {
+        let language = request_language(self.state.request(), &context);
+        let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
+        let settings = Settings {
+            approval: self.shared.approval.policy_of(&self.principal.tenant),
+            confirm_at_least: tenant.and_then(|own| own.confirm),
+            ..self.shared.settings.clone()
+        };
+        let confirmed = planner::confirmed(&self.state, &settings, &context);
+        let started = RunStarted {
+            now: self.shared.clock.now(),
+            language,
+            settings,
+            catalogue: self.shared.catalogue_hash.to_string(),
+            context,
+            confirmed,
+        };
+        self.append(Event::RunStarted(started)).await
+    }
+
     pub(super) async fn perform(
         &mut self,
         action: Action,
@@ -28,26 +49,7 @@ impl Driver {
             Action::Record { event } if event.is_terminal() && !self.in_flight.is_empty() => {
                 self.cancel_in_flight().await
             }
-            Action::Start => {
-                let context = context.take().unwrap_or_default();
-                let language = request_language(self.state.request(), &context);
-                let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
-                let settings = Settings {
-                    approval: self.shared.approval.policy_of(&self.principal.tenant),
-                    confirm_at_least: tenant.and_then(|own| own.confirm),
-                    ..self.shared.settings.clone()
-                };
-                let confirmed = planner::confirmed(&self.state, &settings, &context);
-                let started = RunStarted {
-                    now: self.shared.clock.now(),
-                    language,
-                    settings,
-                    catalogue: self.shared.catalogue_hash.to_string(),
-                    context,
-                    confirmed,
-                };
-                self.append(Event::RunStarted(started)).await
-            }
+            Action::Start => self.start_run(context.take().unwrap_or_default()).await,
             Action::Record { event: event @ Event::StepStarted { .. } } => {
                 let event = self.check_plan_in_force().await.unwrap_or(event);
                 self.append(event).await
