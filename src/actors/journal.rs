@@ -134,7 +134,7 @@ impl Journal {
             .map_err(|e| Error::new(ErrorCode::Failed, format!("no thread for the journal: {e}")))?;
         let shared = Arc::new(JournalShared::new(options, CONTROL_CAPACITY, sink.is_some(), outside.clone()));
         let journal = Journal {
-            store,
+            store: store.clone(),
             shared: Arc::clone(&shared),
             linger: None,
             linger_elapsed: false,
@@ -148,7 +148,7 @@ impl Journal {
         };
         // At most one message is in flight, so the default mailbox capacity is enough.
         let actor = Self::start_in_arbiter(&arbiter.handle(), move |_| journal);
-        Ok(Handle { actor, shared })
+        Ok(Handle { actor, shared, store })
     }
 
     /// Turns these items into a batch and answers those that need no commit.

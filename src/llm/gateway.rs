@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -456,23 +456,22 @@ impl Core {
         let (name, ctl, guards) = (model.provider.name(), call.ctl, call.guards);
         let most = model.price.most(call.prompt, max_output);
         let tokens = call.prompt.saturating_add(max_output);
-        let reserved = ctl.within(guards.budget.reserve(call.caller, most)).await;
-        let reserved = reserved.and_then(|reserved| {
-            reserved.map_err(|error| match error {
+        let reserve = async {
+            guards.budget.reserve(call.caller, most).await.map_err(|error| match error {
                 BudgetError::Refused(refusal) => ErrorKind::Budget(refusal),
                 BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
             })
-        });
-        let reservation = reserved.map_err(|kind| Error::new(name, kind))?;
-        let entered = ctl.within(guards.limits.enter(&call.caller.tenant, name, tokens)).await;
-        let entered = entered.and_then(|entered| {
-            entered.map_err(|error| match error {
+        };
+        let enter = async {
+            guards.limits.enter(&call.caller.tenant, name, tokens).await.map_err(|error| match error {
                 LimitError::Refused(refusal) => ErrorKind::Limits(refusal),
                 LimitError::Unavailable(error) => ErrorKind::Unavailable(error),
             })
-        });
-        let permit = entered.map_err(|kind| Error::new(name, kind))?;
-        Ok((reservation, permit))
+        };
+        // Both at once, which saves waiting for two actors in a row. What one of them granted is returned if the
+        // other one refuses.
+        let admitted = ctl.within(try_join(reserve, enter)).await.flatten();
+        admitted.map_err(|kind| Error::new(name, kind))
     }
 }
 

@@ -28,6 +28,7 @@ mod read;
 mod recent_requests;
 mod record;
 mod recovery;
+mod room;
 mod scenes;
 mod schema;
 mod tenant_bytes;

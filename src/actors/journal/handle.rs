@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::inbox::{CompletionSender, InboxItem};
 use super::shared::{JournalShared, JournalStats, stopped_error};
 use super::{BoxedCommitHook, Journal, Wake};
-use crate::store::{Error, ErrorCode, JournalRow, Record, StreamId};
+use crate::store::{Error, ErrorCode, JournalRow, Record, Store, StreamId};
 
 /// A handle to the journal. Clones share one journal; when the last is dropped, it writes its pending
 /// appends and stops.
@@ -16,6 +16,7 @@ use crate::store::{Error, ErrorCode, JournalRow, Record, StreamId};
 pub struct Handle {
     pub(super) actor: Addr<Journal>,
     pub(super) shared: Arc<JournalShared>,
+    pub(super) store: Store,
 }
 
 impl std::fmt::Debug for Handle {
@@ -37,7 +38,7 @@ impl Handle {
     /// After a failed append, the stream of a run refuses every later append with the same error until
     /// [`Handle::reopen`]; this is how the failure of a non-durable append is reported. (Writers to a
     /// session's stream always wait, so each gets the error of its own append.)
-    /// While the disk rejects writes, for example because it is full, an append that starts a run is
+    /// While the disk rejects writes or has next to no free space, an append that starts a run is
     /// refused with that error, and an append of a started run waits until the disk accepts it, for up to
     /// a day.
     /// `store.conflict` when another writer has appended to the stream; `store.busy` when the bounded
@@ -64,6 +65,9 @@ impl Handle {
         let rows = records.iter().map(Record::to_row).collect::<Result<Vec<JournalRow>, Error>>()?;
         let records = if self.shared.has_sink { records } else { Vec::new() };
         let begins = rows.iter().any(JournalRow::starts_run);
+        if begins {
+            self.store.check_room()?;
+        }
         let permit = self.shared.reserve(rows.len(), begins).await?;
         // Checked after the wait and, without another await, before the append is queued.
         if let Some(error) = rows.iter().find_map(|row| self.shared.stream_error(&row.stream)) {
