@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use actix::ArbiterHandle;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use jiff::Zoned;
+use tokio::runtime;
 use tokio::sync::oneshot;
 
 use super::supervised::{Behavior, Mailbox, MailboxError, SupervisionOptions};
@@ -118,10 +118,10 @@ impl Handle {
         }))
     }
 
-    /// Starts the actor on a thread. `source` reads the spending again after a panic.
-    pub fn start(&self, arbiter: ArbiterHandle, source: SpendingSource) {
+    /// Starts the actor on a runtime. `source` reads the spending again after a panic.
+    pub fn start(&self, runtime: runtime::Handle, source: SpendingSource) {
         if self.0.source.set(source).is_ok() {
-            self.0.mailbox.start(arbiter);
+            self.0.mailbox.start(runtime);
         }
     }
 

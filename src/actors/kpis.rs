@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actix::prelude::ArbiterHandle;
 use futures::future::{BoxFuture, FutureExt};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -66,7 +65,7 @@ pub struct Options {
     /// What it reads when it lags.
     pub store: Store,
     /// The thread that it runs on.
-    pub arbiter: ArbiterHandle,
+    pub runtime: tokio::runtime::Handle,
     /// Records waiting times and restarts.
     pub outside: ServerMetrics,
 }
@@ -130,7 +129,7 @@ impl Handle {
     /// # Errors
     /// `metrics.invalid`.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { names, is_counting, capacity, store, arbiter, outside } = options;
+        let Options { names, is_counting, capacity, store, runtime, outside } = options;
         if is_counting {
             RunMetrics::new(&names).map_err(|error| Error::Invalid(error.to_string()))?;
         }
@@ -159,7 +158,7 @@ impl Handle {
             waiters: VecDeque::new(),
             outside: refusals.clone(),
         });
-        mailbox.start(arbiter);
+        mailbox.start(runtime);
         Ok(Self { mailbox, queue, is_counting })
     }
 

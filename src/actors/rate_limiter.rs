@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use actix::ArbiterHandle;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -75,9 +75,9 @@ impl Handle {
         }))
     }
 
-    /// Starts the actor on a thread.
-    pub fn start(&self, arbiter: ArbiterHandle) {
-        self.0.mailbox.start(arbiter);
+    /// Starts the actor on a runtime.
+    pub fn start(&self, runtime: runtime::Handle) {
+        self.0.mailbox.start(runtime);
     }
 
     /// Applies other limits, of which only the attempts in progress use anything.

@@ -7,7 +7,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use actix::ArbiterHandle;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -71,9 +70,9 @@ impl Handle {
         }))
     }
 
-    /// Starts the actor on a thread.
-    pub fn start(&self, arbiter: ArbiterHandle) {
-        self.0.mailbox.start(arbiter);
+    /// Starts the actor on a runtime.
+    pub fn start(&self, runtime: tokio::runtime::Handle) {
+        self.0.mailbox.start(runtime);
     }
 
     /// Applies other options. The cache is then empty.

@@ -1,7 +1,8 @@
 //! Supervision for the actors whose state can be rebuilt: [`Behavior`] is their state and logic, [`Mailbox`]
 //! their bounded queue.
 //!
-//! A sender puts its message into the queue, behind a lock, and wakes the actor only if the actor would not
+//! The actor is a task of the runtime on which its askers run, so a question costs no change of threads. A
+//! sender puts its message into the queue, behind a lock, and wakes the actor only if the actor would not
 //! look by itself. So a message is never lost with the sender's task, and can be sent from a destructor.
 //! When the actor panics, it is replaced by a new one that [`Behavior`]'s builder makes; the queue stays. Only
 //! the message that caused the panic is gone: its asker asks once more.
@@ -14,18 +15,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::dev::channel;
-use actix::prelude::*;
 use futures::future::BoxFuture;
-use tokio::sync::oneshot;
+use tokio::runtime;
+use tokio::sync::{Notify, oneshot};
 
-use super::runtime_task::run_as_task;
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 
-/// Capacity of the actix mailbox: it carries wake-ups only, and one pending wake-up is enough.
-const WAKE_CAPACITY: usize = 1;
-
-/// How many messages an actor handles before it lets others of its thread run.
+/// How many messages an actor handles before it lets other tasks of its thread run.
 const BATCH: usize = 64;
 
 /// How often a question is asked that makes its actor panic.
@@ -42,7 +38,7 @@ const RESTART_DELAY: Duration = Duration::from_millis(10);
 const MAX_RESTART_DOUBLINGS: u32 = 9;
 
 /// The state and logic of a supervised actor.
-pub(crate) trait Behavior: Send + Unpin + 'static {
+pub(crate) trait Behavior: Send + 'static {
     /// What handles send.
     type Message: Send + 'static;
 
@@ -90,7 +86,9 @@ struct MailboxShared<B: Behavior> {
     /// How many notices wake a sleeping actor; fewer wait for the next question.
     lazy_notices: usize,
     queue: Mutex<MailboxState<B>>,
-    arbiter: OnceLock<ArbiterHandle>,
+    /// Wakes the actor.
+    wake: Notify,
+    runtime: OnceLock<runtime::Handle>,
     /// Makes the state of a new actor: `true` for the first one, `false` after a panic.
     build: Box<dyn Fn(bool) -> B + Send + Sync>,
     metrics: ServerMetrics,
@@ -102,7 +100,6 @@ struct MailboxState<B: Behavior> {
     items: VecDeque<QueuedMessage<B::Message>>,
     /// How many of them are questions.
     questions: usize,
-    actor: Option<Addr<SupervisedActor<B>>>,
     /// The id of the last question.
     last_question: u64,
     /// The question that is being handled.
@@ -171,7 +168,6 @@ impl<B: Behavior> Mailbox<B> {
             last_question: 0,
             handling: None,
             culprits: VecDeque::new(),
-            actor: None,
             awake: true,
             awaits_notices: false,
             closed: false,
@@ -181,16 +177,17 @@ impl<B: Behavior> Mailbox<B> {
             capacity: options.capacity,
             lazy_notices: options.lazy_notices.max(1),
             queue: Mutex::new(queue),
-            arbiter: OnceLock::new(),
+            wake: Notify::new(),
+            runtime: OnceLock::new(),
             build: Box::new(build),
             metrics: options.metrics,
             restarts_in_a_row: AtomicU32::new(0),
         }))
     }
 
-    /// Starts the actor on a thread, once.
-    pub(crate) fn start(&self, arbiter: ArbiterHandle) {
-        if self.0.arbiter.set(arbiter).is_ok() {
+    /// Starts the actor on a runtime, once.
+    pub(crate) fn start(&self, runtime: runtime::Handle) {
+        if self.0.runtime.set(runtime).is_ok() {
             self.launch(true);
         }
     }
@@ -245,11 +242,10 @@ impl<B: Behavior> Mailbox<B> {
         queue.closed = true;
         queue.questions = 0;
         let items = std::mem::take(&mut queue.items);
-        let actor = queue.actor.take();
         // Outside the lock: dropping a message can send another one.
         drop(queue);
         drop(items);
-        drop(actor);
+        self.0.wake.notify_one();
     }
 
     fn push(&self, message: B::Message, is_question: bool) -> Result<u64, MailboxError> {
@@ -270,12 +266,11 @@ impl<B: Behavior> Mailbox<B> {
         let asked = depth.map(|(since, depth)| AskedQuestion { id, since, _depth: depth });
         queue.items.push_back(QueuedMessage { message, asked });
         let wakes = is_question || queue.awaits_notices || queue.items.len() >= shared.lazy_notices;
-        if wakes && !queue.awake {
-            queue.awake = true;
-            if let Some(actor) = &queue.actor {
-                // A full mailbox has a wake-up already; a dead actor's successor looks by itself.
-                let _ = actor.try_send(WakeUp);
-            }
+        let is_asleep = wakes && !queue.awake;
+        queue.awake |= wakes;
+        drop(queue);
+        if is_asleep {
+            shared.wake.notify_one();
         }
         Ok(id)
     }
@@ -297,39 +292,60 @@ impl<B: Behavior> Mailbox<B> {
 
     /// Starts a new actor over the queue.
     fn launch(&self, is_first: bool) {
-        let shared = &*self.0;
-        let (sender, receiver) = channel::channel(WAKE_CAPACITY);
         {
             let mut queue = self.lock();
             if queue.closed {
                 return;
             }
             queue.awake = true;
-            queue.actor = Some(Addr::new(sender));
         }
         let delay = if is_first { Duration::ZERO } else { self.restart_delay() };
         let mut successor = Successor { mailbox: self.clone(), has_begun: false };
-        let Some(arbiter) = shared.arbiter.get() else { return };
-        let started = arbiter.spawn_fn(move || {
-            actix::spawn(async move {
-                successor.has_begun = true;
-                if !delay.is_zero() {
-                    tokio::time::sleep(delay).await;
-                }
-                let mailbox = successor.mailbox.clone();
-                let behavior = (mailbox.0.build)(is_first);
-                let actor = SupervisedActor {
-                    behavior,
-                    mailbox,
-                    is_waiting: false,
-                    timer: None,
-                    _successor: successor,
-                };
-                Context::with_receiver(receiver).into_future(actor).await;
-            });
+        let Some(runtime) = self.0.runtime.get() else { return };
+        runtime.spawn(async move {
+            successor.has_begun = true;
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            let mailbox = &successor.mailbox;
+            mailbox.process((mailbox.0.build)(is_first)).await;
         });
-        if !started {
-            self.stop();
+    }
+
+    /// Handles messages until the queue is closed.
+    async fn process(&self, mut behavior: B) {
+        loop {
+            for _ in 0..BATCH {
+                if let Some(work) = behavior.blocking_work() {
+                    let message = work.await;
+                    behavior.handle(message);
+                    continue;
+                }
+                let Some(QueuedMessage { message, asked }) = self.pop(&behavior) else {
+                    if self.lock().closed {
+                        return;
+                    }
+                    self.sleep(&mut behavior).await;
+                    continue;
+                };
+                if let Some(asked) = asked {
+                    self.0.metrics.record_wait(self.0.component, asked.since.elapsed());
+                }
+                behavior.handle(message);
+                self.0.restarts_in_a_row.store(0, Relaxed);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until the actor is woken or its timer is due.
+    async fn sleep(&self, behavior: &mut B) {
+        let woken = self.0.wake.notified();
+        let Some(due) = behavior.timer() else { return woken.await };
+        tokio::select! {
+            biased;
+            () = woken => {}
+            () = tokio::time::sleep_until(due) => behavior.on_timer(),
         }
     }
 
@@ -385,86 +401,6 @@ impl<B: Behavior> Drop for Successor<B> {
     }
 }
 
-/// Tells the actor that its queue has work.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct WakeUp;
-
-/// The actor around a [`Behavior`].
-struct SupervisedActor<B: Behavior> {
-    behavior: B,
-    mailbox: Mailbox<B>,
-    /// Whether [`Behavior::blocking_work`] is in progress.
-    is_waiting: bool,
-    timer: Option<(tokio::time::Instant, SpawnHandle)>,
-    _successor: Successor<B>,
-}
-
-impl<B: Behavior> SupervisedActor<B> {
-    fn process(&mut self, ctx: &mut Context<Self>) {
-        for _ in 0..BATCH {
-            if self.is_waiting {
-                return;
-            }
-            if let Some(work) = self.behavior.blocking_work() {
-                self.is_waiting = true;
-                ctx.spawn(run_as_task(work).into_actor(self).map(|message, actor, ctx| {
-                    actor.is_waiting = false;
-                    actor.behavior.handle(message);
-                    actor.process(ctx);
-                }));
-                return;
-            }
-            let Some(QueuedMessage { message, asked }) = self.mailbox.pop(&self.behavior) else {
-                self.set_timer(ctx);
-                return;
-            };
-            let shared = &*self.mailbox.0;
-            if let Some(asked) = asked {
-                shared.metrics.record_wait(shared.component, asked.since.elapsed());
-            }
-            self.behavior.handle(message);
-            self.mailbox.0.restarts_in_a_row.store(0, Relaxed);
-        }
-        ctx.notify(WakeUp);
-    }
-
-    fn set_timer(&mut self, ctx: &mut Context<Self>) {
-        let due = self.behavior.timer();
-        if due == self.timer.map(|(at, _)| at) {
-            return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            ctx.cancel_future(timer);
-        }
-        self.timer = due.map(|at| {
-            let delay = at.saturating_duration_since(tokio::time::Instant::now());
-            let timer = ctx.run_later(delay, |actor, ctx| {
-                actor.timer = None;
-                actor.behavior.on_timer();
-                actor.process(ctx);
-            });
-            (at, timer)
-        });
-    }
-}
-
-impl<B: Behavior> Actor for SupervisedActor<B> {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        self.process(ctx);
-    }
-}
-
-impl<B: Behavior> Handler<WakeUp> for SupervisedActor<B> {
-    type Result = ();
-
-    fn handle(&mut self, _: WakeUp, ctx: &mut Context<Self>) {
-        self.process(ctx);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -499,7 +435,7 @@ mod tests {
             metrics: ServerMetrics::default(),
         };
         let mailbox = Mailbox::new(options, |is_first| Adder(if is_first { 0 } else { 1_000 }));
-        mailbox.start(Arbiter::current());
+        mailbox.start(runtime::Handle::current());
         mailbox
     }
 

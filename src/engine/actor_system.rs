@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actix::{Arbiter, ArbiterHandle};
 use arc_swap::ArcSwap;
+use tokio::runtime;
 use tokio::sync::oneshot;
 
 use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_threads};
@@ -89,13 +90,12 @@ pub(super) struct StartedActors {
 pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, StartError> {
     let current = parts.current.load_full();
     let config = &current.config;
-    let kpis = start_kpis(parts, &current)?;
+    let runtime = current.gateway.runtime().map_err(|error| StartError::Other(error.into()))?;
+    let kpis = start_kpis(parts, &current, runtime.clone())?;
     let watch =
         JournalTelemetry { sink: Some(Arc::new(kpis.clone())), server_metrics: parts.outside.clone() };
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
-    let guards = Arbiter::try_new()
-        .map_err(|error| start_fault("engine.threads", format!("no thread for the guards: {error}")))?;
-    parts.cast.start(&guards.handle(), &parts.store, &journal, &parts.clock);
+    parts.cast.start(&runtime, &parts.store, &journal, &parts.clock);
     // Before anything is resumed or accepted.
     parts.cast.configure_budget(&config.budget, &parts.store, &parts.clock).await?;
     let mut handles = Vec::new();
@@ -143,16 +143,18 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
 
-/// Starts the actor of the metrics of runs on a thread of its own: it reads from the store and writes the log.
-fn start_kpis(parts: &EngineParts, current: &ActiveConfig) -> Result<kpis::Handle, StartError> {
-    let arbiter = Arbiter::try_new()
-        .map_err(|error| start_fault("engine.threads", format!("no thread for the metrics: {error}")))?;
+/// Starts the actor of the metrics of runs.
+fn start_kpis(
+    parts: &EngineParts,
+    current: &ActiveConfig,
+    runtime: runtime::Handle,
+) -> Result<kpis::Handle, StartError> {
     let options = kpis::Options {
         names: LabelNames::new(&current.catalogue, &current.gateway.configured()),
         is_counting: current.config.telemetry.metrics,
         capacity: kpis::CAPACITY,
         store: parts.store.clone(),
-        arbiter: arbiter.handle(),
+        runtime,
         outside: parts.outside.clone(),
     };
     kpis::Handle::start(options).map_err(|error| start_fault("engine.metrics", error.to_string()))

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::ArbiterHandle;
 use jiff::Zoned;
+use tokio::runtime;
 
 use super::builder::{StartError, start_fault};
 use crate::actors::clock::EngineClock;
@@ -56,10 +56,10 @@ impl Cast {
         }
     }
 
-    /// Starts the actors on a thread.
+    /// Starts the actors on the runtime on which models are called.
     pub(super) fn start(
         &self,
-        arbiter: &ArbiterHandle,
+        runtime: &runtime::Handle,
         store: &Store,
         journal: &journal::Handle,
         clock: &EngineClock,
@@ -73,9 +73,9 @@ impl Cast {
                 read_spending(&store, &clock).await.map_err(|error| error.to_string())
             })
         });
-        self.budget.start(arbiter.clone(), source);
-        self.limits.start(arbiter.clone());
-        self.cache.start(arbiter.clone());
+        self.budget.start(runtime.clone(), source);
+        self.limits.start(runtime.clone());
+        self.cache.start(runtime.clone());
     }
 
     /// Applies budgets and what tenants have spent according to the journal, if a budget depends on it.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::builder::webhook;
 use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
 use crate::config::Config;
-use crate::llm::Gateway;
 use crate::scene::Catalogue;
 use crate::store;
 
@@ -49,9 +48,8 @@ impl Engine {
         let before = parts.current.load_full();
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
-        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::OfflineModel))
-            .map_err(|error| StartError::Other(error.into()))?
-            .guarded(before.gateway.guards().clone());
+        let gateway =
+            before.gateway.reloaded(config.llm.clone()).map_err(|error| StartError::Other(error.into()))?;
         apply_scene_schemas(&parts.store, &loaded.scenes).await?;
         let journal = &self.system.journal;
         parts.cast.reload(&before.config, &config, journal, &parts.store, &parts.clock).await?;

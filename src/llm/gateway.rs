@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use futures::future::{join_all, try_join};
+use futures::future::join_all;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -119,39 +119,18 @@ impl Gateway {
         offline: Arc<dyn Provider>,
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let problems = options.problems();
-        if !problems.is_empty() {
-            let detail = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            return Err(Error::new("gateway", ErrorKind::NotConfigured { detail }));
-        }
-        let mut servers = Vec::new();
-        let mut models = Vec::new();
-        for model in &options.models {
-            let server = OpenAi::new(model, &options, &get)?;
-            models.push(GatewayModel {
-                provider: Arc::new(server.clone()),
-                price: Price::of(model),
-                context_window: model.context_window,
-                max_output_tokens: model.max_output_tokens,
-                // Plain data is always serialisable.
-                identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
-                breaker: breaker::ModelBreaker::new(&options.breaker),
-                handed_over: Arc::default(),
-            });
-            servers.push(server);
-        }
-        let offline = GatewayModel {
-            provider: offline,
-            price: Price::default(),
-            context_window: options.offline_context_window,
-            max_output_tokens: 0,
-            identity: None,
-            breaker: breaker::ModelBreaker::new(&options.breaker),
-            handed_over: Arc::default(),
-        };
-        let worker = Arc::new(Worker::start()?);
-        let core = Arc::new(Core { options, models, servers, offline });
-        Ok(Self { core, guards: Guards::default(), worker })
+        let core = Arc::new(Core::new(options, offline, &get)?);
+        Ok(Self { core, guards: Guards::default(), worker: Arc::new(Worker::start()?) })
+    }
+
+    /// The same gateway, on the same threads and with the same guards, to the models of other options.
+    ///
+    /// # Errors
+    /// As [`Gateway::new`].
+    pub fn reloaded(&self, options: Options) -> Result<Self, Error> {
+        let offline = self.core.offline.provider.clone();
+        let core = Arc::new(Core::new(options, offline, &|name| std::env::var(name).ok())?);
+        Ok(Self { core, guards: self.guards.clone(), worker: self.worker.clone() })
     }
 
     /// The same gateway with these guards.
@@ -213,6 +192,15 @@ impl Gateway {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<JoinHandle<T>, Error> {
         self.worker.spawn(work)
+    }
+
+    /// The runtime of the threads where models are called. It ends with the last handle of the gateway.
+    ///
+    /// # Errors
+    /// Only while the gateway itself ends.
+    pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, Error> {
+        let runtime = self.worker.0.as_ref().ok_or_else(|| internal(&"the gateway has stopped"))?;
+        Ok(runtime.handle().clone())
     }
 
     /// Sends every configured model one small question in each way of forcing, all models at once, and reports
@@ -299,6 +287,44 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Core {
+    fn new(
+        options: Options,
+        offline: Arc<dyn Provider>,
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
+        let problems = options.problems();
+        if !problems.is_empty() {
+            let detail = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            return Err(Error::new("gateway", ErrorKind::NotConfigured { detail }));
+        }
+        let mut servers = Vec::new();
+        let mut models = Vec::new();
+        for model in &options.models {
+            let server = OpenAi::new(model, &options, get)?;
+            models.push(GatewayModel {
+                provider: Arc::new(server.clone()),
+                price: Price::of(model),
+                context_window: model.context_window,
+                max_output_tokens: model.max_output_tokens,
+                // Plain data is always serialisable.
+                identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
+                breaker: breaker::ModelBreaker::new(&options.breaker),
+                handed_over: Arc::default(),
+            });
+            servers.push(server);
+        }
+        let offline = GatewayModel {
+            provider: offline,
+            price: Price::default(),
+            context_window: options.offline_context_window,
+            max_output_tokens: 0,
+            identity: None,
+            breaker: breaker::ModelBreaker::new(&options.breaker),
+            handed_over: Arc::default(),
+        };
+        Ok(Self { options, models, servers, offline })
+    }
+
     fn models_for(&self, purpose: Purpose) -> impl Iterator<Item = &GatewayModel> {
         let named = self.options.purposes.get(&purpose);
         let listed = named.into_iter().flatten().filter_map(|name| match name.as_str() {
@@ -456,21 +482,20 @@ impl Core {
         let (name, ctl, guards) = (model.provider.name(), call.ctl, call.guards);
         let most = model.price.most(call.prompt, max_output);
         let tokens = call.prompt.saturating_add(max_output);
-        let reserve = async {
-            guards.budget.reserve(call.caller, most).await.map_err(|error| match error {
-                BudgetError::Refused(refusal) => ErrorKind::Budget(refusal),
-                BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
-            })
-        };
-        let enter = async {
-            guards.limits.enter(&call.caller.tenant, name, tokens).await.map_err(|error| match error {
+        let admitted = async {
+            let reservation =
+                guards.budget.reserve(call.caller, most).await.map_err(|error| match error {
+                    BudgetError::Refused(refusal) => ErrorKind::Budget(refusal),
+                    BudgetError::Unavailable(error) => ErrorKind::Unavailable(error),
+                })?;
+            let entered = guards.limits.enter(&call.caller.tenant, name, tokens).await;
+            let permit = entered.map_err(|error| match error {
                 LimitError::Refused(refusal) => ErrorKind::Limits(refusal),
                 LimitError::Unavailable(error) => ErrorKind::Unavailable(error),
-            })
+            })?;
+            Ok((reservation, permit))
         };
-        // Both at once, which saves waiting for two actors in a row. What one of them granted is returned if the
-        // other one refuses.
-        let admitted = ctl.within(try_join(reserve, enter)).await.flatten();
+        let admitted = ctl.within(admitted).await.flatten();
         admitted.map_err(|kind| Error::new(name, kind))
     }
 }

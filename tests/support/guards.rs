@@ -1,29 +1,21 @@
 //! The gateway's guards outside of an engine.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, OnceLock};
 
-use actix::ArbiterHandle;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use proscenium::actors::{cost_budget, rate_limiter, response_cache};
 use proscenium::llm::budget::{AccountBalance, AccountKey, Budget};
 use proscenium::llm::{Caller, Guards, budget, cache, limits};
 use proscenium::telemetry::ServerMetrics;
+use tokio::runtime::{Builder, Handle, Runtime};
 
-/// The thread on which these actors run.
-fn arbiter() -> ArbiterHandle {
-    static ARBITER: OnceLock<ArbiterHandle> = OnceLock::new();
-    let start = || {
-        let (send, receive) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let system = actix::System::new();
-            system.block_on(async { send.send(actix::Arbiter::current()).unwrap() });
-            system.run().unwrap();
-        });
-        receive.recv().unwrap()
-    };
-    ARBITER.get_or_init(start).clone()
+/// The runtime on which these actors run.
+fn runtime() -> Handle {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    let start = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    RUNTIME.get_or_init(start).handle().clone()
 }
 
 /// A budget in UTC, over an empty journal.
@@ -33,7 +25,7 @@ pub fn cost_budget(limits: &budget::Options) -> Arc<dyn Budget> {
         now: Arc::new(|| Zoned::now().with_time_zone(TimeZone::UTC)),
         metrics: ServerMetrics::default(),
     });
-    budget.start(arbiter(), Box::new(|| Box::pin(async { Ok(BTreeMap::new()) })));
+    budget.start(runtime(), Box::new(|| Box::pin(async { Ok(BTreeMap::new()) })));
     Arc::new(budget)
 }
 
@@ -41,7 +33,7 @@ pub fn cost_budget(limits: &budget::Options) -> Arc<dyn Budget> {
 pub fn rate_limits(limits: &limits::Options) -> Arc<dyn limits::RateLimits> {
     let limits = rate_limiter::Options { limits: limits.clone(), metrics: ServerMetrics::default() };
     let limits = rate_limiter::Handle::new(limits);
-    limits.start(arbiter());
+    limits.start(runtime());
     Arc::new(limits)
 }
 
@@ -49,7 +41,7 @@ pub fn rate_limits(limits: &limits::Options) -> Arc<dyn limits::RateLimits> {
 pub fn response_cache(options: &cache::Options) -> Arc<dyn cache::ReplyCache> {
     let options = response_cache::Options { cache: options.clone(), metrics: ServerMetrics::default() };
     let cache = response_cache::Handle::new(options);
-    cache.start(arbiter());
+    cache.start(runtime());
     Arc::new(cache)
 }
 

@@ -1,6 +1,5 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use actix::Arbiter;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -44,7 +43,7 @@ fn start(
         let spending = TenantSpending { total, today: total };
         Box::pin(async move { Ok([(TenantId::new("acme").unwrap(), spending)].into()) })
     });
-    budget.start(Arbiter::current(), source);
+    budget.start(tokio::runtime::Handle::current(), source);
     budget
 }
 
@@ -210,7 +209,7 @@ async fn unreadable_journal_delays_questions_until_it_can_be_read() {
             async move { if nth < 2 { Err("the disk is full".to_owned()) } else { Ok(BTreeMap::new()) } },
         )
     });
-    budget.start(Arbiter::current(), source);
+    budget.start(tokio::runtime::Handle::current(), source);
     panic(&budget).await;
     budget.reserve(&caller("acme", "s", 1), 5).await.unwrap();
     assert!(attempts.load(Ordering::SeqCst) >= 3);

@@ -55,7 +55,7 @@ impl Stage {
             is_counting: true,
             capacity,
             store: store.clone(),
-            arbiter: Arbiter::new().handle(),
+            runtime: tokio::runtime::Handle::current(),
             outside: outside.clone(),
         };
         let kpis = Handle::start(options).unwrap();
@@ -315,7 +315,7 @@ fn without_metrics_nothing_is_gathered() {
             is_counting: false,
             capacity: CAPACITY,
             store: open(dir.path()).await,
-            arbiter: Arbiter::new().handle(),
+            runtime: tokio::runtime::Handle::current(),
             outside: ServerMetrics::default(),
         };
         let kpis = Handle::start(options).unwrap();

@@ -1,4 +1,3 @@
-use actix::Arbiter;
 use proptest::prelude::*;
 
 use super::*;
@@ -13,7 +12,7 @@ fn tenant(name: &str) -> TenantId {
 fn limits(max_wait_ms: u64, tenant: Rates, model: Rates) -> Handle {
     let limits = limits::Options { max_wait_ms, tenant, models: [("m".to_owned(), model)].into() };
     let limiter = Handle::new(Options { limits, metrics: ServerMetrics::default() });
-    limiter.start(Arbiter::current());
+    limiter.start(tokio::runtime::Handle::current());
     limiter
 }
 

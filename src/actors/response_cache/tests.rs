@@ -1,7 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use actix::Arbiter;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +43,7 @@ fn ctl() -> CallControl {
 
 fn cache_with(options: cache::Options) -> Handle {
     let handle = Handle::new(Options { cache: options, metrics: ServerMetrics::default() });
-    handle.start(Arbiter::current());
+    handle.start(tokio::runtime::Handle::current());
     handle
 }
 
