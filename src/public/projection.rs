@@ -40,7 +40,7 @@ impl PublicProjection {
     pub fn project(&mut self, envelope: &Envelope<Event>) -> Option<PublicEvent> {
         self.track(&envelope.body);
         let name = envelope.body.public_name()?;
-        let mut data = self.event_data(envelope)?;
+        let mut data = self.event_data(envelope);
         if let (Value::Object(data), Some(run)) = (&mut data, envelope.run) {
             data.insert("run_id".to_owned(), json!(run));
         }
@@ -117,8 +117,9 @@ impl PublicProjection {
         }
     }
 
-    fn event_data(&self, envelope: &Envelope<Event>) -> Option<Value> {
-        Some(match &envelope.body {
+    /// What the public event says beyond its name and run. Events without data of their own say no more.
+    fn event_data(&self, envelope: &Envelope<Event>) -> Value {
+        match &envelope.body {
             Event::RunStarted(started) => self.start_data(envelope, started),
             Event::Planning { version, cause } => json!({"version": version, "cause": cause}),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
@@ -157,24 +158,8 @@ impl PublicProjection {
             Event::RunCompleted { status } => json!({"status": status}),
             Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),
             Event::RunCancelled { by } => json!({"status": RunStatus::Cancelled, "by": by}),
-            Event::RunQueued(_)
-            | Event::RunResumed { .. }
-            | Event::ModelAsked { .. }
-            | Event::ModelReplied { .. }
-            | Event::ModelFailed { .. }
-            | Event::PlanningFailed { .. }
-            | Event::ReplyRejected { .. }
-            | Event::SceneReplied { .. }
-            | Event::Prepared { .. }
-            | Event::Decided { .. }
-            | Event::ModificationAsked { .. }
-            | Event::ApprovalLapsed { .. }
-            | Event::Released { .. }
-            | Event::PlanRefused { .. }
-            | Event::RunReopened { .. }
-            | Event::Compensating { .. }
-            | Event::CancelRequested { .. } => return None,
-        })
+            _ => json!({}),
+        }
     }
 
     fn start_data(&self, envelope: &Envelope<Event>, started: &RunStarted) -> Value {

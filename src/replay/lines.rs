@@ -1,8 +1,9 @@
 //! A recorded run as JSON Lines: one event per line, with its envelope.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use crate::run::{Envelope, Event, Fault, SCHEMA};
+use crate::run::{Envelope, Event, Fault, SCHEMA, parse_event};
 
 /// The fields of every line, whatever its event.
 #[derive(Deserialize)]
@@ -34,8 +35,7 @@ pub fn read(text: &str) -> Result<Vec<Envelope<Event>>, Fault> {
                 format!("line {number}: event {expected} is missing, event {found} is there"),
             ));
         }
-        let event: Envelope<Event> =
-            serde_json::from_str(line).map_err(|error| unreadable(error.to_string()))?;
+        let event = parse(line).map_err(|error| unreadable(error.to_string()))?;
         if event.run.is_none() || events.first().is_some_and(|first| first.run != event.run) {
             return Err(Fault::new(
                 "replay.mixed",
@@ -48,6 +48,13 @@ pub fn read(text: &str) -> Result<Vec<Envelope<Event>>, Fault> {
         true => Err(Fault::new("replay.empty", "there is no event")),
         false => Ok(events),
     }
+}
+
+fn parse(line: &str) -> serde_json::Result<Envelope<Event>> {
+    let Envelope { seq, run, session, tenant, at, epoch, schema, body } =
+        serde_json::from_str::<Envelope<Box<RawValue>>>(line)?;
+    let body = parse_event(schema, body.get())?;
+    Ok(Envelope { seq, run, session, tenant, at, epoch, schema, body })
 }
 
 /// Serialises a run's events, one per line, for [`read()`]. They contain all texts and results of the run.

@@ -19,12 +19,12 @@ use serde_json::Value;
 
 use crate::llm::Request;
 use crate::planner;
-use crate::run::{Action, Envelope, Event, RunId, RunState, RunStatus, Subject};
+use crate::run::{Action, Envelope, Event, Origin, RunId, RunState, RunStatus, Subject};
 use crate::scene::Catalogue;
 
 use equality::is_same;
 pub use lines::{read, write};
-use origin::{Origin, origin};
+use origin::origin;
 
 /// Most differences, and most prompt differences, that are kept; further ones are only counted.
 const MAX_DIFFERENCES: usize = 100;
@@ -196,7 +196,11 @@ impl<'a> ReplayWalk<'a> {
                 self.held.calls += 1;
                 self.check_offered(seq, event, &due, |action| *action == Action::Call { call, attempt });
             }
-            Origin::Machine => self.compare_decision(seq, event, &due),
+            Origin::Machine
+            | Origin::QuestionFailure { .. }
+            | Origin::CallEnd { .. }
+            | Origin::OutcomeQuestion { .. }
+            | Origin::RunFailure { .. } => self.compare_decision(seq, event, &due),
         }
         self.state.apply_checked(event);
     }

@@ -371,7 +371,7 @@ impl RunState {
 
     /// The plan's status after `event`, see [`PlanStatus::after_event`].
     pub fn plan_after(&self, event: &Event) -> PlanStatus {
-        self.plan_status.after_event(event.plan_status(), self.is_plan_only())
+        self.plan_status.after_event(event.facts().plan_status, self.is_plan_only())
     }
 
     /// A waiting run continues. A quarantined run does so only when it is cancelled or resumed by a person.

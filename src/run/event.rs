@@ -3,9 +3,11 @@
 //! An event is appended before it takes effect, so these types are a storage format: fields are
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
+mod facts;
 mod payload;
-mod properties;
 mod request;
+mod status;
+mod upcast;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,19 +17,18 @@ use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
 use crate::plan::PlanProblem;
 
+pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
 };
-pub use properties::RunStatus;
 pub use request::{
     Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RunQueued, RunStarted, Subject,
 };
+pub use status::RunStatus;
+pub use upcast::{SCHEMA, parse_event};
 
 /// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.
 pub const NO_APPROVAL: u32 = 0;
-
-/// The version of the event format that this program writes.
-pub const SCHEMA: u16 = 1;
 
 /// One record of the journal. `seq` counts from 1 within its stream: a run's, or (with `run` absent)
 /// a session's.
@@ -53,8 +54,9 @@ pub struct Envelope<B> {
 
 /// What can happen to a run. Names in `snake_case` are the journal's; those that clients see on a
 /// stream are listed by [`Event::public_name`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// The request was accepted. The run ends in exactly one terminal state.
     RunQueued(RunQueued),

@@ -32,9 +32,10 @@ pub use attempt::{AskReservation, Attempt};
 pub use confirmation::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
-    Effect, Envelope, Event, Fault, Idempotency, NO_APPROVAL, Outcome, PlanCause, PlanMade, PlanMaker,
-    Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestedCall, RunQueued, RunStarted, RunStatus,
-    SCHEMA, Subject, Unconfirmed, Usage, Verdict,
+    Durability, Effect, Envelope, Event, EventFacts, Fault, Idempotency, NO_APPROVAL, Origin, Outcome,
+    PlanCause, PlanMade, PlanMaker, Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestedCall,
+    RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, Unconfirmed, Usage, Verdict,
+    parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::Store;
 use super::erased_usage::keep_usage;
 use super::error::{Error, ErrorCode};
-use super::record::{StreamId, status_from_name};
+use super::record::StreamId;
 use super::tenant_bytes::subtract_erased;
 use super::usage::SESSION_STREAMS;
 use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
@@ -93,7 +93,7 @@ impl Store {
                 .await
                 .map_err(failed)?;
         let Some(status) = status else { return Ok(false) };
-        if !status_from_name(&status).is_some_and(RunStatus::is_terminal) {
+        if !status.parse().is_ok_and(RunStatus::is_terminal) {
             let message =
                 format!("run {run} cannot be erased while it is {status}: cancel it or wait for it to end");
             return Err(Error::new(ErrorCode::RunBusy, message));

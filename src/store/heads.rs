@@ -7,7 +7,7 @@ use sqlx::{Row as _, SqliteConnection};
 use super::approvals::ApprovalChange;
 use super::error::{Error, ErrorCode};
 use super::plans::PlanHead;
-use super::record::{JournalRow, StreamId, status_from_name};
+use super::record::{JournalRow, StreamId};
 use crate::run::{RunStatus, SessionId, TenantId};
 
 /// Maximum number of cached stream heads.
@@ -184,8 +184,10 @@ pub(super) async fn read_heads<'g>(
             epoch: row.try_get("epoch")?,
             created: row.try_get("created")?,
             updated: row.try_get("updated")?,
-            status: status_from_name(row.try_get("status")?)
-                .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
+            status: row
+                .try_get::<&str, _>("status")?
+                .parse()
+                .map_err(|_| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
             request: row.try_get("request")?,
             turns: row.try_get("turns")?,
             plan: PlanHead::read(&row)?,

@@ -187,7 +187,7 @@ impl PlanChange {
             }
             _ => (None, None),
         };
-        Self { new, status: event.plan_status(), version }
+        Self { new, status: event.facts().plan_status, version }
     }
 }
 

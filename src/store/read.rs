@@ -10,8 +10,8 @@ use sqlx::{Row as _, SqliteConnection};
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::owners::OwnerScope;
-use super::record::{Record, StreamId, status_from_name, status_name};
-use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
+use super::record::{Record, StreamId};
+use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, parse_event};
 
 /// Maximum number of rows per page.
 pub const MAX_PAGE: u32 = 500;
@@ -219,7 +219,7 @@ impl Store {
             query.push(" AND session = ").push_bind(session.as_str());
         }
         if let Some(status) = filter.status {
-            query.push(" AND status = ").push_bind(status_name(status));
+            query.push(" AND status = ").push_bind(<&'static str>::from(status));
         }
         if let Some(after) = page.after {
             query.push(" AND (created, run) < (SELECT created, run FROM runs WHERE tenant = ");
@@ -419,7 +419,7 @@ fn envelope<B: DeserializeOwned>(
         at: Timestamp::from_nanosecond(i128::from(at)).map_err(|e| unreadable(seq, e.to_string()))?,
         epoch: row.try_get("epoch").map_err(column)?,
         schema,
-        body: serde_json::from_str(body).map_err(|e| unreadable(seq, e.to_string()))?,
+        body: parse_event(schema, body).map_err(|e| unreadable(seq, e.to_string()))?,
     })
 }
 
@@ -439,8 +439,10 @@ fn run_row(row: &SqliteRow) -> Result<RunRow, sqlx::Error> {
         tenant: decode(TenantId::new(row.try_get("tenant")?))?,
         session: decode(SessionId::new(row.try_get("session")?))?,
         request: row.try_get("request")?,
-        status: status_from_name(row.try_get("status")?)
-            .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
+        status: row
+            .try_get::<&str, _>("status")?
+            .parse()
+            .map_err(|_| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
         created: read_time(row, "created")?,
         updated: read_time(row, "updated")?,
         epoch: row.try_get("epoch")?,

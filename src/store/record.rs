@@ -11,7 +11,7 @@ use super::error::{Error, ErrorCode};
 use super::plans::PlanChange;
 use crate::nesting;
 use crate::run::{
-    Envelope, Event, Idempotency, RequestIdentity, RunId, RunStatus, SessionEvent, SessionId, TenantId,
+    Envelope, Event, Idempotency, RequestIdentity, RunId, SessionEvent, SessionId, StatusChange, TenantId,
 };
 
 /// Maximum number of characters of a request in the list of runs.
@@ -85,26 +85,6 @@ pub(crate) struct ListChange {
     pub(crate) approval: Option<ApprovalChange>,
     /// The human decision that the event records.
     pub(crate) audit_decision: Option<AuditDecision>,
-}
-
-/// What an event changes in a run's status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatusChange {
-    /// Sets the status.
-    Set(RunStatus),
-    /// Sets a waiting run to running; any other status stays.
-    Resume,
-}
-
-impl StatusChange {
-    /// The status after the change.
-    pub(super) fn apply(self, now: RunStatus) -> RunStatus {
-        match self {
-            StatusChange::Set(status) => status,
-            StatusChange::Resume if now == RunStatus::Waiting => RunStatus::Running,
-            StatusChange::Resume => now,
-        }
-    }
 }
 
 impl JournalRow {
@@ -182,24 +162,9 @@ where
 }
 
 fn run_change(event: &Event) -> ListChange {
-    let status = match event {
-        Event::RunQueued(_) => Some(StatusChange::Set(RunStatus::Queued)),
-        Event::RunStarted(_) | Event::RunReopened { .. } => Some(StatusChange::Set(RunStatus::Running)),
-        Event::RunWaiting {} | Event::RunPutAside { .. } => Some(StatusChange::Set(RunStatus::Waiting)),
-        Event::Decided { .. }
-        | Event::ApprovalLapsed { .. }
-        | Event::Released { .. }
-        | Event::ModificationAsked { .. }
-        | Event::PlanEdited(_)
-        | Event::CancelRequested { .. } => Some(StatusChange::Resume),
-        Event::RunCompleted { status } => Some(StatusChange::Set(*status)),
-        Event::RunFailed { .. } => Some(StatusChange::Set(RunStatus::Failed)),
-        Event::RunCancelled { .. } => Some(StatusChange::Set(RunStatus::Cancelled)),
-        _ => None,
-    };
     let (plan, approval) = (PlanChange::of(event), ApprovalChange::of(event));
     let change = ListChange {
-        status,
+        status: event.facts().status,
         plan,
         approval,
         audit_decision: AuditDecision::of(event),
@@ -241,36 +206,6 @@ pub(super) fn request_excerpt(request: &str) -> String {
         }
     }
     out
-}
-
-/// The stored name of a status.
-pub(crate) fn status_name(status: RunStatus) -> &'static str {
-    match status {
-        RunStatus::Queued => "queued",
-        RunStatus::Running => "running",
-        RunStatus::Waiting => "waiting",
-        RunStatus::NeedsInput => "needs_input",
-        RunStatus::Completed => "completed",
-        RunStatus::Partial => "partial",
-        RunStatus::Failed => "failed",
-        RunStatus::Cancelled => "cancelled",
-    }
-}
-
-/// The status with this stored name.
-pub(crate) fn status_from_name(text: &str) -> Option<RunStatus> {
-    [
-        RunStatus::Queued,
-        RunStatus::Running,
-        RunStatus::Waiting,
-        RunStatus::NeedsInput,
-        RunStatus::Completed,
-        RunStatus::Partial,
-        RunStatus::Failed,
-        RunStatus::Cancelled,
-    ]
-    .into_iter()
-    .find(|status| status_name(*status) == text)
 }
 
 #[cfg(test)]

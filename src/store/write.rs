@@ -17,7 +17,7 @@ use super::claims::Claims;
 use super::error::Error;
 use super::heads::{self, StreamHead, advance};
 use super::plans;
-use super::record::{JournalRow, StreamId, status_name};
+use super::record::{JournalRow, StreamId};
 use super::tenant_bytes::{self, StoredBytes};
 use super::writer::WriterGuard;
 
@@ -256,7 +256,7 @@ impl<'h> HeadRows<'h> {
             match stream {
                 StreamId::Run(run) => {
                     let (from, length) = requests.add(request);
-                    let (run, status) = (run.to_string(), status_name(*status));
+                    let (run, status) = (run.to_string(), <&'static str>::from(*status));
                     plans.extend(head.plan.as_ref().and_then(|plan| plan.unwritten_row(&run)));
                     runs.push((
                         run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,

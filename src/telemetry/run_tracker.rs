@@ -257,11 +257,11 @@ impl RunTracker {
             | Event::ModificationAsked { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. } => self.resume(at, to),
-            Event::ApprovalRequired { .. } | Event::PlanRefused { .. } => {}
             Event::RunCompleted { status } => self.run_ended(run_outcome(*status), None, at, to),
             Event::RunFailed { error } => self.run_ended(3, Some(error.code.clone()), at, to),
             Event::RunCancelled { .. } => self.run_ended(4, None, at, to),
-            Event::Planning { .. } | Event::Continuation { .. } | Event::Answered { .. } => {}
+            // Counted by no metric of its own.
+            _ => {}
         }
     }
 

@@ -6,7 +6,7 @@ use super::super::approval::RequiredApproval;
 use super::super::context::{ConfirmedCall, Context, PendingQuestion, Turn};
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
-use crate::plan::{Plan, TaskId};
+use crate::plan::{Plan, PlanStatus, TaskId};
 
 /// The request as accepted: everything that its execution needs, also after a takeover by another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,5 +190,10 @@ impl PlanMade {
     /// A plan that needs no approval.
     pub fn new(version: u32, cause: PlanCause, maker: PlanMaker, plan: Plan) -> Self {
         Self { version, cause, maker, plan, approval: None, by: None, why: None }
+    }
+
+    /// The plan's status when this version is made.
+    pub(super) fn initial_status(&self) -> PlanStatus {
+        if self.approval.is_some() { PlanStatus::Draft } else { PlanStatus::Approved }
     }
 }

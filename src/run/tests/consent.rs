@@ -415,7 +415,7 @@ impl ConsentChecker {
     /// The plan's status from the events alone, as stored.
     fn plan_moves(&mut self, event: &Event) {
         let now = self.status.unwrap_or(PlanStatus::Draft);
-        let to = match event.plan_status() {
+        let to = match event.facts().plan_status {
             None => now,
             Some(PlanStatus::Approved | PlanStatus::Completed) if self.plan_only => now,
             Some(to) if now == PlanStatus::Executing && !to.is_terminal() => now,

@@ -366,7 +366,7 @@ async fn old_store(path: &Path) {
             .bind(row.change.request.unwrap_or_default())
             .bind(row.at)
             .bind(row.seq)
-            .bind(status.map(record::status_name))
+            .bind(status.map(<&'static str>::from))
             .execute(store.pool())
             .await
             .unwrap();

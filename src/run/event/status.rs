@@ -1,0 +1,47 @@
+//! The status of a run.
+
+use serde::{Deserialize, Serialize};
+
+/// The status of a run.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunStatus {
+    /// Accepted; earlier requests of its conversation come first.
+    Queued,
+    /// Being executed.
+    Running,
+    /// Waits for a person's decision.
+    Waiting,
+    /// Ended with a question to the user.
+    NeedsInput,
+    /// Everything was done and answered.
+    Completed,
+    /// Partly done; the answer says what is missing.
+    Partial,
+    /// Nothing could be answered.
+    Failed,
+    /// Stopped by a person.
+    Cancelled,
+}
+
+impl RunStatus {
+    /// Whether the run has ended.
+    pub fn is_terminal(self) -> bool {
+        !matches!(self, RunStatus::Queued | RunStatus::Running | RunStatus::Waiting)
+    }
+}
