@@ -227,7 +227,7 @@ impl Answer {
                 unserved: state.unserved().map(str::to_owned).collect(),
             }),
             metadata: Metadata {
-                planned_execution_path: state.steps.values().map(|s| s.step.scene_name.clone()).collect(),
+                planned_execution_path: state.steps.values().map(|s| s.step.label().to_owned()).collect(),
                 current_path_index: ended.count(),
             },
             steps,
@@ -279,7 +279,7 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
 fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
     AnswerStep {
         step_number: number,
-        scene_name: step.step.scene_name.clone(),
+        scene_name: step.step.label().to_owned(),
         status: step.status,
         result: step.result.clone(),
         tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),

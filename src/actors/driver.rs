@@ -265,7 +265,7 @@ impl Driver {
 
     /// Performs what must happen now, until nothing must.
     async fn perform_due(&mut self, context: &mut Option<Context>) -> Result<(), Fault> {
-        while let Some(action) = self.state.next().into_iter().next() {
+        while let Some(action) = self.state.next().first().cloned() {
             let most = crash::most_events(MAX_EVENTS);
             if self.state.seq > most && !matches!(action, Action::Record { .. }) {
                 // Start nothing new, but record the outcome of a write in flight.

@@ -213,8 +213,7 @@ fn write_steps(out: &mut String, state: &RunState) {
     for step in &made.plan.steps {
         let tools: Vec<String> = step.expected_tools.iter().map(|tool| one_line(tool)).collect();
         let tools = if tools.is_empty() { String::new() } else { format!(" [{}]", tools.join(", ")) };
-        let (number, scene, purpose) =
-            (step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
+        let (number, scene, purpose) = (step.step_number, one_line(step.label()), one_line(&step.purpose));
         // Writing into a String cannot fail.
         let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
         for call in &step.prepared_calls {

@@ -270,7 +270,7 @@ impl Narrator {
         let head = format!("{which}: {steps}{by}{}", behind(reason));
         let mut lines = vec![NarrationLine { mark: Mark::Plan, text: head }];
         for step in &plan.steps {
-            self.steps.insert(step.step_number, (step.scene_name.clone(), one_line(&step.purpose)));
+            self.steps.insert(step.step_number, (step.label().to_owned(), one_line(&step.purpose)));
         }
         lines.extend(steps_of(plan).into_iter().map(|text| NarrationLine { mark: Mark::Plan, text }));
         if let (Some(before), PlanCause::Feedback | PlanCause::Edit) = (&self.plan, cause) {
@@ -350,7 +350,7 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
             let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
             let after =
                 if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
-            let (scene, purpose) = (one_line(&step.scene_name), short(&step.purpose, WORDS));
+            let (scene, purpose) = (one_line(step.label()), short(&step.purpose, WORDS));
             let line = format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number);
             // In full, because an approval covers what is shown.
             let calls = step.prepared_calls.iter().map(|call| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use console::Style;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use proscenium::run::{Envelope, Event, Subject};
+use proscenium::run::{Envelope, Event, SubjectFacts};
 
 use super::narrate::{Mark, NarrationLine, Narrator};
 use super::text::{one_line, short};
@@ -104,11 +104,11 @@ impl Spinners {
             Event::ModelAsked { subject, attempt, fallback, .. } => {
                 let again = if *attempt > 0 { format!(" (try {})", attempt + 1) } else { String::new() };
                 let rules = if *fallback { " by the embedded rules" } else { "" };
-                match subject {
-                    Subject::Plan { .. } => self.run.set_message(format!("planning{rules}{again}")),
-                    Subject::Continuation { .. } => self.run.set_message(format!("checking{again}")),
-                    Subject::Answer => self.run.set_message("wording the answer"),
-                    Subject::Scene { step } => self.say(*step, narrator, narrator.purpose(*step)),
+                match subject.facts() {
+                    SubjectFacts { step: Some(step), .. } => self.say(step, narrator, narrator.purpose(step)),
+                    SubjectFacts { activity, .. } => {
+                        self.run.set_message(format!("{activity}{rules}{again}"))
+                    }
                 }
             }
             Event::PlanCreated(_) | Event::Replanned(_) | Event::PlanEdited(_) => {

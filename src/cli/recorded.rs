@@ -1,6 +1,6 @@
 //! Recorded runs for the tests of what is shown: envelopes written by hand.
 
-use proscenium::plan::{DependsOn, Plan, PlanProblem, Step, StepStatus, TaskId};
+use proscenium::plan::{DependsOn, Plan, PlanProblem, Step, StepKind, StepStatus, TaskId};
 use proscenium::run::{
     ApprovalSubject, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
     PlanMaker, Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued, RunStarted,
@@ -43,6 +43,7 @@ pub fn journal(events: Vec<Event>) -> Vec<Envelope<Event>> {
 pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u32]) -> Step {
     Step {
         step_number: number,
+        kind: StepKind::Scene,
         scene_name: scene.to_owned(),
         purpose: purpose.to_owned(),
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),

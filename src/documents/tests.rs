@@ -6,6 +6,7 @@ use crate::run::{SCHEMA, TenantId};
 fn edited(version: u32, bytes: usize) -> Envelope<Event> {
     let step = Step {
         step_number: 1,
+        kind: crate::plan::StepKind::Scene,
         scene_name: "Desk".to_owned(),
         purpose: format!("{version} {}", "x".repeat(bytes)),
         expected_tools: Vec::new(),

@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::{Attempt, Reply, ReplyCall, Usage};
 use crate::schema::Schema;
 
+pub use crate::run::Purpose;
 pub use cache::Confirm;
 pub use caller::Caller;
 pub use error::{Error, ErrorKind};
@@ -50,45 +51,6 @@ pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};
 pub use sink::{Listener, Sink};
-
-/// The purpose of a model call. Models, limits, caching and metrics can differ by purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// Make a plan.
-    Plan,
-    /// Decide whether the request is answered.
-    Continuation,
-    /// Execute a step with a scene's tools.
-    Scene,
-    /// Word the answer.
-    Answer,
-    /// Summarise a conversation.
-    Summary,
-}
-
-impl Purpose {
-    /// Every purpose there is.
-    pub const ALL: [Purpose; 5] =
-        [Purpose::Plan, Purpose::Continuation, Purpose::Scene, Purpose::Answer, Purpose::Summary];
-
-    /// Its name in the configuration, the journal and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Purpose::Plan => "plan",
-            Purpose::Continuation => "continuation",
-            Purpose::Scene => "scene",
-            Purpose::Answer => "answer",
-            Purpose::Summary => "summary",
-        }
-    }
-}
-
-impl std::fmt::Display for Purpose {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// One question to a model, independent of any provider's protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

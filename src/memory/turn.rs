@@ -88,7 +88,7 @@ pub fn pending_question(state: &RunState) -> Option<PendingQuestion> {
     let is_asked = !unconfirmed.is_empty();
     Some(PendingQuestion {
         request: state.request().to_owned(),
-        scene: asked.step.scene_name.clone(),
+        scene: asked.step.label().to_owned(),
         purpose: asked.step.purpose.clone(),
         question,
         user: state.queued.as_ref().filter(|_| is_asked).map_or_else(String::new, |q| q.user.clone()),

@@ -35,11 +35,14 @@ pub fn diff(old: &Plan, new: &Plan) -> Vec<String> {
 fn pair_steps(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
     let mut pairs: Vec<Option<usize>> = vec![None; new.len()];
     let says = |a: &Step, b: &Step| {
-        a.scene_name == b.scene_name
+        a.kind == b.kind
+            && a.scene_name == b.scene_name
             && a.purpose.trim() == b.purpose.trim()
             && a.expected_tools == b.expected_tools
     };
-    let same = |a: &Step, b: &Step| a.step_number == b.step_number && a.scene_name == b.scene_name;
+    let same = |a: &Step, b: &Step| {
+        a.step_number == b.step_number && (a.kind, &a.scene_name) == (b.kind, &b.scene_name)
+    };
     let mut pair = |is: &dyn Fn(&Step, &Step) -> bool| {
         for (at, step) in new.iter().enumerate() {
             if pairs[at].is_none() {
@@ -56,7 +59,7 @@ fn pair_steps(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
 
 fn describe_step(step: &Step) -> String {
     let mut line =
-        format!("step {} {}: {}", step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
+        format!("step {} {}: {}", step.step_number, one_line(step.label()), one_line(&step.purpose));
     if !step.expected_tools.is_empty() {
         line.push_str(&format!(" [{}]", named(&step.expected_tools).join(", ")));
     }
@@ -77,7 +80,7 @@ fn describe_dependencies(step: &Step) -> String {
 /// The changes of one step; `numbers` maps the numbers of the remaining `old` steps to their new ones.
 fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>) -> Vec<String> {
     let mut lines = Vec::new();
-    let head = format!("~ step {} {}", now.step_number, one_line(&now.scene_name));
+    let head = format!("~ step {} {}", now.step_number, one_line(now.label()));
     if before.step_number != now.step_number {
         lines.push(format!("{head}: was step {}", before.step_number));
     }

@@ -40,7 +40,7 @@ pub fn text_with_calls(
         let _ = writeln!(out, "Reasoning: {}", one_line(&plan.reasoning));
     }
     for step in &plan.steps {
-        let _ = writeln!(out, "\n## Step {}: {}", step.step_number, one_line(&step.scene_name));
+        let _ = writeln!(out, "\n## Step {}: {}", step.step_number, one_line(step.label()));
         let known = calls.get(&step.step_number).map(Vec::as_slice).unwrap_or_default();
         if step.expected_tools.is_empty() {
             let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
@@ -80,7 +80,7 @@ pub fn text_with_calls(
 pub fn mermaid(plan: &Plan) -> String {
     let mut out = String::from("flowchart TD\n");
     for step in &plan.steps {
-        let label = one_line(&format!("{}. {}: {}", step.step_number, step.scene_name, step.purpose));
+        let label = one_line(&format!("{}. {}: {}", step.step_number, step.label(), step.purpose));
         let _ = writeln!(out, "    s{}[\"{}\"]", step.step_number, escape(&label));
     }
     for step in &plan.steps {

@@ -57,6 +57,9 @@ pub struct Plan {
 pub struct Step {
     /// Unique in the run, counted from 1; the numbers of a replan continue those of earlier versions.
     pub step_number: u32,
+    /// What executes it. Left out of the wire form, and so of hashes, where it is a scene.
+    #[serde(default, skip_serializing_if = "StepKind::is_scene")]
+    pub kind: StepKind,
     /// The exact name of the scene that executes it.
     pub scene_name: String,
     /// The purpose of the step in words: the scene's only instruction.
@@ -78,6 +81,30 @@ pub struct Step {
     /// them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unclear: bool,
+}
+
+/// The kind of a step: what executes it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// A scene, whose model calls the scene's tools.
+    #[default]
+    Scene,
+}
+
+impl StepKind {
+    fn is_scene(&self) -> bool {
+        matches!(self, StepKind::Scene)
+    }
+}
+
+impl Step {
+    /// The name of what executes the step, for displays.
+    pub fn label(&self) -> &str {
+        match self.kind {
+            StepKind::Scene => &self.scene_name,
+        }
+    }
 }
 
 /// A call of one of a step's expected tools, as far as its arguments are known before the step begins.

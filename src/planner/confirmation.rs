@@ -225,7 +225,7 @@ fn loosened(value: &Value, depth: u8) -> Value {
 /// The calls of a step since it last began, and of the earlier steps of the same plan.
 fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
     let steps = state.steps.iter().filter(|(earlier, _)| state.precedes(**earlier, number));
-    let rounds = steps.flat_map(|(_, step)| &step.history);
+    let rounds = steps.filter_map(|(_, step)| step.scene()).flat_map(|work| &work.history);
     rounds.flat_map(|round| &round.calls).filter_map(|call| state.calls.get(call)).collect()
 }
 
@@ -443,6 +443,7 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
             }
             None => steps.push(Step {
                 step_number: steps.len() as u32 + 1,
+                kind: crate::plan::StepKind::Scene,
                 scene_name: call.scene.clone(),
                 purpose: call.question.clone(),
                 expected_tools: vec![call.tool.clone()],

@@ -122,7 +122,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
     match subject {
         Subject::Plan { version } => plan(state, catalogue, version),
         Subject::Scene { step } => scene(state, catalogue, step),
-        Subject::Continuation { .. } => continuation(state, catalogue),
+        Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
     }
 }
@@ -192,11 +192,11 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
         sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
     }
     sections::push(&mut data, "request", state.request());
-    let tries = state.planning.as_ref().map(|p| p.tries.clone()).unwrap_or_default();
-    forced(state, Purpose::Plan, system, data, create_plan(catalogue, prepares, most), CREATE_PLAN, &tries)
+    let tries = state.tries(Subject::Plan { version });
+    forced(state, Purpose::Plan, system, data, create_plan(catalogue, prepares, most), CREATE_PLAN, tries)
 }
 
-fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
+fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request {
     let with_answer = state.settings().answer_with_check;
     let mut system = CONTINUATION.to_owned();
     if with_answer {
@@ -213,7 +213,15 @@ fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
     push_changes(state, &mut system, &mut data);
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
-    forced(state, Purpose::Continuation, system, data, tool, CHECK_CONTINUATION, &state.check_tries)
+    forced(
+        state,
+        Purpose::Continuation,
+        system,
+        data,
+        tool,
+        CHECK_CONTINUATION,
+        state.tries(Subject::Continuation { round }),
+    )
 }
 
 fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
@@ -247,7 +255,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "capabilities", &capabilities.join("\n"));
     sections::push(&mut data, "request", state.request());
     let mut messages = vec![Message::System { text: system }, Message::User { text: data }];
-    messages.extend(repair(state, &state.answer_tries));
+    messages.extend(repair(state, state.tries(Subject::Answer)));
     Request {
         purpose: Purpose::Answer,
         messages,
@@ -308,7 +316,7 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
             tools = scene_tools(scene, step, &wanted);
         }
         messages.extend(limit_note(state, step).map(|text| Message::User { text }));
-        messages.extend(repair(state, &step.tries));
+        messages.extend(repair(state, state.tries(Subject::Scene { step: number })));
     }
     let choice = match wanted {
         _ if tools.is_empty() => ToolChoice::None,
@@ -334,10 +342,8 @@ const FEW_CALLS: u32 = 8;
 /// The note for a scene's model when a limit of its step is near.
 fn limit_note(state: &RunState, step: &StepState) -> Option<String> {
     let settings = state.settings();
-    if !settings.has_rules(1) || step.history.is_empty() {
-        return None;
-    }
-    if step.rounds + 1 >= settings.max_rounds {
+    let work = step.scene().filter(|work| settings.has_rules(1) && !work.history.is_empty())?;
+    if work.rounds + 1 >= settings.max_rounds {
         return Some(
             "This is your last reply in this step, and calls in it are not made. Say what was done, and name what is \
              left undone."
@@ -351,7 +357,7 @@ fn limit_note(state: &RunState, step: &StepState) -> Option<String> {
             "{left} more tool calls can be made in this step. Make those that matter most, and name what is left undone."
         ));
     }
-    (step.rounds + 2 >= settings.max_rounds).then(|| {
+    (work.rounds + 2 >= settings.max_rounds).then(|| {
         "This is the last reply in this step in which calls are made: make every call that is still needed now."
             .to_owned()
     })
@@ -431,7 +437,7 @@ pub(super) fn binding_calls<'a>(state: &RunState, step: &'a StepState) -> &'a [P
 /// are the run's ordinals, since providers repeat theirs.
 fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
     let mut messages = Vec::new();
-    for round in &step.history {
+    for round in step.scene().into_iter().flat_map(|work| &work.history) {
         let calls = round
             .calls
             .iter()

@@ -109,7 +109,7 @@ fn read_plan(
     let unfit = unfit_calls(catalogue, &plan);
     if !unfit.is_empty() {
         // This one is among them.
-        let tries = state.planning.as_ref().map_or(0, |planning| planning.tries.len());
+        let tries = state.tries(Subject::Plan { version }).len();
         if tries <= state.settings().max_retries as usize {
             return Err(unfit);
         }
@@ -361,9 +361,14 @@ fn undecided(offered: &[&str]) -> PlanProblem {
     PlanProblem::new("reply.undecided", what)
 }
 
+/// Ordinals of the questions asked in a step since its scene's last reply.
+fn scene_tries<'a>(state: &'a RunState, step: &StepState) -> impl DoubleEndedIterator<Item = &'a u32> {
+    state.tries(Subject::Scene { step: step.step.step_number }).iter()
+}
+
 /// The text of the last rejected reply.
 fn last_words(state: &RunState, step: &StepState) -> String {
-    let tries = step.tries.iter().rev().filter_map(|call| state.asks.get(call));
+    let tries = scene_tries(state, step).rev().filter_map(|call| state.asks.get(call));
     let rejected = tries.into_iter().find_map(|ask| match &ask.status {
         AskStatus::Rejected { reply, .. } => Some(reply.text.trim().to_owned()),
         _ => None,
@@ -475,7 +480,7 @@ fn invented_days(
 
 /// Whether a reply to the question that is due was rejected with this code.
 fn was_rejected(state: &RunState, step: &StepState, code: &str) -> bool {
-    step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
+    scene_tries(state, step).filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
         AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == code),
         _ => false,
     })

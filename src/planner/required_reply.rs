@@ -7,7 +7,7 @@
 
 use super::prompt::offered;
 use super::read::{EMPTY_REPLY, EXPECTED_CALL_MISSING};
-use crate::run::{AskStatus, CallStatus, Effect, Outcome, RunState, StepState};
+use crate::run::{AskStatus, CallStatus, Effect, Outcome, RunState, StepState, Subject};
 use crate::scene::{Catalogue, Scene, SceneTool};
 
 /// What the next question to a step's model requires.
@@ -29,7 +29,7 @@ pub(super) fn required_reply(state: &RunState, catalogue: &Catalogue, number: u3
         return RequiredReply::Move;
     };
     let Some(scene) = catalogue.get(&step.step.scene_name) else { return RequiredReply::Move };
-    if let Some(tool) = &step.next {
+    if let Some(tool) = step.scene().and_then(|work| work.next.as_ref()) {
         return RequiredReply::Call(tool.clone());
     }
     if !was_sent_back(state, step) && !repeats_earlier_calls(state, step) {
@@ -51,7 +51,7 @@ pub(super) fn required_reply(state: &RunState, catalogue: &Catalogue, number: u3
 /// needed. Other reads of its model are not the purpose of the step.
 pub(super) fn write_is_open(state: &RunState, scene: &Scene, step: &StepState) -> bool {
     let writes = |call: &u32| state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
-    !step.decided
+    !step.scene().is_some_and(|work| work.decided)
         && expects_write(scene, step)
         && !has_expected_result(state, step)
         && !step.calls.iter().any(writes)
@@ -70,7 +70,9 @@ fn has_expected_result(state: &RunState, step: &StepState) -> bool {
 fn repeats_earlier_calls(state: &RunState, step: &StepState) -> bool {
     let skipped =
         |call: &u32| state.calls.get(call).is_some_and(|c| matches!(c.status, CallStatus::Skipped { .. }));
-    step.history.last().is_some_and(|round| !round.calls.is_empty() && round.calls.iter().all(skipped))
+    step.scene()
+        .and_then(|work| work.history.last())
+        .is_some_and(|round| !round.calls.is_empty() && round.calls.iter().all(skipped))
 }
 
 fn expects_write(scene: &Scene, step: &StepState) -> bool {
@@ -79,7 +81,10 @@ fn expects_write(scene: &Scene, step: &StepState) -> bool {
 
 /// Whether a reply to the question that is due was rejected because it omitted what the plan expects.
 pub(super) fn was_sent_back(state: &RunState, step: &StepState) -> bool {
-    let tries = step.tries.iter().filter_map(|call| state.asks.get(call));
+    let tries = state
+        .tries(Subject::Scene { step: step.step.step_number })
+        .iter()
+        .filter_map(|call| state.asks.get(call));
     tries.into_iter().any(|ask| match &ask.status {
         AskStatus::Rejected { problems, .. } => {
             problems.iter().any(|p| [EMPTY_REPLY, EXPECTED_CALL_MISSING].contains(&p.code.as_str()))
@@ -91,7 +96,7 @@ pub(super) fn was_sent_back(state: &RunState, step: &StepState) -> bool {
 /// The expected writes of a step that its model has not called, if the step had no expected result or its
 /// model had to be asked for a choice. In other steps the write may not have been needed.
 pub(super) fn writes_not_called<'a>(state: &RunState, scene: &'a Scene, step: &'a StepState) -> Vec<&'a str> {
-    if has_expected_result(state, step) && !step.decided {
+    if has_expected_result(state, step) && !step.scene().is_some_and(|work| work.decided) {
         return Vec::new();
     }
     let writes = offered(scene, step).filter(|tool| tool.effect == Effect::Write);

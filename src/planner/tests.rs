@@ -247,7 +247,7 @@ fn replan_continues_step_numbers() {
     for step in state.steps.values_mut() {
         step.status = plan::StepStatus::Completed;
     }
-    state.planning = Some(crate::run::PlanInProgress { version: 2, tries: Vec::new(), feedback: None });
+    state.planning = Some(crate::run::PlanInProgress { version: 2, feedback: None });
     let subject = Subject::Plan { version: 2 };
     assert_eq!(sections::get(&user_text(&state, subject), "number_from").as_deref(), Some("3"));
     let call = replied(&mut state, subject, Reply { text: good_plan().to_string(), ..Reply::default() });

@@ -86,7 +86,7 @@ impl PublicProjection {
             | Event::PlanEdited(PlanMade { plan, .. }) => {
                 let Plan { steps, .. } = plan;
                 let described =
-                    steps.iter().map(|s| (s.step_number, (s.scene_name.clone(), s.purpose.clone())));
+                    steps.iter().map(|s| (s.step_number, (s.label().to_owned(), s.purpose.clone())));
                 self.steps.extend(described);
             }
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {

@@ -45,6 +45,7 @@ fn call(call: u32, tool: &str) -> RequestedCall {
 fn events() -> Vec<Event> {
     let step = Step {
         step_number: 1,
+        kind: crate::plan::StepKind::Scene,
         scene_name: "Weather".to_owned(),
         purpose: "Get the weather".to_owned(),
         expected_tools: vec!["Get".to_owned()],

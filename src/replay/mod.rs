@@ -167,7 +167,7 @@ impl<'a> ReplayWalk<'a> {
     }
 
     fn event(&mut self, seq: u64, event: &Event) {
-        let due = self.state.next();
+        let due = self.state.next().to_vec();
         match origin(event, &self.state) {
             Origin::Outside { awaited } => {
                 self.held.taken += 1;

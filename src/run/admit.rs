@@ -258,7 +258,7 @@ impl RunState {
                     return Ok(());
                 }
                 require(calls.is_empty() && question.is_none(), "a choice of the next tool comes without calls or a question")?;
-                require(self.steps.get(step).is_some_and(|s| !s.decided), "the scene has made its choice before")
+                require(self.scene_work(*step).is_some_and(|work| !work.decided), "the scene has made its choice before")
             }
             Event::Prepared { step, calls } => {
                 let due = Action::Prepare { step: *step };

@@ -11,9 +11,10 @@ use super::event::{
 use super::guard::mark_reads_stale;
 use super::ids::RunId;
 use super::state::{
-    Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, Round,
-    RunState, StepState,
+    Ask, AskStatus, CallState, CallStatus, Cancellation, DueActions, FinalAnswer, PlanFeedback,
+    PlanInProgress, RunState, StepState,
 };
+use super::work::StepWork;
 use crate::plan::{PlanProblem, PlanStatus, StepStatus};
 
 /// Most attempts of a write with an idempotency key.
@@ -53,6 +54,7 @@ impl RunState {
     pub(crate) fn apply_checked(&mut self, event: &Event) {
         self.fold(event);
         self.seq += 1;
+        self.due = DueActions::default();
     }
 
     fn fold(&mut self, event: &Event) {
@@ -112,7 +114,7 @@ impl RunState {
     fn fold_question(&mut self, event: &Event) {
         match event {
             Event::ModelAsked { call, subject, attempt, fallback, reserved, .. } => {
-                self.tries_mut(*subject).push(*call);
+                self.tries.entry(*subject).or_default().push(*call);
                 let ask = Ask {
                     subject: *subject,
                     attempt: *attempt,
@@ -121,6 +123,7 @@ impl RunState {
                     reserved: reserved.clone(),
                 };
                 self.asks.insert(*call, ask);
+                self.open_asks.insert(*call);
             }
             Event::ModelReplied { call, reply, usage, .. } => {
                 self.usage += *usage;
@@ -148,7 +151,7 @@ impl RunState {
     fn fold_planning(&mut self, event: &Event) {
         match event {
             Event::Planning { version, .. } => {
-                self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback: None });
+                self.begin_planning(*version, None);
             }
             // The plan stays unchanged, and its approval is requested again.
             Event::PlanningFailed { error, .. }
@@ -172,11 +175,16 @@ impl RunState {
             Event::ModificationAsked { version, by, words } => {
                 self.withdraw_plan_approval();
                 let feedback = Some(PlanFeedback { by: by.clone(), words: words.clone() });
-                self.planning = Some(PlanInProgress { version: *version, tries: Vec::new(), feedback });
+                self.begin_planning(*version, feedback);
             }
             Event::PlanRefused { problems, .. } => self.refuse_plan(problems),
             _ => {}
         }
+    }
+
+    fn begin_planning(&mut self, version: u32, feedback: Option<PlanFeedback>) {
+        self.tries.remove(&Subject::Plan { version });
+        self.planning = Some(PlanInProgress { version, feedback });
     }
 
     fn refuse_plan(&mut self, problems: &[PlanProblem]) {
@@ -235,14 +243,14 @@ impl RunState {
                 }
             }
             ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => {
-                if let Some(call) = self.calls.get_mut(&call) {
+                self.calls.change(call, |call| {
                     call.requested.approval = Some(needed.clone());
                     if let Some(edited) = edited {
                         call.requested.arguments = edited.arguments.clone();
                         call.requested.key.clone_from(&edited.key);
                         call.edited_by = Some(edited.by.clone());
                     }
-                }
+                });
             }
         }
     }
@@ -251,30 +259,26 @@ impl RunState {
     fn fold_step(&mut self, event: &Event) {
         match event {
             Event::StepStarted { step } => self.step(*step, |s| s.status = StepStatus::Running),
-            // A choice of the next tool is not part of the scene's conversation, which continues unchanged.
-            Event::SceneReplied { step, call, next: Some(tool), .. } => {
-                self.mark_reply_used(*call);
-                self.step(*step, |s| {
-                    s.tries.clear();
-                    s.next = Some(tool.clone());
-                    s.decided = true;
-                });
-            }
-            Event::SceneReplied { step, call, text, calls, question, next: None } => {
+            Event::SceneReplied { step, call, calls, question, next, .. } => {
                 let fallback = self.asks.get(call).is_some_and(|a| a.fallback);
                 self.mark_reply_used(*call);
-                self.request_calls(*step, calls, fallback, text);
+                self.tries.remove(&Subject::Scene { step: *step });
+                if next.is_none() {
+                    self.request_calls(*step, calls, fallback);
+                }
                 self.step(*step, |s| {
-                    s.rounds += 1;
-                    s.tries.clear();
-                    s.text.clone_from(text);
-                    s.question.clone_from(question);
-                    s.next = None;
+                    s.work.fold(event, &s.round_calls);
+                    if next.is_none() {
+                        s.question.clone_from(question);
+                    }
                 });
             }
             Event::Prepared { step, calls } => {
-                self.request_calls(*step, calls, false, "");
-                self.step(*step, |s| s.prepared = true);
+                self.request_calls(*step, calls, false);
+                self.step(*step, |s| {
+                    s.work.fold(event, &s.round_calls);
+                    s.prepared = true;
+                });
             }
             Event::StepCompleted { step, result } => self.step(*step, |s| {
                 s.status = StepStatus::Completed;
@@ -292,10 +296,13 @@ impl RunState {
     fn fold_call(&mut self, event: &Event) {
         match event {
             Event::ToolStarted { call, attempt } => {
-                if let Some(call) = self.calls.get_mut(call) {
+                let begun = self.calls.change(*call, |call| {
                     call.status = CallStatus::InFlight { attempt: *attempt };
-                    call.attempts = *attempt;
                     call.stale = false;
+                    (call.step, std::mem::replace(&mut call.attempts, *attempt) == 0)
+                });
+                if let Some((step, true)) = begun {
+                    self.step(step, |s| s.begun_calls += 1);
                 }
             }
             Event::ToolCompleted { call, outcome, .. } => {
@@ -305,9 +312,8 @@ impl RunState {
                 self.complete_call(*call, outcome);
             }
             Event::ToolSkipped { call, first } => {
-                if let Some(call) = self.calls.get_mut(call) {
-                    call.status = CallStatus::Skipped { first: *first };
-                }
+                self.calls.change(*call, |call| call.status = CallStatus::Skipped { first: *first });
+                self.close_call(*call);
             }
             Event::Compensating { undoes, requested } => self.begin_compensation(*undoes, requested),
             _ => {}
@@ -317,17 +323,12 @@ impl RunState {
     /// Folds a continuation check's verdict, or the answer.
     fn fold_answer(&mut self, event: &Event) {
         match event {
-            Event::Continuation { verdict, .. } => {
-                if let Some(call) = self.check_tries.last().copied() {
-                    self.mark_reply_used(call);
-                }
-                self.check_tries.clear();
+            Event::Continuation { round, verdict, .. } => {
+                self.use_reply_about(Subject::Continuation { round: *round });
                 self.verdicts.push(verdict.clone());
             }
             Event::Answered { text, degraded } => {
-                if let Some(call) = self.answer_tries.last().copied() {
-                    self.mark_reply_used(call);
-                }
+                self.use_reply_about(Subject::Answer);
                 self.answer = Some(FinalAnswer { text: text.clone(), degraded: *degraded });
             }
             _ => {}
@@ -344,7 +345,7 @@ impl RunState {
     }
 
     /// Adds the calls that one reply requested.
-    fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool, text: &str) {
+    fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool) {
         let scene = self.steps.get(&step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
         for requested in calls {
             let state = CallState {
@@ -364,8 +365,9 @@ impl RunState {
         }
         self.step(step, |s| {
             s.round_calls = calls.iter().map(|c| c.call).collect();
+            s.open_calls.clone_from(&s.round_calls);
+            s.is_sequential = calls.iter().any(|c| c.effect == Effect::Write && c.problem.is_none());
             s.calls.extend(&s.round_calls);
-            s.history.push(Round { text: text.to_owned(), calls: s.round_calls.clone() });
         });
     }
 
@@ -388,7 +390,7 @@ impl RunState {
     }
 
     fn complete_call(&mut self, number: u32, outcome: &Outcome) {
-        let Some(call) = self.calls.get_mut(&number) else { return };
+        let Some(call) = self.calls.get(&number) else { return };
         // A read changes nothing, so an unknown outcome is a failure and it may be retried.
         let as_failed = match outcome {
             Outcome::Unknown { error } if call.requested.effect == Effect::Read => {
@@ -403,24 +405,32 @@ impl RunState {
         let wrote = call.requested.effect == Effect::Write && (unknown || done);
         let scene = call.scene.clone();
         let attempts = call.attempts.saturating_sub(call.interruptions);
-        if unknown && call.requested.repeat == Repeat::Key && attempts < MAX_KEYED_ATTEMPTS {
-            call.status = CallStatus::Again { attempt: call.attempts + 1 };
+        let status = if unknown && call.requested.repeat == Repeat::Key && attempts < MAX_KEYED_ATTEMPTS {
+            CallStatus::Again { attempt: call.attempts + 1 }
         } else {
-            call.status = CallStatus::Done { outcome: outcome.clone() };
-        }
+            CallStatus::Done { outcome: outcome.clone() }
+        };
+        self.calls.change(number, |call| call.status = status);
+        self.close_call(number);
         if wrote {
             mark_reads_stale(self, &scene);
         }
         // After the undo, an equal call is a new one.
         let undone = self.calls.get(&number).filter(|call| self.is_undone_by(call)).and_then(|c| c.undoes);
-        if let Some(write) = undone.and_then(|write| self.calls.get_mut(&write)) {
-            write.stale = true;
+        if let Some(write) = undone {
+            self.calls.change(write, |write| write.stale = true);
         }
     }
 
+    /// A call that has ended is no longer among the open calls of its step.
+    fn close_call(&mut self, number: u32) {
+        let Some(call) = self.calls.get(&number).filter(|_| !self.calls.is_open(number)) else { return };
+        self.step(call.step, |s| s.open_calls.retain(|open| *open != number));
+    }
+
     fn adopt_plan(&mut self, made: &PlanMade) {
-        if let Some(call) = self.planning.take().and_then(|p| p.tries.last().copied()) {
-            self.mark_reply_used(call);
+        if let Some(planning) = self.planning.take() {
+            self.use_reply_about(Subject::Plan { version: planning.version });
         }
         // A person's change replaces steps that have not begun; any other plan is appended.
         if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
@@ -431,15 +441,13 @@ impl RunState {
                 step: step.clone(),
                 version: made.version,
                 status: StepStatus::Pending,
-                rounds: 0,
-                tries: Vec::new(),
-                history: Vec::new(),
+                work: StepWork::new(step.kind),
                 calls: Vec::new(),
                 round_calls: Vec::new(),
-                text: String::new(),
+                open_calls: Vec::new(),
+                is_sequential: false,
+                begun_calls: 0,
                 question: None,
-                next: None,
-                decided: false,
                 result: None,
                 error: None,
                 prepared: false,
@@ -467,29 +475,14 @@ impl RunState {
             }
         }
         // The outcome of a write in flight, or of one that was to be repeated, will never be known now.
-        for call in self.calls.values_mut().filter(|c| c.requested.effect == Effect::Write) {
-            if matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. }) {
+        self.calls.change_open(|call| {
+            let is_begun = matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. });
+            if call.requested.effect == Effect::Write && is_begun {
                 let error =
                     Fault::new("tool.unresolved", "the run ended before it was known whether this was done");
                 call.status = CallStatus::Done { outcome: Outcome::Unknown { error } };
             }
-        }
-    }
-
-    fn tries_mut(&mut self, subject: Subject) -> &mut Vec<u32> {
-        match subject {
-            Subject::Plan { .. } => match &mut self.planning {
-                Some(planning) => &mut planning.tries,
-                // Not legal; handled to keep the function total.
-                None => &mut self.answer_tries,
-            },
-            Subject::Scene { step } => match self.steps.get_mut(&step) {
-                Some(step) => &mut step.tries,
-                None => &mut self.answer_tries,
-            },
-            Subject::Continuation { .. } => &mut self.check_tries,
-            Subject::Answer => &mut self.answer_tries,
-        }
+        });
     }
 
     /// Whether the event is progress: a model or a tool has replied. The cost of an interrupted question is
@@ -514,9 +507,10 @@ impl RunState {
         }
     }
 
-    fn set_ask(&mut self, call: u32, status: AskStatus) {
+    pub(super) fn set_ask(&mut self, call: u32, status: AskStatus) {
         if let Some(ask) = self.asks.get_mut(&call) {
             ask.status = status;
+            self.open_asks.remove(&call);
         }
     }
 
@@ -524,6 +518,13 @@ impl RunState {
         match self.asks.get(&call).map(|a| &a.status) {
             Some(AskStatus::Replied { reply } | AskStatus::Used { reply }) => reply.clone(),
             _ => Reply::default(),
+        }
+    }
+
+    /// The last reply about `subject` led to its result.
+    fn use_reply_about(&mut self, subject: Subject) {
+        if let Some(call) = self.tries.remove(&subject).and_then(|tries| tries.last().copied()) {
+            self.mark_reply_used(call);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::{Effect, Event, Fault, Outcome};
+use super::event::{Effect, Event, Fault};
 use super::key::exact_json;
 use super::state::{CallState, CallStatus, RunState};
 use crate::plan::Step;
@@ -311,20 +311,18 @@ impl RunState {
     pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
         let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
         let put = |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));
-        let unknown = |call: &CallState| {
+        let is_begun = |(_, call): &(u32, &CallState)| {
             call.requested.effect == Effect::Write
-                && match call.status {
-                    CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
-                    CallStatus::Again { .. } | CallStatus::InFlight { .. } => ends,
-                    _ => false,
-                }
+                && matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. })
         };
-        let (number, call) = self.calls.iter().find(|(number, call)| unknown(call) && !put(**number))?;
+        let begun = self.calls.open().filter(|call| ends && is_begun(call));
+        let unresolved = self.calls.unknown_writes().chain(begun).filter(|(number, _)| !put(*number));
+        let (number, call) = unresolved.min_by_key(|(number, _)| *number)?;
         let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };
         let (tool, scene) = (&call.requested.tool, &call.scene);
         let why = format!("nobody knows whether {tool} of {scene} was done: say whether it was{or}");
         Some(self.request_approval(
-            ApprovalSubject::Outcome { call: *number },
+            ApprovalSubject::Outcome { call: number },
             RequiredApproval { why: vec![why], ..RequiredApproval::default() },
         ))
     }
@@ -340,8 +338,8 @@ impl RunState {
 
     /// Whether a question or a call is in flight.
     pub fn has_work_in_flight(&self) -> bool {
-        self.asks.values().any(|ask| ask.status == super::state::AskStatus::InFlight)
-            || self.calls.values().any(|call| matches!(call.status, CallStatus::InFlight { .. }))
+        !self.open_asks.is_empty()
+            || self.calls.open().any(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }))
     }
 }
 

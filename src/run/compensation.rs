@@ -20,10 +20,10 @@ impl RunState {
 
     /// What is left of a compensation that has begun: it is completed whatever else happens.
     pub(super) fn compensation_in_progress(&self) -> Option<Vec<Action>> {
-        for (number, call) in self.calls.iter().filter(|(_, call)| call.undoes.is_some()) {
+        for (number, call) in self.calls.undos() {
             match call.status {
-                CallStatus::Requested => return Some(vec![Action::Call { call: *number, attempt: 1 }]),
-                CallStatus::Again { attempt } => return Some(vec![Action::Call { call: *number, attempt }]),
+                CallStatus::Requested => return Some(vec![Action::Call { call: number, attempt: 1 }]),
+                CallStatus::Again { attempt } => return Some(vec![Action::Call { call: number, attempt }]),
                 CallStatus::InFlight { .. } => return Some(Vec::new()),
                 CallStatus::Done { .. } | CallStatus::Skipped { .. } => {}
             }
@@ -68,7 +68,7 @@ impl RunState {
 
     /// Whether any write was undone, or its undo attempted, and it was not done again since.
     pub(super) fn has_undone(&self) -> bool {
-        let undos = self.calls.iter().filter_map(|(number, call)| Some((*number, call.undoes?)));
+        let undos = self.calls.undos().filter_map(|(number, call)| Some((number, call.undoes?)));
         let mut writes = undos.filter_map(|(undo, write)| Some((undo, self.calls.get(&write)?)));
         writes.any(|(undo, write)| !self.is_redone(undo, write))
     }

@@ -20,7 +20,8 @@ impl RunState {
 
     /// The calls of a step's last reply that wait for the user's confirmation.
     pub fn unconfirmed<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
-        let calls = step.history.last().into_iter().flat_map(|round| &round.calls);
+        let calls =
+            step.scene().and_then(|work| work.history.last()).into_iter().flat_map(|round| &round.calls);
         let calls = calls.filter_map(|call| self.calls.get(call));
         calls.filter(|call| refusal(call).is_some_and(|error| error.code == UNCONFIRMED))
     }

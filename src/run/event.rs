@@ -7,6 +7,7 @@ mod facts;
 mod payload;
 mod request;
 mod status;
+mod subject;
 mod upcast;
 
 use jiff::Timestamp;
@@ -21,10 +22,9 @@ pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
 };
-pub use request::{
-    Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RunQueued, RunStarted, Subject,
-};
+pub use request::{Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RunQueued, RunStarted};
 pub use status::RunStatus;
+pub use subject::{Purpose, Subject, SubjectFacts};
 pub use upcast::{SCHEMA, parse_event};
 
 /// The ordinal in [`Event::ApprovalLapsed`] of a write for which no approval of its own was requested.

@@ -34,39 +34,45 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     if this.requested.volatile {
         return GuardDecision::Run;
     }
-    let mut held = None;
-    for (&other, earlier) in &state.calls {
-        // An undone write may be repeated.
-        if other == call || state.is_undone(earlier) {
-            continue;
-        }
-        if is_same_call(state, this, earlier) {
-            match &earlier.status {
-                CallStatus::InFlight { .. } | CallStatus::Again { .. } => return GuardDecision::Wait,
-                CallStatus::Requested if other < call && earlier.requested.problem.is_none() => {
-                    return GuardDecision::Wait;
-                }
-                // The user is asked to confirm the repetition.
-                CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_repeat(this, earlier) => {}
-                CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale => {
-                    return GuardDecision::Skip { first: other };
-                }
-                CallStatus::Done { outcome: Outcome::Unknown { .. } } => {
-                    return GuardDecision::Skip { first: other };
-                }
-                _ => {}
+    // An undone write may be repeated.
+    let counts = |(other, earlier): &(u32, &CallState)| *other != call && !state.is_undone(earlier);
+    for (other, earlier) in same_calls(state, this).filter(counts) {
+        match &earlier.status {
+            CallStatus::InFlight { .. } | CallStatus::Again { .. } => return GuardDecision::Wait,
+            CallStatus::Requested if other < call && earlier.requested.problem.is_none() => {
+                return GuardDecision::Wait;
             }
-        } else if this.requested.effect == Effect::Write
-            && this.scene == earlier.scene
-            && this.requested.tool == earlier.requested.tool
-            && matches!(earlier.status, CallStatus::Done { outcome: Outcome::Unknown { .. } })
-        {
-            held = Some(other);
+            // The user is asked to confirm the repetition.
+            CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_repeat(this, earlier) => {}
+            CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale => {
+                return GuardDecision::Skip { first: other };
+            }
+            CallStatus::Done { outcome: Outcome::Unknown { .. } } => {
+                return GuardDecision::Skip { first: other };
+            }
+            _ => {}
         }
     }
+    if this.requested.effect != Effect::Write {
+        return GuardDecision::Run;
+    }
+    let same_tool = |earlier: &CallState| is_same_tool(this, earlier) && !is_same_call(state, this, earlier);
+    let held = state.calls.unknown_writes().filter(counts).filter(|(_, earlier)| same_tool(earlier)).last();
     match held {
-        Some(first) => GuardDecision::Held { first },
+        Some((first, _)) => GuardDecision::Held { first },
         None => GuardDecision::Run,
+    }
+}
+
+/// The calls that are the same as `this`, itself included, by ordinal.
+fn same_calls<'a>(
+    state: &'a RunState,
+    this: &'a CallState,
+) -> Box<dyn Iterator<Item = (u32, &'a CallState)> + 'a> {
+    let same = move |(_, other): &(u32, &CallState)| is_same_call(state, this, other);
+    match state.settings().duplicates {
+        Duplicates::Arguments => Box::new(state.calls.with_key(&this.requested.key).filter(same)),
+        Duplicates::SceneTool => Box::new(state.calls.iter().map(|(n, call)| (*n, call)).filter(same)),
     }
 }
 
@@ -75,8 +81,12 @@ fn is_same_call(state: &RunState, a: &CallState, b: &CallState) -> bool {
         Duplicates::Arguments => {
             a.requested.key == b.requested.key && a.requested.occurrence == b.requested.occurrence
         }
-        Duplicates::SceneTool => a.scene == b.scene && a.requested.tool == b.requested.tool,
+        Duplicates::SceneTool => is_same_tool(a, b),
     }
+}
+
+fn is_same_tool(a: &CallState, b: &CallState) -> bool {
+    a.scene == b.scene && a.requested.tool == b.requested.tool
 }
 
 /// A finished write may change what reads return, so earlier read outcomes are no longer shared. This also
@@ -84,10 +94,8 @@ fn is_same_call(state: &RunState, a: &CallState, b: &CallState) -> bool {
 /// are affected.
 pub(super) fn mark_reads_stale(state: &mut RunState, scene: &str) {
     let everywhere = state.settings().has_rules(1);
-    for call in state.calls.values_mut() {
+    state.calls.mark_stale(|call| {
         let seen = !matches!(call.status, CallStatus::Requested);
-        if seen && (everywhere || call.scene == scene) && call.requested.effect == Effect::Read {
-            call.stale = true;
-        }
-    }
+        seen && (everywhere || call.scene == scene) && call.requested.effect == Effect::Read
+    });
 }

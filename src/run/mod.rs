@@ -8,6 +8,7 @@ mod admit;
 mod apply;
 mod approval;
 mod attempt;
+mod calls;
 mod compensation;
 mod confirmation;
 mod context;
@@ -24,18 +25,20 @@ mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use action::Action;
 pub use admit::Illegal;
 pub use approval::{Approval, ApprovalSubject, Decision, EditedCall, RequiredApproval, Undo, shows_call};
 pub use attempt::{AskReservation, Attempt};
+pub use calls::Calls;
 pub use confirmation::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Durability, Effect, Envelope, Event, EventFacts, Fault, Idempotency, NO_APPROVAL, Origin, Outcome,
-    PlanCause, PlanMade, PlanMaker, Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestedCall,
-    RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, Unconfirmed, Usage, Verdict,
-    parse_event,
+    PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
+    RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts,
+    Unconfirmed, Usage, Verdict, parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
@@ -45,6 +48,7 @@ pub use settings::{
     RULES_REVISION, ReaderMode, Settings,
 };
 pub use state::{
-    Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, Round,
-    RunState, StepState,
+    Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, RunState,
+    StepState,
 };
+pub use work::{Round, SceneWork, StepWork};

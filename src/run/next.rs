@@ -12,7 +12,7 @@ use crate::plan::{self, Step, StepStatus};
 
 /// Repairs of replies that are not forced (a scene's reply, the answer's text): an empty one is asked for
 /// once more.
-const PLAIN_RETRIES: u32 = 1;
+pub(super) const PLAIN_RETRIES: u32 = 1;
 
 /// How often a run's driver may panic (in journals of earlier releases, also: its process may end) without
 /// progress. Then the run is ended, so that a request that crashes its driver cannot do so forever. Process
@@ -21,7 +21,12 @@ const MAX_STALLS: u32 = 3;
 
 impl RunState {
     /// The actions that are due now. Empty while everything is in flight, and once the run has ended.
-    pub fn next(&self) -> Vec<Action> {
+    /// Computed once per event.
+    pub fn next(&self) -> &[Action] {
+        self.due.0.get_or_init(|| self.due_actions())
+    }
+
+    fn due_actions(&self) -> Vec<Action> {
         if self.queued.is_none() || self.status.is_terminal() {
             return Vec::new();
         }
@@ -53,7 +58,7 @@ impl RunState {
             if planning.version == 1 && (given || self.is_confirmation()) {
                 return vec![Action::Take { version: 1 }];
             }
-            return match self.due_question(&planning.tries, self.settings().max_retries) {
+            return match self.due_question(subject, self.settings().max_retries) {
                 DueQuestion::GiveUp(error) => {
                     vec![record(Event::PlanningFailed { version: planning.version, error })]
                 }
@@ -151,7 +156,7 @@ impl RunState {
         }
     }
 
-    fn question_actions(&self, due: DueQuestion, subject: Subject) -> Vec<Action> {
+    pub(super) fn question_actions(&self, due: DueQuestion, subject: Subject) -> Vec<Action> {
         match due {
             DueQuestion::Read(call) => vec![Action::Read { call, subject }],
             DueQuestion::Ask { attempt, fallback } => {
@@ -211,18 +216,14 @@ impl RunState {
         actions
     }
 
-    /// What a running step needs: its calls first, then its end or the next question to its model.
+    /// What a running step needs: its calls first, then what depends on its kind.
     fn actions_in_step(&self, number: u32, step: &StepState) -> Vec<Action> {
         let (actions, open) = self.actions_in_round(step);
         if open {
             return actions;
         }
         if let Some(question) = self.question_to_confirm(step) {
-            return vec![record(Event::StepFailed {
-                step: number,
-                status: StepStatus::NeedsInput,
-                error: Fault::new(UNCONFIRMED, question),
-            })];
+            return vec![record(needs_input(number, Fault::new(UNCONFIRMED, question)))];
         }
         if self.is_confirmation() {
             return match step.prepared {
@@ -231,66 +232,9 @@ impl RunState {
             };
         }
         if let Some(question) = &step.question {
-            return vec![record(Event::StepFailed {
-                step: number,
-                status: StepStatus::NeedsInput,
-                error: Fault::new("step.needs_input", question.text.clone()),
-            })];
+            return vec![record(needs_input(number, Fault::new("step.needs_input", question.text.clone())))];
         }
-        if step.rounds > 0 && step.round_calls.is_empty() {
-            return vec![record(self.end_without_calls(number, step))];
-        }
-        if self.only_repeats(step) && self.has_result(step) {
-            return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
-        }
-        let due = if step.rounds >= self.settings().max_rounds {
-            DueQuestion::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", step.rounds)))
-        } else {
-            self.due_question(&step.tries, PLAIN_RETRIES)
-        };
-        match due {
-            // The tool results are the result, even if no model can word it. This does not hold where the
-            // model chose another tool and could not supply its arguments.
-            DueQuestion::GiveUp(_) if self.has_result(step) && step.next.is_none() => {
-                vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })]
-            }
-            DueQuestion::GiveUp(error) => {
-                vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })]
-            }
-            due => self.question_actions(due, Subject::Scene { step: number }),
-        }
-    }
-
-    /// The end of a step whose scene has replied without a call: its text or results. An empty reply without
-    /// any result is a failure.
-    fn end_without_calls(&self, number: u32, step: &StepState) -> Event {
-        if !step.text.trim().is_empty() {
-            return Event::StepCompleted { step: number, result: step.text.clone() };
-        }
-        let found = self.plain_result(step);
-        if self.has_result(step) {
-            return Event::StepCompleted { step: number, result: found };
-        }
-        let message = if found.is_empty() {
-            format!("scene {} ended without a word and without a result", step.step.scene_name)
-        } else {
-            found
-        };
-        Event::StepFailed {
-            step: number,
-            status: StepStatus::Failed,
-            error: Fault::new("step.empty", message),
-        }
-    }
-
-    /// Whether the last two replies requested only calls that had been done before: the model is looping,
-    /// and would continue to the last round.
-    fn only_repeats(&self, step: &StepState) -> bool {
-        let skipped =
-            |call: &u32| self.calls.get(call).is_some_and(|c| matches!(c.status, CallStatus::Skipped { .. }));
-        let circles =
-            step.history.iter().rev().take_while(|r| !r.calls.is_empty() && r.calls.iter().all(skipped));
-        circles.take(2).count() == 2
+        step.work.actions(self, number, step)
     }
 
     /// The calls of the last reply: what may start, and whether any is still open. Reads run in parallel;
@@ -298,22 +242,16 @@ impl RunState {
     fn actions_in_round(&self, step: &StepState) -> (Vec<Action>, bool) {
         let mut actions = Vec::new();
         let mut open = false;
-        let mut started =
-            step.calls.iter().filter(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0)).count();
+        let mut started = step.begun_calls as usize;
         let mut waiting = 0;
-        let writes = step
-            .round_calls
-            .iter()
-            .filter_map(|c| self.calls.get(c))
-            .any(|c| c.requested.effect == Effect::Write && c.requested.problem.is_none());
-        for &number in &step.round_calls {
+        for &number in &step.open_calls {
             let Some(call) = self.calls.get(&number) else { continue };
             if matches!(call.status, CallStatus::Done { .. } | CallStatus::Skipped { .. }) {
                 continue;
             }
             let first_open = !open;
             open = true;
-            if writes && !first_open {
+            if step.is_sequential && !first_open {
                 break;
             }
             match &call.status {
@@ -346,7 +284,7 @@ impl RunState {
             return refuse(problem.clone());
         }
         // A pending approval is decided by its approver, whatever happened to equal calls since.
-        if self.is_awaiting_approval(number) {
+        if writes && self.is_awaiting_approval(number) {
             return None;
         }
         let by_rules = call.fallback
@@ -434,7 +372,8 @@ impl RunState {
             call.requested.effect == Effect::Write && !stands
         };
         // The model was asked to choose because a write was expected, and chose something else.
-        let evaded = step.decided && !calls().any(|(_, call)| call.requested.effect == Effect::Write);
+        let evaded = step.scene().is_some_and(|work| work.decided)
+            && !calls().any(|(_, call)| call.requested.effect == Effect::Write);
         nothing || evaded || calls().any(undone)
     }
 
@@ -449,7 +388,7 @@ impl RunState {
         self.steps.values().any(|s| s.status == StepStatus::Completed || self.has_written(s))
     }
 
-    fn has_result(&self, step: &StepState) -> bool {
+    pub(super) fn has_result(&self, step: &StepState) -> bool {
         step.calls.iter().any(|c| self.is_effective(*c))
     }
 
@@ -463,13 +402,14 @@ impl RunState {
             || self.is_confirmation();
         if executes && !self.closing && !judged {
             let round = self.rounds();
-            return match self.due_question(&self.check_tries, self.settings().max_retries) {
+            let subject = Subject::Continuation { round };
+            return match self.due_question(subject, self.settings().max_retries) {
                 DueQuestion::GiveUp(error) => vec![record(Event::Continuation {
                     round,
                     verdict: Verdict { can_answer_now: true, reasoning: error.message, ..Verdict::default() },
                     degraded: true,
                 })],
-                due => self.question_actions(due, Subject::Continuation { round }),
+                due => self.question_actions(due, subject),
             };
         }
         let verdict = self.verdicts.last();
@@ -504,7 +444,7 @@ impl RunState {
             let text = self.with_omissions(text);
             return vec![record(Event::Answered { text, degraded: false })];
         }
-        match self.due_question(&self.answer_tries, PLAIN_RETRIES) {
+        match self.due_question(Subject::Answer, PLAIN_RETRIES) {
             DueQuestion::GiveUp(_) => {
                 vec![record(Event::Answered {
                     text: self.with_omissions(&self.plain_answer()),
@@ -574,10 +514,14 @@ impl RunState {
     }
 }
 
+fn needs_input(step: u32, error: Fault) -> Event {
+    Event::StepFailed { step, status: StepStatus::NeedsInput, error }
+}
+
 fn refused_call(call: u32, error: Fault) -> Event {
     Event::ToolCompleted { call, outcome: Outcome::Refused { error }, millis: 0 }
 }
 
-fn record(event: Event) -> Action {
+pub(super) fn record(event: Event) -> Action {
     Action::Record { event }
 }

@@ -36,7 +36,7 @@ impl RunState {
     pub fn plain_answer(&self) -> String {
         let mut out = String::new();
         for (number, step) in &self.steps {
-            let scene = &step.step.scene_name;
+            let scene = step.step.label();
             // Writing into a String cannot fail.
             if let (StepStatus::Completed, Some(result)) = (step.status, &step.result) {
                 let _ = writeln!(out, "{result}");

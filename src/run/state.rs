@@ -1,18 +1,21 @@
 //! The state of a run: the fold of its events.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, OnceLock};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use super::action::Action;
 use super::approval::Approval;
 use super::attempt::AskReservation;
+use super::calls::Calls;
 use super::event::{
     Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, Reply, RequestedCall, RunQueued,
     RunStarted, RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
 use super::settings::Settings;
+use super::work::{SceneWork, StepWork};
 use crate::plan::{PlanProblem, PlanStatus, Step, StepStatus};
 
 /// How often a question is asked again because its driver panicked (in journals of earlier releases:
@@ -53,15 +56,14 @@ pub struct RunState {
     /// Every step of every version, by number.
     pub steps: BTreeMap<u32, StepState>,
     /// Every tool call, by ordinal.
-    pub calls: BTreeMap<u32, CallState>,
+    pub calls: Calls,
     /// Every question to a model, by ordinal.
     pub asks: BTreeMap<u32, Ask>,
     /// The verdicts of the continuation check, one for each version that was checked.
     pub verdicts: Vec<Verdict>,
-    /// Ordinals of the questions asked for the verdict that is due.
-    pub check_tries: Vec<u32>,
-    /// Ordinals of the questions asked for the answer's text.
-    pub answer_tries: Vec<u32>,
+    /// Ordinals of the questions asked about each subject since its last result.
+    #[serde(serialize_with = "by_subject", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) tries: BTreeMap<Subject, Vec<u32>>,
     /// No further plan is made: the answer reports what there is.
     pub closing: bool,
     /// The answer.
@@ -88,6 +90,28 @@ pub struct RunState {
     /// plans, so a write that only these name was not requested by the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plans_before_results: Option<u32>,
+    /// Questions in flight.
+    #[serde(skip)]
+    pub(super) open_asks: BTreeSet<u32>,
+    /// What is due, once it was asked for. Every event forgets it.
+    #[serde(skip)]
+    pub(super) due: DueActions,
+}
+
+/// The memo of [`RunState::next`], which follows from the rest of the state.
+#[derive(Debug, Default)]
+pub(super) struct DueActions(pub(super) OnceLock<Vec<Action>>);
+
+impl Clone for DueActions {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for DueActions {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// A plan that is being made.
@@ -95,8 +119,6 @@ pub struct RunState {
 pub struct PlanInProgress {
     /// Its version.
     pub version: u32,
-    /// Ordinals of the questions asked for it.
-    pub tries: Vec<u32>,
     /// The change of the plan in force that a person asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<PlanFeedback>,
@@ -138,26 +160,24 @@ pub struct StepState {
     pub version: u32,
     /// Its status.
     pub status: StepStatus,
-    /// How many replies its scene's model has given.
-    pub rounds: u32,
-    /// Ordinals of the questions asked since the last reply.
-    pub tries: Vec<u32>,
-    /// The replies of its scene's model so far, one per round.
-    pub history: Vec<Round>,
+    /// Its progress, as far as it depends on what executes the step.
+    #[serde(flatten)]
+    pub work: StepWork,
     /// Ordinals of all its calls.
     pub calls: Vec<u32>,
     /// Ordinals of the calls of the last reply.
     pub round_calls: Vec<u32>,
-    /// The last reply's text.
-    pub text: String,
+    /// Those of them that may not have ended.
+    #[serde(skip)]
+    pub(super) open_calls: Vec<u32>,
+    /// Whether a call of the last reply writes, so that its calls are made one by one.
+    #[serde(skip)]
+    pub(super) is_sequential: bool,
+    /// How many of its calls were begun.
+    #[serde(skip)]
+    pub(super) begun_calls: u32,
     /// The question to the user.
     pub question: Option<Question>,
-    /// The tool that its scene's model chose and has not called yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-    /// Whether its scene's model has made that choice: it is asked to at most once per step.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub decided: bool,
     /// Its result, once completed.
     pub result: Option<String>,
     /// Why it ended without a result.
@@ -165,15 +185,6 @@ pub struct StepState {
     /// Whether its calls were known without asking its scene's model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prepared: bool,
-}
-
-/// One reply of a scene's model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Round {
-    /// Its text.
-    pub text: String,
-    /// Ordinals of the calls it requested.
-    pub calls: Vec<u32>,
 }
 
 /// A tool call and its progress.
@@ -307,6 +318,24 @@ impl StepState {
     pub fn is_untouched(&self) -> bool {
         self.status == StepStatus::Pending && self.calls.is_empty()
     }
+
+    /// The progress of a scene's step.
+    pub fn scene(&self) -> Option<&SceneWork> {
+        match &self.work {
+            StepWork::Scene(work) => Some(work),
+        }
+    }
+}
+
+/// Serialises a map whose keys are subjects.
+fn by_subject<S: Serializer>(tries: &BTreeMap<Subject, Vec<u32>>, serializer: S) -> Result<S::Ok, S::Error> {
+    struct Key(Subject);
+    impl Serialize for Key {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.0.serialize_key(serializer)
+        }
+    }
+    serializer.collect_map(tries.iter().map(|(subject, tries)| (Key(*subject), tries)))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
@@ -330,11 +359,10 @@ impl RunState {
             planning: None,
             plans: Vec::new(),
             steps: BTreeMap::new(),
-            calls: BTreeMap::new(),
+            calls: Calls::default(),
             asks: BTreeMap::new(),
             verdicts: Vec::new(),
-            check_tries: Vec::new(),
-            answer_tries: Vec::new(),
+            tries: BTreeMap::new(),
             closing: false,
             answer: None,
             cancel: None,
@@ -345,6 +373,8 @@ impl RunState {
             unmodified: None,
             told: None,
             plans_before_results: None,
+            open_asks: BTreeSet::new(),
+            due: DueActions::default(),
         }
     }
 
@@ -352,6 +382,11 @@ impl RunState {
     pub fn settings(&self) -> &Settings {
         static DEFAULTS: LazyLock<Settings> = LazyLock::new(Settings::default);
         self.started.as_ref().map_or(&DEFAULTS, |s| &s.settings)
+    }
+
+    /// Ordinals of the questions asked about `subject` since its last result, oldest first.
+    pub fn tries(&self, subject: Subject) -> &[u32] {
+        self.tries.get(&subject).map_or(&[], Vec::as_slice)
     }
 
     /// The request's text.
@@ -422,9 +457,9 @@ impl RunState {
 
     /// Whether a write is under way.
     pub fn write_in_flight(&self) -> bool {
-        self.calls
-            .values()
-            .any(|c| c.requested.effect == Effect::Write && matches!(c.status, CallStatus::InFlight { .. }))
+        self.calls.open().any(|(_, call)| {
+            call.requested.effect == Effect::Write && matches!(call.status, CallStatus::InFlight { .. })
+        })
     }
 
     /// The status of each step.
@@ -472,14 +507,20 @@ impl RunState {
         !self.closing && self.cancel.is_none() && bounded && self.has_run_a_call()
     }
 
-    /// Whether the next question to a step's model is the last one: no tools are offered with it.
-    pub fn is_last_round(&self, step: u32) -> bool {
-        self.steps.get(&step).is_some_and(|s| s.rounds + 1 >= self.settings().max_rounds)
+    /// The progress of a scene's step.
+    pub fn scene_work(&self, step: u32) -> Option<&SceneWork> {
+        self.steps.get(&step)?.scene()
     }
 
-    /// What to do about a question with the earlier attempts `tries`: at most `retries` repairs, then the
+    /// Whether the next question to a step's model is the last one: no tools are offered with it.
+    pub fn is_last_round(&self, step: u32) -> bool {
+        self.scene_work(step).is_some_and(|work| work.rounds + 1 >= self.settings().max_rounds)
+    }
+
+    /// What to do about the question on `subject`: at most `retries` repairs, then the
     /// embedded rules once if the settings allow it, then give up.
-    pub(super) fn due_question(&self, tries: &[u32], retries: u32) -> DueQuestion {
+    pub(super) fn due_question(&self, subject: Subject, retries: u32) -> DueQuestion {
+        let tries = self.tries(subject);
         let tried = || tries.iter().filter_map(|call| self.asks.get(call));
         let Some(last) = tries.last().and_then(|call| self.asks.get(call).map(|ask| (*call, ask))) else {
             return DueQuestion::Ask { attempt: 0, fallback: false };

@@ -4,6 +4,8 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, MetricFamily};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
+use strum::VariantArray;
+
 use super::approval_metrics::{DECISIONS, EDITS, PLAN_EDITS};
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::plan_metrics::{KINDS, PLAN_OUTCOMES};
@@ -62,7 +64,7 @@ pub struct RunMetrics {
 
 /// The index of a purpose on its axis.
 pub(super) fn purpose_index(name: &str) -> usize {
-    Purpose::ALL.iter().position(|purpose| purpose.name() == name).unwrap_or(Purpose::ALL.len())
+    Purpose::VARIANTS.iter().position(|purpose| purpose.name() == name).unwrap_or(Purpose::VARIANTS.len())
 }
 
 /// The index of an attempt's outcome on its axis.
@@ -87,7 +89,7 @@ impl RunMetrics {
             (|| names.scene_axis.clone(), || names.tool_axis.clone(), || names.model_axis.clone());
         let (plan_kind, plan_end) = (|| axis(KINDS), || axis(PLAN_OUTCOMES));
         let (step_end, call_end) = (|| axis(STEP_OUTCOMES), || axis(CALL_OUTCOMES));
-        let purposes = || axis(Purpose::ALL.map(Purpose::name).into_iter().chain(["other"]));
+        let purposes = || axis(Purpose::VARIANTS.iter().copied().map(Purpose::name).chain(["other"]));
         let attempt_end = || axis([Attempt::OK].into_iter().chain(ErrorKind::CLASSES).chain(["other"]));
         let made = Self {
             requests: book.count("requests_total", "Requests that ended, by their first outcome: resuming a finished run is not counted again.", ["outcome"], [outcomes()])?.with_all_series(),

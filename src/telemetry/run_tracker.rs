@@ -19,7 +19,8 @@ use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus, Subject, Usage,
+    Attempt, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus, Subject,
+    SubjectFacts, Usage,
 };
 
 /// Indices on the axis of runs in flight.
@@ -266,12 +267,7 @@ impl RunTracker {
     }
 
     fn model_asked(&mut self, call: u32, subject: Subject, at: Timestamp) {
-        let (purpose, step) = match subject {
-            Subject::Plan { .. } => (Purpose::Plan, None),
-            Subject::Scene { step } => (Purpose::Scene, Some(step)),
-            Subject::Continuation { .. } => (Purpose::Continuation, None),
-            Subject::Answer => (Purpose::Answer, None),
-        };
+        let SubjectFacts { purpose, step, .. } = subject.facts();
         let span = log_lines::model(self.parent(step), call, purpose.name());
         self.model_calls.push(TrackedAsk { call, purpose, asked_at: at, span });
     }

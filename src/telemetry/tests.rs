@@ -105,6 +105,7 @@ fn started() -> Event {
 fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
     let steps = steps.iter().map(|(number, scene, tools)| Step {
         step_number: *number,
+        kind: crate::plan::StepKind::Scene,
         scene_name: (*scene).to_owned(),
         purpose: CANARY.to_owned(),
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),

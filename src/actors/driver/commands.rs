@@ -66,9 +66,9 @@ impl Driver {
     async fn record_approval_requests(&mut self) -> Result<(), Fault> {
         while let Some(Action::Record {
             event: event @ (Event::ApprovalRequired { .. } | Event::RunWaiting {}),
-        }) = self.state.next().into_iter().next()
+        }) = self.state.next().first()
         {
-            self.append(event).await?;
+            self.append(event.clone()).await?;
         }
         Ok(())
     }

@@ -138,12 +138,8 @@ impl Driver {
             return;
         }
         let gateway = self.shared.gateway.clone();
-        let scene = match subject {
-            Subject::Scene { step } => {
-                self.state.steps.get(&step).and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned()
-            }
-            _ => None,
-        };
+        let step = subject.facts().step.and_then(|step| self.state.steps.get(&step));
+        let scene = step.and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned();
         let stop = self.stop.clone();
         let caller = self.caller();
         let shown = AnswerPreview::of(&self.state, subject);

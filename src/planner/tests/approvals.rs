@@ -40,6 +40,7 @@ pub fn policy(plans: ApprovalScope, calls: ApprovalScope) -> Settings {
 pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
     let step = Step {
         step_number: 1,
+        kind: crate::plan::StepKind::Scene,
         scene_name: "A".to_owned(),
         purpose: purpose.to_owned(),
         expected_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
@@ -86,7 +87,7 @@ pub fn in_force(settings: Settings, catalogue: &Catalogue, plan: Plan) -> RunSta
 
 /// Applies what the state machine records by itself.
 pub fn settle(state: &mut RunState) {
-    while let Some(crate::run::Action::Record { event }) = state.next().into_iter().next() {
+    while let Some(crate::run::Action::Record { event }) = state.next().first().cloned() {
         apply(state, event);
     }
 }

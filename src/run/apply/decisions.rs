@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::approval::{ApprovalSubject, Decision};
-use super::super::event::{Fault, Outcome};
+use super::super::event::{Fault, Outcome, Subject};
 use super::super::state::{CallStatus, Cancellation, RunState};
 use crate::plan::StepStatus;
 
@@ -32,10 +32,10 @@ impl RunState {
                 self.cancel.get_or_insert(Cancellation { by: by.to_owned(), deadline: false });
             }
             (ApprovalSubject::Call { call }, Decision::Edited { arguments, key }) => {
-                if let Some(call) = self.calls.get_mut(&call) {
+                self.calls.change(call, |call| {
                     call.requested.arguments = arguments.clone();
                     call.requested.key.clone_from(key);
-                }
+                });
             }
             (ApprovalSubject::Outcome { call }, Decision::Done) => {
                 let result = json!({"done": true, "according_to": by});
@@ -52,17 +52,17 @@ impl RunState {
     }
 
     pub(super) fn resolve_call(&mut self, call: u32, outcome: Outcome) {
-        if let Some(call) = self.calls.get_mut(&call) {
-            call.status = CallStatus::Done { outcome };
-        }
+        self.calls.change(call, |call| call.status = CallStatus::Done { outcome });
     }
 
     /// Repeats a write with its idempotency key, returns the outcome to its scene, and checks the request
     /// again. Other calls that the scene requested keep their turn.
     pub(super) fn retry_write(&mut self, number: u32) {
-        let Some(call) = self.calls.get_mut(&number) else { return };
-        call.status = CallStatus::Again { attempt: call.attempts + 1 };
-        let step = call.step;
+        let retried = self.calls.change(number, |call| {
+            call.status = CallStatus::Again { attempt: call.attempts + 1 };
+            call.step
+        });
+        let Some(step) = retried else { return };
         let ended = |c: &u32| {
             let status = self.calls.get(c).map(|call| &call.status);
             matches!(status, None | Some(CallStatus::Done { .. } | CallStatus::Skipped { .. }))
@@ -76,10 +76,12 @@ impl RunState {
         let (mut round, waiting): (Vec<u32>, Vec<u32>) = open.partition(flies);
         round.push(number);
         round.extend(waiting);
+        self.tries.remove(&Subject::Scene { step });
         self.step(step, |s| {
             s.status = StepStatus::Running;
+            s.open_calls.clone_from(&round);
+            s.is_sequential = true;
             s.round_calls = round;
-            s.tries.clear();
             s.question = None;
             s.result = None;
             s.error = None;
@@ -91,8 +93,7 @@ impl RunState {
 
     /// Discards the verdict and answer in progress, which predate the change.
     pub(super) fn restart_check(&mut self) {
-        self.check_tries.clear();
-        self.answer_tries.clear();
+        self.tries.retain(|subject, _| !matches!(subject, Subject::Continuation { .. } | Subject::Answer));
         let rounds = self.rounds() as usize;
         self.verdicts.truncate(rounds.saturating_sub(1));
     }

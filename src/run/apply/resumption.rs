@@ -3,8 +3,9 @@
 
 use super::super::approval::Permit;
 use super::super::attempt::AskReservation;
-use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus};
+use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus, Subject};
 use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
+use super::super::work::StepWork;
 use super::{MAX_KEYED_INTERRUPTIONS, MAX_READ_ATTEMPTS};
 use crate::plan::StepStatus;
 
@@ -41,38 +42,37 @@ impl RunState {
             _ => s.version == last && !refused,
         };
         let anew: Vec<u32> = self.steps.values().filter(anew).map(|s| s.step.step_number).collect();
+        for step in &anew {
+            self.tries.remove(&Subject::Scene { step: *step });
+        }
         let anew = |s: &&mut StepState| anew.contains(&s.step.step_number);
         for step in self.steps.values_mut().filter(anew) {
             step.status = StepStatus::Pending;
             step.result = None;
-            step.rounds = 0;
-            step.tries.clear();
-            step.history.clear();
+            step.work = StepWork::new(step.step.kind);
             step.round_calls.clear();
-            step.text.clear();
+            step.open_calls.clear();
             step.question = None;
-            step.next = None;
-            step.decided = false;
             step.error = None;
             step.prepared = false;
         }
         // Replies to reads and questions that were in flight will not arrive any more. Calls that were
         // requested and never ended were not done; a write that was begun is `unknown` by now.
-        for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
-            ask.status = AskStatus::Lost;
+        for ask in self.open_asks.clone() {
+            self.set_ask(ask, AskStatus::Lost);
         }
-        let open =
-            |c: &&mut CallState| !matches!(c.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
-        for call in self.calls.values_mut().filter(open) {
+        self.calls.change_open(|call| {
             let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
             call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
-        }
+        });
     }
 
     pub(super) fn begin_compensation(&mut self, undoes: u32, requested: &RequestedCall) {
-        let Some(write) = self.calls.get_mut(&undoes) else { return };
-        write.undone_by = Some(requested.call);
-        let (step, scene) = (write.step, write.scene.clone());
+        let undone = self.calls.change(undoes, |write| {
+            write.undone_by = Some(requested.call);
+            (write.step, write.scene.clone())
+        });
+        let Some((step, scene)) = undone else { return };
         let state = CallState {
             step,
             scene,
@@ -99,45 +99,46 @@ impl RunState {
         if self.status != RunStatus::Waiting && !restart {
             self.stalls += 1;
         }
-        let under_way = self.asks.iter().filter(|(_, ask)| ask.status == AskStatus::InFlight);
-        for call in under_way.map(|(call, _)| *call).collect::<Vec<_>>() {
-            self.lose_ask(call, restart);
+        for ask in self.open_asks.clone() {
+            self.lose_ask(ask, restart);
         }
-        let under_way =
-            self.calls.iter().filter(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }));
-        for call in under_way.map(|(call, _)| *call).collect::<Vec<_>>() {
+        let in_flight =
+            self.calls.open().filter(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }));
+        for call in in_flight.map(|(call, _)| call).collect::<Vec<_>>() {
             self.interrupt_call(call, restart);
         }
     }
 
     /// Marks a question as lost. After a restart it is as if it had not been asked.
     fn lose_ask(&mut self, call: u32, restart: bool) {
-        let Some(ask) = self.asks.get_mut(&call) else { return };
-        ask.status = AskStatus::Lost;
-        let subject = ask.subject;
-        if restart {
-            self.tries_mut(subject).retain(|asked| *asked != call);
+        let Some(subject) = self.asks.get(&call).map(|ask| ask.subject) else { return };
+        self.set_ask(call, AskStatus::Lost);
+        if let Some(tries) = self.tries.get_mut(&subject).filter(|_| restart) {
+            tries.retain(|asked| *asked != call);
         }
     }
 
     fn interrupt_call(&mut self, number: u32, restart: bool) {
-        let Some(call) = self.calls.get_mut(&number) else { return };
-        let (attempts, read) = (call.attempts, call.requested.effect == Effect::Read);
-        let keyed = call.requested.repeat == Repeat::Key;
-        if restart {
-            call.interruptions += 1;
-        }
-        let again = match (read, keyed) {
-            (true, _) => restart || attempts < MAX_READ_ATTEMPTS,
-            (false, true) => restart && call.interruptions <= MAX_KEYED_INTERRUPTIONS,
-            (false, false) => false,
-        };
-        if again {
-            call.status = CallStatus::Again { attempt: attempts + 1 };
-            return;
-        }
-        // Interruptions beyond the limit count as attempts.
-        call.interruptions = call.interruptions.min(MAX_KEYED_INTERRUPTIONS);
+        let interrupted = self.calls.change(number, |call| {
+            let (attempts, read) = (call.attempts, call.requested.effect == Effect::Read);
+            let keyed = call.requested.repeat == Repeat::Key;
+            if restart {
+                call.interruptions += 1;
+            }
+            let again = match (read, keyed) {
+                (true, _) => restart || attempts < MAX_READ_ATTEMPTS,
+                (false, true) => restart && call.interruptions <= MAX_KEYED_INTERRUPTIONS,
+                (false, false) => false,
+            };
+            if again {
+                call.status = CallStatus::Again { attempt: attempts + 1 };
+            } else {
+                // Interruptions beyond the limit count as attempts.
+                call.interruptions = call.interruptions.min(MAX_KEYED_INTERRUPTIONS);
+            }
+            (!again).then_some(attempts)
+        });
+        let Some(attempts) = interrupted.flatten() else { return };
         let what = format!("the process ended {attempts} times during the call: its outcome is not known");
         self.complete_call(number, &Outcome::Unknown { error: Fault::new("tool.interrupted", what) });
     }

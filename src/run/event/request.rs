@@ -129,29 +129,6 @@ pub enum PlanCause {
     Edit,
 }
 
-/// What a question to a model is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(tag = "about", rename_all = "snake_case")]
-pub enum Subject {
-    /// The plan of this version.
-    Plan {
-        /// From 1.
-        version: u32,
-    },
-    /// A step's next calls, question or result.
-    Scene {
-        /// The step's number.
-        step: u32,
-    },
-    /// Whether the request is answered.
-    Continuation {
-        /// From 1.
-        round: u32,
-    },
-    /// The text of the answer.
-    Answer,
-}
-
 /// Who made a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

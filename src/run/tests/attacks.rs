@@ -124,9 +124,12 @@ fn approval_does_not_cover_a_changed_tool_definition() {
     // As if the third had been requested after the tool's definition changed.
     let mut other = run.state.clone();
     let tools = [("A.book".to_owned(), "another".to_owned())].into();
-    let call = other.calls.get_mut(&3).unwrap();
-    call.requested.approval = Some(RequiredApproval { tools, ..generators::needed("call 3") });
-    call.status = crate::run::CallStatus::Requested;
+    other.calls.change(3, |call| {
+        call.requested.approval = Some(RequiredApproval { tools, ..generators::needed("call 3") });
+        call.status = crate::run::CallStatus::Requested;
+    });
+    let step = other.calls[&3].step;
+    other.steps.get_mut(&step).unwrap().open_calls.push(3);
     let put = |a: &Action| matches!(a, Action::Record { event: Event::ApprovalRequired { .. } });
     assert!(other.next().iter().any(put), "{:?}", other.next());
 }
@@ -421,7 +424,7 @@ fn unrecoverable_run_asks_people_about_writes_in_flight() {
     assert_eq!(matters(&end), [ApprovalSubject::Outcome { call: 1 }, ApprovalSubject::Outcome { call: 3 }]);
     assert_eq!(end.last(), Some(&Event::RunFailed { error: lost() }));
     end.into_iter().for_each(|event| run.record(event));
-    assert_eq!((run.state.status, run.state.next()), (RunStatus::Failed, Vec::<Action>::new()));
+    assert_eq!((run.state.status, run.state.next()), (RunStatus::Failed, &[] as &[Action]));
     assert_eq!(open(&run), [ApprovalSubject::Outcome { call: 1 }, ApprovalSubject::Outcome { call: 3 }]);
     run.decide(1, Decision::Done, "hockney");
     run.decide(2, Decision::NotDone, "hockney");

@@ -88,6 +88,7 @@ fn held_edited_plan_begins_when_released() {
     let mut run = waits();
     let step = Step {
         step_number: 1,
+        kind: crate::plan::StepKind::Scene,
         scene_name: "B".to_owned(),
         purpose: "something else".to_owned(),
         expected_tools: vec!["book".to_owned()],

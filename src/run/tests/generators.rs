@@ -37,6 +37,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             .collect();
         steps.push(Step {
             step_number: number,
+            kind: crate::plan::StepKind::Scene,
             scene_name: SCENES[dice.pick(2)].to_owned(),
             purpose: "something".to_owned(),
             expected_tools,

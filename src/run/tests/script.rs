@@ -74,7 +74,7 @@ impl Script {
         self.story.push_str("state:\n");
         state_view::parts(&after, 2, &mut self.story);
         let mut next: Vec<Value> = Vec::new();
-        for action in self.state.next() {
+        for action in self.state.next().to_vec() {
             let mut shown = serde_json::to_value(&action).unwrap();
             shown["id"] = action.id().into();
             next.push(shown);
@@ -94,7 +94,7 @@ impl Script {
     /// Performs everything that needs no external input: records, questions, calls.
     pub fn settle(&mut self) {
         loop {
-            let event = match self.state.next().into_iter().find(|a| !matches!(a, Action::Read { .. })) {
+            let event = match self.state.next().iter().cloned().find(|a| !matches!(a, Action::Read { .. })) {
                 Some(Action::Record { event }) => event,
                 Some(Action::Call { call, attempt }) => Event::ToolStarted { call, attempt },
                 Some(ask @ Action::Ask { .. }) => asked(&ask),
@@ -134,6 +134,7 @@ impl Script {
         let first = self.state.last_fixed_step(changes) + 1;
         let steps = steps.iter().zip(first..).map(|((scene, depends), number)| Step {
             step_number: number,
+            kind: crate::plan::StepKind::Scene,
             scene_name: (*scene).to_owned(),
             purpose: "something".to_owned(),
             expected_tools: Vec::new(),

@@ -119,7 +119,7 @@ impl Sim {
                 self.turn();
                 assert!(self.events.len() < LIMIT, "the run does not end");
             }
-            assert_eq!(self.state.next(), Vec::new(), "a run that has ended wants more");
+            assert_eq!(self.state.next(), [], "a run that has ended wants more");
             self.watch.at_end(&self.state);
             self.consent.at_end(&self.state);
             for _ in 0..self.dice.pick(4) {
@@ -288,7 +288,7 @@ impl Sim {
             .apply(&Event::CancelRequested { by: "somebody".to_owned(), deadline: false, note: None })
             .unwrap();
         for _ in 0..LIMIT {
-            let event = match state.next().into_iter().next() {
+            let event = match state.next().first().cloned() {
                 Some(Action::Record { event }) => event,
                 Some(Action::Call { call, attempt }) => {
                     state.apply(&Event::ToolStarted { call, attempt }).unwrap();
@@ -308,8 +308,9 @@ impl Sim {
 
     /// `next`, with its invariants checked.
     pub fn asked(&self) -> Vec<Action> {
-        let actions = self.state.next();
-        assert_eq!(actions, self.state.next(), "next is not a function of the state");
+        let actions = self.state.next().to_vec();
+        self.state.calls.assert_indexed();
+        assert_eq!(actions, self.state.clone().next(), "next is not a function of the state");
         let ids: std::collections::BTreeSet<String> = actions.iter().map(Action::id).collect();
         assert_eq!(ids.len(), actions.len(), "two actions of one name in {actions:#?}");
         let mut keys = std::collections::BTreeSet::new();
@@ -396,7 +397,10 @@ impl Sim {
                 let made = planner::with_approval(&self.state, self.catalogue(), made);
                 if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) }
             }
-            Subject::Scene { step } if !self.state.steps[&step].decided && self.dice.chance(trouble, 32) => {
+            Subject::Scene { step }
+                if !self.state.scene_work(step).is_some_and(|work| work.decided)
+                    && self.dice.chance(trouble, 32) =>
+            {
                 let next = Some("write".to_owned());
                 let (text, calls, question) = (String::new(), Vec::new(), None);
                 Event::SceneReplied { step, call, text, calls, question, next }

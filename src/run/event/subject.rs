@@ -1,0 +1,101 @@
+//! The subject of a question to a model, and everything that depends on its kind alone.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// What a question to a model is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum Subject {
+    /// The plan of this version.
+    Plan {
+        /// From 1.
+        version: u32,
+    },
+    /// A step's next calls, question or result.
+    Scene {
+        /// The step's number.
+        step: u32,
+    },
+    /// Whether the request is answered.
+    Continuation {
+        /// From 1.
+        round: u32,
+    },
+    /// The text of the answer.
+    Answer,
+}
+
+/// What follows from a subject's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubjectFacts {
+    /// The purpose of the question, which chooses the model.
+    pub purpose: Purpose,
+    /// The ordinal of the plan version, step or round; 0 for the answer.
+    pub number: u32,
+    /// The step that the question belongs to.
+    pub step: Option<u32>,
+    /// What is in progress while the question is, for displays.
+    pub activity: &'static str,
+}
+
+/// The purpose of a model call. Models, limits, caching and metrics can differ by purpose.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Purpose {
+    /// Make a plan.
+    Plan,
+    /// Decide whether the request is answered.
+    Continuation,
+    /// Execute a step with a scene's tools.
+    Scene,
+    /// Word the answer.
+    Answer,
+    /// Summarise a conversation.
+    Summary,
+}
+
+impl Purpose {
+    /// Its name in the configuration, the journal and metrics.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Subject {
+    /// What follows from its kind.
+    pub fn facts(self) -> SubjectFacts {
+        let facts = |purpose, number, activity| SubjectFacts { purpose, number, step: None, activity };
+        match self {
+            Subject::Plan { version } => facts(Purpose::Plan, version, "planning"),
+            Subject::Scene { step } => {
+                SubjectFacts { step: Some(step), ..facts(Purpose::Scene, step, "executing a step") }
+            }
+            Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
+            Subject::Answer => facts(Purpose::Answer, 0, "wording the answer"),
+        }
+    }
+
+    /// Serialises the subject as a key of a map, such as `scene/2`.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    pub fn serialize_key<S: Serializer>(self, serializer: S) -> Result<S::Ok, S::Error> {
+        let SubjectFacts { purpose, number, .. } = self.facts();
+        serializer.collect_str(&format_args!("{purpose}/{number}"))
+    }
+}

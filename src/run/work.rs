@@ -1,0 +1,44 @@
+//! The work of a step, by the kind of what executes it. Everything that is the same for all kinds (calls,
+//! approvals, confirmations, the end of a step) is in the state machine itself.
+
+mod scene;
+
+use serde::Serialize;
+
+use super::action::Action;
+use super::event::Event;
+use super::state::{RunState, StepState};
+use crate::plan::StepKind;
+
+pub use scene::{Round, SceneWork};
+
+/// The progress of a step, as far as it depends on its kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum StepWork {
+    /// A scene, whose model calls the scene's tools.
+    Scene(SceneWork),
+}
+
+impl StepWork {
+    /// The work of a step that has not begun.
+    pub(super) fn new(kind: StepKind) -> Self {
+        match kind {
+            StepKind::Scene => StepWork::Scene(SceneWork::default()),
+        }
+    }
+
+    /// What is due in a running step with no call open and no question to the user.
+    pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
+        match self {
+            StepWork::Scene(work) => work.actions(run, number, step),
+        }
+    }
+
+    /// Folds what the executor replied, after its calls were added to the step.
+    pub(super) fn fold(&mut self, event: &Event, calls: &[u32]) {
+        match self {
+            StepWork::Scene(work) => work.fold(event, calls),
+        }
+    }
+}

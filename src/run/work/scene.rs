@@ -1,0 +1,116 @@
+//! The work of a scene's step: its model is asked, its calls are made, and it is asked again with their results,
+//! until it replies without a call.
+
+use serde::Serialize;
+
+use super::super::action::Action;
+use super::super::event::{Event, Fault, Subject};
+use super::super::next::{PLAIN_RETRIES, record};
+use super::super::state::{CallStatus, DueQuestion, RunState, StepState};
+use crate::plan::StepStatus;
+
+/// How many replies in a row may request only calls that were made before.
+const MAX_REPEATED_REPLIES: usize = 2;
+
+/// The progress of a scene's step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SceneWork {
+    /// How many replies the scene's model has given.
+    pub rounds: u32,
+    /// Its replies so far, one per round.
+    pub history: Vec<Round>,
+    /// The last reply's text.
+    pub text: String,
+    /// The tool that the model chose and has not called yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Whether the model has made that choice: it is asked to at most once per step.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub decided: bool,
+}
+
+/// One reply of a scene's model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Round {
+    /// Its text.
+    pub text: String,
+    /// Ordinals of the calls it requested.
+    pub calls: Vec<u32>,
+}
+
+impl SceneWork {
+    pub(super) fn fold(&mut self, event: &Event, calls: &[u32]) {
+        match event {
+            // A choice of the next tool is not part of the scene's conversation, which continues unchanged.
+            Event::SceneReplied { next: Some(tool), .. } => {
+                self.next = Some(tool.clone());
+                self.decided = true;
+            }
+            Event::SceneReplied { text, next: None, .. } => {
+                self.rounds += 1;
+                self.text.clone_from(text);
+                self.next = None;
+                self.history.push(Round { text: text.clone(), calls: calls.to_vec() });
+            }
+            Event::Prepared { .. } => self.history.push(Round { text: String::new(), calls: calls.to_vec() }),
+            _ => {}
+        }
+    }
+
+    /// The end of the step, or the next question to its model.
+    pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
+        if self.rounds > 0 && step.round_calls.is_empty() {
+            return vec![record(self.end_without_calls(run, number, step))];
+        }
+        let with_results = || Event::StepCompleted { step: number, result: run.plain_result(step) };
+        if self.only_repeats(run) && run.has_result(step) {
+            return vec![record(with_results())];
+        }
+        let subject = Subject::Scene { step: number };
+        let due = if self.rounds >= run.settings().max_rounds {
+            DueQuestion::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", self.rounds)))
+        } else {
+            run.due_question(subject, PLAIN_RETRIES)
+        };
+        match due {
+            // The tool results are the result, even if no model can word it. This does not hold where the
+            // model chose another tool and could not supply its arguments.
+            DueQuestion::GiveUp(_) if run.has_result(step) && self.next.is_none() => {
+                vec![record(with_results())]
+            }
+            DueQuestion::GiveUp(error) => {
+                vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })]
+            }
+            due => run.question_actions(due, subject),
+        }
+    }
+
+    /// The end of a step whose scene has replied without a call: its text or results. An empty reply without
+    /// any result is a failure.
+    fn end_without_calls(&self, run: &RunState, number: u32, step: &StepState) -> Event {
+        if !self.text.trim().is_empty() {
+            return Event::StepCompleted { step: number, result: self.text.clone() };
+        }
+        let found = run.plain_result(step);
+        if run.has_result(step) {
+            return Event::StepCompleted { step: number, result: found };
+        }
+        let message = if found.is_empty() {
+            format!("scene {} ended without a word and without a result", step.step.label())
+        } else {
+            found
+        };
+        let error = Fault::new("step.empty", message);
+        Event::StepFailed { step: number, status: StepStatus::Failed, error }
+    }
+
+    /// Whether the last replies requested only calls that had been made before: the model is looping, and would
+    /// continue to the last round.
+    fn only_repeats(&self, run: &RunState) -> bool {
+        let skipped =
+            |call: &u32| run.calls.get(call).is_some_and(|c| matches!(c.status, CallStatus::Skipped { .. }));
+        let repeated =
+            self.history.iter().rev().take_while(|r| !r.calls.is_empty() && r.calls.iter().all(skipped));
+        repeated.take(MAX_REPEATED_REPLIES).count() == MAX_REPEATED_REPLIES
+    }
+}
