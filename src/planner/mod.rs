@@ -19,6 +19,7 @@ mod supplied_plan;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod work;
 
 pub use approval::{expects_writes, lapsed_approval, preflight, required_plan_approval};
 #[cfg(test)]

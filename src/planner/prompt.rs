@@ -15,6 +15,7 @@ use super::tools::{
     CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, ask_user, check_continuation, create_plan, next_call,
     nullable,
 };
+use super::work;
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
@@ -121,7 +122,7 @@ sentence that this is outside what you can do, and what you can do (<capabilitie
 pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Request {
     match subject {
         Subject::Plan { version } => plan(state, catalogue, version),
-        Subject::Scene { step } => scene(state, catalogue, step),
+        Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
     }
@@ -291,7 +292,7 @@ fn push_changes(state: &RunState, system: &mut String, data: &mut String) {
     }
 }
 
-fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
+pub(super) fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let mut system = String::new();
     let mut data = String::new();
     let mut messages = Vec::new();

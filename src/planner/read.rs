@@ -10,6 +10,7 @@ use super::prompt::{answer_sources, binding_calls, offered};
 use super::provenance::{days_from_people, results_of_scene, untraced_figures};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
+use super::work;
 use crate::llm::{offline, reader};
 use crate::plan::{self, Plan, PlanProblem};
 use crate::run::{
@@ -38,7 +39,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
     };
     let event = match subject {
         Subject::Plan { version } => read_plan(state, catalogue, reply, version, fallback),
-        Subject::Scene { step } => read_scene(state, catalogue, reply, call, step, fallback),
+        Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
     };
@@ -187,7 +188,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
-fn read_scene(
+pub(super) fn read_scene(
     state: &RunState,
     catalogue: &Catalogue,
     reply: &Reply,

@@ -321,9 +321,7 @@ impl StepState {
 
     /// The progress of a scene's step.
     pub fn scene(&self) -> Option<&SceneWork> {
-        match &self.work {
-            StepWork::Scene(work) => Some(work),
-        }
+        self.work.scene()
     }
 }
 

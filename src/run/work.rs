@@ -28,6 +28,13 @@ impl StepWork {
         }
     }
 
+    /// The work of a scene's step.
+    pub(super) fn scene(&self) -> Option<&SceneWork> {
+        match self {
+            StepWork::Scene(work) => Some(work),
+        }
+    }
+
     /// What is due in a running step with no call open and no question to the user.
     pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
         match self {
