@@ -127,7 +127,7 @@ fn journal(calls: u32, batch: u32) -> Result<Vec<Event>, Failure> {
             next: None,
         });
         events.extend(numbers.clone().map(|call| Event::ToolStarted { call, attempt: 1 }));
-        let outcome = Outcome::Ok { result: json!({"max_c": 21}), say: None };
+        let outcome = Outcome::Ok { result: json!({"max_c": 21}), say: None, whole: None };
         events.extend(numbers.map(|call| Event::ToolCompleted { call, outcome: outcome.clone(), millis: 1 }));
     }
     Ok(events)

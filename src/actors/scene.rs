@@ -309,7 +309,7 @@ async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Out
         Ok(Ok(Ok(result))) => {
             let result = nesting::truncate_deep(result);
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
-            Outcome::Ok { result: bound::truncate(result, tool.max_result_bytes), say }
+            stored_result(result, tool.max_result_bytes, say)
         }
         Ok(Ok(Err(error))) => error_outcome(error, tool.effect),
         Ok(Err(_panic)) => {
@@ -330,6 +330,17 @@ async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Out
     };
     tracing::debug!(scene = %scene.name, tool = %tool.name, elapsed = ?started.elapsed(), "tool call ended");
     outcome
+}
+
+/// The largest result that is stored whole, in bytes of JSON. A model may be shown less.
+const MAX_STORED_RESULT_BYTES: usize = 256 * 1024;
+
+/// The outcome with a result, and with the whole of it where a model is shown less.
+fn stored_result(result: Value, shown_bytes: usize, say: Option<String>) -> Outcome {
+    let size = bound::size(&result);
+    let whole =
+        (size > shown_bytes.max(bound::MIN_BOUND) && size <= MAX_STORED_RESULT_BYTES).then(|| result.clone());
+    Outcome::Ok { result: bound::truncate(result, shown_bytes), say, whole }
 }
 
 /// Resolves when a read's run is cancelled. A write is never interrupted once it has started.

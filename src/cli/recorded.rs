@@ -139,7 +139,7 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
 }
 
 pub fn done(call: u32, result: Value) -> Event {
-    Event::ToolCompleted { call, outcome: Outcome::Ok { result, say: None }, millis: 12 }
+    Event::ToolCompleted { call, outcome: Outcome::Ok { result, say: None, whole: None }, millis: 12 }
 }
 
 fn completed(step: u32, result: &str) -> Event {

@@ -161,7 +161,7 @@ mod tests {
     fn overhead_counts_only_time_without_pending_work() {
         let completed = Event::ToolCompleted {
             call: 1,
-            outcome: Outcome::Ok { result: serde_json::Value::Null, say: None },
+            outcome: Outcome::Ok { result: serde_json::Value::Null, say: None, whole: None },
             millis: 0,
         };
         let events = journal_of([

@@ -95,7 +95,7 @@ fn call_record(state: &RunState, call: u32) -> Option<Value> {
         return is_listed.then_some(value);
     }
     match state.outcome(call)? {
-        Outcome::Ok { result, say } => {
+        Outcome::Ok { result, say, .. } => {
             value["outcome"] = "ok".into();
             // A long result that has a phrase is shown by its phrase only: several such results would fill
             // a small model's context.

@@ -467,7 +467,7 @@ fn outcome_text(state: &RunState, call: u32) -> String {
     let status = state.calls.get(&call).map(|c| &c.status);
     let skipped = matches!(status, Some(crate::run::CallStatus::Skipped { .. }));
     let value = match state.outcome(call) {
-        Some(Outcome::Ok { result, say }) => {
+        Some(Outcome::Ok { result, say, .. }) => {
             let mut value = json!({"outcome": if skipped { "skipped" } else { "ok" }, "result": result});
             if skipped {
                 value["reason"] = "this call was already done in this request; here is its result".into();

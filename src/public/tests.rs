@@ -95,7 +95,7 @@ fn events() -> Vec<Event> {
         Event::ToolStarted { call: 1, attempt: 1 },
         Event::ToolCompleted {
             call: 1,
-            outcome: Outcome::Ok { result: json!({"max_c": 24}), say: Some("24".to_owned()) },
+            outcome: Outcome::Ok { result: json!({"max_c": 24}), say: Some("24".to_owned()), whole: None },
             millis: 7,
         },
         Event::ToolCompleted { call: 2, outcome: Outcome::Failed { error: error.clone() }, millis: 9 },

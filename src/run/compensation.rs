@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::action::Action;
-use super::event::{Effect, Event, Outcome, RequestedCall};
+use super::event::{Effect, Event, Fault, Outcome, RequestedCall};
 use super::key::call_key;
+use super::next::refused_call;
 use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
@@ -22,7 +23,12 @@ impl RunState {
     pub(super) fn compensation_in_progress(&self) -> Option<Vec<Action>> {
         for (number, call) in self.calls.undos() {
             match call.status {
-                CallStatus::Requested => return Some(vec![Action::Call { call: number, attempt: 1 }]),
+                CallStatus::Requested => {
+                    return Some(vec![match &call.requested.problem {
+                        Some(problem) => Action::Record { event: refused_call(number, problem.clone()) },
+                        None => Action::Call { call: number, attempt: 1 },
+                    }]);
+                }
                 CallStatus::Again { attempt } => return Some(vec![Action::Call { call: number, attempt }]),
                 CallStatus::InFlight { .. } => return Some(Vec::new()),
                 CallStatus::Done { .. } | CallStatus::Skipped { .. } => {}
@@ -89,15 +95,27 @@ impl RunState {
     fn next_compensation(&self) -> Option<Event> {
         self.calls.iter().rev().find_map(|(number, call)| {
             let undo = call.requested.undo.as_ref()?;
-            let CallStatus::Done { outcome: Outcome::Ok { result, .. } } = &call.status else { return None };
+            let CallStatus::Done { outcome: Outcome::Ok { result, whole, .. } } = &call.status else {
+                return None;
+            };
             if call.requested.effect != Effect::Write || call.attempts == 0 || call.undone_by.is_some() {
                 return None;
             }
-            let arguments = undo.arguments_for(&call.requested.arguments, result)?;
-            Some(Event::Compensating {
-                undoes: *number,
-                requested: self.compensating_call(call, undo, arguments),
-            })
+            let arguments = undo.arguments_for(&call.requested.arguments, whole.as_ref().unwrap_or(result));
+            // Before revision 3, such a write was passed over in silence.
+            let problem = match (&arguments, self.settings().has_rules(3)) {
+                (Some(_), _) => None,
+                (None, false) => return None,
+                (None, true) => Some(Fault::new(
+                    "undo.unresolved",
+                    format!(
+                        "{} was not undone: its result does not contain the arguments of {}",
+                        call.requested.tool, undo.tool
+                    ),
+                )),
+            };
+            let requested = self.compensating_call(call, undo, arguments.unwrap_or_default());
+            Some(Event::Compensating { undoes: *number, requested: RequestedCall { problem, ..requested } })
         })
     }
 

@@ -352,7 +352,7 @@ impl RunState {
             _ => "Dry run, nothing was written. This would have been called:",
         };
         let say = Some(format!("{lead} {tool} {arguments}"));
-        Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say }, millis: 0 }
+        Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say, whole: None }, millis: 0 }
     }
 
     /// Whether a step did not achieve its purpose, whatever its scene's model says: none of its calls
@@ -518,7 +518,7 @@ fn needs_input(step: u32, error: Fault) -> Event {
     Event::StepFailed { step, status: StepStatus::NeedsInput, error }
 }
 
-fn refused_call(call: u32, error: Fault) -> Event {
+pub(super) fn refused_call(call: u32, error: Fault) -> Event {
     Event::ToolCompleted { call, outcome: Outcome::Refused { error }, millis: 0 }
 }
 

@@ -132,7 +132,7 @@ impl RunState {
             return None;
         }
         let (line, result) = match outcome {
-            Outcome::Ok { say: Some(say), result } => (say.clone(), Some(result)),
+            Outcome::Ok { say: Some(say), result, .. } => (say.clone(), Some(result)),
             Outcome::Ok { result, .. } => (self.describe_call(call), Some(result)),
             Outcome::Unknown { .. } => (format!("{}: {}", self.describe_call(call), words.unknown), None),
             Outcome::Refused { .. } | Outcome::Failed { .. } => return None,

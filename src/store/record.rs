@@ -249,7 +249,7 @@ mod tests {
         [
             Event::ToolCompleted {
                 call: 1,
-                outcome: Outcome::Ok { result: value.clone(), say: None },
+                outcome: Outcome::Ok { result: value.clone(), say: None, whole: None },
                 millis: 1,
             },
             Event::Decided { approval: 1, matter, decision, by, note: None, word: None },

@@ -189,7 +189,7 @@ fn wordy(book: &mut EventScript) {
         Event::ToolCompleted { call: 1, outcome: Outcome::Unknown { error: fault() }, millis: 2 },
     );
     book.tell(Event::ToolStarted { call: 2, attempt: 1 });
-    let ok = Outcome::Ok { result: json!(CANARY), say: Some(CANARY.to_owned()) };
+    let ok = Outcome::Ok { result: json!(CANARY), say: Some(CANARY.to_owned()), whole: None };
     book.after(1_500, Event::ToolCompleted { call: 2, outcome: ok, millis: 1 });
     book.tell(Event::StepCompleted { step: 1, result: CANARY.to_owned() });
     book.tell(Event::StepFailed { step: 2, status: StepStatus::Failed, error: fault() });
@@ -308,7 +308,7 @@ impl EventScript {
         let text = String::new();
         self.tell(Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
         self.tell(Event::ToolStarted { call: 1, attempt: 1 });
-        let outcome = Outcome::Ok { result: json!(null), say: None };
+        let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
         self.tell(Event::ToolCompleted { call: 1, outcome, millis: 0 });
         self.tell(Event::StepCompleted { step: 1, result: String::new() });
         self.tell(Event::RunCompleted { status: RunStatus::Completed })
@@ -403,7 +403,7 @@ fn events_without_run_start_are_still_counted() {
     let mut book = EventScript::new();
     book.tell(Event::RunResumed { epoch: 1, restart: false });
     book.tell(replied(7, 5, vec![attempt("main", "scene", "ok")]));
-    let ok = Outcome::Ok { result: json!(1), say: None };
+    let ok = Outcome::Ok { result: json!(1), say: None, whole: None };
     book.tell(Event::ToolCompleted { call: 3, outcome: ok, millis: 4 });
     book.tell(Event::ToolSkipped { call: 4, first: 3 });
     book.tell(Event::StepCompleted { step: 2, result: String::new() });

@@ -308,6 +308,41 @@ async fn cancelled_plan_undoes_its_writes_when_configured() {
     assert!(!book.as_object().unwrap().contains_key("undoes"), "{book:#}");
 }
 
+/// The calls of the first step after its write was done and the plan was cancelled.
+async fn calls_after_cancellation(office: &Office) -> Vec<Value> {
+    let served = ServedEngine::start(office.setup().set("execution.compensate", true)).await;
+    let plan = waiting_plan(&served, "book and pay").await;
+    let mut by_hand = plan["plan"].clone();
+    by_hand["steps"][1]["prepared_calls"] = json!([]);
+    assert_eq!(served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
+    approve(&served, &plan, json!({"version": 2})).await;
+    settled_plan(&served, &plan).await;
+    assert_eq!(office.reached(), ["POST /Book"]);
+    let document = served.post(&plan_path(&plan, "/cancel"), &json!({})).await.json();
+    assert_eq!(document["status"], "cancelled", "{document:#}");
+    document["steps"][0]["tool_calls"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn undo_finds_its_arguments_in_a_result_that_is_too_long_for_a_prompt() {
+    let booking = json!({"log": "x".repeat(40_000), "zone": {"room": "r1"}});
+    let office = Office::open_with("/result/zone/room", &booking);
+    let calls = calls_after_cancellation(&office).await;
+    assert_eq!(calls[0]["result"]["truncated"], true, "{:#}", calls[0]);
+    assert_eq!((&calls[1]["tool"], &calls[1]["outcome"]), (&json!("Unbook"), &json!("ok")));
+    assert_eq!(calls[1]["arguments"], json!({"room": "r1"}));
+    assert_eq!(office.reached(), ["POST /Unbook"]);
+}
+
+#[tokio::test]
+async fn write_whose_undo_arguments_are_missing_is_reported_as_not_undone() {
+    let office = Office::open_with("/result/nowhere", &json!({"room": "r1"}));
+    let calls = calls_after_cancellation(&office).await;
+    assert_eq!((&calls[1]["tool"], &calls[1]["outcome"]), (&json!("Unbook"), &json!("refused")));
+    assert_eq!(calls[1]["error"]["code"], "undo.unresolved", "{:#}", calls[1]);
+    assert_eq!(office.reached(), [""; 0]);
+}
+
 #[tokio::test]
 async fn plan_is_rendered_as_text_and_as_a_flowchart() {
     let office = Office::open();

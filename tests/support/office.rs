@@ -78,13 +78,22 @@ impl Till {
 
 impl Office {
     pub fn open() -> Self {
+        Self::open_with("/arguments/room", &json!({"done": "POST /Book"}))
+    }
+
+    /// With this reply to bookings, whose undo gets its room from this JSON pointer.
+    pub fn open_with(undo_room: &str, booking: &Value) -> Self {
+        let booking = booking.clone();
         let till = Till::default();
         let paid = till.clone();
         let backend = Backend::start(move |reached| {
             if reached.place == "POST /Pay" {
                 paid.wait_open();
             }
-            json!({"done": reached.place})
+            match reached.place.as_str() {
+                "POST /Book" => booking.clone(),
+                place => json!({ "done": place }),
+            }
         });
         let broken = Arc::new(AtomicBool::new(false));
         let (script, out) = (ModelScript::parse(SCRIPT), broken.clone());
@@ -107,12 +116,16 @@ impl Office {
             }
         });
         let office = Self { backend, llm, broken, till, scenes: tempfile::tempdir().unwrap() };
-        office.write_scenes(office.scenes.path(), "Books a room.");
+        office.write_scenes_with(office.scenes.path(), "Books a room.", undo_room);
         office
     }
 
     /// Writes the scenes into a directory; `book` is the description of the booking tool.
     pub fn write_scenes(&self, dir: &Path, book: &str) {
+        self.write_scenes_with(dir, book, "/arguments/room");
+    }
+
+    fn write_scenes_with(&self, dir: &Path, book: &str, undo_room: &str) {
         let address = self.backend.address();
         let tool = |name: &str, about: &str, effect: &str, argument: &str, kind: &str, more: &str| {
             let method = if effect == "read" { "GET" } else { "POST" };
@@ -125,12 +138,12 @@ impl Office {
         let head = |name: &str, about: &str| {
             format!("name = \"{name}\"\ndescription = \"{about}\"\ninstructions = \"Call the tools.\"\n")
         };
-        let undo = "undo = { tool = \"Unbook\", arguments = { room = \"/arguments/room\" } }";
+        let undo = format!("undo = {{ tool = \"Unbook\", arguments = {{ room = \"{undo_room}\" }} }}");
         let desk = [
             head("Desk", "Rooms of the office."),
             "examples = [{ say = \"Show room r1\", tool = \"See\" }]\n".to_owned(),
             tool("See", "Shows a room.", "read", "room", "string", ""),
-            tool("Book", book, "write", "room", "string", undo),
+            tool("Book", book, "write", "room", "string", &undo),
             tool("Unbook", "Gives a room back.", "write", "room", "string", ""),
         ];
         let vault = [

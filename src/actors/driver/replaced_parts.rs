@@ -125,8 +125,8 @@ pub(super) async fn execute_with(
     let task = gateway.spawn(async move { executor.execute(execution, &own).await });
     let error = match task {
         Ok(task) => match task.await {
-            Ok(Outcome::Ok { result, say }) => {
-                return Outcome::Ok { result: nesting::truncate_deep(result), say };
+            Ok(Outcome::Ok { result, say, .. }) => {
+                return Outcome::Ok { result: nesting::truncate_deep(result), say, whole: None };
             }
             Ok(outcome) => return outcome,
             Err(_) => Fault::new("executor.panicked", "the custom executor panicked"),

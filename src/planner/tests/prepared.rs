@@ -309,7 +309,7 @@ fn waiting_write_needs_approval_after_its_tool_changes() {
     settle(&mut state);
     assert!(matches!(state.next()[..], [Action::Call { call: 1, .. }]), "{:?}", state.next());
     apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
-    let outcome = Outcome::Ok { result: json!(null), say: None };
+    let outcome = Outcome::Ok { result: json!(null), say: None, whole: None };
     apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1 });
     settle(&mut state);
     assert_eq!(asked(&state), [ApprovalSubject::Call { call: 2 }]);

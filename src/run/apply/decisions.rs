@@ -39,7 +39,7 @@ impl RunState {
             }
             (ApprovalSubject::Outcome { call }, Decision::Done) => {
                 let result = json!({"done": true, "according_to": by});
-                self.resolve_call(call, Outcome::Ok { result, say: None });
+                self.resolve_call(call, Outcome::Ok { result, say: None, whole: None });
             }
             (ApprovalSubject::Outcome { call }, Decision::NotDone) => {
                 let message = format!("{by} found that it was not done");

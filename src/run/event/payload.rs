@@ -187,11 +187,15 @@ pub struct Unconfirmed {
 pub enum Outcome {
     /// Done.
     Ok {
-        /// What the tool returned, truncated to its limit.
+        /// What the tool returned, truncated to what a model is shown of it.
         result: Value,
         /// The result as a sentence in the user's language, where the scene has a phrase for it.
         #[serde(default)]
         say: Option<String>,
+        /// The whole result, where `result` is truncated and the whole is not too large to store. Undo
+        /// arguments are taken from it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<Value>,
     },
     /// The tool refused, and did nothing.
     Refused {

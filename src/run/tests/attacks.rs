@@ -95,7 +95,7 @@ fn writes_of_parallel_steps_are_sent_for_approval_one_by_one() {
     for call in [1, 3] {
         run.record(Event::ToolCompleted {
             call,
-            outcome: Outcome::Ok { result: json!(1), say: None },
+            outcome: Outcome::Ok { result: json!(1), say: None, whole: None },
             millis: 0,
         });
     }

@@ -391,7 +391,8 @@ impl ConsentChecker {
     fn undoable(&self) -> impl DoubleEndedIterator<Item = u32> {
         let undoable = |write: &WriteRecord| match (&write.requested.undo, &write.done) {
             (Some(undo), Some(result)) => {
-                undo.arguments_for(&write.requested.arguments, result).is_some() && write.undone_by.is_none()
+                let found = undo.arguments_for(&write.requested.arguments, result).is_some();
+                (found || self.settings.has_rules(3)) && write.undone_by.is_none()
             }
             _ => false,
         };
@@ -403,6 +404,9 @@ impl ConsentChecker {
         assert_eq!(self.undoable().next_back(), Some(undoes), "undone out of turn, twice or for nothing");
         let undone = self.writes.get_mut(&undoes).unwrap();
         undone.undone_by = Some(requested.call);
+        let (undo, result) = (undone.requested.undo.as_ref().unwrap(), undone.done.as_ref().unwrap());
+        let found = undo.arguments_for(&undone.requested.arguments, result);
+        assert_eq!(found.is_none(), requested.problem.is_some(), "{requested:?}");
         let expected = match undone.requested.tool.as_str() {
             "book" => undone.done.as_ref().unwrap()["value"].clone(),
             _ => undone.requested.arguments["n"].clone(),

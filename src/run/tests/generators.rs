@@ -148,7 +148,7 @@ pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
             result["value"] = Value::Null;
         }
         let say = (dice.pick(2) == 1).then(|| "said".to_owned());
-        return Outcome::Ok { result, say };
+        return Outcome::Ok { result, say, whole: None };
     }
     match dice.pick(3) {
         0 => Outcome::Refused { error },

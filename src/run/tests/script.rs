@@ -198,7 +198,7 @@ impl Script {
     }
 
     pub fn done(&mut self, call: u32, result: Value) {
-        self.outcome(call, Outcome::Ok { result, say: None });
+        self.outcome(call, Outcome::Ok { result, say: None, whole: None });
     }
 
     pub fn outcome(&mut self, call: u32, outcome: Outcome) {

@@ -292,7 +292,7 @@ impl Sim {
                 Some(Action::Record { event }) => event,
                 Some(Action::Call { call, attempt }) => {
                     state.apply(&Event::ToolStarted { call, attempt }).unwrap();
-                    let outcome = Outcome::Ok { result: serde_json::Value::Null, say: None };
+                    let outcome = Outcome::Ok { result: serde_json::Value::Null, say: None, whole: None };
                     Event::ToolCompleted { call, outcome, millis: 0 }
                 }
                 other => panic!("a run that waited is not cancelled but {other:?}: {state:#?}"),
