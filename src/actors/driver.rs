@@ -197,7 +197,7 @@ impl Driver {
         let AcceptedRun { state, live, taken_over, panicked } = accepted;
         let queued = state.queued.as_ref();
         let user = queued.map(|queued| queued.user.clone()).unwrap_or_default();
-        let cache = queued.and_then(|queued| queued.cache);
+        let cache = queued.and_then(|queued| queued.options.cache);
         let principal = Principal { tenant, user };
         let spent = state.usage.cost_nano_usd;
         let account = AccountKey::Run(principal.tenant.clone(), state.run);

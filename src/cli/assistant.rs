@@ -24,15 +24,6 @@ pub trait Assistant: Office {
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// The options of every request of a terminal.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Asking {
-    /// A person has to approve the plan.
-    pub require_approval: bool,
-    /// Nothing is written.
-    pub dry_run: bool,
-}
-
 /// The sequence number of the event before a run's last decision; 0 without one. A run is followed from there after a
 /// message that may have been a decision.
 pub fn before_decided(journal: &[Envelope<Event>]) -> u64 {

@@ -6,7 +6,7 @@ use proscenium::AnswerUsage;
 use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
-use proscenium::run::{RunId, RunState, SessionId, Usage};
+use proscenium::run::{RequestOptions, RunId, RunState, SessionId, Usage};
 use reqwest::{Method, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::address::{self, ServerRecord};
 use super::assistant::{
-    Asking, Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
+    Assistant, FollowedTicket, Office, OrderTarget, PrintedDraft, RunOrder, before_decided,
 };
 use super::failure::Failure;
 use super::followed_run::FollowedRun;
@@ -25,7 +25,7 @@ use super::stored_runs;
 /// Sends requests to the server that owns the data directory.
 pub struct ServerClient {
     server: RemoteServer,
-    asking: Asking,
+    asking: RequestOptions,
 }
 
 impl ServerClient {
@@ -38,7 +38,7 @@ impl ServerClient {
     pub async fn new(
         loaded: &LoadedConfig,
         owned: Failure,
-        asking: Asking,
+        asking: RequestOptions,
         as_user: bool,
     ) -> Result<Self, Failure> {
         let address = address::find(&loaded.config.store.data_dir, owned)?;

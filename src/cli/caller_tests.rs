@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use proscenium::config::{Config, ConfigFlags};
 use proscenium::http;
+use proscenium::run::RequestOptions;
 use tokio::sync::mpsc;
 
 use super::super::chat::Desk;
@@ -58,7 +59,7 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
     };
     let left = address::leave(dir.path(), server.addr(), None, None, &asked).unwrap();
 
-    let asking = Asking { require_approval: true, dry_run: false };
+    let asking = RequestOptions { require_approval: true, ..RequestOptions::default() };
     let Err(owned) = engine::start(loaded.clone(), asking).await else { panic!("it has two owners") };
     assert!(remote::is_owned(&owned), "{owned:?}");
     let caller =

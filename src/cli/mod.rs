@@ -41,9 +41,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat};
 use proscenium::plan::{self, PlanStatus};
+use proscenium::run::RequestOptions;
 
 use args::{Cli, CliCommand, RunsCommand};
-use assistant::{Asking, Assistant};
+use assistant::Assistant;
 use caller::ServerClient;
 use chat::Desk;
 use check::{Finding, Level};
@@ -153,7 +154,7 @@ fn log(config: &Config) -> Result<(), Failure> {
 /// the command line names the user.
 async fn assistant(
     loaded: LoadedConfig,
-    asking: Asking,
+    asking: RequestOptions,
     as_user: bool,
 ) -> Result<Box<dyn Assistant>, Failure> {
     match engine::start(loaded.clone(), asking).await {
@@ -179,7 +180,11 @@ async fn chat<W: Write, E: Write>(
     let data_dir = loaded.config.store.data_dir.clone();
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
-    let asking = Asking { require_approval: chat.require_approval, dry_run: chat.dry_run };
+    let asking = RequestOptions {
+        require_approval: chat.require_approval,
+        dry_run: chat.dry_run,
+        ..RequestOptions::default()
+    };
     let assistant = assistant(loaded, asking, chat.user.is_some()).await?;
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
@@ -212,7 +217,7 @@ async fn plan<W: Write>(
     loaded: LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    let assistant = assistant(loaded, Asking::default(), false).await?;
+    let assistant = assistant(loaded, RequestOptions::default(), false).await?;
     let draft = assistant.draft(&plan.message).await;
     assistant.stop().await?;
     let draft = draft?;

@@ -8,12 +8,12 @@ use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
 use proscenium::plan::{self, Plan, TaskId};
 use proscenium::planner::{ApproverChoice, CommandAction};
-use proscenium::run::{Envelope, Event, RunState, RunStatus};
+use proscenium::run::{Envelope, Event, RequestOptions, RunState, RunStatus};
 use proscenium::store::{DataDir, ErrorCode, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
 
-use super::assistant::{Asking, Office, OrderTarget, RunOrder};
+use super::assistant::{Office, OrderTarget, RunOrder};
 use super::failure::{Exit, Failure};
 use super::follow::{Show, follow, until_done};
 use super::output::{self, Output};
@@ -166,7 +166,7 @@ impl RunRequest {
             Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}"))
         })?;
         let data_dir = loaded.config.store.data_dir.clone();
-        match engine::start(loaded, Asking::default()).await {
+        match engine::start(loaded, RequestOptions::default()).await {
             Ok(assistant) => {
                 let done = self.by(assistant.as_ref(), &mut signals, out, errors).await;
                 let stopped = assistant.stop().await;

@@ -10,7 +10,9 @@ use tokio::sync::oneshot;
 use super::{ChatRequest, Engine, RunTicket, earlier_requests};
 use crate::actors::driver::store_fault;
 use crate::public::EventId;
-use crate::run::{Fault, Idempotency, RequestIdentity, RunId, SessionId, TenantId, canonical_json};
+use crate::run::{
+    Fault, Idempotency, RequestIdentity, RequestOptions, RunId, SessionId, TenantId, canonical_json,
+};
 
 /// Maximum length of an idempotency key, in characters.
 const MAX_KEY_CHARS: usize = 255;
@@ -108,9 +110,7 @@ fn request_hash(request: &ChatRequest) -> String {
         plan_only,
         idempotency: _,
         fingerprint: _,
-        cache: _,
-        require_approval,
-        dry_run,
+        options: RequestOptions { cache: _, require_approval, dry_run },
         plan,
     } = request;
     let said = |flag: &bool| flag.then_some(true);

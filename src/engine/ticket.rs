@@ -11,7 +11,7 @@ use crate::actors::journal;
 use crate::actors::session_registry;
 use crate::answer::Answer;
 use crate::public::{EventId, EventSource, PublicStream};
-use crate::run::{Envelope, Event, Fault, RunId, SessionId, TenantId, Turn};
+use crate::run::{Envelope, Event, Fault, RequestOptions, RunId, SessionId, TenantId, Turn};
 use crate::store::Store;
 
 /// Maximum length of a message, in characters.
@@ -37,14 +37,10 @@ pub struct ChatRequest {
     pub history: Option<Vec<Turn>>,
     /// The chatbot's instructions; they are added to the memory.
     pub instructions: Option<String>,
-    /// How its model calls use the cache, if not as configured for their purposes.
-    pub cache: Option<crate::llm::cache::Mode>,
     /// Only make a plan, without carrying it out.
     pub plan_only: bool,
-    /// Require approval of the plan, regardless of the configuration.
-    pub require_approval: bool,
-    /// Dry run: write nothing, and report what would have been written.
-    pub dry_run: bool,
+    /// Whether the plan needs approval, nothing is written, and how the cache is used.
+    pub options: RequestOptions,
     /// A plan made by a person; no model is asked for one.
     pub plan: Option<crate::plan::Plan>,
     /// The idempotency key, so that retries are not carried out again: 1 to 255 printable ASCII characters.
@@ -67,10 +63,8 @@ impl ChatRequest {
             own_session: false,
             history: None,
             instructions: None,
-            cache: None,
             plan_only: false,
-            require_approval: false,
-            dry_run: false,
+            options: RequestOptions::default(),
             plan: None,
             idempotency: None,
             fingerprint: None,

@@ -18,7 +18,7 @@ use super::v1::Delivery;
 use crate::Submitted;
 use crate::llm::cache::Mode;
 use crate::public::EventId;
-use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
+use crate::run::{Fault, RequestOptions, RunId, RunStatus, SessionId, TenantId};
 use crate::store::RunRow;
 use crate::{Answer, ChatRequest};
 
@@ -118,9 +118,11 @@ impl ChatBody {
         let session = self.session_id.as_deref().map(parse_session_id).transpose()?;
         let request = chat.into_request(who, session, idempotency);
         Ok(ChatRequest {
-            cache: self.cache,
-            require_approval: self.require_approval.unwrap_or(false),
-            dry_run: self.dry_run.unwrap_or(false),
+            options: RequestOptions {
+                cache: self.cache,
+                require_approval: self.require_approval.unwrap_or(false),
+                dry_run: self.dry_run.unwrap_or(false),
+            },
             ..request
         })
     }

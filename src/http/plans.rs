@@ -22,7 +22,7 @@ use super::{next_cursor, parse_page};
 use crate::access::AccessAction;
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
-use crate::run::{RunId, TenantId};
+use crate::run::{RequestOptions, RunId, TenantId};
 use crate::store::{MAX_PAGE, PlanFilter};
 use crate::{Answer, ChatRequest};
 
@@ -123,8 +123,11 @@ pub(crate) async fn create(
     let asked = ChatRequest {
         session: body.session_id.as_deref().map(chat::parse_session_id).transpose()?,
         instructions: body.instructions,
-        require_approval: true,
-        dry_run: body.dry_run.unwrap_or(false),
+        options: RequestOptions {
+            require_approval: true,
+            dry_run: body.dry_run.unwrap_or(false),
+            ..RequestOptions::default()
+        },
         plan: body.plan,
         idempotency: chat::idempotency_header(&request)?,
         ..who.chat_request(body.message)

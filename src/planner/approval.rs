@@ -43,7 +43,7 @@ pub fn required_plan_approval(
             why.push(format!("step {}: {} of {} writes", step.step_number, tool.name, step.scene_name));
         }
     }
-    if state.queued.as_ref().is_some_and(|queued| queued.require_approval) {
+    if state.queued.as_ref().is_some_and(|queued| queued.options.require_approval) {
         why.push("the request asks for it".to_owned());
     }
     // A change of a plan that needed approval needs approval, too.
@@ -136,7 +136,7 @@ pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
         return false;
     }
     let changed = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
-    let asks = state.queued.as_ref().is_some_and(|queued| queued.require_approval);
+    let asks = state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
     let declared = || {
         let mut tools = catalogue.iter().flat_map(|scene| &scene.tools);
         tools.any(|tool| tool.effect == Effect::Write && tool.approval.requires_plan_approval())

@@ -414,7 +414,7 @@ fn describe_argument(name: &str, value: &Value, exact: bool) -> String {
 /// request is a plain yes of the user who was asked.
 pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Vec<ConfirmedCall> {
     let (Some(queued), Some(pending)) = (&state.queued, &context.pending) else { return Vec::new() };
-    let speaks = queued.plan.is_none() && !queued.plan_only && !queued.dry_run;
+    let speaks = queued.plan.is_none() && !queued.plan_only && !queued.options.dry_run;
     let is_yes = consent::parse_consent(&queued.request) == Some(true);
     let is_heard = queued.answers.is_some() && queued.answers == pending.run;
     let is_task = || offline::is_background_task(&queued.request, instructions(state));

@@ -22,7 +22,9 @@ pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
 };
-pub use request::{Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RunQueued, RunStarted};
+pub use request::{
+    Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RequestOptions, RunQueued, RunStarted,
+};
 pub use status::RunStatus;
 pub use subject::{Purpose, Subject, SubjectFacts};
 pub use upcast::{SCHEMA, parse_event};

@@ -37,8 +37,8 @@ pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
     Durability, Effect, Envelope, Event, EventFacts, Fault, Idempotency, NO_APPROVAL, Origin, Outcome,
     PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
-    RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts,
-    Unconfirmed, Usage, Verdict, parse_event,
+    RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
+    SubjectFacts, Unconfirmed, Usage, Verdict, parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};

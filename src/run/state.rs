@@ -399,7 +399,7 @@ impl RunState {
 
     /// Whether writes are reported and not executed.
     pub fn is_dry_run(&self) -> bool {
-        self.queued.as_ref().is_some_and(|q| q.dry_run)
+        self.queued.as_ref().is_some_and(|q| q.options.dry_run)
     }
 
     /// The plan in force.

@@ -284,7 +284,7 @@ impl Load {
         for name in ["edited", "left"] {
             let session = Some(SessionId::new(&format!("{name}-{nth}")).unwrap());
             let mut request = engine.request("lose", session);
-            request.require_approval = true;
+            request.options.require_approval = true;
             let answer = engine.chat(request).await.unwrap();
             assert_eq!(answer.status, RunStatus::Waiting);
             runs.push((answer.run_id, answer.plan.unwrap()));

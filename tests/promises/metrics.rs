@@ -366,7 +366,7 @@ async fn approval_metrics_equal_the_journal() {
     let llm = ModelRules::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
     let town = town(&llm, |_| {}).await;
     let mut request = town.engine.request("Find Dune", None);
-    request.require_approval = true;
+    request.options.require_approval = true;
     let tenant = request.tenant.clone();
     let answer = town.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting);

@@ -2,7 +2,7 @@
 
 use proscenium::ChatRequest;
 use proscenium::planner::{ApproverChoice, Command, CommandAction};
-use proscenium::run::{Envelope, Event, RunStatus, SessionId};
+use proscenium::run::{Envelope, Event, RequestOptions, RunStatus, SessionId};
 use proscenium::scene::Catalogue;
 
 use serde_json::json;
@@ -121,7 +121,10 @@ async fn decided_runs() -> Vec<(&'static str, Events)> {
     let words = CommandAction::Modify { words: "senza il meteo".to_owned(), version: None };
     let second = CommandAction::Approve { version: Some(2), hash: None, hold: false };
     runs.push(("changed", approved_run(&test, "changed", other, &[words, second]).await));
-    let dry = ChatRequest { dry_run: true, ..request(&test, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
+    let dry = ChatRequest {
+        options: RequestOptions { dry_run: true, ..RequestOptions::default() },
+        ..request(&test, "dry-run", "Vorrei ferie dal 3 al 5 agosto")
+    };
     let ticket = test.engine.submit(dry).await.unwrap();
     runs.push(("dry-run", test.finish(ticket).await.events));
 
@@ -142,7 +145,10 @@ fn request(test: &TestEngine, session: &str, words: &str) -> ChatRequest {
 }
 
 async fn approved_run(test: &TestEngine, session: &str, words: &str, actions: &[CommandAction]) -> Events {
-    let request = ChatRequest { require_approval: true, ..request(test, session, words) };
+    let request = ChatRequest {
+        options: RequestOptions { require_approval: true, ..RequestOptions::default() },
+        ..request(test, session, words)
+    };
     commanded_run(test, request, actions).await
 }
 

@@ -40,7 +40,7 @@ impl PartRequest {
     ) -> Option<Self> {
         let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.clone());
         let decided_by_people =
-            feedback.is_some() || state.queued.as_ref().is_some_and(|queued| queued.require_approval);
+            feedback.is_some() || state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
         let (planner, generator) = (&shared.replaced.planner, &shared.replaced.generator);
         let part = match subject {
             Subject::Plan { .. } => match (generator, planner) {

@@ -15,7 +15,7 @@ use crate::answer::Answer;
 use crate::conversation::{CallerId, IncomingRequest, Input};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
-use crate::run::{Fault, Idempotency, PendingQuestion, RunId, Turn};
+use crate::run::{Fault, Idempotency, PendingQuestion, RequestOptions, RunId, Turn};
 use crate::telemetry::QueueGuard;
 
 /// A request to a conversation.
@@ -37,12 +37,7 @@ pub(crate) struct RequestMessage {
     pub(crate) history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.
     pub(crate) instructions: Option<String>,
-    /// How its model calls use the cache.
-    pub(crate) cache: Option<crate::llm::cache::Mode>,
-    /// A person must approve its plan.
-    pub(crate) require_approval: bool,
-    /// Nothing is written.
-    pub(crate) dry_run: bool,
+    pub(crate) options: RequestOptions,
     /// The plan, made by a person.
     pub(crate) plan: Option<Plan>,
     /// The question that the client's own conversation ended with.
@@ -155,7 +150,7 @@ impl SceneManager {
         // The answer of a run may be read before its driver has left.
         let is_published = |run: &RunId| self.runs.get(run).is_some_and(RunEntry::is_answer_published);
         let answered = self.state.current_run().filter(is_published);
-        let decides = submit.plan.is_none() && !submit.plan_only && !submit.dry_run;
+        let decides = submit.plan.is_none() && !submit.plan_only && !submit.options.dry_run;
         let request = IncomingRequest {
             caller: CallerId(self.last_caller + 1),
             run: RunId(Uuid::now_v7()),

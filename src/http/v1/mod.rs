@@ -18,6 +18,7 @@ use super::problem::Problem;
 use super::sse::ServerEvent;
 use super::{body, chat};
 use crate::llm::cache::Mode;
+use crate::run::RequestOptions;
 use crate::run::TenantId;
 use completion::ChatCompletion;
 pub(crate) use error::{Error, ErrorBody};
@@ -73,7 +74,7 @@ pub(crate) async fn completions(
             let talk = body.into_chat(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency);
             let asked = crate::ChatRequest {
-                cache,
+                options: RequestOptions { cache, ..RequestOptions::default() },
                 fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
                 ..asked
             };

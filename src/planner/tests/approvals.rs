@@ -7,7 +7,7 @@ use super::super::{consent, lapsed_approval, preflight, required_plan_approval, 
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
     ApprovalPolicy, ApprovalScope, ApprovalSubject, Context, Decision, Effect, Event, PlanCause, PlanMade,
-    PlanMaker, RunId, RunQueued, RunStarted, RunState, Settings,
+    PlanMaker, RequestOptions, RunId, RunQueued, RunStarted, RunState, Settings,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, ToolApproval, ToolBuilder};
 use crate::tools::{ToolContext, native};
@@ -165,13 +165,22 @@ fn requested_and_changed_plans_need_approval_but_fallback_plans_do_not() {
         let made = PlanMade::new(1, cause, PlanMaker::Person, plan("look", &["look"]));
         required_plan_approval(&state, &catalogue, &made).map(|needed| needed.why)
     };
-    let asks = || RunQueued { require_approval: true, ..request() };
+    let asks = || RunQueued {
+        options: RequestOptions { require_approval: true, ..RequestOptions::default() },
+        ..request()
+    };
     assert_eq!(needs(asks(), PlanCause::Request).unwrap(), ["the request asks for it"]);
     assert_eq!(needs(request(), PlanCause::Request), None);
     for change in [PlanCause::Edit, PlanCause::Feedback] {
         assert_eq!(needs(request(), change).unwrap(), ["the plan was changed"]);
     }
-    assert_eq!(needs(RunQueued { dry_run: true, ..asks() }, PlanCause::Request), None);
+    assert_eq!(
+        needs(
+            RunQueued { options: RequestOptions { dry_run: true, ..asks().options }, ..asks() },
+            PlanCause::Request
+        ),
+        None
+    );
     assert_eq!(needs(RunQueued { plan_only: true, ..asks() }, PlanCause::Request), None);
 }
 

@@ -13,7 +13,7 @@ use crate::llm::Message;
 use crate::plan::{Plan, PreparedCall};
 use crate::run::{
     Action, ApprovalScope, ApprovalSubject, Event, NO_APPROVAL, Outcome, PlanMade, Reply, ReplyCall,
-    RequiredApproval, RunQueued, RunState, RunStatus, Settings, Subject,
+    RequestOptions, RequiredApproval, RunQueued, RunState, RunStatus, Settings, Subject,
 };
 use crate::scene::{Catalogue, ToolApproval};
 
@@ -198,8 +198,14 @@ fn prepared_arguments_are_requested_only_when_approval_is_possible() {
         .map(|declared| catalogue(declared, None, "Books."));
     let never = || policy(ApprovalScope::Never, ApprovalScope::Never);
     let (wants, dry) = (
-        RunQueued { require_approval: true, ..plain() },
-        RunQueued { require_approval: true, dry_run: true, ..plain() },
+        RunQueued {
+            options: RequestOptions { require_approval: true, ..RequestOptions::default() },
+            ..plain()
+        },
+        RunQueued {
+            options: RequestOptions { require_approval: true, dry_run: true, cache: None },
+            ..plain()
+        },
     );
     assert!(!asks(plain(), Settings::default(), &none));
     assert!(!asks(plain(), Settings::default(), &call));

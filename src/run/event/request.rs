@@ -8,6 +8,20 @@ use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
 use crate::plan::{Plan, PlanStatus, TaskId};
 
+/// What a request may ask for besides its text: one value from the client to the journal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestOptions {
+    /// The cache mode of its questions, where it differs from the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheMode>,
+    /// A person has to approve the plan, whatever the settings say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_approval: bool,
+    /// Dry run: writes are reported and not executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
 /// The request as accepted: everything that its execution needs, also after a takeover by another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunQueued {
@@ -33,15 +47,9 @@ pub struct RunQueued {
     /// The chatbot's own instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The cache mode of its questions, where it differs from the configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheMode>,
-    /// A person has to approve the plan, whatever the settings say.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub require_approval: bool,
-    /// Dry run: writes are reported and not executed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub dry_run: bool,
+    /// What it asks for besides its text.
+    #[serde(flatten)]
+    pub options: RequestOptions,
     /// A plan supplied by the client; no model is then asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
@@ -66,9 +74,7 @@ impl RunQueued {
             asked: None,
             history: None,
             instructions: None,
-            cache: None,
-            require_approval: false,
-            dry_run: false,
+            options: RequestOptions::default(),
             plan: None,
             pending: None,
             answers: None,

@@ -208,7 +208,9 @@ impl RunChecker {
                 self.terminal += 1;
             }
             Event::RunFailed { .. } => self.terminal += 1,
-            Event::RunQueued(queued) => (self.plan_only, self.dry_run) = (queued.plan_only, queued.dry_run),
+            Event::RunQueued(queued) => {
+                (self.plan_only, self.dry_run) = (queued.plan_only, queued.options.dry_run)
+            }
             Event::ModificationAsked { version, .. } => {
                 self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
             }

@@ -70,7 +70,7 @@ impl ConsentChecker {
         self.about_waiting(event);
         match event {
             Event::RunQueued(queued) => {
-                (self.dry_run, self.plan_only) = (queued.dry_run, queued.plan_only);
+                (self.dry_run, self.plan_only) = (queued.options.dry_run, queued.plan_only);
             }
             Event::RunStarted(started) => self.settings = started.settings.clone(),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.planned(made),

@@ -202,7 +202,10 @@ fn cancelled_run_undoes_its_writes_in_reverse_order() {
 #[test]
 fn dry_run_reports_what_it_would_write() {
     let Event::RunQueued(request) = queued(false) else { panic!("no request") };
-    let request = crate::run::RunQueued { dry_run: true, ..request };
+    let request = crate::run::RunQueued {
+        options: crate::run::RequestOptions { dry_run: true, ..request.options },
+        ..request
+    };
     let mut run = Script::of(Event::RunQueued(request), Settings { compensate: true, ..Settings::default() });
     run.asks_calls = true;
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);

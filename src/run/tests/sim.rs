@@ -90,8 +90,8 @@ impl Sim {
     /// The request of this world.
     pub fn queued(&mut self) -> Event {
         let Event::RunQueued(mut queued) = queued(self.world.plan_only) else { panic!("no request") };
-        queued.dry_run = self.world.dry_run;
-        queued.require_approval = self.world.require_approval;
+        queued.options.dry_run = self.world.dry_run;
+        queued.options.require_approval = self.world.require_approval;
         if self.world.given {
             let most = self.world.settings.max_steps;
             queued.plan = Some(generators::plan(&mut self.dice, &self.state, most, false));
