@@ -53,6 +53,9 @@ pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String 
                 "status": step.status,
                 "calls": calls,
             });
+            if step.status == StepStatus::Completed && state.is_unserved(step) {
+                line["status"] = "failed".into();
+            }
             let scene = catalogue.get(&step.step.scene_name);
             let undone = scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default();
             if step.status == StepStatus::Completed && !undone.is_empty() {
@@ -70,7 +73,7 @@ pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String 
                 (StepStatus::NeedsInput, _, None, Some(asked)) => {
                     line["question"] = asked.message.as_str().into()
                 }
-                (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
+                (_, _, _, Some(error)) => line["error"] = error.user_text(state.language()).into(),
                 _ => {}
             }
             line.to_string()
@@ -106,18 +109,13 @@ fn call_record(state: &RunState, call: u32) -> Option<Value> {
                 value["say"] = say.as_str().into();
             }
         }
-        Outcome::Refused { error } => {
-            value["outcome"] = "refused".into();
-            value["error"] = error.message.as_str().into();
-        }
-        Outcome::Failed { error } => {
-            value["outcome"] = "failed".into();
-            value["error"] = error.message.as_str().into();
-        }
-        Outcome::Unknown { error } => {
-            value["outcome"] = "unknown".into();
-            value["error"] = error.message.as_str().into();
-        }
+        Outcome::Refused { .. } => value["outcome"] = "refused".into(),
+        Outcome::Failed { .. } => value["outcome"] = "failed".into(),
+        Outcome::Unknown { .. } => value["outcome"] = "unknown".into(),
+    }
+    let error = state.outcome(call)?.user_text(state.language());
+    if !error.is_empty() {
+        value["error"] = error.into();
     }
     Some(value)
 }

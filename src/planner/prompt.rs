@@ -79,7 +79,8 @@ required value: if only the user can say it, call AskUser.
 - If it is not clear that the user wants a change done, call AskUser with the tool, nothing missing and all its arguments \
 as known: the user is then asked to confirm exactly that call.
 - When the tools have answered, reply with the result in one or two sentences, in the user's language, with the exact \
-figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why.";
+figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why: in \
+the words of its error's \"say\", where it has one. Addresses, codes, schemas and raw responses are not for the user.";
 
 const SCENE_PREPARED: &str = "
 - <prepared> has calls that a person approved: make them with exactly these arguments, and add to them only what is \
@@ -459,7 +460,7 @@ fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
 fn outcome_text(state: &RunState, call: u32) -> String {
     let status = state.calls.get(&call).map(|c| &c.status);
     let skipped = matches!(status, Some(crate::run::CallStatus::Skipped { .. }));
-    let value = match state.outcome(call) {
+    let mut value = match state.outcome(call) {
         Some(Outcome::Ok { result, say }) => {
             let mut value = json!({"outcome": if skipped { "skipped" } else { "ok" }, "result": result});
             if skipped {
@@ -479,6 +480,9 @@ fn outcome_text(state: &RunState, call: u32) -> String {
         }),
         None => json!({"outcome": "pending"}),
     };
+    if let Some(sentence) = state.outcome(call).and_then(|outcome| outcome.user_sentence(state.language())) {
+        value["error"]["say"] = sentence.into();
+    }
     value.to_string()
 }
 

@@ -12,6 +12,7 @@ mod compensation;
 mod confirmation;
 mod context;
 mod event;
+mod failure_text;
 mod guard;
 mod ids;
 mod key;
@@ -36,6 +37,7 @@ pub use event::{
     Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestedCall, RunQueued, RunStarted, RunStatus,
     SCHEMA, Subject, Unconfirmed, Usage, Verdict,
 };
+pub use failure_text::FailureKind;
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;

@@ -63,7 +63,8 @@ pub struct Settings {
 /// | 0 | until 0.1: days of a write are refused unless the user named them; a repeated write shares the first one's outcome; reads are repeated after a write of their own scene; the last round offers no tools |
 /// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool declares so, repeated; reads are repeated after any write; a step cut short by a limit makes the run partial; parts that no scene serves are listed |
 /// | 2 | an answer ends with every open question; a question, an echo or a summary written by a model is no source of a write's arguments; undeclared arguments of writes are dropped; spelling variants of a write are repetitions |
-pub const RULES_REVISION: u16 = 2;
+/// | 3 | answers without a model word failures for users |
+pub const RULES_REVISION: u16 = 3;
 
 /// Which writes the user is asked to confirm before they are executed (`execution.confirm`). Ordered by
 /// strictness: where a scene and a tenant differ, the stricter policy applies.

@@ -319,7 +319,7 @@ fn check_flag(
     report.warning(flag.line, key, message, format!("remove `{key}`, or change `effect`"));
 }
 
-fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
+pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
     if !phrase::is_language(language) {
         let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
         report.error(template.line, "say_language", format!("{language:?} is not a language code"), remedy);

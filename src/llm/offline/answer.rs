@@ -111,7 +111,7 @@ fn capabilities(prompt: &PromptText, lang: Lang) -> String {
             if about.is_empty() {
                 format!("- {}", c.scene)
             } else {
-                format!("- {}: {}", c.scene, text::shorten(&about, 200))
+                format!("- {}: {}", c.scene, text::shorten_to_words(text::first_sentence(&about), 200))
             }
         })
         .collect();
@@ -150,7 +150,7 @@ pub(super) fn answer_from_steps(executed: &[Executed], prompt: &PromptText, lang
             "needs_input" => (open_question(step), &mut questions),
             "completed" | "" => (completed_step_text(step, lang), &mut parts),
             "blocked" => (blocked_step_text(step, lang), &mut parts),
-            _ => (failed_step_text(step, lang), &mut parts),
+            _ => (failed_step_text(step, lang, executed.len() > 1), &mut parts),
         };
         if !text.is_empty() && !list.contains(&text) {
             list.push(text);
@@ -215,7 +215,8 @@ fn blocked_step_text(step: &Executed, lang: Lang) -> String {
     format!("{not} «{}», {why}.", short_purpose(step))
 }
 
-fn failed_step_text(step: &Executed, lang: Lang) -> String {
+/// Says why a step failed; `named` if it is one of several.
+fn failed_step_text(step: &Executed, lang: Lang, named: bool) -> String {
     let not = lang.pick([
         "Non è stato possibile completare",
         "It was not possible to complete",
@@ -224,12 +225,17 @@ fn failed_step_text(step: &Executed, lang: Lang) -> String {
         "No fue posible completar",
     ]);
     let about = short_purpose(step);
+    // Its scene, or its calls, say why.
+    let result = completed_step_text(step, lang);
+    if step.error.is_none() && !result.is_empty() {
+        return if named { format!("«{about}»: {result}") } else { result };
+    }
     let why = text_of_value(step.error.as_ref());
     if why.is_empty() { format!("{not} «{about}».") } else { format!("{not} «{about}»: {why}") }
 }
 
 fn short_purpose(step: &Executed) -> String {
-    text::shorten(&text::one_line(&step.purpose), 160).to_owned()
+    text::shorten_to_words(&text::one_line(&step.purpose), 160)
 }
 
 fn text_from_calls(step: &Executed, lang: Lang) -> String {
@@ -240,6 +246,8 @@ fn text_from_calls(step: &Executed, lang: Lang) -> String {
             name: c.tool.clone(),
             outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() },
             result: Some(c.result.clone()),
+            // The error of executed work is worded for users.
+            say: c.say.clone().or_else(|| c.error.clone()),
             ..render::CompletedCall::default()
         })
         .collect();
