@@ -278,17 +278,15 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
 
 fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
     // Its scene's words end a step, whatever became of its calls.
-    let is_unserved = step.status == StepStatus::Completed && state.is_unserved(step);
-    let tool_calls: Vec<AnswerCall> =
-        step.calls.iter().filter_map(|call| answer_call(state, *call)).collect();
-    let failed = || tool_calls.iter().rev().find_map(|call| call.error.clone()).filter(|_| is_unserved);
+    let is_unserved =
+        state.settings().has_rules(3) && step.status == StepStatus::Completed && state.is_unserved(step);
     AnswerStep {
         step_number: number,
         scene_name: step.step.scene_name.clone(),
         status: if is_unserved { StepStatus::Failed } else { step.status },
         result: step.result.clone(),
-        error: step.error.clone().or_else(failed),
-        tool_calls,
+        tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
+        error: step.error.clone(),
     }
 }
 

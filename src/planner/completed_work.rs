@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::required_reply::writes_not_called;
 use crate::plan::StepStatus;
-use crate::run::{CallState, CallStatus, Effect, Outcome, RunState, StepState};
+use crate::run::{CallState, CallStatus, Effect, Fault, Outcome, RunState, StepState};
 use crate::scene::Catalogue;
 
 /// The longest result, in bytes of JSON, that is included in addition to its phrase once its step has
@@ -53,7 +53,10 @@ pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String 
                 "status": step.status,
                 "calls": calls,
             });
-            if step.status == StepStatus::Completed && state.is_unserved(step) {
+            if state.settings().has_rules(3)
+                && step.status == StepStatus::Completed
+                && state.is_unserved(step)
+            {
                 line["status"] = "failed".into();
             }
             let scene = catalogue.get(&step.step.scene_name);
@@ -73,13 +76,18 @@ pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String 
                 (StepStatus::NeedsInput, _, None, Some(asked)) => {
                     line["question"] = asked.message.as_str().into()
                 }
-                (_, _, _, Some(error)) => line["error"] = error.user_text(state.language()).into(),
+                (_, _, _, Some(error)) => line["error"] = error_text(state, error).into(),
                 _ => {}
             }
             line.to_string()
         })
         .collect();
     lines.join("\n")
+}
+
+/// Why a step did not complete, for an answer; before revision 3, for developers.
+fn error_text(state: &RunState, error: &Fault) -> String {
+    if state.settings().has_rules(3) { error.user_text(state.language()) } else { error.message.clone() }
 }
 
 fn named(call: &CallState) -> Value {
@@ -113,9 +121,12 @@ fn call_record(state: &RunState, call: u32) -> Option<Value> {
         Outcome::Failed { .. } => value["outcome"] = "failed".into(),
         Outcome::Unknown { .. } => value["outcome"] = "unknown".into(),
     }
-    let error = state.outcome(call)?.user_text(state.language());
-    if !error.is_empty() {
-        value["error"] = error.into();
+    if let outcome @ (Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) =
+        state.outcome(call)?
+    {
+        let says = state.settings().has_rules(3);
+        value["error"] =
+            if says { outcome.user_text(state.language()).into() } else { error.message.as_str().into() };
     }
     Some(value)
 }

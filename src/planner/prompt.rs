@@ -79,8 +79,11 @@ required value: if only the user can say it, call AskUser.
 - If it is not clear that the user wants a change done, call AskUser with the tool, nothing missing and all its arguments \
 as known: the user is then asked to confirm exactly that call.
 - When the tools have answered, reply with the result in one or two sentences, in the user's language, with the exact \
-figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why: in \
-the words of its error's \"say\", where it has one. Addresses, codes, schemas and raw responses are not for the user.";
+figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why.";
+
+const SCENE_FAILURES: &str = "
+- Say why in the words of the error's \"say\", where it has one. Addresses, codes, schemas and raw responses are not for \
+the user.";
 
 const SCENE_PREPARED: &str = "
 - <prepared> has calls that a person approved: make them with exactly these arguments, and add to them only what is \
@@ -298,6 +301,9 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
             scene.map_or("", |s| s.description.trim()),
             scene.map_or("", |s| s.instructions.trim()),
         );
+        if state.settings().has_rules(3) {
+            system.push_str(SCENE_FAILURES);
+        }
         if !binding_calls(state, step).is_empty() {
             system.push_str(SCENE_PREPARED);
         }
@@ -480,7 +486,8 @@ fn outcome_text(state: &RunState, call: u32) -> String {
         }),
         None => json!({"outcome": "pending"}),
     };
-    if let Some(sentence) = state.outcome(call).and_then(|outcome| outcome.user_sentence(state.language())) {
+    let said = state.outcome(call).filter(|_| state.settings().has_rules(3));
+    if let Some(sentence) = said.and_then(|outcome| outcome.user_sentence(state.language())) {
         value["error"]["say"] = sentence.into();
     }
     value.to_string()

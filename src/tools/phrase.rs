@@ -4,7 +4,7 @@
 //! `arguments`. A template that uses a missing or null value renders no sentence at all, rather than one
 //! with a gap; `{% if region %}` and `default(…)` handle optional values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
@@ -100,6 +100,13 @@ pub fn check_template(template: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// The variables of a template that it does not define itself, with the attributes that are read of them:
+/// `city`, `arguments.city`.
+pub fn variables(template: &str) -> BTreeSet<String> {
+    let compiled = LENIENT.template_from_str(template);
+    compiled.map(|compiled| compiled.undeclared_variables(true).into_iter().collect()).unwrap_or_default()
 }
 
 /// Whether `code` is a language of ISO 639-1, in lower case.
