@@ -24,6 +24,8 @@ pub enum FailureKind {
     Unavailable,
     /// It was stopped, or its turn did not come.
     Stopped,
+    /// A write that only rules had planned, because no model answered.
+    Unsupervised,
     /// Anything else.
     Failed,
 }
@@ -39,6 +41,7 @@ impl FailureKind {
             ("http", "argument") | ("tool", "arguments") => Self::Invalid,
             ("tool", _) if rest.starts_with("arguments_") => Self::Invalid,
             ("approval", "refused") => Self::NotApproved,
+            ("policy", "fallback_write") => Self::Unsupervised,
             ("tool" | "llm", "cancelled" | "interrupted") | ("step", "blocked") => Self::Stopped,
             ("scene" | "engine" | "session" | "budget", _) => Self::Busy,
             ("http" | "llm" | "store", _) => Self::Unavailable,
@@ -132,6 +135,13 @@ impl FailureKind {
                 "Dies wurde nicht ausgeführt.",
                 "Ceci n'a pas été exécuté.",
                 "Esto no se ha ejecutado.",
+            ],
+            Self::Unsupervised => [
+                "The assistant works with limits at the moment, so nothing was written; please try again later.",
+                "L'assistente al momento funziona in modo limitato, quindi non è stato scritto nulla: riprova più tardi.",
+                "Der Assistent arbeitet zurzeit eingeschränkt, daher wurde nichts geschrieben; bitte versuchen Sie es später noch einmal.",
+                "L'assistant fonctionne pour le moment de façon limitée ; rien n'a donc été écrit. Veuillez réessayer plus tard.",
+                "El asistente funciona ahora de forma limitada, así que no se ha escrito nada; inténtelo más tarde.",
             ],
             Self::Failed => [
                 "This could not be done.",

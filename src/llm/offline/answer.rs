@@ -41,6 +41,9 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     {
         return left;
     }
+    if kind == Talk::Other && small_talk::is_bare_consent(&request) {
+        return nothing_open(lang);
+    }
     let can = capabilities(prompt, lang);
     match kind {
         Talk::Recap => recap::recap(&conversation, lang),
@@ -72,6 +75,18 @@ pub(super) fn answer(prompt: &PromptText) -> String {
             format!("{sorry} {can}").trim().to_owned()
         }
     }
+}
+
+/// The reply to a yes or a no that answers no question.
+fn nothing_open(lang: Lang) -> String {
+    lang.pick([
+        "Al momento nulla attende un sì o un no. Che cosa posso fare per te?",
+        "Nothing is waiting for a yes or a no at the moment. What can I do for you?",
+        "Rien n'attend de oui ou de non pour le moment. Que puis-je faire pour vous ?",
+        "Im Moment wartet nichts auf ein Ja oder Nein. Was kann ich für Sie tun?",
+        "Nada espera un sí o un no en este momento. ¿Qué puedo hacer por usted?",
+    ])
+    .to_owned()
 }
 
 /// The refusal of a task on a text.
