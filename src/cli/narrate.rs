@@ -223,10 +223,7 @@ impl Narrator {
             (StepStatus::NeedsInput, None) if error.code == UNCONFIRMED => {
                 line(mark, format!("{step_words}: {how}{}", behind(&error.message)))
             }
-            _ => {
-                let why = behind(&error.user_text(None));
-                line(mark, format!("{step_words}: {how} [{}]{why}", error.code))
-            }
+            _ => line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message))),
         }
     }
 
