@@ -63,7 +63,7 @@ pub struct AnswerStep {
     pub scene_name: String,
     /// Its status.
     pub status: StepStatus,
-    /// What it found or did, as text; absent if it did not complete.
+    /// What it found or did, or why not, as text; absent if it did not end by itself.
     pub result: Option<String>,
     /// Its tool calls, in order.
     pub tool_calls: Vec<AnswerCall>,
@@ -277,10 +277,13 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
 }
 
 fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
+    // Its scene's words end a step, whatever became of its calls.
+    let is_unserved =
+        state.settings().has_rules(3) && step.status == StepStatus::Completed && state.is_unserved(step);
     AnswerStep {
         step_number: number,
         scene_name: step.step.label().to_owned(),
-        status: step.status,
+        status: if is_unserved { StepStatus::Failed } else { step.status },
         result: step.result.clone(),
         tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
         error: step.error.clone(),

@@ -115,7 +115,7 @@ pub async fn locate(
         Found::Nowhere(near) => near,
     };
     if !settings.may_ask(memory) {
-        return Err(unknown(asked, near));
+        return Err(unknown(asked, near, context.language.as_deref()));
     }
     let (name, said) = Asked::read(asked);
     let language = context.language.as_deref().unwrap_or("en");
@@ -126,14 +126,18 @@ pub async fn locate(
             memory.note(fault.reached);
             return Err(match settings.source {
                 Source::OpenMeteo => unavailable(&fault),
-                _ => unknown(asked, near),
+                _ => unknown(asked, near, context.language.as_deref()),
             });
         }
     };
     memory.note(true);
     let code = said.as_deref().and_then(|said| super::gazetteer::gazetteer().country(said));
     if said.is_some() && code.is_none() {
-        return Err(unknown(asked, hits.iter().map(label).chain(near).take(3).collect()));
+        return Err(unknown(
+            asked,
+            hits.iter().map(label).chain(near).take(3).collect(),
+            context.language.as_deref(),
+        ));
     }
     let mut same: Vec<_> = hits
         .iter()
@@ -141,7 +145,11 @@ pub async fn locate(
         .collect();
     same.sort_by(|one, other| other.population.unwrap_or(0.0).total_cmp(&one.population.unwrap_or(0.0)));
     match same.as_slice() {
-        [] => Err(unknown(asked, near.into_iter().chain(hits.iter().map(label)).take(3).collect())),
+        [] => Err(unknown(
+            asked,
+            near.into_iter().chain(hits.iter().map(label)).take(3).collect(),
+            context.language.as_deref(),
+        )),
         // Two of about the same size: which one is meant is only the user's to say.
         [first, second, ..]
             if first.country_code != second.country_code
@@ -311,13 +319,28 @@ fn label(hit: &open_meteo::Hit) -> String {
     format!("{} ({})", hit.name, hit.country_code)
 }
 
-fn unknown(asked: &str, near: Vec<String>) -> ToolError {
+fn unknown(asked: &str, near: Vec<String>, language: Option<&str>) -> ToolError {
     let meant = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(", ")) };
     let message = format!(
         "no city called {asked:?} is known.{meant} A city that is missing can be added with AddCity, by its \
          name, latitude and longitude."
     );
-    ToolError::refused("weather.unknown_city", message)
+    let near = near.join(", ");
+    let say = match (language, near.is_empty()) {
+        (Some("it"), true) => format!("Non conosco una città di nome «{asked}»."),
+        (Some("it"), false) => format!("Non conosco una città di nome «{asked}». Intendevi {near}?"),
+        (Some("fr"), true) => format!("Je ne connais pas de ville nommée « {asked} »."),
+        (Some("fr"), false) => {
+            format!("Je ne connais pas de ville nommée « {asked} ». Vouliez-vous dire {near} ?")
+        }
+        (Some("de"), true) => format!("Eine Stadt namens „{asked}“ ist nicht bekannt."),
+        (Some("de"), false) => format!("Eine Stadt namens „{asked}“ ist nicht bekannt. Meinten Sie {near}?"),
+        (Some("es"), true) => format!("No conozco ninguna ciudad llamada «{asked}»."),
+        (Some("es"), false) => format!("No conozco ninguna ciudad llamada «{asked}». ¿Se refiere a {near}?"),
+        (_, true) => format!("No city called {asked:?} is known."),
+        (_, false) => format!("No city called {asked:?} is known. Did you mean {near}?"),
+    };
+    ToolError::refused("weather.unknown_city", message).saying(say)
 }
 
 fn ambiguous(asked: &str, places: impl Iterator<Item = String>) -> ToolError {

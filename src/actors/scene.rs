@@ -352,7 +352,7 @@ async fn cancelled_if_read(cancelled: &CancellationToken, effect: Effect) {
 }
 
 fn error_outcome(error: ToolError, effect: Effect) -> Outcome {
-    let fault = Fault::new(&error.code, error.message);
+    let fault = Fault::new(&error.code, error.message).saying(error.say);
     match (error.kind, effect) {
         (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
         (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },

@@ -124,7 +124,11 @@ pub(super) fn render_waiting(state: &RunState) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
     if let Some(fault) = &state.unmodified {
-        let _ = writeln!(out, "{} {}", words.unmodified, one_line(&fault.message));
+        let _ = match fault.user_sentence(None) {
+            // Its message is for the planner.
+            Some(_) => writeln!(out, "{}.", words.unmodified.trim_end_matches([' ', ':'])),
+            None => writeln!(out, "{} {}", words.unmodified, one_line(&fault.message)),
+        };
     }
     let waits: Vec<(ApprovalId, ApprovalSubject)> = open_approvals(state)
         .map(|(id, approval)| (id, approval.matter))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    ApprovalSubject, Decision, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
+    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
     RequestedCall, UNCONFIRMED, Verdict,
 };
 use serde_json::Value;
@@ -54,6 +54,9 @@ pub struct RequestedToolCall {
     pub arguments: Value,
     /// It was rendered as not called, so its outcome is not rendered.
     refused: bool,
+    writes: bool,
+    /// It has a result.
+    succeeded: bool,
 }
 
 /// Renders the events of one run in order; remembers what later events refer to.
@@ -94,11 +97,16 @@ impl Narrator {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
             Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
-            Event::ToolSkipped { call, .. } => {
+            Event::ToolSkipped { call, first } => {
+                let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
+                self.set_success(*call, succeeded);
                 line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
             }
             Event::Compensating { undoes, requested } => self.compensation(*undoes, requested),
-            Event::Continuation { round, verdict, degraded } => vec![check(*round, verdict, *degraded)],
+            Event::Continuation { round, verdict, degraded } => {
+                let is_whole = self.steps.keys().all(|step| self.is_achieved(*step));
+                vec![check(*round, verdict, *degraded, is_whole)]
+            }
             Event::Answered { degraded: true, .. } => {
                 line(Mark::Note, "answer: no model worded it, so it lists what was done".to_owned())
             }
@@ -170,6 +178,9 @@ impl Narrator {
                 tool: requested.tool.clone(),
                 arguments: requested.arguments.clone(),
                 refused: false,
+                // It serves no step.
+                writes: false,
+                succeeded: true,
             },
         );
         let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
@@ -179,6 +190,9 @@ impl Narrator {
     fn narrate_step(&self, event: &Event) -> Vec<NarrationLine> {
         match event {
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
+            Event::StepCompleted { step, result } if !self.is_achieved(*step) => {
+                line(Mark::Failed, format!("{}: did not succeed{}", self.step(*step), behind(result)))
+            }
             Event::StepCompleted { step, result } => {
                 line(Mark::Done, format!("{}: completed{}", self.step(*step), behind(result)))
             }
@@ -295,13 +309,15 @@ impl Narrator {
         for call in calls {
             let refused = call.problem.is_some();
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-            self.calls.insert(call.call, RequestedToolCall { step, tool, arguments, refused });
+            let writes = call.effect == Effect::Write;
+            let asked = RequestedToolCall { step, tool, arguments, refused, writes, succeeded: false };
+            self.calls.insert(call.call, asked);
             if let Some(problem) = &call.problem {
                 let text = format!(
                     "{}: not called [{}]{}",
                     self.called(call.call),
                     problem.code,
-                    behind(&problem.message)
+                    behind(&problem.user_text(None))
                 );
                 lines.push(NarrationLine { mark: Mark::Failed, text });
             }
@@ -312,7 +328,22 @@ impl Narrator {
         lines
     }
 
-    fn outcome(&self, call: u32, outcome: &Outcome, millis: u64) -> Vec<NarrationLine> {
+    fn set_success(&mut self, call: u32, succeeded: bool) {
+        if let Some(asked) = self.calls.get_mut(&call) {
+            asked.succeeded = succeeded;
+        }
+    }
+
+    /// Whether a call of the step succeeded, and each of its writes: a scene's words may claim more.
+    fn is_achieved(&self, step: u32) -> bool {
+        let calls = || self.calls.values().filter(|asked| asked.step == step);
+        let done = |tool: &str| calls().any(|asked| asked.tool == tool && asked.succeeded);
+        let nothing = calls().next().is_some() && !calls().any(|asked| asked.succeeded);
+        !nothing && calls().all(|asked| !asked.writes || done(&asked.tool))
+    }
+
+    fn outcome(&mut self, call: u32, outcome: &Outcome, millis: u64) -> Vec<NarrationLine> {
+        self.set_success(call, matches!(outcome, Outcome::Ok { .. }));
         if self.calls.get(&call).is_some_and(|asked| asked.refused) {
             return Vec::new();
         }
@@ -324,15 +355,14 @@ impl Narrator {
                 (Mark::Asks, "not done before you confirm it".to_owned())
             }
             Outcome::Refused { error } => {
-                (Mark::Failed, format!("refused [{}]{} ({took})", error.code, behind(&error.message)))
+                (Mark::Failed, format!("refused [{}]{} ({took})", error.code, behind(&error.user_text(None))))
             }
             Outcome::Failed { error } => {
-                (Mark::Failed, format!("failed [{}]{} ({took})", error.code, behind(&error.message)))
+                (Mark::Failed, format!("failed [{}]{} ({took})", error.code, behind(&error.user_text(None))))
             }
-            Outcome::Unknown { error } => (
-                Mark::Failed,
-                format!("its outcome is unknown [{}]{} ({took})", error.code, behind(&error.message)),
-            ),
+            Outcome::Unknown { error } => {
+                (Mark::Failed, format!("its outcome is unknown [{}] ({took})", error.code))
+            }
         };
         vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }]
     }
@@ -424,7 +454,8 @@ fn narrate_run(event: &Event) -> Vec<NarrationLine> {
     }
 }
 
-fn check(round: u32, verdict: &Verdict, degraded: bool) -> NarrationLine {
+/// The line of a check; `is_whole` if every step achieved its purpose.
+fn check(round: u32, verdict: &Verdict, degraded: bool, is_whole: bool) -> NarrationLine {
     let check = if round == 1 { "check".to_owned() } else { format!("check {round}") };
     let missing = verdict.missing_information.as_deref().filter(|text| !text.trim().is_empty());
     let why = behind(missing.unwrap_or(&verdict.reasoning));
@@ -435,6 +466,8 @@ fn check(round: u32, verdict: &Verdict, degraded: bool) -> NarrationLine {
         )
     } else if verdict.should_continue {
         (Mark::Note, format!("{check}: more is needed{why}"))
+    } else if verdict.can_answer_now && !is_whole {
+        (Mark::Note, format!("{check}: not everything was done{}", behind(&verdict.reasoning)))
     } else if verdict.can_answer_now {
         (Mark::Done, format!("{check}: the request is answered{}", behind(&verdict.reasoning)))
     } else {

@@ -49,7 +49,7 @@ fn a_failed_step_says_why_and_what_it_blocks() {
       1. Weather: Weather
       2. VacationManagement: Ask, after 1
     step 1 Weather: started
-    step 1 Weather: WeatherForecast_Get {"city":"Milan","note":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…: failed [tool.timeout]: no reply within 5000 ms (5.00 s)
+    step 1 Weather: WeatherForecast_Get {"city":"Milan","note":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…: failed [tool.timeout]: The service did not answer in time; please try again later. (5.00 s)
     model: failed [llm.unavailable]: connection refused
     step 1 Weather: failed [step.model]: the scene's model gave no reply
     step 2 VacationManagement: blocked [step.blocked]: step 1 did not complete

@@ -178,6 +178,7 @@ impl Config {
             confirm: self.execution.confirm,
             confirm_at_least: None,
             max_writes: self.execution.max_writes,
+            language: self.execution.language.clone(),
         }
     }
 }

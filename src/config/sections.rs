@@ -8,6 +8,7 @@ use tracing_subscriber::filter::ParseError;
 use crate::nearest::nearest;
 use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, ReaderMode, Settings, TenantId};
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
+use crate::tools::phrase;
 
 /// `[auth]`: the default user and tenant, for terminals and loopback, and whether a server requires keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +148,8 @@ pub struct ExecutionConfig {
     pub max_queued_requests: u32,
     /// The time zone of dates and answers: an IANA name, or `system`.
     pub time_zone: String,
+    /// The language of requests whose own language, and whose conversation's, is unclear: ISO 639-1.
+    pub language: Option<String>,
     /// A fixed clock, for tests and demonstrations.
     pub fixed_now: Option<jiff::Timestamp>,
 }
@@ -165,6 +168,7 @@ impl Default for ExecutionConfig {
             max_writes: MAX_WRITES,
             max_queued_requests: 32,
             time_zone: "system".to_owned(),
+            language: None,
             fixed_now: None,
         }
     }
@@ -189,6 +193,11 @@ impl ExecutionConfig {
         review.range("execution.max_writes", self.max_writes, 1..=10_000);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
+        if let Some(language) = self.language.as_deref().filter(|code| !phrase::is_language(code)) {
+            let message = format!("`execution.language` = `{language}` is not a language code");
+            let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
+            review.add("execution.language", message, remedy);
+        }
         if let Err(error) = self.zone() {
             let zone = &self.time_zone;
             let message = format!("`execution.time_zone` = `{zone}` is not a time zone: {error}");

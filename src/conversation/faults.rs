@@ -1,5 +1,6 @@
 //! Why the conversation refuses something.
 
+use crate::llm::language;
 use crate::run::{Fault, SessionId};
 
 /// There is no room for a request.
@@ -43,4 +44,26 @@ pub(super) fn ambiguous(approvals: &[String]) -> Fault {
         approvals.join(", ")
     );
     Fault::new("approval.ambiguous", message)
+}
+
+/// A reply to a decision that is neither a yes nor a no.
+pub(super) fn undecided(approval: &str, message: &str) -> Fault {
+    let text = match language::detect(message) {
+        Some("it") => format!(
+            "L'approvazione {approval} è ancora aperta e nulla è stato fatto. Rispondi solo sì o no; per chiedere altro, rispondi prima no"
+        ),
+        Some("de") => format!(
+            "Die Genehmigung {approval} ist noch offen, und nichts wurde getan. Antworten Sie nur mit ja oder nein; für etwas anderes zuerst mit nein"
+        ),
+        Some("fr") => format!(
+            "L'approbation {approval} est toujours ouverte et rien n'a été fait. Répondez seulement oui ou non ; pour demander autre chose, répondez d'abord non"
+        ),
+        Some("es") => format!(
+            "La aprobación {approval} sigue abierta y no se ha hecho nada. Responda solo sí o no; para pedir otra cosa, responda primero no"
+        ),
+        _ => format!(
+            "The approval {approval} is still open, and nothing was done. Reply with only yes or no; to ask for something else, say no first"
+        ),
+    };
+    Fault::new("approval.ambiguous", text)
 }

@@ -10,7 +10,8 @@ impl ConversationState {
     /// is to be decided.
     ///
     /// # Errors
-    /// Several decisions are open, so the message does not say which one it means.
+    /// Several decisions are open, so the message does not say which one it means; or one is open, and the message
+    /// neither agrees nor refuses.
     pub(super) fn decision_in(&self, message: &str) -> Result<Option<WordDecision>, Fault> {
         let mut open = Vec::new();
         for (run, parked) in self.runs.parked() {
@@ -20,7 +21,14 @@ impl ConversationState {
         if open.is_empty() {
             return Ok(None);
         }
-        let Some(is_yes) = consent::parse_consent(message) else { return Ok(None) };
+        let Some(is_yes) = consent::parse_consent(message) else {
+            let [(approval, parked)] = open[..] else { return Ok(None) };
+            // As a request of its own it would be a second wish beside the one that waits.
+            return match parked.is_shown && consent::is_undecided(message) {
+                true => Err(faults::undecided(&approval.to_string(), message)),
+                false => Ok(None),
+            };
+        };
         if let [(approval, parked)] = open[..] {
             let decision = WordDecision { approval, is_yes, before: parked.open.seq };
             return Ok(Some(decision).filter(|_| parked.is_shown));

@@ -26,14 +26,16 @@ const WORDS: &[(&str, &str)] = &[
 sono sei siamo hai abbiamo avete hanno mi ti ci si ne me te anche come dove quando quanto quanti quante quale quali qual cosa questo questa \
 quello quella mio mia miei mie tuo tua oggi domani dopodomani ieri vorrei voglio puoi posso devo fa fare dimmi mostrami grazie ciao buongiorno salve \
 poi prima dopo infine inoltre giorno giorni settimana giugno luglio gennaio febbraio marzo aprile maggio agosto settembre ottobre novembre \
-dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì",
+dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì \
+numero rinnova prestito ordine annulla cancella prenota richiesta cerca aggiungi elimina città",
     ),
     (
         "en",
         "the an a of to in on at for from by with is are was be am i you he she it we they my your me and or not what which who where when how \
 many much this that these those do does did can could would should will please thanks thank hello hi want need like tell show give get then \
 also after before first finally today tomorrow yesterday day days week june july january february march april may august september october \
-november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any",
+november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any \
+weather forecast number order cancel renew book loan find add city request",
     ),
     (
         "fr",
@@ -65,11 +67,11 @@ const SURE: &[(&str, &str)] = &[
     (
         "it",
         "è che gli della delle dei nel nella sono vorrei voglio dimmi oggi domani giugno luglio ferie poi perché più chi anche dal alle qual quanti quante \
-mio meteo ciao grazie ho buongiorno perfetto mi",
+rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao grazie ho buongiorno perfetto mi",
     ),
     (
         "en",
-        "the what which how from is are my please then and tomorrow today with would you june july i off me thanks hello",
+        "the weather forecast cancel renew what which how from is are my please then and tomorrow today with would you june july i off me thanks hello",
     ),
     ("fr", "je est dans quel quelle bonjour merci puis demain aujourd les des vous et où"),
     ("de", "der die das und ist ich nicht wie heute bitte danke dann für den mit möchte"),
@@ -77,15 +79,44 @@ mio meteo ciao grazie ho buongiorno perfetto mi",
     ("pt", "não você obrigado obrigada hoje amanhã olá quero os um uma meu minha em é"),
 ];
 
-/// The ISO 639-1 code of the text's language, by its function words, and by its letters if it is long enough; `None`
-/// if neither is certain.
-pub fn detect(text: &str) -> Option<&'static str> {
-    let lower: String = text.chars().take(2000).collect::<String>().to_lowercase();
-    let words: Vec<&str> =
-        lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).take(300).collect();
-    if words.is_empty() {
-        return None;
+/// Maximum number of words of a short request, in which one listed word decides.
+const MAX_SHORT: usize = 8;
+
+/// The language of a request: as detected; where its words fit several languages, or none, that of the conversation's
+/// `earlier` requests (the latest first), then the `configured` one.
+pub fn of_request<'t>(
+    request: &str,
+    earlier: impl Iterator<Item = &'t str>,
+    configured: Option<&str>,
+) -> Option<String> {
+    let mut around = earlier.filter_map(detect).map(str::to_owned).chain(configured.map(str::to_owned));
+    let Some(detected) = detect(request) else { return around.next() };
+    let possible = best_fits(request);
+    if possible.len() < 2 {
+        return Some(detected.to_owned());
     }
+    around.find(|code| possible.contains(&code.as_str())).or_else(|| Some(detected.to_owned()))
+}
+
+/// The languages that the listed words of a text fit best, and equally.
+fn best_fits(text: &str) -> Vec<&'static str> {
+    let lower = lower_start(text);
+    let scores = word_scores(&words_of(&lower));
+    let most = scores.first().map_or(0, |(_, score)| *score);
+    scores.into_iter().filter(|(_, score)| most > 0 && *score == most).map(|(code, _)| code).collect()
+}
+
+/// The start of a text, in lower case.
+fn lower_start(text: &str) -> String {
+    text.chars().take(2000).collect::<String>().to_lowercase()
+}
+
+fn words_of(lower: &str) -> Vec<&str> {
+    lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).take(300).collect()
+}
+
+/// Each language with the weight of its words, the highest first.
+fn word_scores(words: &[&str]) -> Vec<(&'static str, u32)> {
     let mut scores: Vec<(&'static str, u32)> = WORDS.iter().map(|(code, _)| (*code, 0)).collect();
     for weights in words.iter().filter_map(|word| INDEX.get(word)) {
         for ((_, score), worth) in scores.iter_mut().zip(weights) {
@@ -94,6 +125,18 @@ pub fn detect(text: &str) -> Option<&'static str> {
     }
     // Stable: of two equal scores, the order of the list decides.
     scores.sort_by_key(|s| std::cmp::Reverse(s.1));
+    scores
+}
+
+/// The ISO 639-1 code of the text's language, by its function words, and by its letters if it is long enough; `None`
+/// if neither is certain.
+pub fn detect(text: &str) -> Option<&'static str> {
+    let lower = lower_start(text);
+    let words = words_of(&lower);
+    if words.is_empty() {
+        return None;
+    }
+    let scores = word_scores(&words);
     let (best, second) = match scores.as_slice() {
         [best, second, ..] => (*best, *second),
         _ => return None,
@@ -117,7 +160,9 @@ pub fn detect(text: &str) -> Option<&'static str> {
         }
         return Some(best.0).filter(|_| best.1 >= 2);
     }
-    surely()
+    // A short request with words of only one language.
+    let only = Some(best.0).filter(|_| best.1 > 0 && second.1 == 0 && words.len() <= MAX_SHORT);
+    surely().or(only)
 }
 
 fn iso(lang: whatlang::Lang) -> Option<&'static str> {
@@ -177,9 +222,28 @@ mod tests {
             ("Book a table for two", "en"),
             ("for 4 people", "en"),
             ("per 4 persone", "it"),
+            ("weather in Rome", "en"),
+            ("Rinnova il prestito numero 1", "it"),
+            ("Renew loan number 1", "en"),
+            ("Annulla l'ordine 13", "it"),
+            ("Cancel order 12", "en"),
         ] {
             assert_eq!(detect(text), Some(code), "{text}");
         }
+    }
+
+    #[test]
+    fn conversation_decides_an_ambiguous_request_and_then_the_configuration() {
+        let of =
+            |request, earlier: &[&str], configured| of_request(request, earlier.iter().copied(), configured);
+        assert_eq!(of("Milano 15/6", &["Che tempo fa?"], Some("en")), Some("it".into()));
+        assert_eq!(of("Milano 15/6", &["144", "What is the weather?"], Some("it")), Some("en".into()));
+        assert_eq!(of("Milano 15/6", &[], Some("de")), Some("de".into()));
+        assert_eq!(of("Milano 15/6", &[], None), None);
+        // "in" is a word of several languages.
+        assert_eq!(of("in Rome", &["What is the weather?"], Some("it")), Some("en".into()));
+        assert_eq!(of("in Rome", &[], Some("de")), Some("de".into()));
+        assert_eq!(of("What is the weather in Rome?", &["Che tempo fa?"], Some("it")), Some("en".into()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::required_reply::writes_not_called;
 use crate::plan::StepStatus;
-use crate::run::{CallState, CallStatus, Effect, Outcome, RunState, StepState};
+use crate::run::{CallState, CallStatus, Effect, Fault, Outcome, RunState, StepState};
 use crate::scene::Catalogue;
 
 /// The longest result, in bytes of JSON, that is included in addition to its phrase once its step has
@@ -53,6 +53,12 @@ pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String 
                 "status": step.status,
                 "calls": calls,
             });
+            if state.settings().has_rules(3)
+                && step.status == StepStatus::Completed
+                && state.is_unserved(step)
+            {
+                line["status"] = "failed".into();
+            }
             let scene = catalogue.get(&step.step.scene_name);
             let undone = scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default();
             if step.status == StepStatus::Completed && !undone.is_empty() {
@@ -70,13 +76,18 @@ pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String 
                 (StepStatus::NeedsInput, _, None, Some(asked)) => {
                     line["question"] = asked.message.as_str().into()
                 }
-                (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
+                (_, _, _, Some(error)) => line["error"] = error_text(state, error).into(),
                 _ => {}
             }
             line.to_string()
         })
         .collect();
     lines.join("\n")
+}
+
+/// Why a step did not complete, for an answer; before revision 3, for developers.
+fn error_text(state: &RunState, error: &Fault) -> String {
+    if state.settings().has_rules(3) { error.user_text(state.language()) } else { error.message.clone() }
 }
 
 fn named(call: &CallState) -> Value {
@@ -106,18 +117,16 @@ fn call_record(state: &RunState, call: u32) -> Option<Value> {
                 value["say"] = say.as_str().into();
             }
         }
-        Outcome::Refused { error } => {
-            value["outcome"] = "refused".into();
-            value["error"] = error.message.as_str().into();
-        }
-        Outcome::Failed { error } => {
-            value["outcome"] = "failed".into();
-            value["error"] = error.message.as_str().into();
-        }
-        Outcome::Unknown { error } => {
-            value["outcome"] = "unknown".into();
-            value["error"] = error.message.as_str().into();
-        }
+        Outcome::Refused { .. } => value["outcome"] = "refused".into(),
+        Outcome::Failed { .. } => value["outcome"] = "failed".into(),
+        Outcome::Unknown { .. } => value["outcome"] = "unknown".into(),
+    }
+    if let outcome @ (Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) =
+        state.outcome(call)?
+    {
+        let says = state.settings().has_rules(3);
+        value["error"] =
+            if says { outcome.user_text(state.language()).into() } else { error.message.as_str().into() };
     }
     Some(value)
 }

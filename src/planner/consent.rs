@@ -105,6 +105,41 @@ pub fn parse_consent(message: &str) -> Option<bool> {
     consent
 }
 
+/// Words that put a decision off.
+const LATER: [&str; 14] = [
+    "not yet",
+    "wait",
+    "later",
+    "not now",
+    "non ancora",
+    "aspetta",
+    "più tardi",
+    "non adesso",
+    "noch nicht",
+    "später",
+    "pas encore",
+    "plus tard",
+    "todavía no",
+    "aún no",
+];
+
+/// Words that qualify a yes or a no.
+const BUT: [&str; 12] =
+    ["but", "only", "except", "ma", "però", "solo", "aber", "nur", "mais", "seulement", "pero", "sino"];
+
+/// Whether a message replies to a question without deciding it: "not yet", or a yes or no with a condition.
+pub fn is_undecided(message: &str) -> bool {
+    let lower = message.to_lowercase().replace('’', "'");
+    let text = lower.trim().trim_end_matches(['.', '!', '…', ' ']);
+    if LATER.contains(&text) {
+        return true;
+    }
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or_default();
+    let decides = YES.contains(&first) || NO.contains(&first);
+    decides && words.next().is_some_and(|second| BUT.contains(&second))
+}
+
 /// The phrase without a polite word, if that was a separate word.
 fn strip_politeness(rest: Option<&str>, edge: impl Fn(&str) -> Option<char>) -> Option<&str> {
     rest.filter(|rest| edge(rest).is_none_or(char::is_whitespace)).map(str::trim)
@@ -113,6 +148,23 @@ fn strip_politeness(rest: Option<&str>, edge: impl Fn(&str) -> Option<char>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn conditions_and_delays_decide_nothing() {
+        for text in [
+            "Yes, but from 20 to 21 July",
+            "sì, ma solo il 20",
+            "not yet",
+            "Non ancora.",
+            "No, only the weather",
+        ] {
+            assert!(is_undecided(text) && parse_consent(text).is_none(), "{text}");
+        }
+        for text in ["yes", "no", "What is the weather?", "But what is the weather?", "Yes, and the weather?"]
+        {
+            assert!(!is_undecided(text), "{text}");
+        }
+    }
 
     #[test]
     fn only_a_plain_yes_or_no_counts_as_consent() {

@@ -82,6 +82,10 @@ as known: the user is then asked to confirm exactly that call.
 - When the tools have answered, reply with the result in one or two sentences, in the user's language, with the exact \
 figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why.";
 
+const SCENE_FAILURES: &str = "
+- Say why in the words of the error's \"say\", where it has one. Addresses, codes, schemas and raw responses are not for \
+the user.";
+
 const SCENE_PREPARED: &str = "
 - <prepared> has calls that a person approved: make them with exactly these arguments, and add to them only what is \
 required and missing.";
@@ -306,6 +310,9 @@ pub(super) fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Req
             scene.map_or("", |s| s.description.trim()),
             scene.map_or("", |s| s.instructions.trim()),
         );
+        if state.settings().has_rules(3) {
+            system.push_str(SCENE_FAILURES);
+        }
         if !binding_calls(state, step).is_empty() {
             system.push_str(SCENE_PREPARED);
         }
@@ -466,7 +473,7 @@ fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
 fn outcome_text(state: &RunState, call: u32) -> String {
     let status = state.calls.get(&call).map(|c| &c.status);
     let skipped = matches!(status, Some(crate::run::CallStatus::Skipped { .. }));
-    let value = match state.outcome(call) {
+    let mut value = match state.outcome(call) {
         Some(Outcome::Ok { result, say, .. }) => {
             let mut value = json!({"outcome": if skipped { "skipped" } else { "ok" }, "result": result});
             if skipped {
@@ -486,6 +493,10 @@ fn outcome_text(state: &RunState, call: u32) -> String {
         }),
         None => json!({"outcome": "pending"}),
     };
+    let said = state.outcome(call).filter(|_| state.settings().has_rules(3));
+    if let Some(sentence) = said.and_then(|outcome| outcome.user_sentence(state.language())) {
+        value["error"]["say"] = sentence.into();
+    }
     value.to_string()
 }
 

@@ -13,6 +13,7 @@ mod compensation;
 mod confirmation;
 mod context;
 mod event;
+mod failure_text;
 mod guard;
 mod ids;
 mod key;
@@ -40,6 +41,7 @@ pub use event::{
     RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
     SubjectFacts, Unconfirmed, Usage, Verdict, parse_event,
 };
+pub use failure_text::FailureKind;
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;

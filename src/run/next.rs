@@ -357,7 +357,7 @@ impl RunState {
 
     /// Whether a step did not achieve its purpose, whatever its scene's model says: none of its calls
     /// succeeded, or a write was refused or failed and no other call did it.
-    pub(super) fn is_unserved(&self, step: &StepState) -> bool {
+    pub fn is_unserved(&self, step: &StepState) -> bool {
         let calls = || {
             let all = step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
             all.filter(|(_, call)| call.undoes.is_none())

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::event::{Effect, Outcome};
 use super::state::{CallStatus, RunState, StepState};
+use crate::invisible::one_line;
 use crate::plan::StepStatus;
 
 impl RunState {
@@ -19,6 +20,9 @@ impl RunState {
                 Some(Outcome::Ok { say: Some(say), .. }) => lines.push(say.clone()),
                 Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),
                 Some(Outcome::Ok { result, .. }) => lines.push(format!("{}: {result}", requested.tool)),
+                Some(outcome) if self.settings().has_rules(3) => {
+                    lines.push(outcome.user_text(self.language()));
+                }
                 Some(Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) => {
                     lines.push(error.message.clone())
                 }
@@ -55,6 +59,10 @@ impl RunState {
                 continue;
             }
             let _ = match &step.error {
+                Some(error) if self.settings().has_rules(3) => {
+                    let about = one_line(&step.step.purpose);
+                    writeln!(out, "«{about}»: {}", error.user_text(self.language()))
+                }
                 Some(error) => writeln!(out, "{number}. {scene}: {}", error.message),
                 None => writeln!(out, "{number}. {scene}: …"),
             };
@@ -65,6 +73,11 @@ impl RunState {
             let _ = writeln!(out, "{missing}");
         }
         out.trim_end().to_owned()
+    }
+
+    /// The user's language, where known.
+    pub fn language(&self) -> Option<&str> {
+        self.started.as_ref().and_then(|started| started.language.as_deref())
     }
 
     fn may_have_written(&self, call: u32) -> bool {

@@ -54,6 +54,9 @@ pub struct Settings {
     /// Effective from revision 1 on.
     #[serde(skip_serializing_if = "is_default")]
     pub max_writes: u32,
+    /// The language of requests whose own language is unclear, ISO 639-1.
+    #[serde(skip_serializing_if = "is_default")]
+    pub language: Option<String>,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -63,7 +66,7 @@ pub struct Settings {
 /// | 0 | until 0.1: days of a write are refused unless the user named them; a repeated write shares the first one's outcome; reads are repeated after a write of their own scene; the last round offers no tools |
 /// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool declares so, repeated; reads are repeated after any write; a step cut short by a limit makes the run partial; parts that no scene serves are listed |
 /// | 2 | an answer ends with every open question; a question, an echo or a summary written by a model is no source of a write's arguments; undeclared arguments of writes are dropped; spelling variants of a write are repetitions |
-/// | 3 | a write whose undo arguments its result does not contain is reported as not undone |
+/// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone |
 pub const RULES_REVISION: u16 = 3;
 
 /// Which writes the user is asked to confirm before they are executed (`execution.confirm`). Ordered by
@@ -142,6 +145,7 @@ impl Default for Settings {
             confirm: ConfirmPolicy::Unclear,
             confirm_at_least: None,
             max_writes: 0,
+            language: None,
         }
     }
 }

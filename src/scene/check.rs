@@ -1,7 +1,7 @@
 //! Turns a draft into a usable scene and reports all faults at once.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -202,6 +202,8 @@ fn check_tool(
     for (language, template) in draft.say.iter().chain(&draft.confirm) {
         check_sentence(&shown, language, template, report);
     }
+    check_variables(&shown, &draft.say, &parameters.value, report);
+    check_variables(&shown, &draft.confirm, &parameters.value, report);
     let (tool, source) = match draft.call? {
         CallDraft::Ready(tool) => (tool, json!({"rust": shown})),
         CallDraft::Native(native) => {
@@ -319,7 +321,7 @@ fn check_flag(
     report.warning(flag.line, key, message, format!("remove `{key}`, or change `effect`"));
 }
 
-fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
+pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
     if !phrase::is_language(language) {
         let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
         report.error(template.line, "say_language", format!("{language:?} is not a language code"), remedy);
@@ -333,6 +335,50 @@ fn check_sentence(tool: &str, language: &str, template: &Located<String>, report
             "write it as \"A {{ city }} il {{ date | day }}\"",
         );
     }
+}
+
+/// Checks the variables of a tool's sentences. An argument is declared; the fields of a result are not, so one of them
+/// counts as misspelt if it is nearly `arguments`, or a field that the sentence of another language uses.
+fn check_variables(
+    tool: &str,
+    sentences: &BTreeMap<String, Located<String>>,
+    parameters: &Value,
+    report: &FaultReport,
+) {
+    let known: Vec<&str> = parameters::property_names(parameters).collect();
+    let used: Vec<BTreeSet<String>> = sentences.values().map(|text| phrase::variables(&text.value)).collect();
+    for ((language, text), own) in sentences.iter().zip(&used) {
+        let unknown = |variable: &str| {
+            format!("the sentence of {tool} in {language:?} has an unknown variable {variable:?}")
+        };
+        for variable in own {
+            let (root, rest) = variable.split_once('.').unwrap_or((variable, ""));
+            let name = rest.split('.').next().unwrap_or_default();
+            if root == "arguments" {
+                if !name.is_empty() && !known.contains(&name) {
+                    let remedy = parameters::hint(name, &known);
+                    report.error(text.line, "say_variable", unknown(variable), remedy);
+                }
+                continue;
+            }
+            let others = || used.iter().filter(|other| *other != own).flatten().map(|other| root_of(other));
+            let is_known = root == "result" || others().any(|other| other == root);
+            let meant = did_you_mean(root, std::iter::once("arguments").chain(others()));
+            if is_known || meant.is_empty() {
+                continue;
+            }
+            if meant == did_you_mean(root, ["arguments"]) {
+                report.error(text.line, "say_variable", unknown(variable), meant);
+            } else {
+                report.warning(text.line, "say_variable", unknown(variable), meant);
+            }
+        }
+    }
+}
+
+/// The variable whose attributes are read: `city` of `city.name`.
+fn root_of(variable: &str) -> &str {
+    variable.split('.').next().unwrap_or_default()
 }
 
 fn resolve_native_tool(

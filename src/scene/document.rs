@@ -203,9 +203,19 @@ impl<'a> TableReader<'a> {
 
     /// The texts of a table with arbitrary keys; numbers and booleans are converted to text.
     pub(super) fn texts(&mut self, key: &'static str) -> BTreeMap<String, Located<String>> {
+        let Some(value) = self.get(key, Presence::Optional) else { return BTreeMap::new() };
+        self.texts_at(key, value)
+    }
+
+    fn texts_at(&self, key: &str, value: &Spanned<DeValue<'a>>) -> BTreeMap<String, Located<String>> {
         let mut texts = BTreeMap::new();
-        let Some(inner) = self.table(key) else { return texts };
-        for (name, value) in inner.table.iter() {
+        let path = format!("{}{key}.", self.path);
+        let DeValue::Table(table) = value.get_ref() else {
+            let message = format!("`{}{key}` is {}", self.path, type_description(value.get_ref()));
+            self.report.error(self.line_of(key), "wrong_type", message, "write a table");
+            return texts;
+        };
+        for (name, value) in table.iter() {
             let line = Some(self.lines.line_at(name.span().start));
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
@@ -213,8 +223,7 @@ impl<'a> TableReader<'a> {
                 DeValue::Float(n) => n.to_string(),
                 DeValue::Boolean(b) => b.to_string(),
                 other => {
-                    let message =
-                        format!("`{}{}` is {}", inner.path, name.get_ref(), type_description(other));
+                    let message = format!("`{path}{}` is {}", name.get_ref(), type_description(other));
                     self.report.error(line, "wrong_type", message, "write a string");
                     continue;
                 }
@@ -222,6 +231,26 @@ impl<'a> TableReader<'a> {
             texts.insert(name.get_ref().to_string(), Located { value: text, line });
         }
         texts
+    }
+
+    /// The tables of texts of a table with arbitrary keys.
+    pub(super) fn text_tables(&mut self) -> Vec<(Located<String>, BTreeMap<String, Located<String>>)> {
+        let mut tables = Vec::new();
+        for (name, value) in self.table.iter() {
+            let key = Located {
+                value: name.get_ref().to_string(),
+                line: Some(self.lines.line_at(name.span().start)),
+            };
+            if let DeValue::Table(_) = value.get_ref() {
+                let texts = self.texts_at(&key.value, value);
+                tables.push((key, texts));
+            } else {
+                let message =
+                    format!("`{}{}` is {}", self.path, key.value, type_description(value.get_ref()));
+                self.report.error(key.line, "wrong_type", message, "write a table, such as { en = \"…\" }");
+            }
+        }
+        tables
     }
 
     /// Any value as JSON, with the lines of its parts.

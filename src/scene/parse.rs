@@ -1,9 +1,12 @@
 //! Parses the text of a `scene.toml` into a draft.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use toml::de::DeTable;
 
 use super::ToolApproval;
+use super::check::check_sentence;
 use super::document::{LineIndex, Presence, TableReader};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::FaultReport;
@@ -141,7 +144,7 @@ fn parse_call(fields: &mut TableReader<'_>) -> Option<CallDraft> {
 }
 
 fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::HttpSpec> {
-    let text = |texts: std::collections::BTreeMap<String, super::document::Located<String>>| {
+    let text = |texts: BTreeMap<String, super::document::Located<String>>| {
         texts.into_iter().map(|(name, text)| (name, text.value)).collect()
     };
     let method = fields.string("method", Presence::Optional);
@@ -170,5 +173,24 @@ fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::H
         max_response_bytes: most
             .and_then(|most| usize::try_from(most.value).ok())
             .unwrap_or(http::DEFAULT_MAX_RESPONSE_BYTES),
+        on_status: parse_status_sentences(fields),
     })
+}
+
+/// The sentences for end users by status and language: `[tools.http.on_status]`.
+fn parse_status_sentences(fields: &mut TableReader<'_>) -> BTreeMap<u16, BTreeMap<String, String>> {
+    let mut sentences = BTreeMap::new();
+    let Some(mut table) = fields.table("on_status") else { return sentences };
+    for (status, texts) in table.text_tables() {
+        let Some(code) = status.value.parse().ok().filter(|code| (300..=599).contains(code)) else {
+            let message = format!("`on_status` has {:?}, which is no status of a failure", status.value);
+            fields.report().error(status.line, "http_on_status", message, "use a status from 300 to 599");
+            continue;
+        };
+        for (language, text) in &texts {
+            check_sentence("`on_status`", language, text, fields.report());
+        }
+        sentences.insert(code, texts.into_iter().map(|(language, text)| (language, text.value)).collect());
+    }
+    sentences
 }

@@ -114,8 +114,12 @@ pub struct ToolError {
     pub kind: ToolErrorKind,
     /// A stable code, such as `vacation.overlap`.
     pub code: String,
-    /// What is wrong and what is expected, for the model and the user.
+    /// What is wrong and what is expected, for the model; and for the user, unless `say` is given.
     pub message: String,
+    /// The sentence for end users, in their language.
+    pub say: Option<String>,
+    /// The status of the HTTP response, if there was one.
+    pub status: Option<u16>,
 }
 
 /// Whether a failed tool call took effect.
@@ -130,19 +134,29 @@ pub enum ToolErrorKind {
 }
 
 impl ToolError {
+    fn new(kind: ToolErrorKind, code: &str, message: String) -> Self {
+        Self { kind, code: code.to_owned(), message, say: None, status: None }
+    }
+
     /// The tool refused the call; it had no effect.
     pub fn refused(code: &str, message: impl Into<String>) -> Self {
-        Self { kind: ToolErrorKind::Refused, code: code.to_owned(), message: message.into() }
+        Self::new(ToolErrorKind::Refused, code, message.into())
     }
 
     /// The call failed and had no effect.
     pub fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self { kind: ToolErrorKind::Failed, code: code.to_owned(), message: message.into() }
+        Self::new(ToolErrorKind::Failed, code, message.into())
+    }
+
+    /// The same error with the sentence for end users, in their language.
+    #[must_use]
+    pub fn saying(self, say: impl Into<String>) -> Self {
+        Self { say: Some(say.into()), ..self }
     }
 
     /// The call may have taken effect.
     pub fn unknown(code: &str, message: impl Into<String>) -> Self {
-        Self { kind: ToolErrorKind::Unknown, code: code.to_owned(), message: message.into() }
+        Self::new(ToolErrorKind::Unknown, code, message.into())
     }
 }
 

@@ -4,7 +4,7 @@
 //! `arguments`. A template that uses a missing or null value renders no sentence at all, rather than one
 //! with a gap; `{% if region %}` and `default(…)` handle optional values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
@@ -55,18 +55,18 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// Renders the sentence for a complete (not truncated) result in the user's language. `None` if that
-/// language has no template or the template uses a missing value. If the language is unknown, the English
-/// template is used.
+/// Renders the sentence for a complete (not truncated) result in the user's language, else in English, else in any
+/// language: a sentence is better than raw fields. `None` if there is no template, or if it uses a missing value.
 pub fn say(
     templates: &BTreeMap<String, String>,
     language: Option<&str>,
     result: &Value,
     arguments: &Value,
 ) -> Option<String> {
-    let language = primary_language(language.unwrap_or("en"));
-    let template = templates.get(&language)?;
-    render(template, &language, result, arguments)
+    let wanted = primary_language(language.unwrap_or("en"));
+    let of = |language: &str| templates.get_key_value(language);
+    let (language, template) = of(&wanted).or_else(|| of("en")).or_else(|| templates.iter().next())?;
+    render(template, language, result, arguments)
 }
 
 /// Renders one template in its language; `None` if it uses a missing value.
@@ -100,6 +100,13 @@ pub fn check_template(template: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// The variables of a template that it does not define itself, with the attributes that are read of them:
+/// `city`, `arguments.city`.
+pub fn variables(template: &str) -> BTreeSet<String> {
+    let compiled = LENIENT.template_from_str(template);
+    compiled.map(|compiled| compiled.undeclared_variables(true).into_iter().collect()).unwrap_or_default()
 }
 
 /// Whether `code` is a language of ISO 639-1, in lower case.
@@ -205,14 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn missing_language_has_no_fallback_template() {
+    fn missing_language_falls_back_to_another() {
         let templates: BTreeMap<String, String> =
             [("it", "Fatto."), ("en", "Done.")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let sentence = |language| say(&templates, language, &json!({}), &json!({}));
         assert_eq!(sentence(Some("it")), Some("Fatto.".into()));
         assert_eq!(sentence(Some("it-CH")), Some("Fatto.".into()));
-        assert_eq!(sentence(Some("fr")), None);
+        assert_eq!(sentence(Some("fr")), Some("Done.".into()));
         assert_eq!(sentence(None), Some("Done.".into()));
+        let italian: BTreeMap<String, String> = [("it".to_owned(), "Fatto.".to_owned())].into();
+        assert_eq!(say(&italian, Some("fr"), &json!({}), &json!({})), Some("Fatto.".into()));
+        assert_eq!(say(&BTreeMap::new(), Some("fr"), &json!({}), &json!({})), None);
     }
 
     #[test]

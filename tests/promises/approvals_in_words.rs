@@ -145,6 +145,29 @@ async fn stream_opened_by_a_yes_publishes_only_later_events() {
 }
 
 #[tokio::test]
+async fn conditional_yes_decides_nothing_and_repeats_what_is_open() {
+    let office = Office::open();
+    let served = ServedEngine::start(office.setup()).await;
+    let mut body = ask("book");
+    (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+    let first = served.post("/api/chat", &body).await.json();
+    for said in ["yes, but from 20 to 21 July", "not yet", "sì, ma non oggi"] {
+        let mut body = ask(said);
+        body["session_id"] = json!("s-1");
+        let reply = served.post("/api/chat", &body).await;
+        assert_eq!(reply.status, 409, "{reply:#?}");
+        let approval = first["approvals"][0]["approval_id"].as_str().unwrap();
+        assert!(reply.body.contains(approval), "{reply:#?}");
+    }
+    assert!(office.reached().is_empty());
+    let mut body = ask("yes");
+    body["session_id"] = json!("s-1");
+    let done = served.post("/api/chat", &body).await.json();
+    assert_eq!((&done["run_id"], &done["status"]), (&first["run_id"], &json!("completed")), "{done:#}");
+    assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
 async fn ambiguous_yes_to_several_approvals_is_not_guessed() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup()).await;

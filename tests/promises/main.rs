@@ -21,6 +21,7 @@ mod disk_harness;
 mod durability;
 mod eval;
 mod example;
+mod failure_wording;
 mod fairness;
 mod full_disk;
 mod gateway;

@@ -87,8 +87,15 @@ fn assert_attempts_add_up(finished: &FinishedRun) {
 fn folded_steps(state: &RunState) -> Vec<Value> {
     let steps = state.steps.iter().map(|(number, step)| {
         let calls: Vec<Value> = step.calls.iter().filter_map(|call| folded_call(state, *call)).collect();
+        // Its scene's words complete a step, whatever became of its calls.
+        let is_unserved = state.settings().has_rules(3) && state.is_unserved(step);
+        let status = if step.status == StepStatus::Completed && is_unserved {
+            StepStatus::Failed
+        } else {
+            step.status
+        };
         let mut value = json!({"step_number": number, "scene_name": step.step.scene_name,
-            "status": step.status, "result": step.result, "tool_calls": calls});
+            "status": status, "result": step.result, "tool_calls": calls});
         if let Some(error) = &step.error {
             value["error"] = json!(error);
         }

@@ -20,7 +20,9 @@ const COST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 impl Driver {
     /// Records what the run is executed with, frozen from here on.
     async fn start_run(&mut self, context: Context) -> Result<(), Fault> {
-        let language = request_language(self.state.request(), &context);
+        let earlier = context.turns.iter().rev().map(|turn| turn.request.as_str());
+        let configured = self.shared.settings.language.as_deref();
+        let language = llm::language::of_request(self.state.request(), earlier, configured);
         let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
         let settings = Settings {
             approval: self.shared.approval.policy_of(&self.principal.tenant),
@@ -234,13 +236,6 @@ fn is_usable(read: &Event) -> bool {
         Event::SceneReplied { calls, .. } => calls.iter().all(|call| call.problem.is_none()),
         _ => true,
     }
-}
-
-/// The language of the request, or of the earlier turns if the request is too short to detect one.
-fn request_language(request: &str, context: &Context) -> Option<String> {
-    llm::language::detect(request)
-        .or_else(|| context.turns.iter().rev().find_map(|turn| llm::language::detect(&turn.request)))
-        .map(str::to_owned)
 }
 
 fn elapsed_millis(since: Instant) -> u64 {

@@ -41,6 +41,9 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     {
         return left;
     }
+    if kind == Talk::Other && small_talk::is_bare_consent(&request) {
+        return nothing_open(lang);
+    }
     let can = capabilities(prompt, lang);
     match kind {
         Talk::Recap => recap::recap(&conversation, lang),
@@ -72,6 +75,18 @@ pub(super) fn answer(prompt: &PromptText) -> String {
             format!("{sorry} {can}").trim().to_owned()
         }
     }
+}
+
+/// The reply to a yes or a no that answers no question.
+fn nothing_open(lang: Lang) -> String {
+    lang.pick([
+        "Al momento nulla attende un sì o un no. Che cosa posso fare per te?",
+        "Nothing is waiting for a yes or a no at the moment. What can I do for you?",
+        "Rien n'attend de oui ou de non pour le moment. Que puis-je faire pour vous ?",
+        "Im Moment wartet nichts auf ein Ja oder Nein. Was kann ich für Sie tun?",
+        "Nada espera un sí o un no en este momento. ¿Qué puedo hacer por usted?",
+    ])
+    .to_owned()
 }
 
 /// The refusal of a task on a text.
@@ -111,7 +126,7 @@ fn capabilities(prompt: &PromptText, lang: Lang) -> String {
             if about.is_empty() {
                 format!("- {}", c.scene)
             } else {
-                format!("- {}: {}", c.scene, text::shorten(&about, 200))
+                format!("- {}: {}", c.scene, text::shorten_to_words(text::first_sentence(&about), 200))
             }
         })
         .collect();
@@ -150,7 +165,7 @@ pub(super) fn answer_from_steps(executed: &[Executed], prompt: &PromptText, lang
             "needs_input" => (open_question(step), &mut questions),
             "completed" | "" => (completed_step_text(step, lang), &mut parts),
             "blocked" => (blocked_step_text(step, lang), &mut parts),
-            _ => (failed_step_text(step, lang), &mut parts),
+            _ => (failed_step_text(step, lang, executed.len() > 1), &mut parts),
         };
         if !text.is_empty() && !list.contains(&text) {
             list.push(text);
@@ -215,7 +230,8 @@ fn blocked_step_text(step: &Executed, lang: Lang) -> String {
     format!("{not} «{}», {why}.", short_purpose(step))
 }
 
-fn failed_step_text(step: &Executed, lang: Lang) -> String {
+/// Says why a step failed; `named` if it is one of several.
+fn failed_step_text(step: &Executed, lang: Lang, named: bool) -> String {
     let not = lang.pick([
         "Non è stato possibile completare",
         "It was not possible to complete",
@@ -224,12 +240,17 @@ fn failed_step_text(step: &Executed, lang: Lang) -> String {
         "No fue posible completar",
     ]);
     let about = short_purpose(step);
+    // Its scene, or its calls, say why.
+    let result = completed_step_text(step, lang);
+    if step.error.is_none() && !result.is_empty() {
+        return if named { format!("«{about}»: {result}") } else { result };
+    }
     let why = text_of_value(step.error.as_ref());
     if why.is_empty() { format!("{not} «{about}».") } else { format!("{not} «{about}»: {why}") }
 }
 
 fn short_purpose(step: &Executed) -> String {
-    text::shorten(&text::one_line(&step.purpose), 160).to_owned()
+    text::shorten_to_words(&text::one_line(&step.purpose), 160)
 }
 
 fn text_from_calls(step: &Executed, lang: Lang) -> String {
@@ -240,6 +261,8 @@ fn text_from_calls(step: &Executed, lang: Lang) -> String {
             name: c.tool.clone(),
             outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() },
             result: Some(c.result.clone()),
+            // The error of executed work is worded for users.
+            say: c.say.clone().or_else(|| c.error.clone()),
             ..render::CompletedCall::default()
         })
         .collect();

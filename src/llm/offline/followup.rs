@@ -1,6 +1,8 @@
 //! Elliptical requests: "E a Roma?" and "And tomorrow?" repeat an earlier request with a new value.
 
 use jiff::Zoned;
+use jiff::civil::Date;
+use serde_json::Value;
 
 use super::clauses::{self, ClauseRouter};
 use super::entities::Entities;
@@ -21,6 +23,8 @@ pub(super) fn resolve(
     index: &CatalogueIndex,
     now: &Zoned,
 ) -> Option<(Hit, String)> {
+    let dated = with_next_day(clause, conversation, now);
+    let clause = dated.as_deref().unwrap_or(clause);
     let tokens = text::tokens(clause);
     if !is_mostly_new_value(&tokens, now) {
         return None;
@@ -46,6 +50,9 @@ pub(super) fn resolve(
                     .fold(words, |base, new| substitute_value(&base, new, turn, index, now));
                 return Some((hit, whole));
             }
+            None if next_day(&turn.request).is_some() => {
+                chain.extend(last_date(turn).map(|day| day.to_string()))
+            }
             None if is_mostly_new_value(&text::tokens(&turn.request), now) => {
                 chain.push(turn.request.clone())
             }
@@ -53,6 +60,49 @@ pub(super) fn resolve(
         }
     }
     None
+}
+
+/// The words for the day after the one that was spoken of; longer phrases first.
+const NEXT_DAY: [&str; 12] = [
+    "on the following day",
+    "the following day",
+    "on the next day",
+    "the next day",
+    "the day after that",
+    "the day after",
+    "il giorno seguente",
+    "il giorno successivo",
+    "il giorno dopo",
+    "le lendemain",
+    "am tag danach",
+    "el día siguiente",
+];
+
+/// The place of words for the day after the one that was spoken of.
+fn next_day(clause: &str) -> Option<std::ops::Range<usize>> {
+    let lower = clause.to_lowercase();
+    let phrase = NEXT_DAY.into_iter().find(|phrase| lower.contains(phrase))?;
+    let at = lower.find(phrase)?;
+    let end = at + phrase.len();
+    // "The day after tomorrow" is a day of its own.
+    let ends = !clause.get(end..)?.trim_start().starts_with(char::is_alphanumeric);
+    (ends && clause.is_char_boundary(at)).then_some(at..end)
+}
+
+/// The clause with "the day after" as the date after the last one of the conversation's calls, or after today. `None` if
+/// it does not speak of such a day.
+fn with_next_day(clause: &str, conversation: &Conversation, now: &Zoned) -> Option<String> {
+    let place = next_day(clause)?;
+    let last = conversation.turns.iter().rev().find_map(last_date).unwrap_or_else(|| now.date());
+    Some(format!("{}{}{}", &clause[..place.start], last.tomorrow().ok()?, &clause[place.end..]))
+}
+
+/// The last of the dates of a turn's calls.
+fn last_date(turn: &PriorTurn) -> Option<Date> {
+    let values = turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]);
+    let fields = values.filter_map(Value::as_object).flat_map(|fields| fields.values());
+    let texts = fields.filter_map(Value::as_str).filter(|text| text.len() == 10);
+    texts.filter_map(|text| text.parse().ok()).max()
 }
 
 /// Whether the words are little more than a new value.

@@ -105,6 +105,10 @@ pub(super) struct PriorCall {
     pub result: Value,
     /// `ok`, `refused`, …; empty in lists of successful calls.
     pub outcome: String,
+    /// The scene's own sentence about the result.
+    pub say: Option<String>,
+    /// Why there is no result, worded for users.
+    pub error: Option<String>,
 }
 
 /// A question that the user has not answered yet.

@@ -20,7 +20,7 @@ pub(super) struct CompletedCall {
     pub outcome: String,
     /// What it returned.
     pub result: Option<Value>,
-    /// The scene's own sentence about the result.
+    /// The scene's own sentence about the result, or the sentence for users about the error.
     pub say: Option<String>,
     /// The error message.
     pub error: Option<String>,
@@ -54,7 +54,11 @@ pub(super) fn outcomes(messages: &[Message]) -> Vec<CompletedCall> {
                         .get("result")
                         .cloned()
                         .or_else(|| (!value.is_object()).then(|| value.clone())),
-                    say: value.get("say").and_then(text_of).filter(|s| !s.trim().is_empty()),
+                    say: value
+                        .get("say")
+                        .or_else(|| value.pointer("/error/say"))
+                        .and_then(text_of)
+                        .filter(|s| !s.trim().is_empty()),
                     error: error.or_else(|| value.get("reason").and_then(text_of)),
                 });
             }
@@ -77,6 +81,7 @@ pub(super) fn report(done: &[CompletedCall], lang: Lang) -> String {
                 .unwrap_or_else(|| {
                     lang.pick(["Fatto.", "Done.", "C'est fait.", "Erledigt.", "Hecho."]).to_owned()
                 }),
+            _ if one.say.is_some() => one.say.clone().unwrap_or_default(),
             outcome => {
                 let why = one.error.clone().unwrap_or_default();
                 let lead = match outcome {

@@ -38,6 +38,17 @@ pub(super) fn classify(request: &str) -> Talk {
     }
 }
 
+/// Whether a request is no more than a yes or a no.
+pub(super) fn is_bare_consent(request: &str) -> bool {
+    const CONSENT: [&str; 14] = [
+        "yes", "no", "ok", "okay", "si", "oui", "non", "ja", "nein", "sure", "confermo", "confirm",
+        "approvo", "approve",
+    ];
+    let tokens = text::tokens(request);
+    let mut words = tokens.iter().filter(|t| t.word && !lexicon::is_pleasantry(&t.norm)).peekable();
+    words.peek().is_some() && words.all(|t| CONSENT.contains(&t.norm.as_str()))
+}
+
 /// The words of a request, without accents.
 struct TalkWords<'a>(Vec<&'a str>);
 

@@ -185,6 +185,26 @@ pub(super) fn shorten(text: &str, max: usize) -> &str {
     }
 }
 
+/// The text, or as many whole words as fit into `max` characters, with an ellipsis.
+pub(super) fn shorten_to_words(text: &str, max: usize) -> String {
+    let short = shorten(text, max);
+    if short.len() == text.len() {
+        return text.to_owned();
+    }
+    let whole = short.rsplit_once(' ').map_or(short, |(whole, _)| whole);
+    format!("{}…", whole.trim_end_matches([' ', ',', ';', ':']))
+}
+
+/// The first sentence of a description: what follows it are hints for planners.
+pub(super) fn first_sentence(text: &str) -> &str {
+    let is_end = |at: usize| {
+        let next = text[at + 1..].trim_start().chars().next();
+        text[at + 1..].starts_with(' ') && next.is_some_and(char::is_uppercase)
+    };
+    let end = text.match_indices(['.', '!', '?']).map(|(at, _)| at).find(|at| is_end(*at));
+    end.map_or(text, |at| &text[..=at])
+}
+
 /// Lower case without accents.
 pub(super) fn fold(text: &str) -> String {
     deunicode::deunicode(text).to_lowercase()

@@ -83,6 +83,9 @@ pub struct Fault {
     /// Milliseconds after which a retry may succeed, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The sentence for end users, in their language, where the tool words it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
 }
 
 impl std::fmt::Display for Fault {
@@ -96,7 +99,13 @@ impl std::error::Error for Fault {}
 impl Fault {
     /// A fault with its stable code and its message.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), retry_after_ms: None }
+        Self { code: code.to_owned(), message: message.into(), retry_after_ms: None, say: None }
+    }
+
+    /// The same fault with the sentence for end users.
+    #[must_use]
+    pub fn saying(self, say: Option<String>) -> Self {
+        Self { say, ..self }
     }
 
     /// The same fault with a retry delay.

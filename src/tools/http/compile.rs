@@ -68,6 +68,7 @@ pub(super) fn compile(
         timeout: Duration::from_millis(terms.timeout_ms - spare),
         secrets: secrets.into(),
         network: network.clone(),
+        on_status: spec.on_status.clone(),
     })
 }
 

@@ -18,11 +18,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::Method;
 use reqwest::header::HeaderName;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::guard::{NetworkPolicy, http_client_without_redirects};
-use super::{Tool, ToolContext, ToolError};
-use crate::run::{Effect, Repeat};
+use super::{Tool, ToolContext, ToolError, ToolErrorKind, phrase};
+use crate::run::{Effect, FailureKind, Repeat};
 use template::{BodyTemplate, Template, TemplateSecret};
 
 /// The default maximum number of response bytes that are read.
@@ -52,6 +52,9 @@ pub struct HttpSpec {
     pub result: Option<String>,
     /// The maximum number of response bytes that are read.
     pub max_response_bytes: usize,
+    /// What end users read about a status of failure: templates by language, as in `say`, over `arguments` and `status`.
+    /// A neutral sentence is used for any other status.
+    pub on_status: BTreeMap<u16, BTreeMap<String, String>>,
 }
 
 /// The properties of the tool that the request implements.
@@ -115,6 +118,7 @@ pub struct HttpTool {
     timeout: Duration,
     secrets: Arc<[TemplateSecret]>,
     network: HttpNetwork,
+    on_status: BTreeMap<u16, BTreeMap<String, String>>,
 }
 
 /// How the literal part of a query value is encoded.
@@ -144,6 +148,18 @@ impl HttpTool {
     fn unknown_outcome(&self, code: &str, message: String) -> ToolError {
         let message = self.redact(message);
         if self.write { ToolError::unknown(code, message) } else { ToolError::failed(code, message) }
+    }
+
+    /// The error with the sentence for end users about its status: the author's, or a neutral one.
+    fn with_sentence(&self, error: ToolError, language: Option<&str>, arguments: &Value) -> ToolError {
+        let Some(status) = error.status else { return error };
+        let own = self.on_status.get(&status);
+        let own = own.and_then(|own| phrase::say(own, language, &json!({"status": status}), arguments));
+        // Whether a write was done may be unknown, so nobody is told to try again.
+        let is_known = error.kind != ToolErrorKind::Unknown;
+        let neutral = || FailureKind::of(&error.code, Some(status)).filter(|_| is_known);
+        let say = own.or_else(|| neutral().map(|kind| kind.sentence(language).to_owned()));
+        ToolError { say, ..error }
     }
 
     fn redact(&self, text: String) -> String {
@@ -182,7 +198,7 @@ impl Tool for HttpTool {
             done = exchange => done.unwrap_or_else(|_| {
                 let message = format!("{place} gave no answer within {} ms", self.timeout.as_millis());
                 Err(self.unknown_outcome("http.timeout", message))
-            }),
+            }).map_err(|error| self.with_sentence(error, context.language.as_deref(), &arguments)),
         }
     }
 }

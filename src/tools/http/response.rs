@@ -143,12 +143,13 @@ impl HttpTool {
             status,
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
         );
-        match (self.write, status.is_client_error()) {
+        let error = match (self.write, status.is_client_error()) {
             (true, true) if !taken && later => ToolError::failed("http.status", message),
             (true, true) if !taken => ToolError::refused("http.status", message),
             (true, _) => ToolError::unknown("http.status", message),
             (false, _) => ToolError::failed("http.status", message),
-        }
+        };
+        ToolError { status: Some(status.as_u16()), ..error }
     }
 
     /// Redacts a response, because a server may echo the secrets it received.

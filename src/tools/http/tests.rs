@@ -36,6 +36,7 @@ fn get(url: String) -> HttpSpec {
         body: None,
         result: None,
         max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+        on_status: BTreeMap::new(),
     }
 }
 

@@ -342,6 +342,15 @@ fn elliptical_requests_complete_the_previous_request() {
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
     let outcome = world.run("What about tomorrow?");
     assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
+    let outcome = world.run("And the day after?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-06"}));
+    let outcome = world.run("And the day after?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-07"}));
+
+    let mut world = World::all();
+    world.run("Che tempo fa il 10 maggio a Milano?");
+    let outcome = world.run("E il giorno dopo?");
+    assert_eq!(outcome.call("WeatherForecast_Get"), &json!({"city": "Milano", "date": "2026-05-11"}));
 
     let mut world = World::all();
     world.run("A che punto è il ticket INC-1?");
