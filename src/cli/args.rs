@@ -109,6 +109,9 @@ pub struct Check {
     /// Also call each configured model, to find out how it can be forced to call a function
     #[arg(long)]
     pub live: bool,
+    /// Print the JSON Schema of scene.toml for editors, and check nothing
+    #[arg(long, conflicts_with = "live")]
+    pub schema: bool,
 }
 
 /// `runs`

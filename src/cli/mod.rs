@@ -80,6 +80,11 @@ async fn run<W: Write, E: Write>(
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
+    if let CliCommand::Check(args::Check { schema: true, .. }) = &cli.command {
+        write!(out, "{}", proscenium::scene::FILE_SCHEMA)?;
+        out.flush()?;
+        return Ok(Exit::Completed);
+    }
     let (loaded, faults) = read(&cli);
     if let CliCommand::Check(check) = &cli.command {
         return self::check(loaded, faults, check.live, out).await;
