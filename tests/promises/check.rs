@@ -247,7 +247,7 @@ fn data_directory_is_checked_while_a_server_owns_it() {
     assert_eq!(server.end().status, 0);
     let mut owner = workspace.spawn(&["chat"]);
     owner.write("Che tempo fa a Milano?\n");
-    owner.read_until("model calls");
+    owner.read_stderr_until("model calls");
     let ran = workspace.run(&["check"]);
     assert!(ran.status == 0 && ran.out.contains(&format!("; in use by process {}", owner.id())), "{ran:?}");
     assert_eq!(owner.end().status, 0);
