@@ -7,7 +7,7 @@ use proscenium::{Answer, CallOutcome};
 
 use super::assistant::Assistant;
 use super::failure::{Exit, Failure};
-use super::follow::{FollowedRun, LEFT, Show, follow, left, until_done};
+use super::follow::{LEFT, Show, ShownRun, follow, left, until_done};
 use super::output::{self, Output};
 use super::pending_questions;
 use super::signals::Signals;
@@ -67,7 +67,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
     }
 
     /// Shows the open questions of a run and how they are decided.
-    async fn show_pending(&mut self, run: &FollowedRun) -> Result<(), Failure> {
+    async fn show_pending(&mut self, run: &ShownRun) -> Result<(), Failure> {
         let answer = &run.answer;
         let mut calls = answer.steps.iter().flat_map(|step| &step.tool_calls);
         if answer.status == RunStatus::Waiting || calls.any(|call| call.outcome == CallOutcome::Unknown) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::assistant::OrderTarget;
 use super::chat::Desk;
 use super::failure::Failure;
-use super::follow::{FollowedRun, LEFT, follow, left, until_done};
+use super::follow::{LEFT, ShownRun, follow, left, until_done};
 use super::pending_questions;
 use super::text::{one_line, whole_json};
 use super::turns::Turns;
@@ -34,9 +34,9 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
     /// `chat.left` at a second signal, and errors of the terminal.
     pub(super) async fn decide(
         &mut self,
-        mut run: FollowedRun,
+        mut run: ShownRun,
         turns: &mut dyn Turns,
-    ) -> Result<FollowedRun, Failure> {
+    ) -> Result<ShownRun, Failure> {
         let of = OrderTarget { run: run.answer.run_id, task: run.answer.task_id };
         // Arguments that were refused, for another edit.
         let mut refused: Option<String> = None;

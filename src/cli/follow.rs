@@ -52,7 +52,7 @@ impl Show {
 
 /// A run that ended, or waits for a person.
 #[derive(Debug)]
-pub struct FollowedRun {
+pub struct ShownRun {
     /// Its answer document.
     pub answer: Answer,
     /// The version of the plan that was shown.
@@ -70,7 +70,7 @@ pub async fn follow<E: Write>(
     mut wish: Option<&'static str>,
     show: Show,
     errors: &mut E,
-) -> Result<FollowedRun, Failure> {
+) -> Result<ShownRun, Failure> {
     let mut progress = match show {
         Show::Live => ProgressDisplay::live(&mut *errors, ProgressDrawTarget::stderr()),
         _ => ProgressDisplay::plain(&mut *errors),
@@ -101,7 +101,7 @@ pub async fn follow<E: Write>(
     let shown_plan = progress.shown_plan();
     progress.finish();
     let answer = until_done(ticket.answer(), signals, &mut wish, errors).await?;
-    Ok(FollowedRun { answer, shown_plan })
+    Ok(ShownRun { answer, shown_plan })
 }
 
 /// Waits for a future that may take long. The first signal is noted in `wish`; a second one ends the wait.

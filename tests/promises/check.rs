@@ -137,6 +137,17 @@ fn live_check_finds_how_to_force_a_model() {
     }
 }
 
+#[test]
+fn live_check_of_a_dead_address_says_that_the_connection_is_refused() {
+    let workspace =
+        Workspace::bare().with("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").with("OPENAI_MODEL", "m");
+    let ran = workspace.run(&["check", "--live"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.out.contains("model m: error[llm.connect]: "), "{}", ran.out);
+    assert_eq!(ran.out.matches("Connection refused").count(), 1, "{}", ran.out);
+    assert!(!ran.out.contains("forcing ="), "{}", ran.out);
+}
+
 /// A value that matches an object's schema.
 fn value_for_schema(schema: &serde_json::Value) -> serde_json::Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();

@@ -215,6 +215,17 @@ fn runs_command_lists_runs_and_shows_events_or_a_chart() {
     let row = ran.out.lines().nth(1).unwrap();
     assert!(row.starts_with(run) && row.contains("completed") && row.ends_with(MAIN), "{row}");
 
+    // A unique prefix is enough; several candidates are listed.
+    for line in [&["runs", "show", &run[..13]][..], &["replay", &run[..13]]] {
+        assert_eq!(workspace.run(line).status, 0, "{line:?}");
+    }
+    let other = workspace.ask("Che tempo fa a Roma?", &[]);
+    let ids = [run, other["run_id"].as_str().unwrap()];
+    let ran = workspace.run(&["runs", "show", &run[..4]]);
+    assert!(ran.status == 2 && ran.err.contains("error[run.ambiguous]"), "{ran:?}");
+    assert!(ids.iter().all(|id| ran.err.contains(id)), "{}", ran.err);
+    assert!(workspace.run(&["runs", "show", "ffff"]).err.contains("error[run.unknown]"));
+
     let ran = workspace.run(&["runs", "show", run]);
     for expected in ["Status: completed", "## Step 1: Weather", "2 tool calls:", "Answer:"] {
         assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
