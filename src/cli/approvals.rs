@@ -16,6 +16,7 @@ use super::output::{self, Output};
 use super::plans::RunRequest;
 use super::plans_args::{Approvals, ApprovalsCommand};
 use super::stored_runs::{self, StoredRuns};
+use super::table::TableLayout;
 use super::text::one_line;
 use super::{pending_questions, show, table};
 
@@ -45,7 +46,7 @@ pub async fn run<W: Write, E: Write>(
             };
             let row = stored.approval_named(&id).await?;
             let id = row.id;
-            let hash = decides(out, &stored, id, hash, json).await?;
+            let hash = decides(errors, &stored, id, hash, json).await?;
             let change = RunRequest {
                 of: OrderTarget { run: id.run, task: row.task },
                 order: RunOrder { wish: CommandAction::Decide { approval: id.approval, choice, hash }, note },
@@ -63,8 +64,8 @@ pub async fn run<W: Write, E: Write>(
 
 /// Shows the approval that is about to be decided and returns its hash, unless the user gave one: so the decision
 /// applies to exactly what is shown, even if it changes meanwhile.
-async fn decides<W: Write>(
-    out: &mut Output<W>,
+async fn decides<E: Write>(
+    errors: &mut Output<E>,
     stored: &StoredRuns,
     id: ApprovalId,
     seen: Option<String>,
@@ -73,9 +74,9 @@ async fn decides<W: Write>(
     let (_, state) = stored.run(id.run).await?;
     let Some(put) = state.approvals.get(&id.approval).filter(|put| put.is_open()) else { return Ok(seen) };
     if !json {
-        writeln!(out, "Decides {id}:")?;
-        pending_questions::describe(out, &state, put)?;
-        out.flush()?;
+        writeln!(errors, "Decides {id}:")?;
+        pending_questions::describe(errors, &state, put, None)?;
+        errors.flush()?;
     }
     let shown = put.needed.hash.clone();
     Ok(seen.or_else(|| Some(shown).filter(|hash| !hash.is_empty())))
@@ -120,7 +121,8 @@ async fn list<W: Write>(
             put.map(|put| pending_questions::subject_line(state, put.matter)).unwrap_or_default(),
         ]
     });
-    Ok(table::aligned(out, head, body, &[], table::width())?)
+    let layout = TableLayout { right: &[], optional: &[4, 2], ids: 0 };
+    Ok(table::aligned(out, head, body, &layout, table::width())?)
 }
 
 async fn one<W: Write>(
@@ -144,7 +146,7 @@ async fn one<W: Write>(
     }
     writeln!(out, "Approval: {id}\nPlan: {}, of: {}", row.task, one_line(state.request()))?;
     if put.is_open() {
-        pending_questions::write_one(out, &state, id, put)?;
+        pending_questions::write_one(out, &state, id, put, None)?;
     } else {
         show::approvals(out, &journal, &state, zone, Some(id.approval))?;
     }

@@ -70,6 +70,9 @@ pub struct ChatArgs {
     /// Print only the answer document as JSON (one line per answer for piped input)
     #[arg(long)]
     pub json: bool,
+    /// Print only the answer: no progress and no costs on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
     /// Continue this conversation, or start one with this name
     #[arg(long, value_name = "ID", value_parser = session)]
     pub session: Option<proscenium::run::SessionId>,
@@ -109,6 +112,9 @@ pub struct Check {
     /// Also call each configured model, to find out how it can be forced to call a function
     #[arg(long)]
     pub live: bool,
+    /// Print the JSON Schema of scene.toml for editors, and check nothing
+    #[arg(long, conflicts_with = "live")]
+    pub schema: bool,
 }
 
 /// `runs`
@@ -130,8 +136,8 @@ pub enum RunsCommand {
     },
     /// Shows one run: its plan, calls and answer
     Show {
-        /// Run id
-        run: proscenium::run::RunId,
+        /// Run id, or a unique prefix of at least four characters
+        run: super::ids::IdPrefix,
         /// Include every event of its journal
         #[arg(long, conflicts_with = "mermaid")]
         events: bool,
@@ -145,7 +151,7 @@ pub enum RunsCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Exit status: 0 equal decisions, 1 different, 2 invalid usage.")]
 pub struct Replay {
-    /// Run id, or a .jsonl file written by --export
+    /// Run id or a unique prefix, or a .jsonl file written by --export
     pub run: super::replay::Recorded,
     /// Show each difference, and the prompts that differ
     #[arg(long)]

@@ -11,6 +11,7 @@ use super::args::AuditCommand;
 use super::failure::{Exit, Failure};
 use super::output::{self, Output};
 use super::table;
+use super::table::TableLayout;
 use super::text::one_line;
 
 /// Runs the command.
@@ -87,5 +88,6 @@ fn list(out: &mut impl Write, rows: &[AuditRow], zone: &TimeZone) -> io::Result<
             if row.erased { "yes" } else { "no" }.to_owned(),
         ]
     });
-    table::aligned(out, head, body, &[0], table::width())
+    let layout = TableLayout { right: &[0], optional: &[2], ids: 5 };
+    table::aligned(out, head, body, &layout, table::width())
 }

@@ -7,7 +7,7 @@ use proscenium::{Answer, CallOutcome};
 
 use super::assistant::Assistant;
 use super::failure::{Exit, Failure};
-use super::follow::{LEFT, Show, follow, left, until_done};
+use super::follow::{LEFT, Show, ShownRun, follow, left, until_done};
 use super::output::{self, Output};
 use super::pending_questions;
 use super::signals::Signals;
@@ -21,9 +21,9 @@ pub struct Desk<'a, W, E> {
     pub signals: &'a mut Signals,
     /// How runs are shown.
     pub show: Show,
-    /// The output for runs and answers.
+    /// The output for answers.
     pub out: &'a mut Output<W>,
-    /// The output for everything else.
+    /// The output for progress, costs, open questions and errors.
     pub errors: &'a mut E,
 }
 
@@ -43,23 +43,22 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         let asked = self.assistant.ask(message, session);
         let ticket = until_done(asked, self.signals, &mut wish, &mut *self.errors).await?;
         let session = ticket.session();
-        let answer = follow(ticket, self.signals, wish, self.show, &mut *self.out, &mut *self.errors).await?;
-        self.answered(&answer)?;
-        let answer = if self.show.is_text() && turns.is_interactive() {
-            self.decide(answer, turns).await?
-        } else {
-            answer
-        };
+        let run = follow(ticket, self.signals, wish, self.show, &mut *self.errors).await?;
+        self.answered(&run.answer)?;
+        let run =
+            if self.show.is_text() && turns.is_interactive() { self.decide(run, turns).await? } else { run };
         if self.show.is_text() {
-            self.show_pending(&answer).await?;
+            self.show_pending(&run).await?;
         }
-        Ok((Exit::of(answer.status), session))
+        Ok((Exit::of(run.answer.status), session))
     }
 
     /// Shows a run's answer.
     pub(super) fn answered(&mut self, answer: &Answer) -> Result<(), Failure> {
         match self.show {
-            Show::Live | Show::Plain => output::answer(self.out, answer)?,
+            Show::Live | Show::Plain | Show::Quiet => {
+                output::answer(self.out, self.errors, answer, self.show.has_progress())?;
+            }
             Show::Json | Show::JsonLine => {
                 output::document(self.out, answer, self.show == Show::JsonLine)?;
             }
@@ -68,11 +67,12 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
     }
 
     /// Shows the open questions of a run and how they are decided.
-    async fn show_pending(&mut self, answer: &Answer) -> Result<(), Failure> {
+    async fn show_pending(&mut self, run: &ShownRun) -> Result<(), Failure> {
+        let answer = &run.answer;
         let mut calls = answer.steps.iter().flat_map(|step| &step.tool_calls);
         if answer.status == RunStatus::Waiting || calls.any(|call| call.outcome == CallOutcome::Unknown) {
             let state = self.assistant.state(answer.run_id).await?;
-            pending_questions::write_all(self.out, &state)?;
+            pending_questions::write_all(self.errors, &state, run.shown_plan)?;
         }
         Ok(())
     }
@@ -90,6 +90,9 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         let interactive = turns.is_interactive();
         let mut failed = false;
         let mut last = Exit::Completed;
+        if interactive {
+            writeln!(self.out, "{GREETING}")?;
+        }
         while !self.out.is_gone() {
             let turn = tokio::select! {
                 turn = turns.next() => turn?,
@@ -136,6 +139,8 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         })
     }
 }
+
+const GREETING: &str = "Proscenium. Write a request, or /help.";
 
 const HELP: &str = "\
 Write a request. /new begins a new conversation, /help shows this, /quit or Ctrl-D ends.";

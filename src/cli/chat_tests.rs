@@ -207,9 +207,8 @@ async fn a_wish_to_stop_that_comes_before_there_is_a_run_stops_the_run() {
     };
     let (ticket, ()) = tokio::join!(until_done(slowly, &mut signals, &mut wish, &mut errors), acknowledged);
     assert_eq!(wish, Some("Ctrl-C"));
-    let mut out = Vec::new();
-    let ended = follow(ticket.unwrap(), &mut signals, wish, Show::Plain, &mut out, &mut errors).await;
-    assert_eq!(ended.unwrap().status, RunStatus::Cancelled);
+    let ended = follow(ticket.unwrap(), &mut signals, wish, Show::Quiet, &mut errors).await;
+    assert_eq!(ended.unwrap().answer.status, RunStatus::Cancelled);
     assert_eq!(String::from_utf8(errors).unwrap(), format!("{AGAIN}\n"));
 }
 
@@ -317,16 +316,18 @@ async fn json_is_the_answer_document_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn plain_output_is_the_run_then_the_answer_then_the_figures() {
-    let (_, out, _) = ask(RunStatus::NeedsInput, Show::Plain, &[]).await;
-    insta::assert_snapshot!(out, @r"
+async fn standard_output_is_the_answer_alone() {
+    let (_, out, errors) = ask(RunStatus::NeedsInput, Show::Quiet, &[]).await;
+    assert_eq!((out.as_str(), errors.as_str()), ("From which day?\n", ""));
+    let (_, out, errors) = ask(RunStatus::NeedsInput, Show::Plain, &[]).await;
+    assert_eq!(out, "From which day?\n");
+    insta::assert_snapshot!(errors, @r"
     plan: 1 step: Vacation
       1. VacationManagement: Ask for three days off [MakeRequest]
     step 1 VacationManagement: started
     step 1 VacationManagement: needs input: From which day to which day?
     check: only the user can say what is missing: the dates
 
-    From which day?
 
     5 model calls, 2100 tokens in (400 cached), 180 out, $0.0012, 1.23 s (overhead 3.4 ms)
     ");

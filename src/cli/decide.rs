@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use proscenium::Answer;
 use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{Approval, ApprovalId, ApprovalSubject, RunState, RunStatus};
 use serde_json::Value;
@@ -10,7 +9,7 @@ use serde_json::Value;
 use super::assistant::OrderTarget;
 use super::chat::Desk;
 use super::failure::Failure;
-use super::follow::{LEFT, follow, left, until_done};
+use super::follow::{LEFT, ShownRun, follow, left, until_done};
 use super::pending_questions;
 use super::text::{one_line, whole_json};
 use super::turns::Turns;
@@ -29,26 +28,26 @@ enum DecisionInput {
 
 impl<W: Write, E: Write> Desk<'_, W, E> {
     /// Asks every question that blocks a run, until none is left or the user postpones one. Returns the
-    /// run's answer.
+    /// run as it is then.
     ///
     /// # Errors
     /// `chat.left` at a second signal, and errors of the terminal.
     pub(super) async fn decide(
         &mut self,
-        mut answer: Answer,
+        mut run: ShownRun,
         turns: &mut dyn Turns,
-    ) -> Result<Answer, Failure> {
-        let of = OrderTarget { run: answer.run_id, task: answer.task_id };
+    ) -> Result<ShownRun, Failure> {
+        let of = OrderTarget { run: run.answer.run_id, task: run.answer.task_id };
         // Arguments that were refused, for another edit.
         let mut refused: Option<String> = None;
-        while answer.status == RunStatus::Waiting {
+        while run.answer.status == RunStatus::Waiting {
             let state = self.assistant.state(of.run).await?;
             let Some((id, put)) = pending_questions::first_blocking(&state) else { break };
             let input = match (refused.take(), put.matter) {
                 (Some(text), ApprovalSubject::Call { .. }) => self.arguments(turns, id, put, text).await?,
                 _ => {
                     writeln!(self.out)?;
-                    pending_questions::describe(self.out, &state, put)?;
+                    pending_questions::describe(self.out, &state, put, run.shown_plan)?;
                     self.out.flush()?;
                     self.question(turns, &state, id, put).await?
                 }
@@ -73,14 +72,14 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 }
                 Err(failure) => return Err(failure),
             };
-            answer = follow(ticket, self.signals, stop, self.show, &mut *self.out, &mut *self.errors).await?;
+            run = follow(ticket, self.signals, stop, self.show, &mut *self.errors).await?;
             if changes {
                 self.unmodified(of).await?;
             } else {
-                self.answered(&answer)?;
+                self.answered(&run.answer)?;
             }
         }
-        Ok(answer)
+        Ok(run)
     }
 
     async fn unmodified(&mut self, of: OrderTarget) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ use super::super::recorded;
 use super::super::signals::Signals;
 use super::super::turns::NextInput;
 use super::*;
+use proscenium::Answer;
 
 /// A run that waits, and what becomes of it with each order.
 struct Waits {
@@ -151,26 +152,30 @@ fn done() -> Vec<Event> {
 async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
     let waits = Waits::new(recorded::call_waits(), vec![Ok(done())]);
     let chat = chat(&waits, &["what?", "y"], true, Show::Plain).await;
-    assert_eq!((chat.exit, chat.errors.as_str()), (Exit::Completed, ""));
+    assert_eq!(chat.exit, Exit::Completed);
     assert_eq!(*waits.orders.borrow(), [decision("hash-2", ApproverChoice::Yes)]);
     assert_eq!(chat.asked, [(QUESTION.to_owned(), String::new()), (QUESTION.to_owned(), String::new())]);
-    let order = [
+    let progress = [
         "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: waits for approval",
+        ": approved by lucia",
+        // What happens then is told with the names that were told before.
+        "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: ok",
+    ];
+    let shown = [
         "Waits for a person's yes: step 1 VacationManagement: MakeRequest with exactly these arguments",
         "    \"to\": \"2026-06-17\"",
         "why: MakeRequest of VacationManagement writes",
         "Please type y, n, e or l.",
-        ": approved by lucia",
-        // What happens then is told with the names that were told before.
-        "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: ok",
         "Request 7 was made.",
     ];
-    let mut rest = chat.out.as_str();
-    for told in order {
-        let Some((_, behind)) = rest.split_once(told) else { panic!("no {told:?} in {}", chat.out) };
-        rest = behind;
+    for (text, order) in [(&chat.errors, &progress[..]), (&chat.out, &shown[..])] {
+        let mut rest = text.as_str();
+        for told in order {
+            let Some((_, behind)) = rest.split_once(told) else { panic!("no {told:?} in {text}") };
+            rest = behind;
+        }
+        assert!(!rest.contains("To decide:"), "{rest}");
     }
-    assert!(!rest.contains("To decide:"), "{rest}");
 }
 
 #[tokio::test]
@@ -181,7 +186,7 @@ async fn no_is_accepted() {
     let chat = chat(&waits, &["N"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::Failed);
     assert_eq!(*waits.orders.borrow(), [decision("hash-1", ApproverChoice::No)]);
-    assert!(chat.out.contains("run: cancelled by lucia"), "{}", chat.out);
+    assert!(chat.errors.contains("run: cancelled by lucia"), "{}", chat.errors);
 }
 
 #[tokio::test]
@@ -200,7 +205,7 @@ async fn arguments_are_changed_in_a_line_until_they_fit() {
         |to: &str| decision("hash-2", ApproverChoice::Edited(json!({"from": "2026-06-15", "to": to})));
     assert_eq!(*waits.orders.borrow(), [edited("soon"), edited("2026-06-16")]);
     assert!(chat.out.contains("That is no JSON: ") && chat.out.contains("Arguments are a JSON object"));
-    assert_eq!(chat.errors, "error[approval.arguments]: to: it is no date\n");
+    assert_eq!(chat.errors.matches("error[approval.arguments]: to: it is no date\n").count(), 1);
 }
 
 #[tokio::test]
@@ -222,10 +227,9 @@ async fn postponed_question_is_shown_with_its_commands() {
     let waits = Waits::new(recorded::plan_waits(), Vec::new());
     let chat = chat(&waits, &[], true, Show::Plain).await;
     assert_eq!((chat.exit, waits.orders.borrow().len()), (Exit::NeedsInput, 0));
-    let (_, last_paragraph) = chat.out.rsplit_once("\n\n").unwrap();
+    let (_, last_paragraph) = chat.errors.rsplit_once("\n\n").unwrap();
     insta::assert_snapshot!(last_paragraph, @r#"
     Waits for a person's yes: plan 1, to be carried out as it is
-      1. VacationManagement: Ask for three days off [MakeRequest]
     why: step 1: MakeRequest of VacationManagement writes
     To decide:
       proscenium plans approve 01976c8e-0000-7000-8000-000000000002 --version 1 --hash hash-1
@@ -241,6 +245,6 @@ async fn nothing_is_asked_where_nobody_sits() {
         let chat = chat(&waits, &["y"], show == Show::Json, show).await;
         assert_eq!((chat.exit, chat.asked.len()), (Exit::NeedsInput, 0));
         let told = format!("proscenium approvals decide {}.1 yes\n", recorded::run_id());
-        assert_eq!(chat.out.contains(&told), show == Show::Plain, "{}", chat.out);
+        assert_eq!(chat.errors.contains(&told), show == Show::Plain, "{}", chat.errors);
     }
 }

@@ -80,17 +80,32 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     (found, findings)
 }
 
-/// A model that cannot be forced in the configured way.
+/// Why a model gives no reply at all, however it is forced.
+fn silence(probe: &Probe) -> Option<&Fault> {
+    let mut faults = probe.tried.iter().map(|tried| match &tried.worked {
+        Worked::No(fault) if fault.code.starts_with("llm.") => Some(fault),
+        _ => None,
+    });
+    let first = faults.next()??;
+    faults.all(|fault| fault.is_some_and(|fault| fault.code == first.code)).then_some(first)
+}
+
+/// A model that gives no reply, or cannot be forced in the configured way.
 fn unforced(loaded: &LoadedConfig, probe: &Probe) -> Option<Finding> {
     let model = loaded.config.llm.models.iter().find(|model| model.name == probe.model)?;
     let tried = probe.tried.iter().find(|tried| tried.forcing == model.forcing)?;
     let Worked::No(fault) = &tried.worked else { return None };
+    let place = format!("model {}", probe.model);
+    if let Some(Fault { code, message, .. }) = silence(probe) {
+        let (code, message, remedy) = (code.clone(), message.clone(), String::new());
+        return Some(Finding { place, level: Level::Error, code, message, remedy });
+    }
     let (level, remedy) = match probe.recommended {
         Some(forcing) => (Level::Warning, format!("set `forcing = \"{forcing}\"` in its [[llm.models]]")),
         None => (Level::Error, "use another model, or another server for it".to_owned()),
     };
     Some(Finding {
-        place: format!("model {}", probe.model),
+        place,
         level,
         code: "llm.forcing".to_owned(),
         message: format!("it is not forced by \"{}\": {} ({})", model.forcing, fault.message, fault.code),
@@ -308,6 +323,9 @@ impl assistant::FollowedTicket for PendingRun {
 
 /// The results of a probe, a line each.
 fn lines(probe: &Probe) -> Vec<String> {
+    if let Some(fault) = silence(probe) {
+        return vec![format!("no reply ({})", fault.code)];
+    }
     let mut lines: Vec<String> = probe
         .tried
         .iter()

@@ -12,13 +12,15 @@ use super::failure::Failure;
 use super::progress::ProgressDisplay;
 use super::signals::Signals;
 
-/// How a run is shown.
+/// How a run is shown. Progress goes to standard error, the answer to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     /// Signs and spinners, for a terminal.
     Live,
     /// Plain lines.
     Plain,
+    /// Only the answer.
+    Quiet,
     /// Only a document, over several lines.
     Json,
     /// Only a document, on one line.
@@ -26,44 +28,58 @@ pub enum Show {
 }
 
 impl Show {
-    /// What fits standard output.
-    pub fn fitting(json: bool, one_message: bool) -> Self {
+    /// What fits standard error.
+    pub fn fitting(json: bool, quiet: bool, one_message: bool) -> Self {
         match (json, one_message) {
             (true, true) => Show::Json,
             (true, false) => Show::JsonLine,
-            (false, _) if std::io::stdout().is_terminal() => Show::Live,
+            (false, _) if quiet => Show::Quiet,
+            (false, _) if std::io::stderr().is_terminal() => Show::Live,
             (false, _) => Show::Plain,
         }
     }
 
-    /// Whether events are rendered as text.
+    /// Whether the answer is text.
     pub fn is_text(self) -> bool {
+        self.has_progress() || self == Show::Quiet
+    }
+
+    /// Whether events are rendered as text.
+    pub fn has_progress(self) -> bool {
         matches!(self, Show::Live | Show::Plain)
     }
 }
 
-/// Shows a run's events and returns the answer document. The first signal stops the run at its next safe
+/// A run that ended, or waits for a person.
+#[derive(Debug)]
+pub struct ShownRun {
+    /// Its answer document.
+    pub answer: Answer,
+    /// The version of the plan that was shown.
+    pub shown_plan: Option<u32>,
+}
+
+/// Shows a run's events on `errors`, until it ends or waits. The first signal stops the run at its next safe
 /// point; `wish` is a signal that arrived before there was a run.
 ///
 /// # Errors
 /// `chat.left` at the second signal, and the ticket's errors.
-pub async fn follow<W: Write, E: Write>(
+pub async fn follow<E: Write>(
     mut ticket: Box<dyn FollowedTicket>,
     signals: &mut Signals,
     mut wish: Option<&'static str>,
     show: Show,
-    out: &mut W,
     errors: &mut E,
-) -> Result<Answer, Failure> {
+) -> Result<ShownRun, Failure> {
     let mut progress = match show {
-        Show::Live => ProgressDisplay::live(&mut *out, ProgressDrawTarget::stdout()),
-        _ => ProgressDisplay::plain(&mut *out),
+        Show::Live => ProgressDisplay::live(&mut *errors, ProgressDrawTarget::stderr()),
+        _ => ProgressDisplay::plain(&mut *errors),
     };
     for envelope in ticket.before() {
         progress.knows(&envelope);
     }
     if let Some(name) = wish {
-        until_done(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
+        until_done(stop(ticket.as_ref(), name), signals, &mut wish, &mut progress).await?;
     }
     loop {
         // Events first: a run that has just ended is not cancelled.
@@ -71,19 +87,21 @@ pub async fn follow<W: Write, E: Write>(
             biased;
             envelope = ticket.next() => envelope,
             name = signals.next() => {
-                again(name, &mut wish, errors)?;
-                until_done(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
+                again(name, &mut wish, &mut progress)?;
+                until_done(stop(ticket.as_ref(), name), signals, &mut wish, &mut progress).await?;
                 continue;
             }
         };
         match envelope {
-            Some(envelope) if show.is_text() => progress.show(&envelope)?,
+            Some(envelope) if show.has_progress() => progress.show(&envelope)?,
             Some(_) => {}
             None => break,
         }
     }
+    let shown_plan = progress.shown_plan();
     progress.finish();
-    until_done(ticket.answer(), signals, &mut wish, errors).await
+    let answer = until_done(ticket.answer(), signals, &mut wish, errors).await?;
+    Ok(ShownRun { answer, shown_plan })
 }
 
 /// Waits for a future that may take long. The first signal is noted in `wish`; a second one ends the wait.

@@ -1,5 +1,5 @@
-//! The command line. Standard output carries the plan, the steps and the answer, or with `--json`
-//! one document and nothing else; errors and logs go to standard error.
+//! The command line. Standard output carries the answer, or what a command lists or shows, or with `--json` one
+//! document, and nothing else; progress, costs, open questions, errors and logs go to standard error.
 
 mod address;
 mod approvals;
@@ -15,6 +15,7 @@ mod engine;
 mod failure;
 mod follow;
 mod followed_run;
+mod ids;
 mod keys;
 mod narrate;
 mod output;
@@ -39,7 +40,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat};
+use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat, TelemetryConfig};
 use proscenium::plan::{self, PlanStatus};
 use proscenium::run::RequestOptions;
 
@@ -81,6 +82,11 @@ async fn run<W: Write, E: Write>(
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
+    if let CliCommand::Check(args::Check { schema: true, .. }) = &cli.command {
+        write!(out, "{}", proscenium::scene::FILE_SCHEMA)?;
+        out.flush()?;
+        return Ok(Exit::Completed);
+    }
     let (loaded, faults) = read(&cli);
     if let CliCommand::Check(check) = &cli.command {
         return self::check(loaded, faults, check.live, out).await;
@@ -89,7 +95,7 @@ async fn run<W: Write, E: Write>(
         writeln!(errors, "{faults}")?;
         return Ok(Exit::Usage);
     }
-    log(&loaded.config)?;
+    log(&loaded.config, matches!(cli.command, CliCommand::Serve(_)))?;
     for warning in &loaded.warnings {
         let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
         match code {
@@ -133,9 +139,14 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     Config::read(cli.global.config.as_deref(), env, flags)
 }
 
-fn log(config: &Config) -> Result<(), Failure> {
-    let filter = config
-        .telemetry
+/// Starts the log. Except for a server, the progress on the same stream already shows what happens in runs, unless
+/// the configuration asks for log lines.
+fn log(config: &Config, is_server: bool) -> Result<(), Failure> {
+    let mut telemetry = config.telemetry.clone();
+    if !is_server && telemetry.log == TelemetryConfig::default().log {
+        telemetry.log.push_str(",proscenium::runs=off");
+    }
+    let filter = telemetry
         .filter()
         .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
     let builder = tracing_subscriber::fmt()
@@ -176,7 +187,7 @@ async fn chat<W: Write, E: Write>(
         return Err(Failure::usage("usage.json", "--json needs a message")
             .help("give the message on the command line, or pipe one a line"));
     }
-    let show = Show::fitting(chat.json, chat.message.is_some());
+    let show = Show::fitting(chat.json, chat.quiet, chat.message.is_some());
     let data_dir = loaded.config.store.data_dir.clone();
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
@@ -251,7 +262,7 @@ async fn runs<W: Write>(
             table::runs(out, &stored.runs(limit).await?, &zone, width)?;
         }
         RunsCommand::Show { run, events, mermaid } => {
-            let (journal, state) = stored.run(run).await?;
+            let (journal, state) = stored.run(stored.run_named(&run).await?).await?;
             show::run(out, &journal, &state, show::ShownParts { mermaid, events }, &zone)?;
         }
     }

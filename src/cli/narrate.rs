@@ -128,7 +128,8 @@ impl Narrator {
     /// A request for approval, its decision, its lapse, or a release.
     fn narrate_approval(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
-            Event::ApprovalRequired { matter, needed, .. } => {
+            // The question that follows says why.
+            Event::ApprovalRequired { matter, .. } => {
                 let what = match matter {
                     ApprovalSubject::Plan { version } => {
                         format!("plan {version}: waits for approval")
@@ -140,7 +141,7 @@ impl Narrator {
                         format!("{}: a person has to say what became of it", self.called(*call))
                     }
                 };
-                line(Mark::Asks, format!("{what}{}", behind(&needed.why.join("; "))))
+                line(Mark::Asks, what)
             }
             Event::Decided { matter, decision, by, note, .. } => {
                 if let (ApprovalSubject::Call { call }, Decision::Edited { arguments, .. }) =
@@ -190,12 +191,11 @@ impl Narrator {
     fn narrate_step(&self, event: &Event) -> Vec<NarrationLine> {
         match event {
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
-            Event::StepCompleted { step, result } if !self.is_achieved(*step) => {
-                line(Mark::Failed, format!("{}: did not succeed{}", self.step(*step), behind(result)))
+            // What it found is in the answer.
+            Event::StepCompleted { step, .. } if !self.is_achieved(*step) => {
+                line(Mark::Failed, format!("{}: did not succeed", self.step(*step)))
             }
-            Event::StepCompleted { step, result } => {
-                line(Mark::Done, format!("{}: completed{}", self.step(*step), behind(result)))
-            }
+            Event::StepCompleted { step, .. } => line(Mark::Done, format!("{}: completed", self.step(*step))),
             Event::StepFailed { step, status, error } => self.failed_step(*step, *status, error),
             _ => Vec::new(),
         }

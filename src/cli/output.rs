@@ -1,4 +1,4 @@
-//! Standard output, and what is written there when a run has ended.
+//! Standard output and standard error, and what is written there when a run has ended.
 
 use std::io::{self, Write};
 
@@ -62,18 +62,32 @@ impl<W: Write> Write for Output<W> {
     }
 }
 
-/// The answer's text, then one line with its costs.
-pub fn answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
+/// Writes the answer's text to `out` and nothing else; a failure and, with `has_progress`, the costs to `errors`.
+pub fn answer(
+    out: &mut impl Write,
+    errors: &mut impl Write,
+    answer: &Answer,
+    has_progress: bool,
+) -> io::Result<()> {
     if let Some(error) = &answer.error {
-        writeln!(out, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
+        writeln!(errors, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
     }
     let words = clean(&answer.answer);
     // Open questions are shown separately, with the commands that decide them.
     if !words.trim().is_empty() && answer.status != RunStatus::Waiting {
-        writeln!(out, "\n{}", words.trim())?;
+        if has_progress {
+            writeln!(errors)?;
+        }
+        // On a terminal, both streams are one text.
+        errors.flush()?;
+        writeln!(out, "{}", words.trim())?;
+        out.flush()?;
     }
-    writeln!(out, "\n{}", figures(&answer.usage, answer.timings.total_ms, answer.timings.overhead_ms))?;
-    out.flush()
+    if has_progress {
+        let (total, overhead) = (answer.timings.total_ms, answer.timings.overhead_ms);
+        writeln!(errors, "\n{}", figures(&answer.usage, total, overhead))?;
+    }
+    errors.flush()
 }
 
 /// `3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006, 1.23 s (overhead 2.5 ms)`

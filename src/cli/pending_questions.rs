@@ -28,12 +28,19 @@ pub fn first_blocking(state: &RunState) -> Option<(ApprovalId, &Approval)> {
     open(state).find(|(_, put)| !matches!(put.matter, ApprovalSubject::Outcome { .. }))
 }
 
-/// Writes what the question is about and why it is asked.
-pub fn describe(out: &mut impl Write, state: &RunState, put: &Approval) -> io::Result<()> {
+/// Writes what the question is about and why it is asked; the steps of the plan only if it is not the version
+/// that was just shown.
+pub fn describe(
+    out: &mut impl Write,
+    state: &RunState,
+    put: &Approval,
+    shown_plan: Option<u32>,
+) -> io::Result<()> {
     match put.matter {
         ApprovalSubject::Plan { version } => {
             writeln!(out, "Waits for a person's yes: plan {version}, to be carried out as it is")?;
             let made = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
+            let made = made.filter(|_| shown_plan != Some(version));
             for step in made.map(|made| steps_of(&made.plan)).unwrap_or_default() {
                 writeln!(out, "{step}")?;
             }
@@ -119,10 +126,11 @@ pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String>
     }
 }
 
-/// Writes every open question of a run and the commands that decide it; nothing if none is open.
-pub fn write_all(out: &mut impl Write, state: &RunState) -> io::Result<()> {
+/// Writes every open question of a run and the commands that decide it; nothing if none is open. `shown_plan` is
+/// the version of the plan that was just shown.
+pub fn write_all(out: &mut impl Write, state: &RunState, shown_plan: Option<u32>) -> io::Result<()> {
     for (id, put) in open(state) {
-        write_one(out, state, id, put)?;
+        write_one(out, state, id, put, shown_plan)?;
     }
     if state.status == RunStatus::Waiting && state.is_held() {
         writeln!(out, "\nThe plan is approved and waits to be started.")?;
@@ -135,9 +143,15 @@ pub fn write_all(out: &mut impl Write, state: &RunState) -> io::Result<()> {
 }
 
 /// Writes one question and the commands that decide it.
-pub fn write_one(out: &mut impl Write, state: &RunState, id: ApprovalId, put: &Approval) -> io::Result<()> {
+pub fn write_one(
+    out: &mut impl Write,
+    state: &RunState,
+    id: ApprovalId,
+    put: &Approval,
+    shown_plan: Option<u32>,
+) -> io::Result<()> {
     writeln!(out)?;
-    describe(out, state, put)?;
+    describe(out, state, put, shown_plan)?;
     decided_by(out, &commands(state, id, put))
 }
 

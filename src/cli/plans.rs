@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
-use proscenium::plan::{self, Plan, TaskId};
+use proscenium::plan::{self, Plan};
 use proscenium::planner::{ApproverChoice, CommandAction};
-use proscenium::run::{Envelope, Event, RequestOptions, RunState, RunStatus};
+use proscenium::run::{Envelope, Event, RequestOptions, RunId, RunState, RunStatus};
 use proscenium::store::{DataDir, ErrorCode, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use super::plans_args::{Plans, PlansCommand};
 use super::remote::RemoteServer;
 use super::signals::Signals;
 use super::stored_runs::{self, StoredRuns};
+use super::table::TableLayout;
 use super::text::{clean, one_line};
 use super::{address, engine, pending_questions, remote, show, table};
 
@@ -49,11 +50,14 @@ pub async fn run<W: Write, E: Write>(
             return Ok(Exit::Completed);
         }
         PlansCommand::Show { task, json, mermaid } => {
-            show_plan(out, &stored, task, json, mermaid, &zone).await?;
+            let row = stored.plan_named(&task).await?;
+            show_plan(out, &stored, row.run, json, mermaid, &zone).await?;
             return Ok(Exit::Completed);
         }
         PlansCommand::Delete { task, json } => {
-            delete(task, stored, plans.user.is_some(), &loaded).await?;
+            let row = stored.plan_named(&task).await?;
+            let task = row.task;
+            delete(row, stored, plans.user.is_some(), &loaded).await?;
             if json {
                 output::document(out, &json!({"task_id": task, "deleted": true}), false)?;
             } else {
@@ -71,9 +75,9 @@ pub async fn run<W: Write, E: Write>(
         PlansCommand::Cancel { task, note, json } => (task, CommandAction::Cancel, note, json),
         PlansCommand::Resume { task, json } => (task, CommandAction::Reopen, None, json),
     };
-    let row = stored.plan(task).await?;
+    let row = stored.plan_named(&task).await?;
     let change = RunRequest {
-        of: OrderTarget { run: row.run, task },
+        of: OrderTarget { run: row.run, task: row.task },
         order: RunOrder { wish, note },
         as_user: plans.user.is_some(),
         json,
@@ -90,20 +94,19 @@ pub async fn run<W: Write, E: Write>(
 async fn show_plan<W: Write>(
     out: &mut Output<W>,
     stored: &StoredRuns,
-    task: TaskId,
+    run: RunId,
     json: bool,
     mermaid: bool,
     zone: &TimeZone,
 ) -> Result<(), Failure> {
-    let row = stored.plan(task).await?;
-    let (journal, state) = stored.run(row.run).await?;
+    let (journal, state) = stored.run(run).await?;
     if json {
         document(out, stored, &journal, &state).await?;
     } else if mermaid {
         chart(out, &state)?;
     } else {
         show::plan(out, &journal, &state, zone)?;
-        pending_questions::write_all(out, &state)?;
+        pending_questions::write_all(out, &state, None)?;
     }
     Ok(())
 }
@@ -191,10 +194,10 @@ impl RunRequest {
     ) -> Result<(RunState, Exit), Failure> {
         let Self { of, order, json, .. } = self;
         let wish = order.wish.clone();
-        let show = if json { Show::Json } else { Show::fitting(false, true) };
+        let show = Show::fitting(json, false, true);
         let mut stop = None;
         let ticket = until_done(office.order(of, order), signals, &mut stop, errors).await?;
-        let answer = follow(ticket, signals, stop, show, out, errors).await?;
+        let run = follow(ticket, signals, stop, show, errors).await?;
         let state = office.state(of.run).await?;
         let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
@@ -204,12 +207,13 @@ impl RunRequest {
         }
         if !json {
             if matches!(wish, CommandAction::Cancel) {
-                writeln!(out, "\nPlan {} is {}.", of.task, state.plan_status.name())?;
+                writeln!(out, "Plan {} is {}.", of.task, state.plan_status.name())?;
+                out.flush()?;
             }
             if !changes {
-                output::answer(out, &answer)?;
+                output::answer(out, errors, &run.answer, true)?;
             }
-            pending_questions::write_all(out, &state)?;
+            pending_questions::write_all(errors, &state, run.shown_plan)?;
         }
         let exit = exit(&wish, state.status);
         Ok((state, exit))
@@ -231,12 +235,12 @@ fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
 }
 
 async fn delete(
-    task: TaskId,
+    row: PlanRow,
     stored: StoredRuns,
     as_user: bool,
     loaded: &LoadedConfig,
 ) -> Result<(), Failure> {
-    let row = stored.plan(task).await?;
+    let task = row.task;
     let dir = &loaded.config.store.data_dir;
     let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());
     let owned = match DataDir::open(dir) {
@@ -312,7 +316,9 @@ fn list(out: &mut impl Write, rows: &[PlanRow], zone: &TimeZone, width: Option<u
             one_line(&row.objective),
         ]
     });
-    table::aligned(out, head, body, &[3], width)
+    // The session first: of most plans it is the run's own.
+    let layout = TableLayout { right: &[3], optional: &[4, 3, 5], ids: 0 };
+    table::aligned(out, head, body, &layout, width)
 }
 
 fn chart(out: &mut impl Write, state: &RunState) -> Result<(), Failure> {

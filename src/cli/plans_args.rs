@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use proscenium::plan::{PlanStatus, TaskId};
+use proscenium::plan::PlanStatus;
 use proscenium::planner::ApproverChoice;
 use serde_json::Value;
 
 use super::args::user;
+use super::ids::IdPrefix;
 
 /// `plans`
 #[derive(Debug, Clone, Default, Args)]
@@ -37,9 +38,9 @@ pub enum PlansCommand {
     },
     /// Shows one plan: steps, versions, decisions
     Show {
-        /// Plan id
-        #[arg(value_name = "TASK_ID", value_parser = task)]
-        task: TaskId,
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
         /// Print only JSON
         #[arg(long, conflicts_with = "mermaid")]
         json: bool,
@@ -49,9 +50,9 @@ pub enum PlansCommand {
     },
     /// Approves a pending plan and executes it
     Approve {
-        /// Plan id
-        #[arg(value_name = "TASK_ID", value_parser = task)]
-        task: TaskId,
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
         /// The version that you reviewed; any other version is refused
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         version: Option<u32>,
@@ -71,9 +72,9 @@ pub enum PlansCommand {
     /// Changes a plan that has not started, in words or by a replacement
     #[command(group = clap::ArgGroup::new("change").required(true))]
     Modify {
-        /// Plan id
-        #[arg(value_name = "TASK_ID", value_parser = task)]
-        task: TaskId,
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
         /// The change, in words for the planner
         #[arg(group = "change")]
         words: Option<String>,
@@ -92,9 +93,9 @@ pub enum PlansCommand {
     },
     /// Cancels a plan before it starts, or at its next safe point
     Cancel {
-        /// Plan id
-        #[arg(value_name = "TASK_ID", value_parser = task)]
-        task: TaskId,
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
         /// Why
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
@@ -104,18 +105,18 @@ pub enum PlansCommand {
     },
     /// Resumes a failed or partially completed plan where it failed
     Resume {
-        /// Plan id
-        #[arg(value_name = "TASK_ID", value_parser = task)]
-        task: TaskId,
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
         /// Print only the plan as JSON
         #[arg(long)]
         json: bool,
     },
     /// Deletes a finished plan and its run; the conversation's memory is kept
     Delete {
-        /// Plan id
-        #[arg(value_name = "TASK_ID", value_parser = task)]
-        task: TaskId,
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
         /// Print only JSON
         #[arg(long)]
         json: bool,
@@ -208,10 +209,6 @@ impl DecisionWord {
             (DecisionWord::Again, None) => Some(ApproverChoice::Again),
         }
     }
-}
-
-fn task(given: &str) -> Result<TaskId, uuid::Error> {
-    given.parse().map(TaskId)
 }
 
 fn status(given: &str) -> Result<PlanStatus, String> {

@@ -1,7 +1,7 @@
 //! Shows a run while it executes: plain lines in a pipe, a line and a spinner for each running step
 //! on a terminal.
 //!
-//! Lines go to the same stream as the answer (standard output), so that a pipe keeps their order.
+//! Lines go to standard error, so that standard output is the answer alone.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,17 +19,19 @@ pub struct ProgressDisplay<W> {
     out: W,
     narrator: Narrator,
     spinners: Option<Spinners>,
+    /// The version of the last plan that was shown.
+    shown_plan: Option<u32>,
 }
 
 impl<W: Write> ProgressDisplay<W> {
     /// Plain lines: no escapes, one line for each event that is shown.
     pub fn plain(out: W) -> Self {
-        Self { out, narrator: Narrator::default(), spinners: None }
+        Self { out, narrator: Narrator::default(), spinners: None, shown_plan: None }
     }
 
     /// Lines with signs in front, and spinners below them drawn on `target`.
     pub fn live(out: W, target: ProgressDrawTarget) -> Self {
-        Self { out, narrator: Narrator::default(), spinners: Some(Spinners::new(target)) }
+        Self { spinners: Some(Spinners::new(target)), ..Self::plain(out) }
     }
 
     /// Processes an event without showing it.
@@ -37,10 +39,18 @@ impl<W: Write> ProgressDisplay<W> {
         self.narrator.narrate(&envelope.body);
     }
 
+    /// The version of the last plan that was shown.
+    pub fn shown_plan(&self) -> Option<u32> {
+        self.shown_plan
+    }
+
     /// Shows the lines for an event.
     pub fn show(&mut self, envelope: &Envelope<Event>) -> io::Result<()> {
+        if let Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) = &envelope.body {
+            self.shown_plan = Some(made.version);
+        }
         let lines = self.narrator.narrate(&envelope.body);
-        let Self { out, narrator, spinners } = self;
+        let Self { out, narrator, spinners, .. } = self;
         match spinners {
             None => {
                 for line in &lines {
@@ -60,10 +70,22 @@ impl<W: Write> ProgressDisplay<W> {
 
     /// Removes the spinners and returns the writer.
     pub fn finish(mut self) -> W {
-        if let Some(spinners) = self.spinners.take() {
-            spinners.clear();
-        }
+        self.spinners = None;
         self.out
+    }
+}
+
+/// Text between the events is written above the spinners.
+impl<W: Write> Write for ProgressDisplay<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.spinners {
+            Some(spinners) => spinners.all.suspend(|| self.out.write(bytes)),
+            None => self.out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -73,12 +95,12 @@ fn sign(line: &NarrationLine) -> String {
         return " ".to_owned();
     }
     let (sign, style) = match line.mark {
-        Mark::Plan => ("▸", Style::new().bold()),
-        Mark::Begun => ("·", Style::new().dim()),
-        Mark::Done => ("✓", Style::new().green()),
-        Mark::Failed => ("✗", Style::new().red()),
-        Mark::Asks => ("?", Style::new().yellow()),
-        Mark::Note => ("!", Style::new().yellow()),
+        Mark::Plan => ("▸", Style::new().for_stderr().bold()),
+        Mark::Begun => ("·", Style::new().for_stderr().dim()),
+        Mark::Done => ("✓", Style::new().for_stderr().green()),
+        Mark::Failed => ("✗", Style::new().for_stderr().red()),
+        Mark::Asks => ("?", Style::new().for_stderr().yellow()),
+        Mark::Note => ("!", Style::new().for_stderr().yellow()),
     };
     style.apply_to(sign).to_string()
 }
@@ -118,6 +140,7 @@ impl Spinners {
             Event::Decided { .. } | Event::Released { .. } | Event::RunReopened { .. } => {
                 self.run.set_message("at work");
             }
+            Event::CancelRequested { .. } => self.run.set_message("stopping at the next safe point"),
             Event::Compensating { .. } => self.run.set_message("undoing what was written"),
             Event::RunWaiting {} | Event::RunPutAside { .. } => self.run.set_message("waiting for a person"),
             Event::StepStarted { step } => {
@@ -151,8 +174,11 @@ impl Spinners {
             bar.set_message(format!("{}: {}", narrator.step(step), short(&one_line(what), 100)));
         }
     }
+}
 
-    fn clear(self) {
+/// Also when nobody waits for the run's end: no spinner stays behind.
+impl Drop for Spinners {
+    fn drop(&mut self) {
         for bar in self.steps.values() {
             bar.finish_and_clear();
         }

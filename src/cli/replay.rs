@@ -10,6 +10,7 @@ use proscenium::run::{Envelope, Event, RunId};
 use serde_json::Value;
 
 use super::failure::{Exit, Failure};
+use super::ids::IdPrefix;
 use super::output::{Output, document};
 use super::text::{clean, count, name, one_line, short};
 use super::{args, changes, engine, stored_runs};
@@ -21,7 +22,7 @@ const WHY: usize = 300;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
     /// A run of the store.
-    Run(RunId),
+    Run(IdPrefix),
     /// A file that `--export` wrote.
     File(PathBuf),
 }
@@ -33,7 +34,7 @@ impl std::str::FromStr for Recorded {
         match given.parse() {
             Ok(run) => Ok(Recorded::Run(run)),
             Err(_) if given.ends_with(".jsonl") => Ok(Recorded::File(given.into())),
-            Err(error) => Err(format!("it is neither a run's id ({error}) nor the name of a .jsonl file")),
+            Err(error) => Err(format!("it is neither a run's id nor the name of a .jsonl file: {error}")),
         }
     }
 }
@@ -67,7 +68,10 @@ pub async fn run<W: Write>(
 
 async fn recorded(what: &Recorded, loaded: &LoadedConfig) -> Result<Vec<Envelope<Event>>, Failure> {
     let path = match what {
-        Recorded::Run(run) => return stored_runs::open(loaded).await?.journal(*run).await,
+        Recorded::Run(run) => {
+            let stored = stored_runs::open(loaded).await?;
+            return stored.journal(stored.run_named(run).await?).await;
+        }
         Recorded::File(path) => path,
     };
     let text = std::fs::read_to_string(path).map_err(|error| {

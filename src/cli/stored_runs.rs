@@ -13,14 +13,12 @@ use proscenium::store::{
 use secrecy::ExposeSecret;
 
 use super::failure::Failure;
+use super::ids::{IdPrefix, MIN_PREFIX, ambiguous};
 use super::table::RunTableRow;
 use super::{address, remote};
 
 /// Maximum number of ids that are searched for a prefix.
 const MAX_NAMED: u32 = 10_000;
-
-/// Minimum length of a prefix of an id: an empty variable of a script must not match.
-const LEAST_NAMED: usize = 4;
 
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
@@ -95,6 +93,31 @@ impl StoredRuns {
             });
         }
         Ok(runs)
+    }
+
+    /// The run with an id, or with a unique prefix of one.
+    pub async fn run_named(&self, prefix: &IdPrefix) -> Result<RunId, Failure> {
+        if let Some(run) = prefix.whole() {
+            return Ok(RunId(run));
+        }
+        let mut runs: Vec<RunId> = Vec::new();
+        loop {
+            let page = Page { limit: MAX_PAGE, after: runs.last().copied() };
+            let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
+            let is_last = rows.len() < MAX_PAGE as usize;
+            runs.extend(rows.into_iter().map(|row| row.run));
+            if is_last || runs.len() >= MAX_NAMED as usize {
+                return prefix.only("run", runs, |run| run.0);
+            }
+        }
+    }
+
+    /// The plan with an id, or with a unique prefix of one.
+    pub async fn plan_named(&self, prefix: &IdPrefix) -> Result<PlanRow, Failure> {
+        match prefix.whole() {
+            Some(task) => self.plan(TaskId(task)).await,
+            None => prefix.only("plan", self.plans(None, MAX_NAMED).await?, |row| row.task.0),
+        }
     }
 
     /// The journal of a run, in order and not empty, and its fold.
@@ -173,22 +196,25 @@ impl StoredRuns {
             return self.approval(id).await;
         }
         let help = "`proscenium approvals list` lists pending approvals";
-        if text.chars().count() < LEAST_NAMED {
-            let what = format!("give at least {LEAST_NAMED} characters of an approval's id, not {text:?}");
+        if text.chars().count() < MIN_PREFIX {
+            let what = format!("give at least {MIN_PREFIX} characters of an approval's id, not {text:?}");
             return Err(Failure::usage("approval.ambiguous", what).help(help));
         }
+        // The table shortens the run's id and leaves the ordinal: `01976c8e-0000.1`.
+        let (run, ordinal) = text.split_once('.').unwrap_or((text, ""));
+        let is_named = |row: &ApprovalRow| {
+            let id = row.id;
+            id.run.to_string().starts_with(run) && (ordinal.is_empty() || id.approval.to_string() == ordinal)
+        };
         for all in [false, true] {
             let rows = self.approvals(all, MAX_NAMED).await?;
-            let mut named: Vec<ApprovalRow> =
-                rows.into_iter().filter(|row| row.id.to_string().starts_with(text)).collect();
-            match (named.pop(), named.len()) {
-                (None, _) => {}
-                (Some(row), 0) => return Ok(row),
-                (Some(_), others) => {
-                    let what =
-                        format!("{} ids begin with {:?}: give more of the one you mean", others + 1, text);
-                    return Err(Failure::usage("approval.ambiguous", what).help(help));
-                }
+            let mut named: Vec<ApprovalRow> = rows.into_iter().filter(is_named).collect();
+            if named.len() > 1 {
+                let ids: Vec<String> = named.iter().map(|row| row.id.to_string()).collect();
+                return Err(ambiguous("approval", text, &ids));
+            }
+            if let Some(row) = named.pop() {
+                return Ok(row);
             }
         }
         Err(Failure::new("approval.unknown", format!("no approval's id begins with {text:?}")).help(help))

@@ -1,5 +1,6 @@
 //! Lists in aligned columns.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
@@ -51,30 +52,56 @@ pub fn runs(
             one_line(&row.request),
         ]
     });
-    aligned(out, head, body, &[3, 4], width)
+    // The session first: of most runs it is their own.
+    aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: 0 }, width)
 }
 
-/// Writes columns below their heads; `right` are those of numbers. The last column is truncated to `width`,
-/// if given.
+/// How a table fits a narrow terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct TableLayout {
+    /// The columns of numbers, which are aligned right.
+    pub right: &'static [usize],
+    /// The columns that are left out where there is no room, the least important first.
+    pub optional: &'static [usize],
+    /// The column of ids, which are shortened where there is no room.
+    pub ids: usize,
+}
+
+/// Columns that the last column keeps, if the others can make room.
+const LAST: usize = 24;
+/// Characters of a shortened id: its time in milliseconds.
+const SHORT_ID: usize = 13;
+
+/// Writes columns below their heads. To fit `width`, if given, ids are shortened, optional columns are left out,
+/// and the last column is truncated.
 pub fn aligned<const N: usize>(
     out: &mut impl Write,
     head: [String; N],
     body: impl Iterator<Item = [String; N]>,
-    right: &[usize],
+    layout: &TableLayout,
     width: Option<usize>,
 ) -> io::Result<()> {
-    let lines: Vec<[String; N]> = std::iter::once(head).chain(body).collect();
-    let widths: Vec<usize> = (0..N)
-        .map(|column| lines.iter().map(|line| console::measure_text_width(&line[column])).max().unwrap_or(0))
-        .collect();
+    let mut lines: Vec<[String; N]> = std::iter::once(head).chain(body).collect();
+    let mut columns: Vec<usize> = (0..N).collect();
+    if let Some(width) = width {
+        if needed(&lines, &columns) > width {
+            shorten_ids(&mut lines, layout.ids);
+        }
+        for optional in layout.optional {
+            if needed(&lines, &columns) > width {
+                columns.retain(|column| column != optional);
+            }
+        }
+    }
+    let widths: Vec<usize> = (0..N).map(|column| widest(&lines, column)).collect();
     for line in &lines {
         let mut text = String::new();
-        for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            let pad = " ".repeat(width.saturating_sub(console::measure_text_width(cell)));
-            match column {
+        for column in &columns {
+            let cell = &line[*column];
+            let pad = " ".repeat(widths[*column].saturating_sub(console::measure_text_width(cell)));
+            match *column {
                 last if last == N - 1 => text.push_str(cell),
-                // Numbers are aligned right.
-                number if right.contains(&number) => text.push_str(&format!("{pad}{cell}  ")),
+                number if layout.right.contains(&number) => text.push_str(&format!("{pad}{cell}  ")),
                 _ => text.push_str(&format!("{cell}{pad}  ")),
             }
         }
@@ -84,6 +111,37 @@ pub fn aligned<const N: usize>(
         }
     }
     out.flush()
+}
+
+fn widest<const N: usize>(lines: &[[String; N]], column: usize) -> usize {
+    lines.iter().map(|line| console::measure_text_width(&line[column])).max().unwrap_or(0)
+}
+
+/// The width of these columns, with at most [`LAST`] for the last one.
+fn needed<const N: usize>(lines: &[[String; N]], columns: &[usize]) -> usize {
+    let width = |column: &usize| match *column {
+        last if last == N - 1 => widest(lines, last).min(LAST),
+        other => widest(lines, other) + 2,
+    };
+    columns.iter().map(width).sum()
+}
+
+/// Shortens the ids of a column to prefixes by which these can be told apart; the ordinal of an approval stays.
+fn shorten_ids<const N: usize>(lines: &mut [[String; N]], column: usize) {
+    let split = |cell: &str| match cell.split_once('.') {
+        Some((id, ordinal)) => (id.to_owned(), format!(".{ordinal}")),
+        None => (cell.to_owned(), String::new()),
+    };
+    let ids: BTreeSet<String> = lines.iter().skip(1).map(|line| split(&line[column]).0).collect();
+    let is_unique = |length: usize| {
+        let prefixes: BTreeSet<&str> = ids.iter().filter_map(|id| id.get(..length)).collect();
+        prefixes.len() == ids.len() && prefixes.iter().all(|prefix| !prefix.ends_with('-'))
+    };
+    let Some(length) = (SHORT_ID..36).find(|length| is_unique(*length)) else { return };
+    for line in lines.iter_mut().skip(1) {
+        let (id, ordinal) = split(&line[column]);
+        line[column] = format!("{}{ordinal}", id.get(..length).unwrap_or(&id));
+    }
 }
 
 /// The width of the terminal of standard output; a pipe has none.
@@ -146,6 +204,21 @@ mod tests {
         for line in shown(&rows, Some(110)).lines() {
             assert!(console::measure_text_width(line) <= 110, "{line}");
         }
+    }
+
+    #[test]
+    fn eighty_columns_keep_status_and_request() {
+        let mut rows = [
+            row(RunStatus::NeedsInput, 12, 1_200_000, "Ask for three days off in June"),
+            row(RunStatus::Completed, 5, 0, "Che tempo fa a Milano?"),
+        ];
+        rows[0].session = SessionId::new("01976c8e-0000-7000-8000-000000000003").unwrap();
+        rows[1].run = "01976c8e-0123-7000-8000-000000000009".parse().unwrap();
+        insta::assert_snapshot!(shown(&rows, Some(80)), @r"
+        RUN            WHEN                 STATUS       REQUEST
+        01976c8e-0000  2026-05-04 09:00:00  needs_input  Ask for three days off in June
+        01976c8e-0123  2026-05-04 09:00:00  completed    Che tempo fa a Milano?
+        ");
     }
 
     #[test]

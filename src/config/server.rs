@@ -23,7 +23,7 @@ pub struct ServerConfig {
     pub max_in_flight: usize,
     /// Maximum size of a request's body, in bytes.
     pub max_body_bytes: usize,
-    /// Maximum number of messages in one request.
+    /// Maximum number of messages in one request. In the OpenAI protocol the oldest are left out.
     pub max_messages: usize,
     /// Maximum nesting depth of a request's body.
     pub max_json_depth: usize,

@@ -61,9 +61,12 @@ pub(crate) fn parse_messages(messages: Vec<TextMessage>, max: usize) -> Result<P
                 match turns.last_mut() {
                     // Consecutive answers are joined.
                     Some(turn) if request.is_empty() => {
-                        turn.answer.push('\n');
+                        if !turn.answer.is_empty() && !text.is_empty() {
+                            turn.answer.push('\n');
+                        }
                         turn.answer.push_str(&text);
                     }
+                    None if request.is_empty() && text.is_empty() => {}
                     _ => turns.push(Turn {
                         run: None,
                         request,
@@ -85,6 +88,30 @@ pub(crate) fn parse_messages(messages: Vec<TextMessage>, max: usize) -> Result<P
     let request = open.join("\n");
     let instructions = (!instructions.is_empty()).then(|| instructions.join("\n"));
     Ok(ParsedChat { request, turns, instructions })
+}
+
+/// Removes the oldest messages of more than `max`, and returns how many. Instructions and the request stay; an
+/// answer whose request was removed is removed, too.
+pub(crate) fn omit_oldest(messages: &mut Vec<TextMessage>, max: usize) -> usize {
+    let count = messages.len();
+    let mut excess = count.saturating_sub(max);
+    if excess == 0 {
+        return 0;
+    }
+    // Consecutive messages of the user at the end are the request.
+    let is_answer = |message: &TextMessage| message.role == MessageRole::Assistant;
+    let history = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
+    let (mut at, mut was_removed) = (0, false);
+    messages.retain(|message| {
+        let is_history = at < history && message.role != MessageRole::System;
+        at += 1;
+        if is_history {
+            was_removed = excess > 0 || (was_removed && is_answer(message));
+            excess = excess.saturating_sub(usize::from(was_removed));
+        }
+        !(is_history && was_removed)
+    });
+    count - messages.len()
 }
 
 #[cfg(test)]
@@ -120,5 +147,48 @@ mod tests {
         assert_eq!(parse_messages(vec![message(MessageRole::Assistant, "x")], 3).unwrap_err().status, 422);
         let many = vec![message(MessageRole::User, "x"); 4];
         assert!(parse_messages(many, 3).unwrap_err().detail.contains("at most 3"));
+    }
+
+    #[test]
+    fn oldest_messages_are_removed_but_not_instructions_or_the_request() {
+        use MessageRole::{Assistant, System, User};
+        let texts = |messages: &[TextMessage]| -> Vec<String> {
+            messages.iter().map(|message| message.text.clone()).collect()
+        };
+        let mut chat = vec![
+            message(System, "s"),
+            message(User, "a"),
+            message(Assistant, "A"),
+            message(User, "b"),
+            message(Assistant, "B"),
+            message(User, "c"),
+        ];
+        assert_eq!((omit_oldest(&mut chat, 6), chat.len()), (0, 6));
+        assert_eq!(omit_oldest(&mut chat, 5), 2);
+        assert_eq!(texts(&chat), ["s", "b", "B", "c"]);
+        // What is left cannot be cut: the request has more messages than are allowed.
+        let mut request = vec![message(Assistant, "A"), message(User, "b"), message(User, "c")];
+        assert_eq!(omit_oldest(&mut request, 1), 1);
+        assert_eq!(texts(&request), ["b", "c"]);
+        assert!(parse_messages(request, 1).unwrap_err().detail.contains("at most 1"));
+    }
+
+    #[test]
+    fn empty_answers_separate_requests() {
+        use MessageRole::{Assistant, User};
+        let messages = [
+            (Assistant, ""),
+            (User, "a"),
+            (Assistant, ""),
+            (User, "b"),
+            (Assistant, ""),
+            (Assistant, "B"),
+            (User, "c"),
+        ];
+        let chat = parse_messages(messages.map(|(role, text)| message(role, text)).to_vec(), 9).unwrap();
+        assert_eq!(chat.request, "c");
+        let turns: Vec<_> =
+            chat.turns.iter().map(|turn| (turn.request.as_str(), turn.answer.as_str())).collect();
+        assert_eq!(turns, [("a", ""), ("b", "B")]);
     }
 }

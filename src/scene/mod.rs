@@ -30,6 +30,9 @@ pub use fault::{SceneFault, Severity};
 pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
 pub use options::Options;
 
+/// The JSON Schema (draft 7, which editors know) of a `scene.toml`.
+pub const FILE_SCHEMA: &str = include_str!("scene.schema.json");
+
 /// A validated scene, from a `scene.toml` or a builder.
 #[derive(Clone, Serialize)]
 pub struct Scene {

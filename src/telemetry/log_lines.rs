@@ -2,15 +2,22 @@
 //! model or a tool.
 
 use tracing::field::Empty;
-use tracing::{Span, debug, info, info_span, warn};
+use tracing::{Span, debug, error_span, info, info_span, warn};
 
-use crate::run::{RunId, SessionId, TenantId, Usage};
+use crate::run::{Fault, RunId, SessionId, TenantId, Usage};
 
 /// The target of all of them, for the filter `telemetry.log`.
 const TARGET: &str = "proscenium::runs";
 
 pub(super) fn run(run: RunId, session: &SessionId, tenant: &TenantId) -> Span {
-    info_span!(target: TARGET, parent: None, "run", %run, %session, %tenant, outcome = Empty)
+    // Enabled with every level, so that each line names its run.
+    error_span!(target: TARGET, parent: None, "run", %run, %session, %tenant, outcome = Empty)
+}
+
+/// The inner span, or the outer one if the filter disables the inner one: a line with a disabled parent would
+/// name no run.
+pub(super) fn enabled<'a>(inner: &'a Span, outer: &'a Span) -> &'a Span {
+    if inner.is_disabled() { outer } else { inner }
 }
 
 pub(super) fn step(run: &Span, step: u32, scene: &str) -> Span {
@@ -60,19 +67,58 @@ pub(super) fn summary_failed(session: &SessionId, tenant: &TenantId, code: &str)
     warn!(target: TARGET, parent: None, %session, %tenant, code, "no model could summarise the conversation");
 }
 
-pub(super) fn tool_ended(
-    span: &Span,
-    scene: &str,
-    tool: &str,
-    outcome: &'static str,
-    millis: u64,
-    write: bool,
-) {
+/// The fields of the log line at the end of a tool call.
+pub(super) struct ToolEndLine<'a> {
+    pub(super) scene: &'a str,
+    pub(super) tool: &'a str,
+    pub(super) outcome: &'static str,
+    /// Why the call was not successful.
+    pub(super) error: Option<&'a Fault>,
+    pub(super) millis: u64,
+    pub(super) write: bool,
+}
+
+/// `run` is the parent if `span` is disabled.
+pub(super) fn tool_ended(span: &Span, run: &Span, end: &ToolEndLine<'_>) {
+    let &ToolEndLine { scene, tool, outcome, error, millis, write } = end;
     span.record("outcome", outcome);
+    let span = enabled(span, run);
+    let code = error.map(|error| error.code.as_str());
+    let reason = error.map(failure_reason);
     if write && outcome == "unknown" {
-        warn!(target: TARGET, parent: span, scene, tool, outcome, millis, write, "the outcome of a write is unknown");
+        warn!(target: TARGET, parent: span, scene, tool, outcome, code, reason, millis, write, "the outcome of a write is unknown");
+    } else if matches!(outcome, "failed" | "unknown") {
+        warn!(target: TARGET, parent: span, scene, tool, outcome, code, reason, millis, write, "tool call failed");
     } else {
-        info!(target: TARGET, parent: span, scene, tool, outcome, millis, write, "tool call ended");
+        info!(target: TARGET, parent: span, scene, tool, outcome, code, millis, write, "tool call ended");
+    }
+}
+
+/// Why a call failed, by its code: the fault's own message may quote what the back end or the user wrote.
+fn failure_reason(error: &Fault) -> String {
+    let reason = match error.code.as_str() {
+        "http.status" => return status_reason(&error.message),
+        "http.unreachable" => "the back end could not be reached",
+        "http.connection_lost" => "the connection was lost after the request was sent",
+        "http.timeout" | "tool.timeout" => "there was no reply in time",
+        "http.unexpected_answer" => "the back end's answer has an unexpected form",
+        "http.redirect" | "http.redirect_downgrade" | "http.too_many_redirects" => {
+            "the back end redirected the request in a way that is not followed"
+        }
+        "http.private_address" | "http.port_not_allowed" => "the address is not allowed",
+        "tool.panicked" => "the tool panicked",
+        "tool.cancelled" => "it was cancelled with its run",
+        _ => "as the tool reported; the run's events have its words",
+    };
+    reason.to_owned()
+}
+
+/// Only the status of the answer: its words are the back end's.
+fn status_reason(message: &str) -> String {
+    let status = message.split_once(" answered ").and_then(|(_, answer)| answer.get(..3));
+    match status.and_then(|status| status.parse::<u16>().ok()) {
+        Some(status) => format!("the back end answered with status {status}"),
+        None => "the back end answered with an error status".to_owned(),
     }
 }
 

@@ -183,7 +183,8 @@ impl RunTracker {
             }
             Event::ModelFailed { call, error, usage, millis, attempts } => {
                 if let Some(ask) = self.model_replied(*call, at, *millis, *usage, attempts, None, to) {
-                    log_lines::model_failed(&ask.span, *call, ask.purpose.name(), *millis, &error.code);
+                    let span = log_lines::enabled(&ask.span, &self.span);
+                    log_lines::model_failed(span, *call, ask.purpose.name(), *millis, &error.code);
                 }
             }
             Event::ReplyRejected { call, problems } => log_lines::rejected(&self.span, *call, problems.len()),
@@ -345,11 +346,11 @@ impl RunTracker {
     }
 
     fn tool_ended(&mut self, number: u32, outcome: &Outcome, millis: u64, at: Timestamp, to: MetricSink<'_>) {
-        let end = match outcome {
-            Outcome::Ok { .. } => CALL_OK,
-            Outcome::Refused { .. } => 1,
-            Outcome::Failed { .. } => 2,
-            Outcome::Unknown { .. } => 3,
+        let (end, error) = match outcome {
+            Outcome::Ok { .. } => (CALL_OK, None),
+            Outcome::Refused { error } => (1, Some(error)),
+            Outcome::Failed { error } => (2, Some(error)),
+            Outcome::Unknown { error } => (3, Some(error)),
         };
         let Some(call) = self.calls.get_mut(&number) else {
             // It was requested before this process tracked the run.
@@ -379,7 +380,9 @@ impl RunTracker {
         }
         let (scene, name) = (self.scene_of(step, to), to.names.tool_name(tool));
         let span = began.as_ref().map_or_else(|| self.parent(Some(step)), |(_, span)| span);
-        log_lines::tool_ended(span, scene, name, CALL_OUTCOMES[end], millis, writes);
+        let outcome = CALL_OUTCOMES[end];
+        let line = log_lines::ToolEndLine { scene, tool: name, outcome, error, millis, write: writes };
+        log_lines::tool_ended(span, &self.span, &line);
     }
 
     fn tool_skipped(&mut self, number: u32, first: u32, to: MetricSink<'_>) {

@@ -462,15 +462,12 @@ const LINES: [&str; 8] = [
     "no model could summarise the conversation",
 ];
 
-#[test]
-fn log_lines_contain_outcomes_but_no_user_text() {
+/// The log of a script, filtered by level, once it has these lines.
+fn logged(level: &str, lines: &[&str], script: impl Fn(&mut EventScript)) -> String {
     let log = Log::default();
     let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
+    let subscriber =
+        tracing_subscriber::fmt().json().with_env_filter(level).with_writer(move || writer.clone()).finish();
     let listener = tracing::Dispatch::new(subscriber);
     let mut text = String::new();
     // With a single dispatcher, `tracing` decides a callsite's interest by the default dispatcher of the
@@ -482,18 +479,55 @@ fn log_lines_contain_outcomes_but_no_user_text() {
         log.0.lock().unwrap().clear();
         tracing::dispatcher::with_default(&listener, || {
             tracing::callsite::rebuild_interest_cache();
-            wordy(&mut EventScript::new());
+            script(&mut EventScript::new());
         });
         text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        if LINES.iter().all(|line| text.contains(line)) {
+        if lines.iter().all(|line| text.contains(*line)) {
             break;
         }
         std::thread::yield_now();
     }
+    text
+}
+
+#[test]
+fn log_lines_contain_outcomes_but_no_user_text() {
+    let text = logged("trace", &LINES, wordy);
     for line in LINES {
         assert!(text.contains(line), "{line}\n{text}");
     }
     assert!(text.contains(r#""spans":[{"name":"run""#) || text.contains(r#""name":"run""#), "{text}");
+    assert!(!text.contains(CANARY), "{text}");
+}
+
+#[test]
+fn failed_tool_call_is_logged_once_with_code_reason_run_and_session() {
+    let text = logged("warn", &["tool call failed"], |book| {
+        book.tell(queued()).tell(started());
+        book.tell(planned(&[(1, "A", &[])])).tell(Event::StepStarted { step: 1 });
+        let calls = vec![requested(1, "Look", Effect::Read), requested(2, "Put", Effect::Write)];
+        book.tell(Event::SceneReplied {
+            step: 1,
+            call: 1,
+            text: String::new(),
+            calls,
+            question: None,
+            next: None,
+        });
+        let message = format!("shop.example answered 503 Service Unavailable: {CANARY}");
+        let failed = Outcome::Failed { error: Fault::new("http.status", message) };
+        let refused = Outcome::Refused { error: Fault::new("shop.closed", CANARY) };
+        for (call, outcome) in [(1, failed), (2, refused)] {
+            book.tell(Event::ToolStarted { call, attempt: 1 });
+            book.tell(Event::ToolCompleted { call, outcome, millis: 1 });
+        }
+    });
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let (fields, run) = (&line["fields"], &line["span"]);
+    assert_eq!((&line["level"], &fields["code"]), (&json!("WARN"), &json!("http.status")), "{line:#}");
+    assert_eq!(fields["reason"], "the back end answered with status 503");
+    assert!(run["run"].is_string() && run["session"].is_string(), "{line:#}");
     assert!(!text.contains(CANARY), "{text}");
 }
 

@@ -137,6 +137,17 @@ fn live_check_finds_how_to_force_a_model() {
     }
 }
 
+#[test]
+fn live_check_of_a_dead_address_says_that_the_connection_is_refused() {
+    let workspace =
+        Workspace::bare().with("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").with("OPENAI_MODEL", "m");
+    let ran = workspace.run(&["check", "--live"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.out.contains("model m: error[llm.connect]: "), "{}", ran.out);
+    assert_eq!(ran.out.matches("Connection refused").count(), 1, "{}", ran.out);
+    assert!(!ran.out.contains("forcing ="), "{}", ran.out);
+}
+
 /// A value that matches an object's schema.
 fn value_for_schema(schema: &serde_json::Value) -> serde_json::Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
@@ -247,7 +258,7 @@ fn data_directory_is_checked_while_a_server_owns_it() {
     assert_eq!(server.end().status, 0);
     let mut owner = workspace.spawn(&["chat"]);
     owner.write("Che tempo fa a Milano?\n");
-    owner.read_until("model calls");
+    owner.read_stderr_until("model calls");
     let ran = workspace.run(&["check"]);
     assert!(ran.status == 0 && ran.out.contains(&format!("; in use by process {}", owner.id())), "{ran:?}");
     assert_eq!(owner.end().status, 0);

@@ -27,14 +27,14 @@ fn requests(workspace: &Workspace) -> Value {
 fn main_request_plans_and_executes_both_scenes_and_answers_once() {
     let workspace = Workspace::new();
     let ran = workspace.run(&["chat", MAIN]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    assert!(!ran.out.contains('\u{1b}'), "a pipe gets no escapes: {}", ran.out);
-    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""));
+    assert!(!ran.text().contains('\u{1b}'), "a pipe gets no escapes: {}", ran.text());
+    let lines: Vec<&str> = ran.err.lines().collect();
     let at = |what: &str| {
         lines
             .iter()
             .position(|line| line.contains(what))
-            .unwrap_or_else(|| panic!("no {what:?} in {}", ran.out))
+            .unwrap_or_else(|| panic!("no {what:?} in {}", ran.err))
     };
     let order = [
         "plan: 2 steps",
@@ -49,9 +49,10 @@ fn main_request_plans_and_executes_both_scenes_and_answers_once() {
         " model calls, ",
     ];
     let places: Vec<usize> = order.iter().map(|what| at(what)).collect();
-    assert!(places.is_sorted(), "{}", ran.out);
-    let answer = lines[places[8] + 1..places[9]].join(" ");
-    assert!(answer.contains("Milan") && answer.contains("15 giugno 2026"), "{answer}");
+    assert!(places.is_sorted(), "{}", ran.err);
+    assert!(ran.out.starts_with("Milan") && ran.out.contains("15 giugno 2026"), "{}", ran.out);
+    // Nothing is shown twice.
+    assert!(ran.out.lines().all(|line| !ran.err.contains(line)), "{}", ran.err);
 
     let listed = requests(&workspace);
     assert_eq!(listed["count"], 1);
@@ -117,7 +118,7 @@ fn json_flag_prints_only_the_complete_answer_document() {
 fn plan_command_shows_the_plan_and_executes_nothing() {
     let workspace = Workspace::new();
     let ran = workspace.run(&["plan", MAIN]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""));
     assert!(
         ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"),
         "{}",
@@ -153,7 +154,7 @@ fn exit_status_distinguishes_completed_failed_usage_and_needs_input() {
         .with("PROSCENIUM__LLM__MAX_ATTEMPTS", "1");
     let ran = unreachable.run(&["chat", "Che tempo fa a Milano?"]);
     assert_eq!(ran.status, 1, "{ran:?}");
-    assert!(ran.out.contains("The run failed ["), "{}", ran.out);
+    assert!(ran.err.contains("The run failed [") && ran.out.is_empty(), "{ran:?}");
     let document = unreachable.ask("Che tempo fa a Milano?", &[]);
     assert_eq!(document["status"], "failed");
     assert!(document["error"]["code"].is_string() && document["plan"].is_null(), "{document:#}");
@@ -184,6 +185,24 @@ fn piped_lines_are_turns_of_one_conversation() {
 }
 
 #[test]
+fn quiet_chat_prints_only_the_answer() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["chat", "--quiet", "Che tempo fa a Milano?"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.starts_with("Milano") && ran.out.ends_with('\n'), "{}", ran.out);
+    // An open question is not an answer, and is shown all the same.
+    let ran = workspace.run(&[
+        "chat",
+        "-q",
+        "--require-approval",
+        "Vorrei richiedere un giorno di ferie il 3 luglio",
+    ]);
+    assert_eq!((ran.status, ran.out.as_str()), (3, ""), "{ran:?}");
+    let question = ["Waits for a person's yes", "1. VacationManagement", "To decide:"];
+    assert!(question.iter().all(|what| ran.err.contains(what)), "{}", ran.err);
+}
+
+#[test]
 fn runs_command_lists_runs_and_shows_events_or_a_chart() {
     let workspace = Workspace::new();
     let ran = workspace.run(&["runs"]);
@@ -195,6 +214,17 @@ fn runs_command_lists_runs_and_shows_events_or_a_chart() {
     assert_eq!(ran.status, 0, "{ran:?}");
     let row = ran.out.lines().nth(1).unwrap();
     assert!(row.starts_with(run) && row.contains("completed") && row.ends_with(MAIN), "{row}");
+
+    // A unique prefix is enough; several candidates are listed.
+    for line in [&["runs", "show", &run[..13]][..], &["replay", &run[..13]]] {
+        assert_eq!(workspace.run(line).status, 0, "{line:?}");
+    }
+    let other = workspace.ask("Che tempo fa a Roma?", &[]);
+    let ids = [run, other["run_id"].as_str().unwrap()];
+    let ran = workspace.run(&["runs", "show", &run[..4]]);
+    assert!(ran.status == 2 && ran.err.contains("error[run.ambiguous]"), "{ran:?}");
+    assert!(ids.iter().all(|id| ran.err.contains(id)), "{}", ran.err);
+    assert!(workspace.run(&["runs", "show", "ffff"]).err.contains("error[run.unknown]"));
 
     let ran = workspace.run(&["runs", "show", run]);
     for expected in ["Status: completed", "## Step 1: Weather", "2 tool calls:", "Answer:"] {
@@ -218,7 +248,7 @@ fn data_directory_has_one_owner_and_stays_readable() {
     let workspace = Workspace::new();
     let mut owner = workspace.spawn(&["chat"]);
     owner.write("Che tempo fa a Milano?\n");
-    owner.read_until("model calls");
+    owner.read_stderr_until("model calls");
     let ran = workspace.run(&["chat", "Ciao"]);
     assert_eq!((ran.status, ran.out.as_str()), (1, ""));
     assert!(ran.err.contains("error[store.in_use]") && ran.err.contains("process "), "{}", ran.err);
@@ -342,7 +372,7 @@ fn ctrl_c_stops_the_run_at_its_next_safe_point() {
         chat.signal(signal);
         let ran = chat.end();
         assert_eq!(ran.status, 1, "{ran:?}");
-        assert!(ran.out.contains(&format!("run: cancelled by {name}")), "{ran:?}");
+        assert!(ran.err.contains(&format!("run: cancelled by {name}")), "{ran:?}");
         assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
         let listed = workspace.run(&["runs", "list"]);
         assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);

@@ -103,7 +103,7 @@ fn keys_are_managed_while_another_process_owns_the_directory() {
     let workspace = Workspace::new();
     let mut owner = workspace.spawn(&["chat"]);
     owner.write("Che tempo fa a Milano?\n");
-    owner.read_until("model calls");
+    owner.read_stderr_until("model calls");
     let key = create(&workspace, &["--tenant", "acme"]);
     assert_eq!(workspace.run(&["keys", "revoke", text(&key, "id")]).status, 0);
     assert!(workspace.run(&["keys", "list"]).out.contains(text(&key, "id")));

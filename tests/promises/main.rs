@@ -54,6 +54,7 @@ mod restarts;
 mod retry_matching;
 mod scenarios;
 mod scene_faults;
+mod scene_reference;
 mod secret_leaks;
 mod security;
 mod self_approval;

@@ -44,7 +44,7 @@ fn written(plan: &Value) -> Vec<Value> {
 fn approved(workspace: &Workspace, plan: &Value, version: &str) -> ProcessOutput {
     let task = plan["task_id"].as_str().unwrap();
     let ran = workspace.run(&["plans", "approve", task, "--version", version]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "no other approval is required: {ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "no other approval is required: {ran:?}");
     ran
 }
 
@@ -79,7 +79,7 @@ fn edited_prepared_call_is_what_is_written() {
     workspace.write("plan.json", &plan["plan"].to_string());
     let changed = workspace.run(&["plans", "modify", &task, "--file", "plan.json"]);
     assert!(
-        changed.out.contains("calls +MakeRequest") && changed.out.contains("-MakeRequest"),
+        changed.err.contains("calls +MakeRequest") && changed.err.contains("-MakeRequest"),
         "{changed:?}"
     );
     approved(&workspace, &plan, "2");
@@ -92,7 +92,7 @@ fn removed_write_is_neither_executed_nor_reported_missing() {
     let plan = waiting_plan(&workspace, TWO);
     let task = plan["task_id"].as_str().unwrap();
     let changed = workspace.run(&["plans", "modify", task, "senza il meteo"]);
-    assert_eq!(changed.err, "", "{changed:?}");
+    assert_eq!(changed.problems(), "", "{changed:?}");
     let now = shown(&workspace, task);
     assert_eq!(now["plan"]["steps"].as_array().unwrap().len(), 1, "{now:#}");
     assert_eq!(prepared(&now), prepared(&plan), "the remaining step keeps its prepared call");
@@ -119,7 +119,7 @@ fn approver_may_replace_the_requested_days() {
         step["prepared_calls"] = json!([call.clone()]);
     });
     workspace.write("plan.json", &plan["plan"].to_string());
-    assert_eq!(workspace.run(&["plans", "modify", &task, "--file", "plan.json"]).err, "");
+    assert_eq!(workspace.run(&["plans", "modify", &task, "--file", "plan.json"]).problems(), "");
     approved(&workspace, &plan, "2");
     assert_eq!(written(&shown(&workspace, &task)), [call["arguments"].clone()]);
 }

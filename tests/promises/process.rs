@@ -30,6 +30,20 @@ pub struct ProcessOutput {
     pub err: String,
 }
 
+impl ProcessOutput {
+    /// Everything that it wrote: progress, then the answer.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.err, self.out)
+    }
+
+    /// The errors and log lines on standard error, without progress.
+    pub fn problems(&self) -> String {
+        let is_problem =
+            |line: &&str| ["error[", " WARN ", " ERROR ", " INFO "].iter().any(|mark| line.contains(mark));
+        self.err.lines().filter(is_problem).collect()
+    }
+}
+
 impl Workspace {
     /// An empty environment.
     pub fn bare() -> Self {

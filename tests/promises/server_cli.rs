@@ -31,7 +31,7 @@ fn stop(server: RunningProcess) -> ProcessOutput {
 
 /// The output without durations.
 fn without_durations(ran: &ProcessOutput) -> Vec<&str> {
-    let lines = ran.out.lines().filter(|line| !line.contains(" model calls, "));
+    let lines = ran.err.lines().chain(ran.out.lines()).filter(|line| !line.contains(" model calls, "));
     // A call's line ends with its duration: `… ok {…} (12 ms)`.
     lines
         .map(|line| {
@@ -71,9 +71,9 @@ fn message_answered_by_the_server_is_shown_as_local() {
     let server = serve(&workspace, &[]);
     let ran = workspace.run(&["chat", MAIN]);
     let here = alone.run(&["chat", MAIN]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     assert_eq!(without_durations(&ran), without_durations(&here));
-    assert!(ran.out.contains(" model calls, ") && ran.out.contains("step 2 VacationManagement: completed"));
+    assert!(ran.err.contains(" model calls, ") && ran.err.contains("step 2 VacationManagement: completed"));
 
     // The document has the same fields, and the same values except for ids and times.
     let ask = ["chat", "--json", "Quali richieste di ferie ho fatto?", "--session", "s-1"];
@@ -102,7 +102,7 @@ fn piped_lines_are_turns_of_one_server_conversation() {
     let workspace = Workspace::new();
     let server = serve(&workspace, &[]);
     let ran = workspace.pipe(&["chat", "--json"], "Che tempo fa a Milano?\nE a Roma?\n");
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     let turns: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(turns[0]["session_id"], turns[1]["session_id"]);
     assert!(turns[1]["answer"].as_str().unwrap().contains("Roma"), "the second turn knows the first");
@@ -119,7 +119,7 @@ fn server_plans_and_executes_nothing() {
     let (workspace, alone) = (Workspace::new(), Workspace::new());
     let server = serve(&workspace, &[]);
     let ran = workspace.run(&["plan", MAIN]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     let same = |ran: &ProcessOutput| {
         ran.out.lines().filter(|line| !line.starts_with("Task")).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -140,22 +140,22 @@ fn approval_dry_run_and_yes_work_through_the_server() {
     let workspace = Workspace::new();
     let server = serve(&workspace, &[]);
     let ran = workspace.run(&["chat", "--dry-run", BOOK]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert!(ran.out.contains("\"dry_run\":true"), "{}", ran.out);
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
+    assert!(ran.err.contains("\"dry_run\":true"), "{}", ran.err);
 
     let ran = workspace.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
-    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
     for what in
         ["plan: 1 step", "Waits for a person's yes: plan 1", "To decide:\n  proscenium plans approve "]
     {
-        assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
+        assert!(ran.err.contains(what), "no {what:?} in {}", ran.err);
     }
     let ran = workspace.run(&["chat", "--session", "s-1", "Sì"]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     for what in ["plan 1: approved by keysersoze", "MakeRequest {\"from\":\"2026-06-15\"", "completed"] {
-        assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
+        assert!(ran.err.contains(what), "no {what:?} in {}", ran.err);
     }
-    assert!(!ran.out.contains("plan: 1 step"), "earlier output is not repeated: {}", ran.out);
+    assert!(!ran.err.contains("plan: 1 step"), "earlier output is not repeated: {}", ran.err);
     stop(server);
 }
 
@@ -233,12 +233,12 @@ fn flags_that_conflict_with_the_running_server_are_refused() {
     );
     // Equivalent paths cause no message.
     let ran = ask(&["--scenes", "others/../scenes", "--config", "./one.toml"]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     // In the environment as in the server's file.
     let ran = with("PROSCENIUM__PLANNING__MAX_STEPS", "5");
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     let ran = with("PROSCENIUM__TELEMETRY__LOG", "error");
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     stop(server);
 }
 
@@ -252,7 +252,7 @@ fn ctrl_c_stops_the_run_at_the_server() {
     chat.signal("INT");
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
-    assert!(ran.out.contains("run: cancelled by keysersoze"), "{ran:?}");
+    assert!(ran.err.contains("run: cancelled by keysersoze"), "{ran:?}");
     assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
     let listed = workspace.run(&["runs", "list"]);
     assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
@@ -270,7 +270,7 @@ impl SilentServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut owner = workspace.spawn(&["chat"]);
         owner.write("Che tempo fa a Milano?\n");
-        owner.read_until("model calls");
+        owner.read_stderr_until("model calls");
         let address = format!("pid {}\nurl http://{}\n", owner.id(), listener.local_addr().unwrap());
         std::fs::write(workspace.data().join("server"), address).unwrap();
         Self { listener, _owner: owner }
@@ -318,7 +318,7 @@ fn second_ctrl_c_exits_a_run_of_a_hanging_server() {
     let workspace = Workspace::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&workspace, &[]);
     let mut chat = workspace.spawn(&["chat", "Che tempo fa a Milano?"]);
-    chat.read_until("step 1 Weather: started");
+    chat.read_stderr_until("step 1 Weather: started");
     server.signal("STOP");
     assert_second_signal_exits(chat);
     server.signal("CONT");
@@ -335,16 +335,16 @@ fn key_determines_user_and_tenant_at_the_server() {
     assert_refused(&workspace.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
     let shown = [("PROSCENIUM_API_KEY", key.clone())];
     let ran = workspace.spawn_with(&["chat", "Che tempo fa a Milano?"], &shown).end();
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert!(ran.out.contains("step 1 Weather: WeatherForecast_Get {\"city\":\"Milano\"}: ok"), "{}", ran.out);
-    assert!(!ran.out.contains(&key));
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
+    assert!(ran.err.contains("step 1 Weather: WeatherForecast_Get {\"city\":\"Milano\"}: ok"), "{}", ran.err);
+    assert!(!ran.text().contains(&key));
     let ran = workspace.spawn_with(&["plan", "--json", MAIN], &shown).end();
     assert_eq!(document(&ran)["plan"]["steps"].as_array().map(Vec::len), Some(2), "{ran:?}");
     assert!(!workspace.run(&["runs"]).out.contains("Milano"), "the run is the other tenant's");
     // The printed commands work with the same key, and show what the key can access.
     let with_key = |line: &[&str]| {
         let ran = workspace.spawn_with(line, &shown).end();
-        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{line:?}: {ran:?}");
+        assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{line:?}: {ran:?}");
         ran
     };
     let listed = with_key(&["runs"]);
@@ -353,12 +353,12 @@ fn key_determines_user_and_tenant_at_the_server() {
     assert!(with_key(&["runs", "show", run]).out.contains("tenant acme, asked by lucia"));
     assert!(with_key(&["replay", run]).out.contains("today's code decides the same"));
     let ran = workspace.spawn_with(&["chat", "--require-approval", BOOK], &shown).end();
-    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
     let waits = document(&with_key(&["approvals", "list", "--json"]));
     let task = waits[0]["task_id"].as_str().unwrap();
     assert!(with_key(&["plans", "show", task]).out.contains("Status: pending_approval"));
     assert!(with_key(&["plans"]).out.contains(task));
-    assert!(with_key(&["plans", "approve", task]).out.contains("plan 1: approved by lucia"));
+    assert!(with_key(&["plans", "approve", task]).err.contains("plan 1: approved by lucia"));
     with_key(&["plans", "delete", task]);
     stop(server);
     // Without a server no key is required, and it determines no tenant.
@@ -371,18 +371,18 @@ fn server_with_another_default_tenant_is_followed() {
     workspace.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");
     let server = serve(&workspace, &["--config", "acme.toml"]);
     let ran = workspace.run(&["chat", "--require-approval", BOOK]);
-    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
-    assert!(ran.out.contains("Waits for a person's yes: plan 1"), "{}", ran.out);
+    assert_eq!((ran.status, ran.problems().as_str()), (3, ""), "{ran:?}");
+    assert!(ran.err.contains("Waits for a person's yes: plan 1"), "{}", ran.err);
     let plans = document(&workspace.run(&["plans", "list", "--json"]));
     let ran = workspace.run(&["plans", "approve", plans[0]["task_id"].as_str().unwrap()]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     // The default tenant of the client may differ.
     let mut server = server;
     workspace.write("acme.toml", "[auth]\ndefault_tenant = \"umbrella\"\n");
     server.signal("HUP");
     server.read_stderr_until("configuration and scenes were read again");
     let ran = workspace.run(&["chat", "Che tempo fa a Milano?"]);
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     assert!(workspace.run(&["runs"]).out.contains("Milano"));
     stop(server);
     assert!(
@@ -425,11 +425,11 @@ fn run_finished_during_drain_is_shown_to_its_end() {
     server.read_stderr_until("finishing what was accepted");
     drop(release);
     let ran = chat.end();
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     assert!(
-        ran.out.contains("step 1 Weather: completed") && ran.out.contains(" model calls, "),
+        ran.err.contains("step 1 Weather: completed") && ran.err.contains(" model calls, "),
         "{}",
-        ran.out
+        ran.err
     );
     assert_eq!(server.end().status, 0);
 }

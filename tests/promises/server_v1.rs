@@ -136,6 +136,10 @@ async fn unsupported_parameters_are_refused_by_name() {
         ("stop", json!("."), "stop"),
         ("stop", json!(["."]), "stop"),
         ("logprobs", json!(true), "logprobs"),
+        ("logprobs", json!(1), "logprobs"),
+        ("top_logprobs", json!(3), "top_logprobs"),
+        ("function_call", json!({"name": "f"}), "function_call"),
+        ("web_search_options", json!({}), "web_search_options"),
         ("modalities", json!(["text", "audio"]), "modalities"),
         ("audio", json!({"voice": "x"}), "audio"),
         ("messages", image, "messages[0].content"),
@@ -182,6 +186,85 @@ async fn common_client_defaults_are_accepted() {
     assert_eq!(served.get("/v1/models").await.json()["data"][0]["id"], "proscenium");
     assert_eq!(served.get("/v1/models/proscenium").await.json()["object"], "model");
     served.get("/v1/models/gpt-4o").await.assert_error(404, "model_not_found");
+}
+
+#[tokio::test]
+async fn harmless_fields_of_chat_applications_are_ignored() {
+    let shelf = Shelf::new();
+    let served = ServedEngine::start(shelf.setup()).await;
+    let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
+    let habits = json!({"n": 1.0, "stream": 0, "stop": "", "logprobs": 0, "top_logprobs": 0, "tools": tool,
+        "tool_choice": "none", "functions": tool, "function_call": "none", "response_format": {}, "audio": null,
+        "web_search_options": null, "modalities": [], "stream_options": {"include_usage": 0}, "logit_bias": {},
+        "parallel_tool_calls": true, "reasoning_effort": "low", "chat_id": "x", "keep_alive": 5});
+    let mut body = ask("look");
+    for (key, value) in habits.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    body["messages"] = json!([{"role": "system", "content": null},
+        {"role": "user", "content": [{"type": "input_text", "text": "look"}]}]);
+    let reply = send(&served, &body, &[]).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let reply = send(&served, &with(with(body, "stream", 1), "stop", json!([""])), &[]).await;
+    assert!(!chunks(&reply).is_empty());
+}
+
+#[tokio::test]
+async fn aborted_answers_and_tools_of_another_model_may_be_in_the_history() {
+    let shelf = Shelf::new();
+    let served = ServedEngine::start(shelf.setup()).await;
+    let call = json!([{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
+    let messages = json!([
+        {"role": "user", "content": "put"},
+        {"role": "assistant", "content": null},
+        {"role": "user", "content": "what time is it?"},
+        {"role": "assistant", "content": null, "tool_calls": call},
+        {"role": "tool", "tool_call_id": "c", "content": "ten"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}, {"type": "output_text", "text": "Ten."}]},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant"},
+        {"role": "user", "content": "what did I say?"},
+    ]);
+    let reply = send(&served, &with(ask(""), "messages", messages.clone()), &[]).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let run = reply.header("x-run-id").parse().unwrap();
+    let state = served.engine.run(&served.tenant, run).await.unwrap();
+    let queued = state.queued.unwrap();
+    assert_eq!(queued.request, "what did I say?");
+    let turns: Vec<_> = queued.history.iter().flatten().map(|turn| (&*turn.request, &*turn.answer)).collect();
+    assert_eq!(turns, [("put", ""), ("what time is it?", "Ten."), ("hello", "")]);
+    assert_eq!(shelf.puts(), 0);
+    // Results of the client's own tools are not accepted as the request.
+    let mut pending = messages.as_array().unwrap()[..5].to_vec();
+    let reply = send(&served, &with(ask(""), "messages", pending.clone()), &[]).await;
+    assert_eq!(reply.assert_error(400, "request.unsupported")["param"], "messages[3].tool_calls");
+    pending.remove(3);
+    let reply = send(&served, &with(ask(""), "messages", pending), &[]).await;
+    assert_eq!(reply.assert_error(400, "request.unsupported")["param"], "messages[3].role");
+}
+
+#[tokio::test]
+async fn oldest_messages_of_a_long_conversation_are_left_out() {
+    let shelf = Shelf::new();
+    let served = ServedEngine::start(shelf.setup().set("server.max_messages", 4)).await;
+    let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
+    for at in 0..5 {
+        messages.push(json!({"role": "user", "content": format!("request {at}")}));
+        messages.push(json!({"role": "assistant", "content": format!("answer {at}")}));
+    }
+    messages.push(json!({"role": "user", "content": "look"}));
+    let reply = send(&served, &with(ask(""), "messages", messages), &[]).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let run = reply.header("x-run-id").parse().unwrap();
+    let state = served.engine.run(&served.tenant, run).await.unwrap();
+    let queued = state.queued.unwrap();
+    assert_eq!((&*queued.request, queued.instructions.as_deref()), ("look", Some("Be brief.")));
+    let turns: Vec<_> = queued.history.iter().flatten().map(|turn| &*turn.request).collect();
+    assert_eq!(turns, ["request 4"]);
+    // A request is never cut.
+    let words = json!({"role": "user", "content": "look"});
+    let reply = send(&served, &with(ask(""), "messages", vec![words; 5]), &[]).await;
+    reply.assert_error(422, "request.messages");
 }
 
 #[tokio::test]

@@ -77,8 +77,8 @@ fn truncated_wal_is_recovered_to_its_last_commit() {
     let workspace = Workspace::new();
     let mut chat = workspace.spawn(&["chat"]);
     chat.write("Che tempo fa a Milano?\nChe tempo fa a Roma?\n");
-    chat.read_until("model calls");
-    chat.read_until("model calls");
+    chat.read_stderr_until("model calls");
+    chat.read_stderr_until("model calls");
     // A killed process does not write the log back into the file.
     chat.kill();
     let log = workspace.data().join("proscenium.db-wal");

@@ -3,6 +3,7 @@
 mod completion;
 mod error;
 mod fingerprint;
+mod lenient;
 mod request;
 mod retry;
 mod stream;
@@ -33,7 +34,8 @@ pub(crate) const MODEL: &str = "proscenium";
 ///
 /// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: the server's configuration
 /// determines how models are called. Parameters that would change the meaning of the answer (`tools`,
-/// `response_format`, images, `n`, `stop`) are rejected.
+/// `response_format`, images, `n`, `stop`, `web_search_options`, …) are rejected. Of more than
+/// `server.max_messages` messages the oldest are left out, except instructions.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
     params(
         ("X-Session-Id" = Option<String>, Header, description = "the conversation that the server keeps"),
@@ -71,18 +73,20 @@ pub(crate) async fn completions(
         None => {
             // First of all, because a retry may follow immediately.
             let delivery = key.clone().map(|key| app.tries.track(key));
-            let talk = body.into_chat(app.options.max_messages)?;
+            let (talk, omitted) = body.into_chat(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency);
             let asked = crate::ChatRequest {
                 options: RequestOptions { cache, ..RequestOptions::default() },
                 fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
                 ..asked
             };
-            chat::accept(&app, asked, delivery).await.inspect_err(|problem| {
+            let accepted = chat::accept(&app, asked, delivery).await.inspect_err(|problem| {
                 if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
                     app.tries.record_refusal(key, seconds);
                 }
-            })?
+            })?;
+            log_omitted(&accepted, omitted);
+            accepted
         }
     };
     if let Some(open) = open {
@@ -91,6 +95,14 @@ pub(crate) async fn completions(
         return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage, open));
     }
     completion_reply(&app, &tenant, accepted).await
+}
+
+/// Logs how many messages a run does not see.
+fn log_omitted(accepted: &chat::AcceptedRequest, omitted: usize) {
+    if omitted > 0 {
+        let (run, session) = (accepted.run, &accepted.session);
+        tracing::info!(%run, %session, omitted, "the oldest messages were left out (server.max_messages)");
+    }
 }
 
 /// Waits for the answer of an accepted request that is not streamed.

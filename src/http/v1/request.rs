@@ -1,5 +1,5 @@
 //! Requests of the OpenAI protocol. Unsupported parameters that would change the meaning of the answer are
-//! rejected by name.
+//! rejected by name; what chat applications send by default is read leniently.
 
 use actix_web::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use super::super::messages::{self, MessageRole, ParsedChat, TextMessage};
 use super::super::problem::Problem;
-use super::MODEL;
 use super::error::Error;
+use super::{MODEL, lenient};
 
 /// The body of `POST /v1/chat/completions`. Fields that are not listed have no effect.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
@@ -20,13 +20,14 @@ pub(crate) struct CompletionRequest {
     /// The conversation; the last message of the user is the request.
     #[schema(min_items = 1)]
     pub(crate) messages: Vec<InputMessage>,
-    /// Whether the answer is streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Whether the answer is streamed; 1 and 0 are read as `true` and `false`.
+    #[serde(default, deserialize_with = "lenient::flag", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = lenient::flag_schema)]
     pub(crate) stream: Option<bool>,
     /// What a stream contains besides the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream_options: Option<StreamOptions>,
-    /// Not supported: this server's tools are its scenes.
+    /// Not supported: this server's tools are its scenes. Ignored with `tool_choice: "none"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tools: Option<Value>,
@@ -34,25 +35,38 @@ pub(crate) struct CompletionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) tool_choice: Option<Value>,
-    /// Not supported.
+    /// Not supported. Ignored with `function_call: "none"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) functions: Option<Value>,
+    /// Only `none` or `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub(crate) function_call: Option<Value>,
     /// Only `{"type": "text"}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) response_format: Option<Value>,
     /// Only 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::count", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1)]
     pub(crate) n: Option<u32>,
-    /// Not supported.
+    /// Not supported; empty strings are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) stop: Option<Value>,
     /// Not supported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::flag", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = lenient::flag_schema)]
     pub(crate) logprobs: Option<bool>,
+    /// Only 0.
+    #[serde(default, deserialize_with = "lenient::count", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 0)]
+    pub(crate) top_logprobs: Option<u32>,
+    /// Not supported: what is searched is decided by scenes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) web_search_options: Option<Value>,
     /// Only `["text"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) modalities: Option<Vec<String>>,
@@ -66,20 +80,22 @@ pub(crate) struct CompletionRequest {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct StreamOptions {
     /// Whether to send a last chunk with the usage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::flag", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = lenient::flag_schema)]
     pub(crate) include_usage: Option<bool>,
 }
 
 /// One message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct InputMessage {
-    /// `system`, `developer`, `user` or `assistant`.
-    #[schema(pattern = "^(system|developer|user|assistant)$")]
+    /// `system`, `developer`, `user` or `assistant`. Messages of a `tool` or `function` are ignored if a message
+    /// of the user follows.
+    #[schema(pattern = "^(system|developer|user|assistant|tool|function)$")]
     pub(crate) role: String,
-    /// Text, or parts of type `text`.
+    /// Text, or parts of type `text`. Only a message of the user needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<MessageContent>,
-    /// Not supported.
+    /// Calls of another model's tools; ignored if a message of the user follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tool_calls: Option<Value>,
@@ -98,9 +114,9 @@ pub(crate) enum MessageContent {
 /// A part of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ContentPart {
-    /// Only `text`.
+    /// `text`, also called `input_text` and `output_text`. A `refusal` of the assistant is ignored.
     #[serde(rename = "type")]
-    #[schema(rename = "type", pattern = "^text$")]
+    #[schema(rename = "type", pattern = "^(text|input_text|output_text|refusal)$")]
     pub(crate) kind: String,
     /// The text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,8 +130,20 @@ pub(crate) fn unknown_model(name: &str) -> Error {
     Error::with_param(Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail), "model")
 }
 
+/// Whether a parameter says anything: not null, and not an empty string, list or object.
 fn is_present(value: Option<&Value>) -> bool {
-    value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
+    match value {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(list)) => list.iter().any(|item| is_present(Some(item))),
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(_) => true,
+    }
+}
+
+/// Whether a choice of tools is this word.
+fn is_choice(choice: Option<&Value>, word: &str) -> bool {
+    choice.and_then(Value::as_str) == Some(word)
 }
 
 impl CompletionRequest {
@@ -132,20 +160,8 @@ impl CompletionRequest {
         if self.model != MODEL {
             return Err(unknown_model(&self.model));
         }
-        let tools = "this server's tools are its scenes; it does not call a client's tools. Remove it";
-        for (name, value) in [("tools", &self.tools), ("functions", &self.functions)] {
-            if is_present(value.as_ref()) {
-                return Err(Error::unsupported(name, tools));
-            }
-        }
-        if self
-            .tool_choice
-            .as_ref()
-            .is_some_and(|choice| !choice.is_null() && !matches!(choice.as_str(), Some("none" | "auto")))
-        {
-            return Err(Error::unsupported("tool_choice", tools));
-        }
-        if let Some(format) = self.response_format.as_ref().filter(|format| !format.is_null())
+        self.check_tools()?;
+        if let Some(format) = self.response_format.as_ref().filter(|format| is_present(Some(format)))
             && format.get("type").and_then(Value::as_str) != Some("text")
         {
             return Err(Error::unsupported(
@@ -153,77 +169,110 @@ impl CompletionRequest {
                 "answers are text; only {\"type\": \"text\"} is supported",
             ));
         }
-        if self.n.is_some_and(|n| n != 1) {
-            return Err(Error::unsupported("n", "there is exactly one answer; remove it, or send 1"));
-        }
-        if is_present(self.stop.as_ref()) {
-            return Err(Error::unsupported("stop", "an answer is always complete; remove it"));
-        }
-        if self.logprobs == Some(true) {
-            return Err(Error::unsupported(
-                "logprobs",
-                "they are not available for answers of scenes; remove it",
-            ));
-        }
-        if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
-            return Err(Error::unsupported("modalities", "only text is supported"));
-        }
-        if is_present(self.audio.as_ref()) {
-            return Err(Error::unsupported("audio", "only text is supported"));
+        let has_search = self.web_search_options.as_ref().is_some_and(|options| !options.is_null());
+        let is_spoken = self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text"));
+        let scores = "they are not available for answers of scenes; remove it";
+        for (name, is_refused, why) in [
+            ("n", self.n.is_some_and(|n| n != 1), "there is exactly one answer; remove it, or send 1"),
+            ("stop", is_present(self.stop.as_ref()), "an answer is always complete; remove it"),
+            ("logprobs", self.logprobs == Some(true), scores),
+            ("top_logprobs", self.top_logprobs.is_some_and(|count| count != 0), scores),
+            ("web_search_options", has_search, "the scenes decide what is searched; remove it"),
+            ("modalities", is_spoken, "only text is supported"),
+            ("audio", is_present(self.audio.as_ref()), "only text is supported"),
+        ] {
+            if is_refused {
+                return Err(Error::unsupported(name, why));
+            }
         }
         Ok(())
     }
 
-    /// The conversation as text messages.
-    pub(crate) fn into_chat(self, max: usize) -> Result<ParsedChat, Error> {
-        let parsed: Result<Vec<TextMessage>, Error> =
-            self.messages.into_iter().enumerate().map(|(i, message)| message.into_message(i)).collect();
-        messages::parse_messages(parsed?, max).map_err(|problem| Error::with_param(problem, "messages"))
+    /// Rejects tools of the client, unless it forbids their use.
+    fn check_tools(&self) -> Result<(), Error> {
+        let why = "this server's tools are its scenes; it does not call a client's tools. Remove it";
+        for (tools, tool_list, choice, chosen) in [
+            ("tools", &self.tools, "tool_choice", &self.tool_choice),
+            ("functions", &self.functions, "function_call", &self.function_call),
+        ] {
+            let is_forbidden = is_choice(chosen.as_ref(), "none");
+            if is_present(tool_list.as_ref()) && !is_forbidden {
+                return Err(Error::unsupported(tools, why));
+            }
+            if is_present(chosen.as_ref()) && !is_forbidden && !is_choice(chosen.as_ref(), "auto") {
+                return Err(Error::unsupported(choice, why));
+            }
+        }
+        Ok(())
+    }
+
+    /// The conversation as text messages, and how many of the oldest were left out because there are more than
+    /// `max`.
+    pub(crate) fn into_chat(self, max: usize) -> Result<(ParsedChat, usize), Error> {
+        let request_at = self.messages.iter().rposition(|message| message.role == "user");
+        let mut texts = Vec::with_capacity(self.messages.len());
+        for (at, message) in self.messages.into_iter().enumerate() {
+            let is_history = request_at.is_some_and(|request| at < request);
+            texts.extend(message.into_message(at, is_history)?);
+        }
+        let invalid = |problem| Error::with_param(problem, "messages");
+        let omitted = messages::omit_oldest(&mut texts, max);
+        let chat = messages::parse_messages(texts, max).map_err(invalid)?;
+        Ok((chat, omitted))
     }
 }
 
 impl InputMessage {
-    fn into_message(self, at: usize) -> Result<TextMessage, Error> {
+    /// The message as text; `None` if it says nothing. `is_history` if a message of the user follows.
+    fn into_message(self, at: usize, is_history: bool) -> Result<Option<TextMessage>, Error> {
         let place = |field: &str| format!("messages[{at}].{field}");
+        let own_tools = "a client's own tools are not supported";
         let role = match self.role.as_str() {
             "system" | "developer" => MessageRole::System,
             "user" => MessageRole::User,
             "assistant" => MessageRole::Assistant,
-            "tool" | "function" => {
-                return Err(Error::unsupported(&place("role"), "a client's own tools are not supported"));
-            }
+            "tool" | "function" if is_history => return Ok(None),
+            "tool" | "function" => return Err(Error::unsupported(&place("role"), own_tools)),
             _ => {
                 let why = "must be `system`, `developer`, `user` or `assistant`";
                 return Err(Error::unsupported(&place("role"), why));
             }
         };
-        if is_present(self.tool_calls.as_ref()) {
-            return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not supported"));
+        if is_present(self.tool_calls.as_ref()) && !is_history {
+            return Err(Error::unsupported(&place("tool_calls"), own_tools));
         }
-        let text = match self.content {
-            Some(MessageContent::Text(text)) => text,
-            Some(MessageContent::Parts(parts)) => {
-                let mut texts = Vec::with_capacity(parts.len());
-                for part in parts {
-                    match (part.kind.as_str(), part.text) {
-                        ("text", Some(text)) => texts.push(text),
-                        ("text", None) => {
-                            return Err(Error::unsupported(
-                                &place("content"),
-                                "a part of type `text` needs `text`",
-                            ));
-                        }
-                        (kind, _) => {
-                            let kind: String = kind.chars().take(40).collect();
-                            let why = format!("parts of type `{kind}` are not supported: only `text` is");
-                            return Err(Error::unsupported(&place("content"), &why));
-                        }
-                    }
-                }
-                texts.join("\n")
-            }
-            None => return Err(Error::unsupported(&place("content"), "a message needs text")),
+        let content = self.content.map(|content| content.into_text(role)).transpose();
+        let content = content.map_err(|why| Error::unsupported(&place("content"), &why))?;
+        match (role, content) {
+            (MessageRole::System, None) => Ok(None),
+            (MessageRole::User, None) => Err(Error::unsupported(&place("content"), "a message needs text")),
+            // An answer that was cut off keeps its place: the request before it is not repeated.
+            (_, content) => Ok(Some(TextMessage { role, text: content.unwrap_or_default() })),
+        }
+    }
+}
+
+impl MessageContent {
+    /// The text, or why there is none.
+    fn into_text(self, role: MessageRole) -> Result<String, String> {
+        let parts = match self {
+            Self::Text(text) => return Ok(text),
+            Self::Parts(parts) => parts,
         };
-        Ok(TextMessage { role, text })
+        let mut texts = Vec::with_capacity(parts.len());
+        for part in parts {
+            match (part.kind.as_str(), part.text) {
+                ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
+                ("text" | "input_text" | "output_text", None) => {
+                    return Err(format!("a part of type `{}` needs `text`", part.kind));
+                }
+                ("refusal", _) if role == MessageRole::Assistant => {}
+                (kind, _) => {
+                    let kind: String = kind.chars().take(40).collect();
+                    return Err(format!("parts of type `{kind}` are not supported: only `text` is"));
+                }
+            }
+        }
+        Ok(texts.join("\n"))
     }
 }
