@@ -49,8 +49,10 @@ fn measure(slice: Duration) -> Result<(), Failure> {
         for calls in CALLS {
             let events = journal(calls, of.unwrap_or(calls))?;
             let decided = time(slice, events.len(), || decide(&events))?;
-            let folded =
-                time(slice, events.len(), || Ok(drop(black_box(RunState::from_events(run(), &events)))))?;
+            let folded = time(slice, events.len(), || {
+                black_box(RunState::from_events(run(), &events));
+                Ok(())
+            })?;
             let ratio = decided / folded;
             println!("| {name} | {calls} | {} | {decided:.0} | {folded:.0} | {ratio:.2} |", events.len());
         }

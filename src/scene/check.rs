@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::document::Located;
+use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
@@ -339,12 +339,7 @@ pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<Stri
 
 /// Checks the variables of a tool's sentences. An argument is declared; the fields of a result are not, so one of them
 /// counts as misspelt if it is nearly `arguments`, or a field that the sentence of another language uses.
-fn check_variables(
-    tool: &str,
-    sentences: &BTreeMap<String, Located<String>>,
-    parameters: &Value,
-    report: &FaultReport,
-) {
+fn check_variables(tool: &str, sentences: &LocatedTexts, parameters: &Value, report: &FaultReport) {
     let known: Vec<&str> = parameters::property_names(parameters).collect();
     let used: Vec<BTreeSet<String>> = sentences.values().map(|text| phrase::variables(&text.value)).collect();
     for ((language, text), own) in sentences.iter().zip(&used) {

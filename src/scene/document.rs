@@ -61,6 +61,9 @@ pub(super) enum Presence {
     Optional,
 }
 
+/// The values of a table of texts, by key.
+pub(super) type LocatedTexts = BTreeMap<String, Located<String>>;
+
 /// Reads one table. The keys that were read before [`Self::reject_unknown_keys`] are the allowed ones.
 pub(super) struct TableReader<'a> {
     report: &'a FaultReport,
@@ -202,12 +205,12 @@ impl<'a> TableReader<'a> {
     }
 
     /// The texts of a table with arbitrary keys; numbers and booleans are converted to text.
-    pub(super) fn texts(&mut self, key: &'static str) -> BTreeMap<String, Located<String>> {
+    pub(super) fn texts(&mut self, key: &'static str) -> LocatedTexts {
         let Some(value) = self.get(key, Presence::Optional) else { return BTreeMap::new() };
         self.texts_at(key, value)
     }
 
-    fn texts_at(&self, key: &str, value: &Spanned<DeValue<'a>>) -> BTreeMap<String, Located<String>> {
+    fn texts_at(&self, key: &str, value: &Spanned<DeValue<'a>>) -> LocatedTexts {
         let mut texts = BTreeMap::new();
         let path = format!("{}{key}.", self.path);
         let DeValue::Table(table) = value.get_ref() else {
@@ -234,7 +237,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// The tables of texts of a table with arbitrary keys.
-    pub(super) fn text_tables(&mut self) -> Vec<(Located<String>, BTreeMap<String, Located<String>>)> {
+    pub(super) fn text_tables(&mut self) -> Vec<(Located<String>, LocatedTexts)> {
         let mut tables = Vec::new();
         for (name, value) in self.table.iter() {
             let key = Located {

@@ -1,12 +1,11 @@
 //! A scene as written, before it is checked: the common form of `scene.toml` and the builder.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::ToolApproval;
-use super::document::{Located, PointerLines};
+use super::document::{Located, LocatedTexts, PointerLines};
 use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::{Tool, http};
 
@@ -46,8 +45,8 @@ pub(super) struct ToolDraft {
     pub(super) parameters: Option<Located<Value>>,
     /// The lines of the parts of `parameters`.
     pub(super) parameter_lines: PointerLines,
-    pub(super) say: BTreeMap<String, Located<String>>,
-    pub(super) confirm: BTreeMap<String, Located<String>>,
+    pub(super) say: LocatedTexts,
+    pub(super) confirm: LocatedTexts,
     pub(super) repeatable: Option<Located<bool>>,
     pub(super) volatile: Option<Located<bool>>,
     pub(super) call: Option<CallDraft>,

@@ -102,7 +102,7 @@ fn writes_of_parallel_steps_are_sent_for_approval_one_by_one() {
     let puts = run
         .state
         .next()
-        .into_iter()
+        .iter()
         .filter(|action| matches!(action, Action::Record { event: Event::ApprovalRequired { .. } }));
     assert_eq!(puts.count(), 1);
     run.settle();

@@ -94,7 +94,7 @@ impl Script {
     /// Performs everything that needs no external input: records, questions, calls.
     pub fn settle(&mut self) {
         loop {
-            let event = match self.state.next().iter().cloned().find(|a| !matches!(a, Action::Read { .. })) {
+            let event = match self.state.next().iter().find(|a| !matches!(a, Action::Read { .. })).cloned() {
                 Some(Action::Record { event }) => event,
                 Some(Action::Call { call, attempt }) => Event::ToolStarted { call, attempt },
                 Some(ask @ Action::Ask { .. }) => asked(&ask),
