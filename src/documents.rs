@@ -39,6 +39,10 @@ pub struct PlanDocument {
     pub objective: String,
     /// The requester.
     pub user: String,
+    /// Whether the current version may be executed: a person approved it, or it needed no approval. A flag to
+    /// read; sending it approves nothing.
+    #[serde(default)]
+    pub approved: bool,
     /// Hash of what is approved, if approval is required. Sent back with the approval, it makes sure that
     /// nothing else is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,6 +266,7 @@ impl PlanDocument {
             version: made.map_or(0, |made| made.version),
             objective: state.request().to_owned(),
             user: state.queued.as_ref().map(|queued| queued.user.clone()).unwrap_or_default(),
+            approved: is_approved(journal),
             hash: needed.map(|needed| needed.hash.clone()),
             why_approval: needed.map(|needed| needed.why.clone()).unwrap_or_default(),
             plan: made.map(|made| made.plan.clone()),
@@ -277,6 +282,17 @@ impl PlanDocument {
             usage: answer.usage,
         })
     }
+}
+
+/// Whether the current version of a plan was approved, or needed no approval. A later end does not change it.
+fn is_approved(journal: &[Envelope<Event>]) -> bool {
+    let statuses = journal.iter().filter_map(|envelope| envelope.body.facts().plan_status);
+    let decided = statuses.filter_map(|status| match status {
+        PlanStatus::Draft | PlanStatus::PendingApproval => Some(false),
+        PlanStatus::Approved | PlanStatus::Executing => Some(true),
+        PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled => None,
+    });
+    decided.last().unwrap_or(false)
 }
 
 /// A page of a plan's versions.

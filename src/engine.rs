@@ -10,6 +10,7 @@ pub(crate) mod earlier_requests;
 mod expiry;
 mod idempotency;
 mod pending_question;
+mod plans;
 mod recovery;
 mod reload;
 mod sessions;
@@ -45,6 +46,7 @@ use crate::telemetry::{self, Exposition, ServerMetrics};
 
 pub use builder::{Builder, StartError};
 pub use idempotency::Submitted;
+pub use plans::{PlanModification, UserPlans};
 pub use ticket::{ChatRequest, RunTicket};
 
 /// A running engine.

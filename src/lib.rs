@@ -35,6 +35,7 @@ pub mod plan;
 pub mod planner;
 pub mod public;
 pub mod replay;
+mod retry_after;
 pub mod run;
 pub mod scene;
 mod schema;
@@ -49,6 +50,8 @@ pub use answer::{
 };
 pub use config::Config;
 pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion, VersionPage};
-pub use engine::{Builder, ChatRequest, Engine, RunTicket, StartError, Submitted, fold};
+pub use engine::{
+    Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,
+};
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;

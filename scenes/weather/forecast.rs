@@ -2,6 +2,7 @@
 
 use jiff::ToSpan;
 use jiff::civil::Date;
+use proscenium::run::FaultClass;
 use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -340,7 +341,7 @@ fn unknown(asked: &str, near: Vec<String>, language: Option<&str>) -> ToolError 
         (_, true) => format!("No city called {asked:?} is known."),
         (_, false) => format!("No city called {asked:?} is known. Did you mean {near}?"),
     };
-    ToolError::refused("weather.unknown_city", message).saying(say)
+    ToolError::refused("weather.unknown_city", message).classed(FaultClass::NotFound).saying(say)
 }
 
 fn ambiguous(asked: &str, places: impl Iterator<Item = String>) -> ToolError {
@@ -349,13 +350,13 @@ fn ambiguous(asked: &str, places: impl Iterator<Item = String>) -> ToolError {
         "{asked:?} may be {}: say the country after the name, as in \"Paris, FR\"",
         places.join(" or ")
     );
-    ToolError::refused("weather.ambiguous_city", message)
+    ToolError::refused("weather.ambiguous_city", message).classed(FaultClass::BadData)
 }
 
 fn unavailable(fault: &Fault) -> ToolError {
     let message =
         format!("the forecast could not be had from Open-Meteo ({}); try again later", fault.message);
-    ToolError::failed("weather.open_meteo", message)
+    ToolError::failed("weather.open_meteo", message).classed(FaultClass::Unavailable)
 }
 
 fn no_climate(place: &Place, date: Date) -> ToolError {
@@ -363,5 +364,5 @@ fn no_climate(place: &Place, date: Date) -> ToolError {
         "nothing is known of the weather in {} on {date}: no city with averages is near",
         place.label()
     );
-    ToolError::failed("weather.no_climate", message)
+    ToolError::failed("weather.no_climate", message).classed(FaultClass::NotFound)
 }

@@ -22,7 +22,7 @@ use super::launch;
 use crate::fairness::{FairPermit, FairPermits, NoPermit, SharedPlaces, Sharers};
 use crate::llm::{self, Caller, Gateway, Replied, Sink};
 use crate::nesting;
-use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, TenantId};
+use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, RunId, SessionId, TenantId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolError, ToolErrorKind, bound, phrase};
@@ -181,6 +181,7 @@ impl Handle {
 
     fn lost(&self) -> Fault {
         Fault::new("scene.lost", format!("scene {} failed during the call", self.scene.name))
+            .classed(FaultClass::Unavailable)
     }
 }
 
@@ -202,6 +203,7 @@ fn busy(scene: &Scene, no: NoPermit) -> Fault {
             }
         },
     )
+    .classed(FaultClass::RateLimit)
 }
 
 /// A queued tool call and the channel that receives its outcome.
@@ -352,7 +354,10 @@ async fn cancelled_if_read(cancelled: &CancellationToken, effect: Effect) {
 }
 
 fn error_outcome(error: ToolError, effect: Effect) -> Outcome {
-    let fault = Fault::new(&error.code, error.message).saying(error.say);
+    let fault = Fault::new(&error.code, error.message)
+        .classed(error.class)
+        .after(error.retry_after)
+        .saying(error.say);
     match (error.kind, effect) {
         (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
         (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },
@@ -364,10 +369,11 @@ fn error_outcome(error: ToolError, effect: Effect) -> Outcome {
 }
 
 fn unfinished_outcome(tool: &SceneTool, code: &str, message: String) -> Outcome {
+    let class = if code == "tool.timeout" { FaultClass::Timeout } else { FaultClass::Other };
     match tool.effect {
-        Effect::Read => Outcome::Failed { error: Fault::new(code, message) },
+        Effect::Read => Outcome::Failed { error: Fault::new(code, message).classed(class) },
         Effect::Write => Outcome::Unknown {
-            error: Fault::new(code, format!("{message}; whether it took effect is unknown")),
+            error: Fault::new(code, format!("{message}; whether it took effect is unknown")).classed(class),
         },
     }
 }

@@ -179,6 +179,7 @@ impl Config {
             confirm_at_least: None,
             max_writes: self.execution.max_writes,
             language: self.execution.language.clone(),
+            planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }
     }
 }

@@ -74,6 +74,9 @@ fn tenant_local() -> TenantId {
     TenantId::new("local").expect("an allowed name")
 }
 
+/// The longest `planning.system_prompt`, in characters: it is sent with every plan.
+const MAX_SYSTEM_PROMPT_CHARS: usize = 8_000;
+
 /// `[planning]`: how plans and continuation checks are requested from models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -94,6 +97,8 @@ pub struct PlanningConfig {
     pub out_of_scope: OutOfScope,
     /// How a forced reply is parsed.
     pub reader: ReaderMode,
+    /// The operator's instructions for the planner, added to its system prompt.
+    pub system_prompt: String,
 }
 
 impl Default for PlanningConfig {
@@ -108,6 +113,7 @@ impl Default for PlanningConfig {
             answer_with_check: settings.answer_with_check,
             out_of_scope: settings.out_of_scope,
             reader: settings.reader,
+            system_prompt: settings.planner_instructions,
         }
     }
 }
@@ -120,6 +126,11 @@ impl PlanningConfig {
         review.range("planning.max_retries", self.max_retries, 0..=10);
         review.range("planning.max_steps", self.max_steps, 1..=100);
         review.range("planning.max_replans", self.max_replans, 0..=20);
+        let length = self.system_prompt.chars().count();
+        if length > MAX_SYSTEM_PROMPT_CHARS {
+            let message = format!("`planning.system_prompt` has {length} characters");
+            review.add("planning.system_prompt", message, format!("use at most {MAX_SYSTEM_PROMPT_CHARS}"));
+        }
         review.into_problems()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{GuardUnavailable, budget, limits};
-use crate::run::{Attempt, Fault, Usage};
+use crate::run::{Attempt, Fault, FaultClass, Usage};
 
 /// Why a model call failed, which model it was, and its cost. Never contains an API key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -188,6 +188,28 @@ impl ErrorKind {
         "internal",
     ];
 
+    /// The class of the fault that the journal gets.
+    pub fn fault_class(&self) -> FaultClass {
+        match self {
+            ErrorKind::RateLimited { .. } | ErrorKind::Limits(_) => FaultClass::RateLimit,
+            ErrorKind::Silence { .. } | ErrorKind::Timeout { .. } => FaultClass::Timeout,
+            ErrorKind::Connect { .. }
+            | ErrorKind::EmptyStream
+            | ErrorKind::CutStream
+            | ErrorKind::Unavailable(_)
+            | ErrorKind::Open { .. } => FaultClass::Unavailable,
+            ErrorKind::Quota { .. }
+            | ErrorKind::Unauthorized { .. }
+            | ErrorKind::Budget(_)
+            | ErrorKind::NotConfigured { .. } => FaultClass::Denied,
+            ErrorKind::Malformed { .. } | ErrorKind::TooLarge { .. } | ErrorKind::ContextOverflow { .. } => {
+                FaultClass::BadData
+            }
+            ErrorKind::Status { status, .. } => FaultClass::of_status(*status),
+            ErrorKind::Cancelled | ErrorKind::Internal { .. } => FaultClass::Other,
+        }
+    }
+
     /// Whether the model never started to work, so that the call is free.
     pub fn is_free(&self) -> bool {
         matches!(
@@ -298,6 +320,8 @@ impl Error {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Fault::new(error.code(), error.to_string()).after(error.retry_after())
+        Fault::new(error.code(), error.to_string())
+            .classed(error.kind.fault_class())
+            .after(error.retry_after())
     }
 }

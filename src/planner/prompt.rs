@@ -55,6 +55,8 @@ the call as it is to be made, with the arguments that the user said. Leave an ar
 it or another step finds it; never make one up. A date without a year is the next such date after <now>; the end of a \
 range is the first such date after its start.";
 
+const OPERATOR: &str = "\nFurther instructions, from the operator; the rules above hold in any case:\n";
+
 const REPLAN: &str = "
 This is a further plan. <executed> was already done: never repeat it. Plan only what <missing> names, number the steps \
 from <number_from>, and let them depend on executed steps where they need their results. If nothing more can be done, \
@@ -177,6 +179,11 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
         system.push_str(PREPARED);
         // Some arguments describe the user.
         sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
+    }
+    let own = &state.settings().planner_instructions;
+    if !own.is_empty() {
+        system.push_str(OPERATOR);
+        system.push_str(own);
     }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if let Some(feedback) = feedback {

@@ -4,6 +4,7 @@
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
 mod facts;
+mod fault;
 mod payload;
 mod request;
 mod status;
@@ -19,8 +20,9 @@ use super::ids::{RunId, SessionId, TenantId};
 use crate::plan::PlanProblem;
 
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
+pub use fault::{Fault, FaultClass};
 pub use payload::{
-    Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
+    Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
 };
 pub use request::{
     Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RequestOptions, RunQueued, RunStarted,

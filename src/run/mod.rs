@@ -36,8 +36,8 @@ pub use calls::Calls;
 pub use confirmation::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
-    Durability, Effect, Envelope, Event, EventFacts, Fault, Idempotency, NO_APPROVAL, Origin, Outcome,
-    PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
+    Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL, Origin,
+    Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
     RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
     SubjectFacts, Unconfirmed, Usage, Verdict, parse_event,
 };

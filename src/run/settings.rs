@@ -57,6 +57,9 @@ pub struct Settings {
     /// The language of requests whose own language is unclear, ISO 639-1.
     #[serde(skip_serializing_if = "is_default")]
     pub language: Option<String>,
+    /// The operator's instructions for the planner, added to its system prompt.
+    #[serde(skip_serializing_if = "is_default")]
+    pub planner_instructions: String,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -146,6 +149,7 @@ impl Default for Settings {
             confirm_at_least: None,
             max_writes: 0,
             language: None,
+            planner_instructions: String::new(),
         }
     }
 }

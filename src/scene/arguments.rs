@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::SceneTool;
 use crate::nearest::did_you_mean;
 use crate::nesting;
-use crate::run::Fault;
+use crate::run::{Fault, FaultClass};
 
 /// The maximum length of arguments, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
@@ -32,12 +32,12 @@ const MAX_QUOTED: usize = 80;
 pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if raw.len() > MAX_BYTES {
         let message = format!("the arguments of {} have {} bytes, at most {MAX_BYTES}", tool.name, raw.len());
-        return Err(Fault::new("tool.arguments_too_long", message));
+        return Err(Fault::new("tool.arguments_too_long", message).classed(FaultClass::BadData));
     }
     let mut arguments = parse_object(tool, raw)?;
     if nesting::is_too_deep([&arguments]) {
         let message = format!("the arguments of {} {}", tool.name, too_deep_text());
-        return Err(Fault::new("tool.arguments_too_deep", message));
+        return Err(Fault::new("tool.arguments_too_deep", message).classed(FaultClass::BadData));
     }
     if !tool.validator.is_valid(&arguments) {
         drop_nulls(tool, &mut arguments);
@@ -55,7 +55,7 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if violations.len() > MAX_REPORTED {
         message.push_str(&format!("\n- and {} more", violations.len() - MAX_REPORTED));
     }
-    Err(Fault::new("tool.arguments", message))
+    Err(Fault::new("tool.arguments", message).classed(FaultClass::BadData))
 }
 
 /// The violations of incomplete arguments, one line each, in the format of [`check`]. A missing argument is
@@ -91,7 +91,7 @@ fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
         Err(error) => {
             let message =
                 format!("the arguments of {} are not JSON ({error}): write one JSON object", tool.name);
-            return Err(Fault::new("tool.arguments_not_json", message));
+            return Err(Fault::new("tool.arguments_not_json", message).classed(FaultClass::BadData));
         }
     };
     match value {
@@ -104,7 +104,7 @@ fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
                 quoted(&other),
                 outline(tool)
             );
-            Err(Fault::new("tool.arguments_not_object", message))
+            Err(Fault::new("tool.arguments_not_object", message).classed(FaultClass::BadData))
         }
     }
 }

@@ -163,6 +163,7 @@ fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::H
             "omit it for the default of 1 MiB",
         );
     }
+    let on_status = parse_status_sentences(fields);
     Some(http::HttpSpec {
         method: method.map_or_else(|| "GET".to_owned(), |method| method.value),
         url: url?.value,
@@ -173,7 +174,7 @@ fn parse_request(fields: &mut TableReader<'_>, source: &Value) -> Option<http::H
         max_response_bytes: most
             .and_then(|most| usize::try_from(most.value).ok())
             .unwrap_or(http::DEFAULT_MAX_RESPONSE_BYTES),
-        on_status: parse_status_sentences(fields),
+        on_status,
     })
 }
 

@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::{RunId, SessionId, TenantId};
+use crate::run::{FaultClass, RunId, SessionId, TenantId};
 
 /// A tool, called with JSON arguments that were validated against its schema.
 #[async_trait]
@@ -120,6 +121,10 @@ pub struct ToolError {
     pub say: Option<String>,
     /// The status of the HTTP response, if there was one.
     pub status: Option<u16>,
+    /// The kind of failure.
+    pub class: FaultClass,
+    /// The delay after which a retry may succeed, where known.
+    pub retry_after: Option<Duration>,
 }
 
 /// Whether a failed tool call took effect.
@@ -135,7 +140,15 @@ pub enum ToolErrorKind {
 
 impl ToolError {
     fn new(kind: ToolErrorKind, code: &str, message: String) -> Self {
-        Self { kind, code: code.to_owned(), message, say: None, status: None }
+        Self {
+            kind,
+            code: code.to_owned(),
+            message,
+            say: None,
+            status: None,
+            class: FaultClass::Other,
+            retry_after: None,
+        }
     }
 
     /// The tool refused the call; it had no effect.
@@ -154,6 +167,18 @@ impl ToolError {
         Self { say: Some(say.into()), ..self }
     }
 
+    /// The same error with the kind of failure.
+    #[must_use]
+    pub fn classed(self, class: FaultClass) -> Self {
+        Self { class, ..self }
+    }
+
+    /// The same error with the delay after which a retry may succeed.
+    #[must_use]
+    pub fn after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
+    }
+
     /// The call may have taken effect.
     pub fn unknown(code: &str, message: impl Into<String>) -> Self {
         Self::new(ToolErrorKind::Unknown, code, message.into())
@@ -165,6 +190,7 @@ impl ToolError {
 impl From<sqlx::Error> for ToolError {
     fn from(error: sqlx::Error) -> Self {
         Self::failed("store.error", format!("the scene's data could not be read or written: {error}"))
+            .classed(FaultClass::Unavailable)
     }
 }
 
@@ -228,8 +254,10 @@ where
     R: Future<Output = Result<Value, ToolError>> + Send,
 {
     async fn call(&self, context: ToolContext, arguments: Value) -> Result<Value, ToolError> {
-        let arguments = serde_json::from_value(arguments)
-            .map_err(|e| ToolError::refused("tool.arguments", format!("the arguments do not fit: {e}")))?;
+        let arguments = serde_json::from_value(arguments).map_err(|e| {
+            ToolError::refused("tool.arguments", format!("the arguments do not fit: {e}"))
+                .classed(FaultClass::BadData)
+        })?;
         (self.function)(arguments, context).await
     }
 }

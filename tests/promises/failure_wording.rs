@@ -101,12 +101,12 @@ fn assert_neutral(text: &str) {
 #[test]
 fn failed_read_is_a_neutral_sentence_in_the_users_language() {
     let workspace = orders("");
-    for (words, expected) in [
-        ("Where is order 404?", "Nothing was found for this."),
-        ("Dov'è l'ordine 404?", "Non è stato trovato nulla."),
-        ("Where is order 503?", "The service is not available now; please try again later."),
-        ("Where is order 403?", "Access to this is not allowed."),
-        ("Where is order 422?", "The details were not accepted; please check them."),
+    for (words, expected, class) in [
+        ("Where is order 404?", "Nothing was found for this.", "not_found"),
+        ("Dov'è l'ordine 404?", "Non è stato trovato nulla.", "not_found"),
+        ("Where is order 503?", "The service is not available now; please try again later.", "unavailable"),
+        ("Where is order 403?", "Access to this is not allowed.", "denied"),
+        ("Where is order 422?", "The details were not accepted; please check them.", "bad_data"),
     ] {
         let document = ask(&workspace, words);
         assert_eq!(answer(&document), expected, "{document:#}");
@@ -114,6 +114,7 @@ fn failed_read_is_a_neutral_sentence_in_the_users_language() {
         let error = &document["steps"][0]["tool_calls"][0]["error"];
         assert_eq!(error["say"], expected);
         assert!(error["message"].as_str().unwrap().contains("answered"), "{error}");
+        assert_eq!(error["class"], class);
     }
 }
 
@@ -126,10 +127,11 @@ fn failed_call_is_no_success_anywhere() {
     let ran = workspace.run(&["chat", "--scenes", "scenes", "Where is order 404?"]);
     assert_eq!(ran.status, 1, "{ran:#?}");
     for claim in ["completed", "Every step was carried out", "the request is answered"] {
-        assert!(!ran.out.contains(claim), "{ran:#?}");
+        assert!(!ran.err.contains(claim) && !ran.out.contains(claim), "{ran:#?}");
     }
-    assert!(ran.out.contains("step 1 Orders: did not succeed"), "{ran:#?}");
-    assert_neutral(ran.out.split("step 1 Orders: did not").nth(1).unwrap());
+    assert!(ran.err.contains("step 1 Orders: did not succeed"), "{ran:#?}");
+    assert_neutral(&ran.out);
+    assert_neutral(ran.err.split("step 1 Orders: did not").nth(1).unwrap());
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod old_journals;
 mod old_journals_written;
 mod openapi;
 mod overload;
+mod plan_facade;
 mod planner_faults;
 mod planner_worth;
 mod plans_api;

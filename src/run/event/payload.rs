@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::approval::{RequiredApproval, Undo};
+use super::fault::Fault;
 
 /// A model's reply, as received.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -70,49 +71,6 @@ impl std::ops::AddAssign for Usage {
         self.cached_input_tokens = self.cached_input_tokens.saturating_add(other.cached_input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cost_nano_usd = self.cost_nano_usd.saturating_add(other.cost_nano_usd);
-    }
-}
-
-/// Why something failed: a stable code, and a message that says what, where and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Fault {
-    /// Stable, such as `tool.timeout`.
-    pub code: String,
-    /// For people and models.
-    pub message: String,
-    /// Milliseconds after which a retry may succeed, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
-    /// The sentence for end users, in their language, where the tool words it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub say: Option<String>,
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl Fault {
-    /// A fault with its stable code and its message.
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), retry_after_ms: None, say: None }
-    }
-
-    /// The same fault with the sentence for end users.
-    #[must_use]
-    pub fn saying(self, say: Option<String>) -> Self {
-        Self { say, ..self }
-    }
-
-    /// The same fault with a retry delay.
-    #[must_use]
-    pub fn after(mut self, wait: Option<std::time::Duration>) -> Self {
-        self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-        self
     }
 }
 

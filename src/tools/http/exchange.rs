@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::template::{TemplateValues, percent_encode, value_text};
 use super::{HttpTool, IDEMPOTENCY_HEADER, QueryEncoding};
+use crate::run::FaultClass;
 use crate::tools::guard::{MAX_REDIRECTS, refusal, too_many_redirects};
 use crate::tools::{ToolContext, ToolError};
 
@@ -160,7 +161,7 @@ impl HttpTool {
             taken |= self.redirect(&place, &response, &mut outgoing, taken)?;
         }
         let refused = too_many_redirects(outgoing.url.host_str().unwrap_or_default());
-        Err(self.unknown_outcome(refused.code, refused.message))
+        Err(self.unknown_outcome(refused.code, FaultClass::Denied, refused.message))
     }
 
     async fn send(&self, outgoing: &OutgoingRequest) -> Result<Response, reqwest::Error> {
@@ -176,21 +177,24 @@ impl HttpTool {
 
     /// The error for a request without a response. Without a connection it had no effect.
     fn send_failure(&self, place: &str, error: &reqwest::Error, taken: bool) -> ToolError {
-        let unsent =
-            |error: ToolError| if taken { self.unknown_outcome(&error.code, error.message) } else { error };
+        let unsent = |error: ToolError| {
+            if taken { self.unknown_outcome(&error.code, error.class, error.message) } else { error }
+        };
         if let Some(refused) = refusal(error) {
-            return unsent(ToolError::refused(refused.code, refused.message.clone()));
+            let error = ToolError::refused(refused.code, refused.message.clone());
+            return unsent(error.classed(FaultClass::Denied));
         }
         let cause = self.redact(root_cause(error));
         if error.is_connect() {
             let message = self.redact(format!("{place} could not be reached: {cause}"));
-            return unsent(ToolError::failed("http.unreachable", message));
+            return unsent(ToolError::failed("http.unreachable", message).classed(FaultClass::Unavailable));
         }
         if error.is_builder() {
             return unsent(invalid_argument(self.redact(format!("{place} cannot be sent: {cause}"))));
         }
         self.unknown_outcome(
             "http.connection_lost",
+            FaultClass::Unavailable,
             format!("{place} was sent, and the connection was lost: {cause}"),
         )
     }
@@ -207,11 +211,11 @@ impl HttpTool {
         let status = response.status();
         // 307 and 308 mean that the request was not executed. Others may follow its execution.
         let elsewhere = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        let refuse = |code: &str, message: String| {
+        let refuse = |code: &str, class: FaultClass, message: String| {
             if elsewhere && !taken {
-                ToolError::failed(code, self.redact(message))
+                ToolError::failed(code, self.redact(message)).classed(class)
             } else {
-                self.unknown_outcome(code, message)
+                self.unknown_outcome(code, class, message)
             }
         };
         let next = response
@@ -222,10 +226,14 @@ impl HttpTool {
         let Some(next) = next else {
             return Err(refuse(
                 "http.redirect",
+                FaultClass::BadData,
                 format!("{place} answered {status} without a valid location"),
             ));
         };
-        self.network.policy().check_redirect(&outgoing.url, &next).map_err(|r| refuse(r.code, r.message))?;
+        self.network
+            .policy()
+            .check_redirect(&outgoing.url, &next)
+            .map_err(|r| refuse(r.code, FaultClass::Denied, r.message))?;
         let same_origin = next.origin() == outgoing.url.origin();
         let get = status == StatusCode::SEE_OTHER
             || (outgoing.method == Method::POST
@@ -240,7 +248,7 @@ impl HttpTool {
             let host = next.host_str().unwrap_or_default();
             let message =
                 format!("{place} redirects to {host}, and only reads are redirected to another host");
-            return Err(refuse("http.redirect", message));
+            return Err(refuse("http.redirect", FaultClass::Denied, message));
         }
         if !same_origin {
             outgoing.headers.retain(|header| !header.secret);
@@ -251,7 +259,7 @@ impl HttpTool {
 }
 
 pub(super) fn invalid_argument(message: String) -> ToolError {
-    ToolError::refused("http.argument", message)
+    ToolError::refused("http.argument", message).classed(FaultClass::BadData)
 }
 
 /// The innermost cause. The outer ones contain the URL with its query.

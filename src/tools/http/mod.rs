@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::guard::{NetworkPolicy, http_client_without_redirects};
 use super::{Tool, ToolContext, ToolError, ToolErrorKind, phrase};
-use crate::run::{Effect, FailureKind, Repeat};
+use crate::run::{Effect, FailureKind, FaultClass, Repeat};
 use template::{BodyTemplate, Template, TemplateSecret};
 
 /// The default maximum number of response bytes that are read.
@@ -145,9 +145,11 @@ impl HttpTool {
     }
 
     /// The error of an exchange whose outcome is unknown: a failure for a read, `unknown` for a write.
-    fn unknown_outcome(&self, code: &str, message: String) -> ToolError {
+    fn unknown_outcome(&self, code: &str, class: FaultClass, message: String) -> ToolError {
         let message = self.redact(message);
-        if self.write { ToolError::unknown(code, message) } else { ToolError::failed(code, message) }
+        let error =
+            if self.write { ToolError::unknown(code, message) } else { ToolError::failed(code, message) };
+        error.classed(class)
     }
 
     /// The error with the sentence for end users about its status: the author's, or a neutral one.
@@ -197,7 +199,7 @@ impl Tool for HttpTool {
             () = cancelled => Err(ToolError::failed("tool.cancelled", "the run was cancelled")),
             done = exchange => done.unwrap_or_else(|_| {
                 let message = format!("{place} gave no answer within {} ms", self.timeout.as_millis());
-                Err(self.unknown_outcome("http.timeout", message))
+                Err(self.unknown_outcome("http.timeout", FaultClass::Timeout, message))
             }).map_err(|error| self.with_sentence(error, context.language.as_deref(), &arguments)),
         }
     }

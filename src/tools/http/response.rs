@@ -1,10 +1,13 @@
 //! Turns a response into a result or an error.
 
+use jiff::Timestamp;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::HttpTool;
+use crate::retry_after::retry_after;
+use crate::run::FaultClass;
 use crate::tools::ToolError;
 
 /// How much of an error response's body is read, in bytes, and reported, in characters.
@@ -32,7 +35,9 @@ impl HttpTool {
         let status = response.status();
         if !status.is_success() {
             let (body, _) = read_bounded(&mut response, REFUSAL_BYTES).await.unwrap_or_default();
-            return Err(self.error_status(place, status, &String::from_utf8_lossy(&body), taken));
+            let body = String::from_utf8_lossy(&body);
+            let wait = retry_after(response.headers(), Timestamp::now());
+            return Err(self.error_status(place, status, &body, taken).after(wait));
         }
         let content_type = response
             .headers()
@@ -55,6 +60,7 @@ impl HttpTool {
         let (bytes, cut) = read_bounded(&mut response, self.max_response_bytes).await.map_err(|_| {
             self.unknown_outcome(
                 "http.connection_lost",
+                FaultClass::Unavailable,
                 format!("{place} answered {status}, and the response was interrupted"),
             )
         })?;
@@ -128,7 +134,7 @@ impl HttpTool {
         if self.write {
             return Ok(shown);
         }
-        Err(ToolError::failed("http.unexpected_answer", self.redact(message)))
+        Err(ToolError::failed("http.unexpected_answer", self.redact(message)).classed(FaultClass::BadData))
     }
 
     fn error_status(&self, place: &str, status: StatusCode, body: &str, taken: bool) -> ToolError {
@@ -149,7 +155,8 @@ impl HttpTool {
             (true, _) => ToolError::unknown("http.status", message),
             (false, _) => ToolError::failed("http.status", message),
         };
-        ToolError { status: Some(status.as_u16()), ..error }
+        let class = FaultClass::of_status(status.as_u16());
+        ToolError { status: Some(status.as_u16()), ..error.classed(class) }
     }
 
     /// Redacts a response, because a server may echo the secrets it received.

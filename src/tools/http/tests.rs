@@ -351,3 +351,43 @@ fn url_whose_host_depends_on_arguments_is_refused() {
     let with_body = HttpSpec { body: Some(json!({})), ..get("https://example.com/".into()) };
     assert_eq!(build(&with_body, Effect::Read).unwrap_err()[0].code, "http_body");
 }
+
+#[tokio::test]
+async fn failures_have_a_class_and_the_wait_that_the_server_demands() {
+    use FaultClass::{BadData, Denied, NotFound, Other, RateLimit, Timeout, Unavailable};
+    let statuses = [
+        (400, BadData),
+        (401, Denied),
+        (403, Denied),
+        (404, NotFound),
+        (408, Timeout),
+        (409, Other),
+        (410, NotFound),
+        (422, BadData),
+        (429, RateLimit),
+        (500, Unavailable),
+        (503, Unavailable),
+        (504, Timeout),
+    ];
+    for (status, class) in statuses {
+        let reply = |wait: &str| {
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n{wait}\r\n");
+            Reply::Bytes(head.into_bytes())
+        };
+        let server = serve([reply("retry-after: 7\r\n"), reply("")]).await;
+        let spec = get(server.url("/"));
+        let error = read(&spec, json!({})).await.unwrap_err();
+        assert_eq!((error.class, error.retry_after), (class, Some(Duration::from_secs(7))), "{status}");
+        assert_eq!(read(&spec, json!({})).await.unwrap_err().retry_after, None);
+    }
+    let server = serve([Reply::json("{"), Reply::Hang, Reply::Silence]).await;
+    for class in [BadData, Unavailable, Timeout] {
+        assert_eq!(read(&get(server.url("/")), json!({})).await.unwrap_err().class, class);
+    }
+    let closed = serve([]).await;
+    let url = closed.url("/");
+    drop(closed);
+    assert_eq!(read(&get(url), json!({})).await.unwrap_err().class, Unavailable);
+    let error = read(&get(server.url("/{id}")), json!({"id": ".."})).await.unwrap_err();
+    assert_eq!((error.code.as_str(), error.class), ("http.argument", BadData));
+}
