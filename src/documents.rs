@@ -292,7 +292,7 @@ fn is_approved(journal: &[Envelope<Event>]) -> bool {
         PlanStatus::Approved | PlanStatus::Executing => Some(true),
         PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled => None,
     });
-    decided.last().unwrap_or(false)
+    decided.fold(false, |_, approved| approved)
 }
 
 /// A page of a plan's versions.

@@ -244,6 +244,15 @@ impl SceneActor {
     fn start_call(&mut self, tenant: TenantId, work: QueuedSceneCall, ctx: &mut Context<Self>) {
         let QueuedSceneCall { call, reply, waiting, permit } = work;
         drop(waiting);
+        // A call whose driver is gone, or whose run was cancelled while it waited, has certainly done nothing:
+        // it stays so.
+        if reply.is_closed() || call.cancelled.is_cancelled() {
+            self.places.give_back(&tenant);
+            drop(permit);
+            let error = Fault::new("tool.cancelled", format!("{} was cancelled before it began", call.tool));
+            let _ = reply.send(Outcome::Failed { error });
+            return;
+        }
         let scene = self.scene.clone();
         let options = self.options.clone();
         // A separate task, so that it outlives this actor.

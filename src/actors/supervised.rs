@@ -317,6 +317,9 @@ impl<B: Behavior> Mailbox<B> {
         loop {
             for _ in 0..BATCH {
                 if let Some(work) = behavior.blocking_work() {
+                    if !self.begins_blocking_work() {
+                        return;
+                    }
                     let message = work.await;
                     behavior.handle(message);
                     continue;
@@ -336,6 +339,14 @@ impl<B: Behavior> Mailbox<B> {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Notes that no question is being handled, so that a panic is not blamed on the last one. Returns whether
+    /// the queue is still open.
+    fn begins_blocking_work(&self) -> bool {
+        let mut queue = self.lock();
+        queue.handling = None;
+        !queue.closed
     }
 
     /// Waits until the actor is woken or its timer is due.

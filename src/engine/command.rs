@@ -78,7 +78,7 @@ impl Engine {
         command: Command,
         answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     ) -> Result<(), CommandRefusal> {
-        let refused = |fault: Fault| CommandRefusal { fault, difference: Vec::new(), record: None };
+        let refused = |fault: Fault| CommandRefusal { fault, difference: Box::default(), record: None };
         let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(store_fault(&error)))?;
         let Some(row) = row else {
             return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));

@@ -74,7 +74,8 @@ impl App {
                 "{most} requests are in progress, which is the limit (server.max_in_flight); retry in a moment"
             ),
             NoPermit::ShareReached { held } => format!(
-                "tenant `{tenant}` has {held} requests in progress, which is its share of the {most} that this                  server takes at once from all tenants (server.max_in_flight); retry in a moment"
+                "tenant `{tenant}` has {held} requests in progress, which is its share of the {most} that \
+                 this server takes at once from all tenants (server.max_in_flight); retry in a moment"
             ),
         };
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.overloaded", detail)

@@ -163,7 +163,7 @@ impl From<Fault> for Problem {
 impl From<CommandRefusal> for Problem {
     fn from(refused: CommandRefusal) -> Self {
         let CommandRefusal { fault, difference, .. } = refused;
-        let difference = (!difference.is_empty()).then(|| Box::new(DifferenceLines(difference)));
+        let difference = (!difference.is_empty()).then(|| Box::new(DifferenceLines(difference.into())));
         Self { difference, ..fault.into() }
     }
 }

@@ -102,7 +102,7 @@ pub struct CommandRefusal {
     /// A stable code and a message.
     pub fault: Fault,
     /// The changes since what the client had seen, one line each.
-    pub difference: Vec<String>,
+    pub difference: Box<[String]>,
     /// An event that has to be recorded nevertheless: an approval that lapsed.
     pub record: Option<Box<LapseEvent>>,
 }
@@ -465,7 +465,7 @@ pub(super) fn plan_from_person(
 }
 
 fn invalid_plan(problems: &[plan::PlanProblem]) -> CommandRefusal {
-    CommandRefusal { fault: invalid_plan_fault(problems), difference: Vec::new(), record: None }
+    CommandRefusal { fault: invalid_plan_fault(problems), difference: Box::default(), record: None }
 }
 
 fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
@@ -601,7 +601,11 @@ fn changed_since_seen(what: String, difference: Vec<String>) -> CommandRefusal {
         // Writing into a String cannot fail.
         let _ = write!(message, "\n{line}");
     }
-    CommandRefusal { fault: Fault::new("approval.changed", message), difference, record: None }
+    CommandRefusal {
+        fault: Fault::new("approval.changed", message),
+        difference: difference.into(),
+        record: None,
+    }
 }
 
 fn already_decided(decision: &Decision, who: &str) -> CommandRefusal {
@@ -630,5 +634,5 @@ fn name(status: &RunStatus) -> String {
 }
 
 fn refusal(code: &str, message: impl Into<String>) -> CommandRefusal {
-    CommandRefusal { fault: Fault::new(code, message), difference: Vec::new(), record: None }
+    CommandRefusal { fault: Fault::new(code, message), difference: Box::default(), record: None }
 }

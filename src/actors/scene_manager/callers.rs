@@ -72,7 +72,7 @@ impl SceneManager {
             }
             WaitingCaller::Appended { reply, .. } => drop(reply.send(Err(fault))),
             WaitingCaller::Order(waiting) => {
-                let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
+                let refused = CommandRefusal { fault, difference: Box::default(), record: None };
                 let _ = waiting.order.reply.send(Err(refused));
             }
             WaitingCaller::Erase(reply) => drop(reply.send(Err(fault))),

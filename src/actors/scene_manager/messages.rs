@@ -109,7 +109,7 @@ impl SessionMessage {
                 let _ = request.reply.send(Err(fault));
             }
             Self::Command(command) => {
-                let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
+                let refused = CommandRefusal { fault, difference: Box::default(), record: None };
                 let _ = command.reply.send(Err(refused));
             }
             Self::Erase(erase) => drop(erase.reply.send(Err(fault))),

@@ -84,6 +84,8 @@ struct ModelLine<R> {
 struct LineTimer {
     at: Option<Instant>,
     blocked_until: Option<Instant>,
+    /// At a model: no deadline is before this.
+    earliest: Option<Instant>,
     /// Tokens that the first attempt needs.
     blocked_tokens: u64,
     /// Tokens that all its attempts need.
@@ -122,7 +124,8 @@ impl<R> Scheduler<R> {
         }
         let name = request.grant.tenant.clone();
         let Some(line) = self.tenants.get_mut(&name) else { return self.enter_model(request, now) };
-        if let Err(refusal) = line.timer.admit(&line.gate, line.waiting.len(), &request, now) {
+        let ahead = (line.waiting.len(), line.timer.tokens);
+        if let Err(refusal) = line.timer.admit(&line.gate, ahead.0, ahead.1, &request, now) {
             return self.outcomes.push((request.reply, Err(refusal)));
         }
         if self.waiting >= MAX_WAITING {
@@ -210,7 +213,10 @@ impl<R> Scheduler<R> {
         let Some(line) = self.models.get_mut(&name) else {
             return self.outcomes.push((request.reply, Ok(request.grant)));
         };
-        if let Err(refusal) = line.timer.admit(&line.gate, line.waiting.len(), &request, now) {
+        // Tenants take turns, so only those of its own tenant are certain to pass before it.
+        let own = line.waiting.len_of(&request.grant.tenant);
+        let certain = if own == line.waiting.len() { line.timer.tokens } else { 0 };
+        if let Err(refusal) = line.timer.admit(&line.gate, own, certain, &request, now) {
             return self.refuse_at_model(request, refusal);
         }
         if self.waiting >= MAX_WAITING {
@@ -219,6 +225,8 @@ impl<R> Scheduler<R> {
         }
         self.waiting += 1;
         line.timer.tokens += request.grant.tokens;
+        let earliest = line.timer.earliest.map_or(request.deadline, |at| at.min(request.deadline));
+        line.timer.earliest = Some(earliest);
         line.waiting.push(request.grant.tenant.clone(), request);
         self.ready.insert(LineName::Model(name));
     }
@@ -332,15 +340,15 @@ impl<R> Scheduler<R> {
             },
             LineName::Model(model) => match self.models.get_mut(model) {
                 Some(found) => {
-                    // The deadlines of one line only grow, but for a tenant that waited for itself: the timer
-                    // of the earliest one stays until it is reached.
-                    let first = match found.timer.at {
-                        Some(at) if !found.waiting.is_empty() && self.due.contains(&(at, line.clone())) => {
-                            Some(at)
-                        }
-                        _ => found.waiting.iter().map(|request| request.deadline).min(),
-                    };
-                    (&mut found.timer, first)
+                    // The bound stays until it is reached, so that not every change looks at every attempt.
+                    let timer = &mut found.timer;
+                    if found.waiting.is_empty() {
+                        timer.earliest = None;
+                    } else if timer.at.is_none_or(|at| !self.due.contains(&(at, line.clone()))) {
+                        timer.earliest = found.waiting.iter().map(|request| request.deadline).min();
+                    }
+                    let first = timer.earliest;
+                    (timer, first)
                 }
                 None => return,
             },
@@ -367,18 +375,19 @@ impl LineTimer {
         (self.blocked_until, self.blocked_tokens) = (until, tokens);
     }
 
-    /// Refuses an attempt that rates alone keep waiting behind others beyond its deadline.
+    /// Refuses an attempt that rates alone keep waiting beyond its deadline, behind `waiting` others with `tokens`.
     fn admit<R>(
         &self,
         gate: &RateGate,
         waiting: usize,
+        tokens: u64,
         request: &AttemptRequest<R>,
         now: Instant,
     ) -> Result<(), LimitRefusal> {
         let Some(first) = self.blocked_until else { return Ok(()) };
         let between = QueuedNeeds {
             requests: waiting.saturating_sub(1) as u64,
-            tokens: self.tokens.saturating_sub(self.blocked_tokens),
+            tokens: tokens.saturating_sub(self.blocked_tokens),
         };
         let first = first.saturating_duration_since(now);
         let (wait, refusal) = gate.least_wait(first, between, request.grant.tokens);

@@ -193,7 +193,7 @@ fn plan_being_changed_cannot_be_approved_or_changed() {
     assert_eq!(code(&state, say(1, ApproverChoice::Yes)), "approval.lapsed");
     let old = CommandAction::Approve { version: Some(1), hash: None, hold: false };
     let refused = events_for_command(&state, &scenes(), &by("hockney", old)).unwrap_err();
-    assert_eq!(refused.difference, [r#"~ step 1 A: purpose "book it" -> "book two days""#]);
+    assert_eq!(*refused.difference, [r#"~ step 1 A: purpose "book it" -> "book two days""#]);
     carry_out(&mut state, modify("three days"));
     assert_eq!(code(&state, approve(false)), "plan.not_made");
     assert_eq!(code(&state, modify("four days")), "plan.not_changeable");
@@ -318,7 +318,7 @@ fn changed_tools_are_reported_and_recorded_before_approval() {
     let other = catalogue(ToolApproval::Required, None, "Books at once.");
     let refused = events_for_command(&state, &other, &by("hockney", approve(false))).unwrap_err();
     assert_eq!(refused.fault.code, "approval.changed");
-    assert_eq!(refused.difference, ["~ A.book has another definition now"]);
+    assert_eq!(*refused.difference, ["~ A.book has another definition now"]);
     let lapse = refused.record.unwrap().0;
     let mut state = state;
     apply(&mut state, lapse);
