@@ -118,7 +118,7 @@ pub(crate) async fn list(
     who: RequestPrincipal,
     query: web::Query<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(super::chat::parse_session_id).transpose()?;
+    let session = query.session_id.as_deref().map(super::intake::parse_session_id).transpose()?;
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;
     let filter = RunFilter { session, status: query.status, scope: who.visible_scope() };
     let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
