@@ -10,6 +10,7 @@ pub(crate) mod earlier_requests;
 mod expiry;
 mod idempotency;
 mod pending_question;
+mod reads;
 mod recovery;
 mod reload;
 mod sessions;
@@ -28,7 +29,6 @@ use self::builder::{
 };
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;
-use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::RequestMessage;
 use crate::answer::Answer;
 use crate::config::{Config, KeyLimitsConfig};
@@ -145,7 +145,7 @@ impl Engine {
             return Ok(true);
         }
         // A run that waits for a person has no driver.
-        let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let row = self.parts.store.run(tenant, run).await?;
         let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
         if row.status != RunStatus::Waiting {
             // An unreadable run has no driver either, and never will have one.
@@ -199,7 +199,7 @@ impl Engine {
         // Subscribe before reading the journal, so that no event is missed.
         let watch = self.watch_or_resume(tenant, run).await?;
         if watch.is_none() {
-            let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+            let stored = self.parts.store.run(tenant, run).await?;
             if stored.is_none() {
                 return Err(Fault::new(
                     "run.unknown",
@@ -250,9 +250,8 @@ impl Engine {
     /// # Errors
     /// The reason why they cannot.
     pub async fn ready(&self) -> Result<(), Fault> {
-        let failed = |error| crate::actors::driver::store_fault(&error);
-        self.system.journal.flush().await.map_err(failed)?;
-        self.parts.store.unfinished_runs().await.map(drop).map_err(failed)
+        self.system.journal.flush().await?;
+        self.parts.store.unfinished_runs().await.map(drop).map_err(Fault::from)
     }
 
     /// Number of conversations in memory; all others are only in the store.
@@ -321,7 +320,7 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
-        let events = self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let events = self.parts.store.run_events(tenant, run).await?;
         Ok(fold(run, &events))
     }
 

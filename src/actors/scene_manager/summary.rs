@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::SceneManager;
-use crate::actors::driver::{RunServices, SessionSeq, store_fault};
+use crate::actors::driver::{RunServices, SessionSeq};
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::{journal, scene};
 use crate::conversation::Input;
@@ -49,7 +49,7 @@ impl SceneManager {
                     }
                     Input::Summarised { turns }
                 }
-                Err(error) => Input::StreamFailed(store_fault(&error)),
+                Err(error) => Input::StreamFailed(error.into()),
             }
         };
         self.feed_later(work, done, ctx);
