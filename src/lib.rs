@@ -35,6 +35,7 @@ pub mod plan;
 pub mod planner;
 pub mod public;
 pub mod replay;
+mod retry_after;
 pub mod run;
 pub mod scene;
 mod schema;

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretSlice};
 use sha2::Sha256;
 
 use crate::config::WebhookConfig;
-use crate::llm::openai::retry_after;
+use crate::retry_after::retry_after;
 use crate::run::Fault;
 
 /// Maximum wait before a retry, whether from backoff or requested by the receiver.

@@ -14,8 +14,6 @@ mod reply;
 mod stream;
 mod transport;
 
-pub(crate) use transport::retry_after;
-
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Body, Response};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use super::super::error::ErrorKind;
 use super::super::options::Options;
 use super::key::ProviderKey;
 use crate::invisible::one_line;
+use crate::retry_after::retry_after;
 
 /// Maximum number of bytes of a reply, after decompression.
 pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
@@ -309,48 +310,9 @@ fn shown(bytes: &[u8], chars: usize) -> String {
     one_line(&String::from_utf8_lossy(bytes).trim().chars().take(chars).collect::<String>())
 }
 
-/// How long the server asks to wait: milliseconds, seconds, or a date (told by the server's own clock
-/// where it says it). A date in the past is no wait.
-pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let seconds = |text: &str, scale: f64| {
-        text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
-    };
-    if let Some(wait) = get("retry-after-ms").and_then(|ms| seconds(ms, 1e-3)) {
-        return Some(wait);
-    }
-    let value = get(RETRY_AFTER.as_str())?;
-    if let Some(wait) = seconds(value, 1.0) {
-        return Some(wait);
-    }
-    let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp());
-    let now = get(DATE.as_str()).and_then(date).unwrap_or(now);
-    let wait = date(value)?.duration_since(now);
-    Some(wait.try_into().unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn waits(headers: &[(&'static str, &str)]) -> Option<Duration> {
-        let map = headers.iter().map(|(n, v)| ((*n).parse().unwrap(), v.parse().unwrap())).collect();
-        retry_after(&map, "2026-05-04T07:00:00Z".parse().unwrap())
-    }
-
-    #[test]
-    fn retry_after_is_read_in_every_form() {
-        assert_eq!(waits(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
-        assert_eq!(waits(&[("retry-after", "1.5")]), Some(Duration::from_millis(1_500)));
-        assert_eq!(waits(&[("retry-after-ms", "20"), ("retry-after", "1")]), Some(Duration::from_millis(20)));
-        let date = ("retry-after", "Mon, 04 May 2026 07:00:30 GMT");
-        assert_eq!(waits(&[date]), Some(Duration::from_secs(30)));
-        assert_eq!(waits(&[date, ("date", "Mon, 04 May 2026 07:00:20 GMT")]), Some(Duration::from_secs(10)));
-        assert_eq!(waits(&[("retry-after", "Mon, 04 May 2026 06:00:00 GMT")]), Some(Duration::ZERO));
-        assert_eq!(waits(&[("retry-after", "soon")]), None);
-        assert_eq!(waits(&[("retry-after", "-1")]), None);
-        assert_eq!(waits(&[("retry-after", "NaN")]), None);
-    }
 
     #[test]
     fn done_is_seen_across_pieces_and_not_inside_of_words() {
