@@ -49,7 +49,10 @@ pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };
 pub use config::Config;
-pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion, VersionPage};
+pub use documents::{
+    ApprovalDecision, ApprovalDocument, CallDocument, PlanDocument, PlanSummary, PlanVersion,
+    SubjectDocument, VersionPage,
+};
 pub use engine::{Builder, ChatRequest, Engine, RunTicket, StartError, Submitted, fold};
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;
