@@ -91,10 +91,14 @@ fn json_of_an_approval_is_one_flat_object_with_the_members_of_its_subject() {
         at: Timestamp::UNIX_EPOCH,
         note: Some("seen".to_owned()),
     };
-    let plan = Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), unserved: Vec::new() };
+    let plan =
+        Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), unserved: Vec::new() };
     let plan = SubjectDocument::Plan { version: 3, plan, shown: "Plan".to_owned() };
-    let documents =
-        [approval(plan, None), approval(SubjectDocument::Call(call()), None), approval(outcome, Some(decision))];
+    let documents = [
+        approval(plan, None),
+        approval(SubjectDocument::Call(call()), None),
+        approval(outcome, Some(decision)),
+    ];
     let json = documents.each_ref().map(|document| serde_json::to_string(document).unwrap());
     for (document, json) in documents.iter().zip(&json) {
         assert_eq!(document, &serde_json::from_str::<ApprovalDocument>(json).unwrap());
