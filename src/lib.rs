@@ -23,6 +23,7 @@ pub mod engine;
 pub(crate) mod fairness;
 mod host;
 pub mod http;
+mod language;
 pub mod llm;
 pub mod memory;
 mod nearest;
