@@ -1,21 +1,22 @@
 //! The documents of plans and approvals for clients, over HTTP and on the command line. They are made from
 //! the run's journal.
 
+mod approval;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
-use crate::invisible;
 use crate::plan::{self, Plan, PlanStatus, TaskId, diff};
 use crate::run::{
-    ApprovalId, ApprovalSubject, CallState, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
-    PlanMaker, RunId, RunState, RunStatus, SessionId, idempotency_key,
+    ApprovalId, Envelope, Event, Fault, PlanCause, PlanMade, PlanMaker, RunId, RunState, RunStatus, SessionId,
 };
-use crate::store::{About, ApprovalState, PlanRow};
+use crate::store::PlanRow;
+
+pub use approval::{ApprovalDecision, ApprovalDocument, CallDocument, SubjectDocument};
 
 /// A plan with its versions and progress.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -150,92 +151,6 @@ impl From<PlanRow> for PlanSummary {
     }
 }
 
-/// An approval, pending or decided.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ApprovalDocument {
-    /// Its id.
-    #[schema(value_type = String)]
-    pub approval_id: ApprovalId,
-    /// Its run.
-    #[schema(value_type = String, format = "uuid")]
-    pub run_id: RunId,
-    /// The run's plan.
-    #[schema(value_type = String, format = "uuid")]
-    pub task_id: TaskId,
-    /// The run's conversation.
-    #[schema(value_type = String)]
-    pub session_id: SessionId,
-    /// What it is about.
-    pub about: About,
-    /// The requester of the run.
-    pub user: String,
-    /// The request.
-    pub objective: String,
-    /// Why approval is required.
-    pub why: Vec<String>,
-    /// Hash of what is approved. Sent back with the decision, it makes sure that nothing else is approved.
-    /// Empty if nothing about it can change.
-    pub hash: String,
-    /// Its status.
-    pub state: ApprovalState,
-    /// When it was created.
-    #[schema(value_type = String, format = "date-time")]
-    pub created_at: Timestamp,
-    /// When it expires; an expired approval counts as refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = "date-time")]
-    pub expires_at: Option<Timestamp>,
-    /// The decision: `yes`, `no`, `edited`, `done`, `not_done` or `again`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<String>,
-    /// Who decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided_by: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = "date-time")]
-    pub decided_at: Option<Timestamp>,
-    /// That person's reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// For a plan: its version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u32>,
-    /// For a plan: the plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
-    /// For a call: its step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step_number: Option<u32>,
-    /// For a call: its scene.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scene: Option<String>,
-    /// For a call: its tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// For a call: its exact arguments, as edited by the decision, if they were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub arguments: Option<Value>,
-    /// For a call: its arguments as text, with invisible and direction-changing characters escaped. For a
-    /// plan: the plan as such a text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<String>,
-    /// For a call: `write`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub effect: Option<Effect>,
-    /// For an outcome: the number of attempts of the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<u32>,
-    /// For an outcome: what is known about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Fault>,
-    /// For an outcome: the idempotency key of the call, by which the called system may recognize it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-}
-
 impl PlanDocument {
     /// The document of a run's plan. `state` is the fold of `journal`, `session_cost_nano_usd` the cost of
     /// the run's conversation so far. `None` if the journal is empty.
@@ -348,124 +263,6 @@ fn versions_of_page(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<Plan
     versions.reverse();
     let before = versions.first().filter(|_| !left.is_empty()).map(|version| version.version);
     (versions, before)
-}
-
-impl ApprovalDocument {
-    /// The document of an approval. `state` is the fold of `journal`; the approval expires after `expires`.
-    /// `None` if the run has no such approval.
-    pub fn new(
-        journal: &[Envelope<Event>],
-        state: &RunState,
-        id: ApprovalId,
-        expires: Option<Duration>,
-    ) -> Option<Self> {
-        let session = &journal.first()?.session;
-        let put = state.approvals.get(&id.approval)?;
-        let (created_at, decided) = approval_times(journal, id.approval);
-        let (decided_at, note) = decided.map_or((None, None), |(at, note)| (Some(at), note));
-        let decision = put.decided.as_ref();
-        let waits = put.is_open() && !matches!(put.matter, ApprovalSubject::Outcome { .. });
-        let queued = state.queued.as_ref();
-        let mut document = ApprovalDocument {
-            approval_id: id,
-            run_id: id.run,
-            task_id: queued.map_or(TaskId(id.run.0), |queued| queued.task),
-            session_id: session.clone(),
-            about: put.matter.into(),
-            user: queued.map(|queued| queued.user.clone()).unwrap_or_default(),
-            objective: state.request().to_owned(),
-            why: put.needed.why.clone(),
-            hash: put.needed.hash.clone(),
-            state: put.into(),
-            created_at,
-            // An unrepresentable time means never.
-            expires_at: expires.filter(|_| waits).and_then(|after| created_at.checked_add(after).ok()),
-            decision: decision.map(|(decision, _)| decision.name().to_owned()),
-            decided_by: decision.map(|(_, by)| by.clone()),
-            decided_at,
-            note,
-            version: None,
-            plan: None,
-            step_number: None,
-            scene: None,
-            tool: None,
-            arguments: None,
-            shown: None,
-            effect: None,
-            attempts: None,
-            error: None,
-            idempotency_key: None,
-        };
-        document.describe_subject(put.matter, journal, state);
-        Some(document)
-    }
-
-    /// Fills in the plan, call or write that the approval is about.
-    fn describe_subject(&mut self, matter: ApprovalSubject, journal: &[Envelope<Event>], state: &RunState) {
-        match matter {
-            ApprovalSubject::Plan { version } => {
-                self.version = Some(version);
-                let made = state.plans.iter().find(|made| made.version == version);
-                self.plan = made.map(|made| made.plan.clone());
-                self.shown = made.map(|made| {
-                    let (task, none) = (self.task_id, Default::default());
-                    plan::text(&made.plan, &self.objective, task, state.plan_status, &none)
-                });
-            }
-            ApprovalSubject::Call { call } => self.with_call(state.calls.get(&call)),
-            ApprovalSubject::Outcome { call: number } => {
-                let call = state.calls.get(&number);
-                self.with_call(call);
-                self.attempts = call.map(|call| call.attempts);
-                self.error = unknown_outcome_error(journal, state, number);
-                self.idempotency_key = call.map(|call| idempotency_key(state.run, call.step, number));
-            }
-        }
-    }
-
-    fn with_call(&mut self, call: Option<&CallState>) {
-        let Some(call) = call else { return };
-        self.step_number = Some(call.step);
-        self.scene = Some(call.scene.clone());
-        self.tool = Some(call.requested.tool.clone());
-        self.arguments = Some(call.requested.arguments.clone());
-        self.shown = Some(invisible::escape_json_lines(&call.requested.arguments));
-        self.effect = Some(call.requested.effect);
-    }
-}
-
-/// When the approval was requested, and when and with which note it was decided.
-fn approval_times(
-    journal: &[Envelope<Event>],
-    number: u32,
-) -> (Timestamp, Option<(Timestamp, Option<String>)>) {
-    let mut created_at = Timestamp::default();
-    let mut decided = None;
-    for envelope in journal {
-        match &envelope.body {
-            Event::ApprovalRequired { approval, .. } if *approval == number => created_at = envelope.at,
-            Event::Decided { approval, note, .. } if *approval == number => {
-                decided = Some((envelope.at, note.clone()));
-            }
-            _ => {}
-        }
-    }
-    (created_at, decided)
-}
-
-/// What was known about a call when a person was asked for its outcome.
-fn unknown_outcome_error(journal: &[Envelope<Event>], state: &RunState, number: u32) -> Option<Fault> {
-    let own = journal.iter().rev().find_map(|envelope| match &envelope.body {
-        Event::ToolCompleted { call, outcome: Outcome::Unknown { error }, .. } if *call == number => {
-            Some(error.clone())
-        }
-        _ => None,
-    });
-    // A call interrupted by a crash has no completion event.
-    own.or_else(|| match state.outcome(number) {
-        Some(Outcome::Unknown { error }) => Some(error.clone()),
-        _ => None,
-    })
 }
 
 #[cfg(test)]

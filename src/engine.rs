@@ -11,6 +11,7 @@ mod expiry;
 mod idempotency;
 mod pending_question;
 mod plans;
+mod reads;
 mod recovery;
 mod reload;
 mod sessions;
@@ -29,7 +30,6 @@ use self::builder::{
 };
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;
-use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::RequestMessage;
 use crate::answer::Answer;
 use crate::config::{Config, KeyLimitsConfig};
@@ -147,7 +147,7 @@ impl Engine {
             return Ok(true);
         }
         // A run that waits for a person has no driver.
-        let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let row = self.parts.store.run(tenant, run).await?;
         let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
         if row.status != RunStatus::Waiting {
             // An unreadable run has no driver either, and never will have one.
@@ -201,7 +201,7 @@ impl Engine {
         // Subscribe before reading the journal, so that no event is missed.
         let watch = self.watch_or_resume(tenant, run).await?;
         if watch.is_none() {
-            let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+            let stored = self.parts.store.run(tenant, run).await?;
             if stored.is_none() {
                 return Err(Fault::new(
                     "run.unknown",
@@ -252,9 +252,8 @@ impl Engine {
     /// # Errors
     /// The reason why they cannot.
     pub async fn ready(&self) -> Result<(), Fault> {
-        let failed = |error| crate::actors::driver::store_fault(&error);
-        self.system.journal.flush().await.map_err(failed)?;
-        self.parts.store.unfinished_runs().await.map(drop).map_err(failed)
+        self.system.journal.flush().await?;
+        self.parts.store.unfinished_runs().await.map(drop).map_err(Fault::from)
     }
 
     /// Number of conversations in memory; all others are only in the store.
@@ -323,7 +322,7 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
-        let events = self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let events = self.parts.store.run_events(tenant, run).await?;
         Ok(fold(run, &events))
     }
 

@@ -33,6 +33,7 @@ pub(crate) mod fairness;
 mod host;
 #[cfg(feature = "server")]
 pub mod http;
+mod language;
 pub mod llm;
 pub mod memory;
 mod nearest;
@@ -62,7 +63,10 @@ pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };
 pub use config::Config;
-pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion, VersionPage};
+pub use documents::{
+    ApprovalDecision, ApprovalDocument, CallDocument, PlanDocument, PlanSummary, PlanVersion,
+    SubjectDocument, VersionPage,
+};
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,
 };

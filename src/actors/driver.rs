@@ -36,7 +36,6 @@ use crate::run::{
     Settings, TenantId,
 };
 use crate::scene::Catalogue;
-use crate::store;
 use crate::tools::Principal;
 use commands::next_command;
 use wait_timer::WaitTimer;
@@ -348,9 +347,4 @@ impl Driver {
             self.record(event).await?;
         }
     }
-}
-
-/// A store's error as a fault of a run.
-pub(crate) fn store_fault(error: &store::Error) -> Fault {
-    Fault::new(error.code(), error.to_string())
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::open_approvals;
 use crate::invisible::{self, one_line};
-use crate::llm::language;
+use crate::language;
 use crate::run::{ApprovalId, ApprovalSubject, CallState, CallStatus, Effect, Outcome, RunState, exact_json};
 
 /// Maximum length of a call's arguments in these texts, in characters. The document has them in full.

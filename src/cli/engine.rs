@@ -165,11 +165,8 @@ impl Ready {
         watch: Option<RunWatch>,
         last_seen: Option<u64>,
     ) -> Result<CommandedRun, Failure> {
-        // After this, the store has every event appended so far.
-        self.state(run).await?;
         let tenant = self.tenant();
-        let stored = self.engine.store().run_events(&tenant, run).await;
-        let mut stored = stored.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        let mut stored = self.engine.events_of(&tenant, run).await.map_err(failure)?;
         let session = stored.first().map(|event| event.session.clone());
         let session = session.ok_or_else(|| super::stored_runs::unknown(run))?;
         let last_seen = last_seen.unwrap_or_else(|| assistant::before_decided(&stored));

@@ -1,6 +1,6 @@
 //! Why the conversation refuses something.
 
-use crate::llm::language;
+use crate::language;
 use crate::run::{Fault, SessionId};
 
 /// There is no room for a request.

@@ -49,3 +49,62 @@ fn oversized_version_history_is_read_page_by_page() {
         versions_of_page(&[edited(1, 1_200_000), edited(2, 1_200_000)], VersionPage::default());
     assert_eq!((alone.len(), before), (1, Some(2)));
 }
+
+/// An approval with this subject.
+fn approval(subject: SubjectDocument, decision: Option<ApprovalDecision>) -> ApprovalDocument {
+    let id = "019e0000-0000-7000-8000-000000000001";
+    ApprovalDocument {
+        approval_id: format!("{id}.2").parse().unwrap(),
+        task_id: TaskId(id.parse().unwrap()),
+        session_id: SessionId::new("s").unwrap(),
+        user: "ada".to_owned(),
+        objective: "book".to_owned(),
+        why: vec!["it writes".to_owned()],
+        hash: "h".to_owned(),
+        state: crate::store::ApprovalState::Open,
+        created_at: Timestamp::UNIX_EPOCH,
+        expires_at: None,
+        decision,
+        subject,
+    }
+}
+
+#[test]
+fn json_of_an_approval_is_one_flat_object_with_the_members_of_its_subject() {
+    let call = || CallDocument {
+        step_number: 1,
+        scene: "Hotel".to_owned(),
+        tool: "book".to_owned(),
+        arguments: serde_json::json!({"n": 2}),
+        shown: "n: 2".to_owned(),
+        effect: crate::run::Effect::Write,
+    };
+    let outcome = SubjectDocument::Outcome {
+        call: call(),
+        attempts: 1,
+        error: Some(Fault::new("tool.lost", "no reply")),
+        idempotency_key: "key".to_owned(),
+    };
+    let decision = ApprovalDecision {
+        choice: "done".to_owned(),
+        by: "bob".to_owned(),
+        at: Timestamp::UNIX_EPOCH,
+        note: Some("seen".to_owned()),
+    };
+    let plan =
+        Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), unserved: Vec::new() };
+    let plan = SubjectDocument::Plan { version: 3, plan, shown: "Plan".to_owned() };
+    let documents = [
+        approval(plan, None),
+        approval(SubjectDocument::Call(call()), None),
+        approval(outcome, Some(decision)),
+    ];
+    let json = documents.each_ref().map(|document| serde_json::to_string(document).unwrap());
+    for (document, json) in documents.iter().zip(&json) {
+        assert_eq!(document, &serde_json::from_str::<ApprovalDocument>(json).unwrap());
+    }
+    insta::assert_snapshot!(json.join("\n"));
+    let cut = json[1].replace(r#""scene":"Hotel","#, "");
+    let error = serde_json::from_str::<ApprovalDocument>(&cut).unwrap_err();
+    assert!(error.to_string().contains("about `call`"), "{error}");
+}

@@ -9,7 +9,6 @@ use tokio::runtime;
 use super::builder::{StartError, start_fault};
 use crate::actors::clock::EngineClock;
 use crate::actors::cost_budget::{self, SpendingSource, TenantSpending};
-use crate::actors::driver::store_fault;
 use crate::actors::{journal, rate_limiter, response_cache};
 use crate::config::Config;
 use crate::llm::Guards;
@@ -107,7 +106,7 @@ impl Cast {
         clock: &EngineClock,
     ) -> Result<(), StartError> {
         if before.budget != config.budget {
-            journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
+            journal.flush().await.map_err(|error| StartError::Other(error.into()))?;
             self.configure_budget(&config.budget, store, clock).await?;
         }
         if before.cache != config.cache {

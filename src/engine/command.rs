@@ -6,7 +6,6 @@ use tokio::sync::oneshot;
 
 use super::Engine;
 use super::unreadable::is_unreadable;
-use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::CommandMessage;
 use crate::answer::Answer;
 use crate::plan::TaskId;
@@ -57,7 +56,7 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Fault> {
-        self.parts.store.run_of_task(tenant, task).await.map_err(|error| store_fault(&error))
+        self.parts.store.run_of_task(tenant, task).await.map_err(Fault::from)
     }
 
     /// The current state of a run, including events that are not on disk yet; `None` if the tenant has no
@@ -66,7 +65,7 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn state_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunState>, Fault> {
-        self.system.journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
+        self.system.journal.flush_for_read().await?;
         let state = self.run(tenant, run).await?;
         Ok((state.seq > 0).then_some(state))
     }
@@ -79,7 +78,7 @@ impl Engine {
         answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     ) -> Result<(), CommandRefusal> {
         let refused = |fault: Fault| CommandRefusal { fault, difference: Box::default(), record: None };
-        let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(store_fault(&error)))?;
+        let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(error.into()))?;
         let Some(row) = row else {
             return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));
         };

@@ -7,7 +7,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Engine;
-use crate::actors::driver::store_fault;
 use crate::public::EventId;
 use crate::run::{Event, Fault, RequestIdentity, RunId, SessionId, TenantId};
 use crate::store::{Error, RecentRequest, Store};
@@ -49,7 +48,7 @@ pub(super) async fn event_before_decision(
     run: RunId,
     said: impl Fn(&RequestIdentity) -> bool,
 ) -> Result<EventId, Fault> {
-    let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+    let events = store.run_events(tenant, run).await?;
     let decided = events
         .iter()
         .rev()

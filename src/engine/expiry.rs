@@ -12,7 +12,6 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::oneshot;
 
 use super::builder::ActiveConfig;
-use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::CommandMessage;
 use crate::actors::session_registry;
 use crate::notify::WebhookNotifier;
@@ -76,8 +75,7 @@ impl ApprovalExpiry {
         };
         stubborn.retain(|_, until| *until > Instant::now());
         let limit = u32::try_from(MAX_PER_PASS + stubborn.len()).unwrap_or(u32::MAX);
-        let overdue =
-            self.store.overdue_approvals(before, limit).await.map_err(|error| store_fault(&error))?;
+        let overdue = self.store.overdue_approvals(before, limit).await?;
         let overdue = overdue.into_iter().filter(|row| !stubborn.contains_key(&row.id)).take(MAX_PER_PASS);
         let overdue: Vec<ApprovalRow> = overdue.collect();
         let refused = futures::stream::iter(overdue).map(|row| async move {

@@ -8,7 +8,6 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use super::{ChatRequest, Engine, RunTicket, earlier_requests};
-use crate::actors::driver::store_fault;
 use crate::public::EventId;
 use crate::run::{
     Fault, Idempotency, RequestIdentity, RequestOptions, RunId, SessionId, TenantId, canonical_json,
@@ -68,7 +67,7 @@ impl Engine {
         let work = async move {
             let before = store.claimed_request(&tenant, &user, &asked.key).await;
             let submitted = match before {
-                Err(error) => Err(store_fault(&error)),
+                Err(error) => Err(error.into()),
                 Ok(None) => Self::accept_request(&intake, request, Some(asked)).await.map(Submitted::New),
                 Ok(Some(before)) if before.hash == asked.hash => {
                     let said = |word: &RequestIdentity| word.idempotency.as_ref() == Some(&asked);

@@ -6,7 +6,6 @@ use jiff::{Timestamp, ToSpan};
 use super::ChatRequest;
 use super::idempotency::KeyLockGuard;
 use super::ticket::Intake;
-use crate::actors::driver::store_fault;
 use crate::llm::offline;
 use crate::memory;
 use crate::planner::consent;
@@ -39,13 +38,12 @@ pub(super) async fn find_question(
     if is_task || consent::parse_consent(&request.message) != Some(true) {
         return Ok(None);
     }
-    let failed = |error| store_fault(&error);
     let since =
         Timestamp::now().checked_sub(ANSWER_WINDOW_MINUTES.minutes()).unwrap_or(Timestamp::UNIX_EPOCH);
     let tenant = &request.tenant;
     let mut found: Option<AnsweredQuestion> = None;
-    for run in intake.store.runs_with_question(tenant, &last.request, since).await.map_err(failed)? {
-        let events = intake.store.run_events(tenant, run).await.map_err(failed)?;
+    for run in intake.store.runs_with_question(tenant, &last.request, since).await? {
+        let events = intake.store.run_events(tenant, run).await?;
         let state = RunState::from_events(run, events.iter().map(|event| &event.body));
         if !matches_conversation(&state, request, last, before) {
             continue;
@@ -60,7 +58,7 @@ pub(super) async fn find_question(
             Some(AnsweredQuestion { _guard: guard, .. }) => guard,
             None => intake.locks.lock(tenant, &format!("\u{0}question {}", last.answer.trim())).await?,
         };
-        if intake.store.is_answered(tenant, run, since).await.map_err(failed)? {
+        if intake.store.is_answered(tenant, run, since).await? {
             return Ok(None);
         }
         found = Some(AnsweredQuestion { pending, _guard: guard });

@@ -73,10 +73,10 @@ impl Engine {
     ) -> Result<Option<PlanDocument>, Fault> {
         let events = self.events_of(tenant, run).await?;
         let Some(first) = events.first() else { return Ok(None) };
-        let cost = self.parts.store.session_usage(tenant, &first.session).await.map_err(Fault::from)?;
+        let cost = self.session_cost(tenant, &first.session).await?;
         let document = tokio::task::spawn_blocking(move || {
             let state = super::fold(run, &events);
-            PlanDocument::paged(&events, &state, cost.cost_nano_usd, page)
+            PlanDocument::paged(&events, &state, cost, page)
         });
         document.await.map_err(|_| Fault::new("server.document", "the document could not be created: retry"))
     }
@@ -170,7 +170,7 @@ impl UserPlans<'_> {
     /// Errors of the store.
     pub async fn list(&self, page: &Page<TaskId>) -> Result<Vec<PlanSummary>, Fault> {
         let filter = PlanFilter { scope: OwnerScope::User(self.user.clone()), ..PlanFilter::default() };
-        let rows = self.engine.parts.store.plans(&self.tenant, &filter, page).await.map_err(Fault::from)?;
+        let rows = self.engine.plan_rows(&self.tenant, &filter, page).await?;
         Ok(rows.into_iter().map(PlanSummary::from).collect())
     }
 
@@ -199,7 +199,7 @@ impl UserPlans<'_> {
 
     /// The plan's run, if it is the user's own.
     async fn run_of(&self, task: TaskId) -> Result<RunId, Fault> {
-        let row = self.engine.parts.store.plan(&self.tenant, task).await.map_err(Fault::from)?;
+        let row = self.engine.parts.store.plan(&self.tenant, task).await?;
         match row.filter(|row| row.user == self.user) {
             Some(row) => Ok(row.run),
             None => Err(Fault::new("plan.unknown", format!("{} has no plan {task}", self.user))),

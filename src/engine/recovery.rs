@@ -7,7 +7,6 @@ use futures::StreamExt;
 
 use super::Engine;
 use crate::actors::active_runs::RunWatch;
-use crate::actors::driver::store_fault;
 use crate::run::{Fault, RunId, RunStatus, TenantId};
 
 /// Maximum number of conversations whose unfinished runs are resumed concurrently, besides those that
@@ -26,13 +25,13 @@ impl Engine {
     /// # Errors
     /// Errors of the store, if the unfinished runs cannot be listed.
     pub async fn resume_unfinished(&self) -> Result<usize, Fault> {
-        let runs = self.parts.store.unfinished_runs().await.map_err(|error| store_fault(&error))?;
+        let runs = self.parts.store.unfinished_runs().await?;
         // Runs that wait for a person keep waiting.
         let runs: Vec<_> = runs.into_iter().filter(|run| run.status != RunStatus::Waiting).collect();
         let count = runs.len();
         let gate = self.parts.recovery_gate.clone();
         let unfinished = runs.iter().map(|run| run.run).collect();
-        gate.close(unfinished).await.map_err(|error| store_fault(&error))?;
+        gate.close(unfinished).await?;
         self.parts.is_serving.store(true, Ordering::Release);
         if count > 0 {
             tracing::info!(runs = count, "resuming runs of an earlier process");
@@ -70,7 +69,7 @@ impl Engine {
         if watch.is_some() || !self.parts.is_serving.load(Ordering::Acquire) {
             return Ok(watch);
         }
-        let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let row = self.parts.store.run(tenant, run).await?;
         let Some(row) = row.filter(|row| !row.status.is_terminal() && row.status != RunStatus::Waiting)
         else {
             return Ok(None);

@@ -5,7 +5,6 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Engine;
-use crate::actors::driver::store_fault;
 use crate::actors::session_registry;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::store::Store;
@@ -26,7 +25,7 @@ impl Engine {
     /// `store.session_busy` if one of its requests is in progress or waits; errors of the store.
     pub async fn erase(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Fault> {
         // Do not load an actor for a name that was never used.
-        if !self.parts.store.has_session(tenant, session).await.map_err(|error| store_fault(&error))? {
+        if !self.parts.store.has_session(tenant, session).await? {
             return Ok(false);
         }
         self.system.registry.erase(tenant.clone(), session.clone(), None).await
@@ -84,8 +83,7 @@ impl Janitor {
         let Ok(since) = now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.days))) else {
             return Ok(0);
         };
-        let old =
-            self.store.unchanged_sessions(since, MAX_EXPIRED).await.map_err(|error| store_fault(&error))?;
+        let old = self.store.unchanged_sessions(since, MAX_EXPIRED).await?;
         let mut erased = 0;
         for (tenant, session) in old {
             match self.registry.erase(tenant, session, Some(since)).await {

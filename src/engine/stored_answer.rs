@@ -5,7 +5,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Engine, fold};
-use crate::actors::driver::store_fault;
 use crate::answer::Answer;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 
@@ -19,7 +18,7 @@ impl Engine {
         let store = &self.parts.store;
         let events = self.events_of(tenant, run).await?;
         let Some(first) = events.first() else { return Ok(None) };
-        let cost = store.session_usage(tenant, &first.session).await.map_err(|error| store_fault(&error))?;
+        let cost = store.session_usage(tenant, &first.session).await?;
         let answer = move || Answer::of(run, &events, cost.cost_nano_usd);
         // A large run would block the caller's thread.
         tokio::task::spawn_blocking(answer)
@@ -33,8 +32,8 @@ impl Engine {
     /// # Errors
     /// Errors of the store, also if pending events could not be written.
     pub async fn events_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Fault> {
-        self.system.journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
-        self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))
+        self.system.journal.flush_for_read().await?;
+        self.parts.store.run_events(tenant, run).await.map_err(Fault::from)
     }
 
     /// Erases a tenant's ended run with its plan, events and approvals. The memory of its conversation is
@@ -43,8 +42,8 @@ impl Engine {
     /// # Errors
     /// `store.run_busy` if it has not ended; errors of the store.
     pub async fn erase_run(&self, tenant: &TenantId, run: RunId) -> Result<bool, Fault> {
-        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
-        self.parts.store.erase_run(tenant, run).await.map_err(|error| store_fault(&error))
+        self.system.journal.flush().await?;
+        self.parts.store.erase_run(tenant, run).await.map_err(Fault::from)
     }
 
     /// How long an approval waits before it counts as refused; `None` for ever.

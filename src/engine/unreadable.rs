@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 
 use super::Engine;
-use crate::actors::driver::store_fault;
 use crate::run::{Envelope, Event, Fault, RunId, SCHEMA, TenantId};
 use crate::store::{Record, StreamId};
 
@@ -27,10 +26,10 @@ impl Engine {
             Err(fault) => return Err(fault),
             Ok(_) => return Ok(false),
         }
-        let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let row = self.parts.store.run(tenant, run).await?;
         let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
         let journal = &self.system.journal;
-        journal.reopen(StreamId::Run(run)).await.map_err(|error| store_fault(&error))?;
+        journal.reopen(StreamId::Run(run)).await?;
         let end = Envelope {
             seq: row.last_seq + 1,
             run: Some(run),
@@ -42,7 +41,7 @@ impl Engine {
             body: Event::RunCancelled { by: by.to_owned() },
         };
         tracing::warn!(%run, by, "an unreadable run was cancelled");
-        journal.append(vec![Record::Run(end.into())], true).await.map_err(|error| store_fault(&error))?;
+        journal.append(vec![Record::Run(end.into())], true).await?;
         Ok(true)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) enum AnonymousAccess {
 
 impl App {
     pub(crate) fn new(engine: Arc<Engine>, options: ServerConfig, anonymous: AnonymousAccess) -> Self {
-        let keys = KeyRing::new(engine.store().clone());
+        let keys = engine.key_ring();
         let tries = RetryRegistry::from_earlier(&engine.take_earlier_requests());
         let admission = FairPermits::new(options.max_in_flight);
         let (key_limits, draining) = (KeyLimits::default(), AtomicBool::new(false));

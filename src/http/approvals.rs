@@ -7,8 +7,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
 use super::body::AuthenticatedJson;
-use super::chat;
 use super::commands::submit_command;
+use super::intake;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::view::JournaledRun;
@@ -126,11 +126,11 @@ pub(crate) async fn list(
     who: RequestPrincipal,
     query: web::Query<ApprovalQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(chat::parse_session_id).transpose()?;
+    let session = query.session_id.as_deref().map(intake::parse_session_id).transpose()?;
     let (open_only, scope) = (!query.all.unwrap_or(false), who.visible_scope());
     let filter = ApprovalFilter { open_only, session, about: query.about, scope };
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_approval_id)?;
-    let rows = app.engine.store().approvals(&who.tenant, &filter, &page).await?;
+    let rows = app.engine.approvals(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.id);
     let mut approvals = Vec::with_capacity(rows.len());
     let mut last: Option<JournaledRun> = None;

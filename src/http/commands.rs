@@ -5,7 +5,7 @@ use actix_web::{rt, web};
 use tokio::sync::oneshot;
 
 use super::app::{AdmissionPermit, App};
-use super::chat::accepted_problem;
+use super::intake::accepted_problem;
 use super::problem::Problem;
 use crate::planner::{ApproverChoice, Command, CommandAction};
 use crate::run::{RunId, TenantId};

@@ -10,6 +10,7 @@ mod browser;
 mod chat;
 mod commands;
 mod connections;
+mod intake;
 mod key_limits;
 mod messages;
 mod middleware;

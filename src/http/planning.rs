@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::body::AuthenticatedJson;
-use super::chat;
+use super::intake;
 use super::problem::Problem;
 use crate::plan::{Plan, TaskId};
 use crate::run::RunId;
@@ -58,17 +58,17 @@ pub(crate) async fn plan(
     who.authorize_chat(&app, None).await?;
     let asked = ChatRequest {
         plan_only: true,
-        idempotency: chat::idempotency_header(&request)?,
+        idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message.clone())
     };
-    let accepted = chat::accept(&app, asked, None).await?;
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost_run_fault(accepted.run)));
-    let answer = answer.map_err(|fault| chat::accepted_problem(fault, accepted.run))?;
-    if let Some(problem) = chat::failure_problem(&answer) {
+    let accepted = intake::accept(&app, asked, None).await?;
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(intake::lost_run_fault(accepted.run)));
+    let answer = answer.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
+    if let Some(problem) = intake::failure_problem(&answer) {
         return Err(problem);
     }
     let plan = answer.plan.ok_or_else(|| {
-        chat::accepted_problem(crate::run::Fault::new("plan.none", "no plan could be made"), answer.run_id)
+        intake::accepted_problem(crate::run::Fault::new("plan.none", "no plan could be made"), answer.run_id)
     })?;
     let steps = std::collections::BTreeMap::new();
     let draft = crate::plan::PlanStatus::Draft;

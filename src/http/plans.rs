@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::body::AuthenticatedJson;
-use super::chat::{self, failure_problem};
+use super::intake::{self, failure_problem};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::view::{JournaledRun, large_json};
@@ -121,7 +121,7 @@ pub(crate) async fn create(
     who.authorize_chat(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
     let asked = ChatRequest {
-        session: body.session_id.as_deref().map(chat::parse_session_id).transpose()?,
+        session: body.session_id.as_deref().map(intake::parse_session_id).transpose()?,
         instructions: body.instructions,
         options: RequestOptions {
             require_approval: true,
@@ -129,12 +129,12 @@ pub(crate) async fn create(
             ..RequestOptions::default()
         },
         plan: body.plan,
-        idempotency: chat::idempotency_header(&request)?,
+        idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message)
     };
-    let accepted = chat::accept(&app, asked, None).await?;
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost_run_fault(accepted.run)));
-    let answer = answer.map_err(|fault| chat::accepted_problem(fault, accepted.run))?;
+    let accepted = intake::accept(&app, asked, None).await?;
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(intake::lost_run_fault(accepted.run)));
+    let answer = answer.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
     if let Some(problem) = creation_problem(&answer) {
         return Err(problem);
     }
@@ -169,11 +169,11 @@ pub(crate) async fn list(
     who: RequestPrincipal,
     query: web::Query<PlanQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(chat::parse_session_id).transpose()?;
+    let session = query.session_id.as_deref().map(intake::parse_session_id).transpose()?;
     let (since, until, scope) = (query.since, query.until, who.visible_scope());
     let filter = PlanFilter { status: query.status, session, since, until, scope };
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_task_id)?;
-    let rows = app.engine.store().plans(&who.tenant, &filter, &page).await?;
+    let rows = app.engine.plan_rows(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.task);
     let plans = rows.into_iter().map(PlanSummary::from).collect();
     Ok(HttpResponse::Ok().json(PlanList { plans, next }))

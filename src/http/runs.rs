@@ -10,12 +10,12 @@ use super::commands::submit_command;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
-use crate::Answer;
 use crate::access::AccessAction;
 use crate::planner::CommandAction;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
-use crate::store::{MAX_PAGE, RunFilter, RunRow, Store};
+use crate::store::{MAX_PAGE, RunFilter, RunRow};
+use crate::{Answer, Engine};
 
 /// Filters for the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -68,9 +68,9 @@ pub(crate) struct RunView {
 
 impl RunView {
     /// Makes the view of a row, with the reason if the run is known to be unreadable.
-    pub(crate) fn of(row: RunRow, store: &Store) -> Self {
+    pub(crate) fn of(row: RunRow, engine: &Engine) -> Self {
         Self {
-            unreadable: store.unreadable_reason(row.run),
+            unreadable: engine.unreadable_reason(row.run),
             run_id: row.run,
             session_id: row.session,
             status: row.status,
@@ -118,11 +118,11 @@ pub(crate) async fn list(
     who: RequestPrincipal,
     query: web::Query<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(super::chat::parse_session_id).transpose()?;
+    let session = query.session_id.as_deref().map(super::intake::parse_session_id).transpose()?;
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;
     let filter = RunFilter { session, status: query.status, scope: who.visible_scope() };
-    let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
-    let view = |row| RunView::of(row, app.engine.store());
+    let rows = app.engine.runs(&who.tenant, &filter, &page).await?;
+    let view = |row| RunView::of(row, &app.engine);
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(view).collect() }))
 }
 
@@ -152,8 +152,8 @@ pub(crate) async fn events(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
-    let row =
-        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::not_found("run", &path))?;
+    let row = app.engine.run_row(&who.tenant, run).await?;
+    let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
@@ -178,8 +178,8 @@ pub(crate) async fn cancel(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let run = authorized_run(&app, &who, &path, AccessAction::Stop).await?;
-    let row =
-        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::not_found("run", &path))?;
+    let row = app.engine.run_row(&who.tenant, run).await?;
+    let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })

@@ -102,7 +102,7 @@ impl Server {
         let anonymous = match outside {
             _ if config.auth.allow_anonymous => AnonymousAccess::Always,
             None => AnonymousAccess::UntilKeys,
-            Some(addr) if !engine.store().has_keys().await? => return Err(ServeError::Open { addr }),
+            Some(addr) if !engine.key_ring().has_keys().await? => return Err(ServeError::Open { addr }),
             Some(_) => AnonymousAccess::Never,
         };
         let listener = std::net::TcpListener::bind(addresses.as_slice()).map_err(address)?;

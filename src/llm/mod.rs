@@ -15,7 +15,6 @@ mod embedded;
 mod error;
 mod gateway;
 mod guards;
-pub mod language;
 pub mod limits;
 pub mod offline;
 pub mod openai;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 
-use crate::llm::offline;
+use crate::language;
 use crate::run::{Outcome, PlanMaker, RunState};
 
 /// Figures of `answer`, as written, that `shown` does not contain. Single digits are ignored: they number
@@ -52,7 +52,7 @@ pub(super) fn days_from_people(state: &RunState) -> BTreeSet<Date> {
     let words = earlier.chain(pending).chain([state.request()]);
     let people = plan_remarks(state);
     let words = words.chain(people.iter().map(String::as_str));
-    words.flat_map(|text| offline::mentioned_days(text, &started.now)).collect()
+    words.flat_map(|text| language::mentioned_days(text, &started.now)).collect()
 }
 
 /// What people wrote about the run's plans: their comments, and the purposes of plans that they wrote.

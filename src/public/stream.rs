@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::{EventId, PublicEvent, PublicProjection};
 use crate::actors::active_runs::RunWatch;
-use crate::actors::driver::{PublishedRunEvent, store_fault};
+use crate::actors::driver::PublishedRunEvent;
 use crate::actors::feed::{Feed, FeedCursor, FeedReaderGuard};
 use crate::actors::journal;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
@@ -187,12 +187,12 @@ impl PublicEventReader {
     async fn catch_up(&mut self) -> Result<(), Fault> {
         let EventSource { store, journal, tenant, run } = &self.source;
         // Events may still be in the journal's queue.
-        journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
+        journal.flush_for_read().await?;
         self.unsynced = false;
         if !self.behind {
             return Ok(());
         }
-        let events = store.run_events(tenant, *run).await.map_err(|error| store_fault(&error))?;
+        let events = store.run_events(tenant, *run).await?;
         if let Some(last) = self.last.take() {
             self.begin_after(last, &events);
         }

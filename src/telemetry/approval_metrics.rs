@@ -4,23 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::labels::{DecisionLabel, EditKind};
 use super::run_metrics::RunMetrics;
 use super::wait_time::seconds;
 use crate::plan::{Plan, diff};
 use crate::run::{Decision, Event, PlanCause, PlanMade};
 
-/// Kinds of edits by people; the first [`PLAN_EDITS`] change plans.
-pub(super) const EDITS: [&str; 3] = ["plan", "feedback", "arguments"];
-/// Number of [`EDITS`] that change plans.
-pub(super) const PLAN_EDITS: usize = 2;
-/// Decisions on approvals.
-pub(super) const DECISIONS: [&str; 7] = ["yes", "no", "edited", "expired", "done", "not_done", "again"];
-
-/// Indices on the axes of [`EDITS`] and [`DECISIONS`].
-const EDIT_PLAN: usize = 0;
-const EDIT_FEEDBACK: usize = 1;
-const EDIT_ARGUMENTS: usize = 2;
-const EXPIRED: usize = 3;
 /// The `by` of a decision made by expiry.
 const EXPIRY: &str = "expiry";
 
@@ -43,30 +32,32 @@ impl ApprovalTracker {
                 let since = self.waiting_since.remove(approval);
                 let Some(metrics) = metrics else { return };
                 if matches!(decision, Decision::Edited { .. }) {
-                    metrics.edits.inc([EDIT_ARGUMENTS]);
+                    metrics.edits.inc([EditKind::Arguments as usize]);
                 }
                 if let Some(since) = since {
                     let nanos = at.as_nanosecond() - since.as_nanosecond();
-                    metrics.approval_wait.observe([decision_index(decision, by)], seconds(nanos.max(0)));
+                    metrics
+                        .approval_wait
+                        .observe([decision_label(decision, by) as usize], seconds(nanos.max(0)));
                 }
             }
             Event::ModificationAsked { .. } => {
                 if let Some(metrics) = metrics {
-                    metrics.edits.inc([EDIT_FEEDBACK]);
+                    metrics.edits.inc([EditKind::Feedback as usize]);
                 }
             }
             Event::PlanCreated(made) => self.set_plan(made),
             Event::Replanned(made) => {
                 if made.cause == PlanCause::Feedback {
-                    self.observe_changed_steps(EDIT_FEEDBACK, made, metrics);
+                    self.observe_changed_steps(EditKind::Feedback, made, metrics);
                 }
                 self.set_plan(made);
             }
             Event::PlanEdited(made) => {
                 if let Some(metrics) = metrics {
-                    metrics.edits.inc([EDIT_PLAN]);
+                    metrics.edits.inc([EditKind::Plan as usize]);
                 }
-                self.observe_changed_steps(EDIT_PLAN, made, metrics);
+                self.observe_changed_steps(EditKind::Plan, made, metrics);
                 self.set_plan(made);
             }
             _ => {}
@@ -77,9 +68,9 @@ impl ApprovalTracker {
         self.editable_plan = made.approval.is_some().then(|| made.plan.clone());
     }
 
-    fn observe_changed_steps(&self, action: usize, made: &PlanMade, metrics: Option<&RunMetrics>) {
+    fn observe_changed_steps(&self, action: EditKind, made: &PlanMade, metrics: Option<&RunMetrics>) {
         if let (Some(before), Some(metrics)) = (&self.editable_plan, metrics) {
-            metrics.edited_steps.observe([action], changed_steps(before, &made.plan) as f64);
+            metrics.edited_steps.observe([action as usize], changed_steps(before, &made.plan) as f64);
         }
     }
 }
@@ -91,9 +82,14 @@ fn changed_steps(before: &Plan, now: &Plan) -> usize {
     diff(before, now).iter().filter_map(number).collect::<BTreeSet<String>>().len()
 }
 
-fn decision_index(decision: &Decision, by: &str) -> usize {
-    if *decision == Decision::No && by == EXPIRY {
-        return EXPIRED;
+fn decision_label(decision: &Decision, by: &str) -> DecisionLabel {
+    match decision {
+        Decision::No if by == EXPIRY => DecisionLabel::Expired,
+        Decision::Yes { .. } => DecisionLabel::Yes,
+        Decision::No => DecisionLabel::No,
+        Decision::Edited { .. } => DecisionLabel::Edited,
+        Decision::Done => DecisionLabel::Done,
+        Decision::NotDone => DecisionLabel::NotDone,
+        Decision::Again => DecisionLabel::Again,
     }
-    DECISIONS.iter().position(|name| *name == decision.name()).unwrap_or_default()
 }

@@ -12,6 +12,7 @@ mod approval_metrics;
 mod buckets;
 mod exposition;
 mod grid;
+mod labels;
 mod log_lines;
 mod names;
 mod plan_metrics;

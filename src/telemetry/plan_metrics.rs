@@ -2,30 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::labels::{PlanKind, PlanOutcome};
 use super::run_metrics::RunMetrics;
 use crate::run::{PlanMade, PlanMaker};
-
-/// Kinds of plans.
-pub(super) const KINDS: [&str; 3] = ["scene", "fallback", "none"];
-/// Outcomes of plans.
-pub(super) const PLAN_OUTCOMES: [&str; 6] =
-    ["completed", "partial", "failed", "cancelled", "draft", "not_made"];
-
-/// Indices on the axes of [`KINDS`] and [`PLAN_OUTCOMES`].
-pub(super) const KIND_SCENE: usize = 0;
-const KIND_FALLBACK: usize = 1;
-const KIND_NONE: usize = 2;
-const COMPLETED: usize = 0;
-const PARTIAL: usize = 1;
-const FAILED: usize = 2;
-const CANCELLED: usize = 3;
-const DRAFT: usize = 4;
-pub(super) const NOT_MADE: usize = 5;
 
 /// A plan of a tracked run.
 #[derive(Debug)]
 pub(super) struct TrackedPlan {
-    kind: usize,
+    pub(super) kind: PlanKind,
     steps: Vec<u32>,
     /// Whether another plan followed.
     pub(super) replanned: bool,
@@ -51,31 +35,26 @@ pub(super) enum PlanEnd {
 impl TrackedPlan {
     pub(super) fn of(made: &PlanMade) -> Self {
         let kind = match made.maker {
-            _ if !made.plan.needs_execution => KIND_NONE,
-            PlanMaker::Deterministic | PlanMaker::Person => KIND_SCENE,
-            PlanMaker::Fallback => KIND_FALLBACK,
+            _ if !made.plan.needs_execution => PlanKind::None,
+            PlanMaker::Deterministic | PlanMaker::Person => PlanKind::Scene,
+            PlanMaker::Fallback => PlanKind::Fallback,
         };
         let steps = made.plan.steps.iter().map(|step| step.step_number).collect();
         Self { kind, steps, replanned: false }
-    }
-
-    /// The kind's name.
-    pub(super) fn kind(&self) -> &'static str {
-        KINDS[self.kind]
     }
 
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    fn outcome(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd) -> usize {
+    fn outcome(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd) -> PlanOutcome {
         let completed = self.step_ends(ended).filter(|step| step.completed).count();
         match end {
-            PlanEnd::Draft => DRAFT,
-            _ if completed == self.steps.len() => COMPLETED,
-            PlanEnd::Cancelled => CANCELLED,
-            PlanEnd::Ran if completed > 0 => PARTIAL,
-            PlanEnd::Ran => FAILED,
+            PlanEnd::Draft => PlanOutcome::Draft,
+            _ if completed == self.steps.len() => PlanOutcome::Completed,
+            PlanEnd::Cancelled => PlanOutcome::Cancelled,
+            PlanEnd::Ran if completed > 0 => PlanOutcome::Partial,
+            PlanEnd::Ran => PlanOutcome::Failed,
         }
     }
 
@@ -91,7 +70,7 @@ impl TrackedPlan {
     }
 
     pub(super) fn record(&self, ended: &BTreeMap<u32, StepEnd>, end: PlanEnd, metrics: &RunMetrics) {
-        let at = [self.kind, self.outcome(ended, end)];
+        let at = [self.kind as usize, self.outcome(ended, end) as usize];
         metrics.plans.inc(at);
         metrics.plan_steps.observe(at, self.steps.len() as f64);
         if let Some(quality) = self.quality(ended).filter(|_| end != PlanEnd::Draft) {

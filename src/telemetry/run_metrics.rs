@@ -6,30 +6,17 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, 
 
 use strum::VariantArray;
 
-use super::approval_metrics::{DECISIONS, EDITS, PLAN_EDITS};
 use super::grid::{Axis, Grid, LabelledMetric, axis};
-use super::plan_metrics::{KINDS, PLAN_OUTCOMES};
+use super::labels::{
+    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome,
+    StepOutcome, TokenKind, ToolOutcome,
+};
 use super::{LabelNames, PREFIX, buckets};
 use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
 
 type CounterGrid<const N: usize> = Grid<IntCounterVec, N>;
 type HistogramGrid<const N: usize> = Grid<HistogramVec, N>;
-
-/// Outcomes of requests.
-pub(super) const RUN_OUTCOMES: [&str; 5] = ["completed", "partial", "needs_input", "failed", "cancelled"];
-/// Outcomes of steps.
-pub(super) const STEP_OUTCOMES: [&str; 5] = ["completed", "failed", "needs_input", "blocked", "cancelled"];
-/// Outcomes of tool calls.
-pub(super) const CALL_OUTCOMES: [&str; 5] = ["ok", "refused", "failed", "unknown", "skipped"];
-/// Causes of replanning.
-pub(super) const CAUSES: [&str; 4] = ["request", "continuation", "feedback", "edit"];
-/// Kinds of tokens; each token has exactly one kind.
-pub(super) const TOKENS: [&str; 3] = ["input", "cached_input", "output"];
-/// States of runs that have not ended.
-pub(super) const IN_FLIGHT: [&str; 3] = ["queued", "running", "waiting"];
-/// The index of `waiting` in [`IN_FLIGHT`].
-const WAITING: usize = 2;
 
 /// The metrics of runs. Recording is an index and an atomic operation, without locks.
 #[derive(Clone)]
@@ -84,11 +71,11 @@ impl RunMetrics {
     pub fn new(names: &LabelNames) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let book = MetricRegistrar(&registry);
-        let outcomes = || axis(RUN_OUTCOMES);
+        let outcomes = RunOutcome::axis;
         let (scenes, tools, models) =
             (|| names.scene_axis.clone(), || names.tool_axis.clone(), || names.model_axis.clone());
-        let (plan_kind, plan_end) = (|| axis(KINDS), || axis(PLAN_OUTCOMES));
-        let (step_end, call_end) = (|| axis(STEP_OUTCOMES), || axis(CALL_OUTCOMES));
+        let (plan_kind, plan_end) = (PlanKind::axis, PlanOutcome::axis);
+        let (step_end, call_end) = (StepOutcome::axis, ToolOutcome::axis);
         let purposes = || axis(Purpose::VARIANTS.iter().copied().map(Purpose::name).chain(["other"]));
         let attempt_end = || axis([Attempt::OK].into_iter().chain(ErrorKind::CLASSES).chain(["other"]));
         let made = Self {
@@ -148,7 +135,7 @@ impl RunMetrics {
                 "replans_total",
                 "Plans made after the first one of a run, by cause.",
                 ["cause"],
-                [axis(CAUSES)],
+                [ReplanCause::axis()],
             )?.with_all_series(),
             calls: book.count(
                 "tool_calls_total",
@@ -193,7 +180,7 @@ impl RunMetrics {
                 "llm_tokens_total",
                 "Tokens by type: input (not cached by the provider), cached_input, output.",
                 ["model", "purpose", "type"],
-                [models(), purposes(), axis(TOKENS)],
+                [models(), purposes(), TokenKind::axis()],
             )?,
             llm_cost: book.dollars(
                 "llm_cost_usd_total",
@@ -205,7 +192,7 @@ impl RunMetrics {
                 "runs_in_flight",
                 "Runs that have not ended, by state.",
                 ["state"],
-                [axis(IN_FLIGHT)],
+                [InFlightState::axis()],
             )?.with_all_series(),
             recovered: book.count(
                 "recovered_runs_total",
@@ -218,20 +205,20 @@ impl RunMetrics {
                 "Edits by people: plan (a plan replaced by their own), feedback (replanning requested in words), \
                  arguments (of a tool call).",
                 ["action"],
-                [axis(EDITS)],
+                [EditKind::axis()],
             )?.with_all_series(),
             edited_steps: book.time(
                 "human_edited_steps",
                 "Steps of a plan that a person's edit or feedback changed.",
                 ["action"],
-                [axis(&EDITS[..PLAN_EDITS])],
+                [axis([EditKind::Plan, EditKind::Feedback].map(EditKind::name))],
                 buckets::CHANGES,
             )?,
             approval_wait: book.time(
                 "approval_wait_seconds",
                 "Time from an approval request to its decision (expired: not decided in time).",
                 ["action"],
-                [axis(DECISIONS)],
+                [DecisionLabel::axis()],
                 buckets::DECISION,
             )?,
             registry: registry.clone(),
@@ -259,7 +246,7 @@ impl RunMetrics {
 
     /// Sets the number of runs that wait for a person. They are not tracked but counted in the store.
     pub fn set_waiting(&self, runs: u64) {
-        self.in_flight.set([WAITING], i64::try_from(runs).unwrap_or(i64::MAX));
+        self.in_flight.set([InFlightState::Waiting as usize], i64::try_from(runs).unwrap_or(i64::MAX));
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

@@ -11,10 +11,14 @@ use jiff::Timestamp;
 use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
+use super::labels::{
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome, StepOutcome, TokenKind,
+    ToolOutcome,
+};
 use super::log_lines;
 use super::names::LabelNames;
-use super::plan_metrics::{KIND_SCENE, NOT_MADE, PlanEnd, StepEnd, TrackedPlan};
-use super::run_metrics::{self, CALL_OUTCOMES, RUN_OUTCOMES, RunMetrics, STEP_OUTCOMES};
+use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan};
+use super::run_metrics::{self, RunMetrics};
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
@@ -22,16 +26,6 @@ use crate::run::{
     Attempt, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus, Subject,
     SubjectFacts, Usage,
 };
-
-/// Indices on the axis of runs in flight.
-const QUEUED: usize = 0;
-const RUNNING: usize = 1;
-/// Indices on the axis of call outcomes.
-const CALL_OK: usize = 0;
-const CALL_SKIPPED: usize = 4;
-/// Indices on the axis of step outcomes.
-const STEP_COMPLETED: usize = 0;
-const STEP_CANCELLED: usize = 4;
 
 /// The destination of metrics, if enabled, and their label names.
 #[derive(Clone, Copy)]
@@ -45,8 +39,8 @@ pub(super) struct RunTracker {
     span: Span,
     queued: Option<Timestamp>,
     started: Option<Timestamp>,
-    /// The index on the axis of runs in flight, while it is counted there.
-    state: Option<usize>,
+    /// How it is counted among the runs in flight, if it is.
+    state: Option<InFlightState>,
     plan_only: bool,
     resumed: bool,
     /// Whether it was resumed after its end, at which the request was counted.
@@ -89,8 +83,7 @@ struct TrackedStep {
     span: Option<Span>,
     started: Option<Timestamp>,
     succeeded: Vec<usize>,
-    /// Index on the axis of step outcomes.
-    outcome: Option<usize>,
+    outcome: Option<StepOutcome>,
 }
 
 impl RunTracker {
@@ -141,17 +134,17 @@ impl RunTracker {
         if let Some(since) = self.waiting_since.take() {
             self.waited_nanos += at.as_nanosecond() - since.as_nanosecond();
             self.idle = false;
-            self.set_state(Some(RUNNING), to);
+            self.set_state(Some(InFlightState::Running), to);
         }
     }
 
-    fn set_state(&mut self, state: Option<usize>, to: MetricSink<'_>) {
+    fn set_state(&mut self, state: Option<InFlightState>, to: MetricSink<'_>) {
         if let Some(metrics) = to.metrics {
             if let Some(old) = self.state {
-                metrics.in_flight.adjust([old], -1);
+                metrics.in_flight.adjust([old as usize], -1);
             }
             if let Some(new) = state {
-                metrics.in_flight.adjust([new], 1);
+                metrics.in_flight.adjust([new as usize], 1);
             }
         }
         self.state = state;
@@ -164,17 +157,17 @@ impl RunTracker {
             Event::RunQueued(queued) => {
                 self.queued = Some(at);
                 self.plan_only = queued.plan_only;
-                self.set_state(Some(QUEUED), to);
+                self.set_state(Some(InFlightState::Queued), to);
                 log_lines::queued(&self.span);
             }
             Event::RunStarted(_) => {
                 self.started = Some(at);
-                self.set_state(Some(RUNNING), to);
+                self.set_state(Some(InFlightState::Running), to);
             }
             Event::RunResumed { epoch, .. } => {
                 self.resumed = true;
                 self.model_calls.clear();
-                self.set_state(Some(RUNNING), to);
+                self.set_state(Some(InFlightState::Running), to);
                 log_lines::resumed(&self.span, *epoch);
             }
             Event::ModelAsked { call, subject, .. } => self.model_asked(*call, *subject, at),
@@ -193,12 +186,7 @@ impl RunTracker {
                 // A person's edit resumes a waiting run; nothing else replans it while it waits.
                 self.resume(at, to);
                 if let Some(metrics) = to.metrics {
-                    metrics.replans.inc([match made.cause {
-                        PlanCause::Request => 0,
-                        PlanCause::Continuation => 1,
-                        PlanCause::Feedback => 2,
-                        PlanCause::Edit => 3,
-                    }]);
+                    metrics.replans.inc([replan_cause(made.cause) as usize]);
                 }
                 if let Some(last) = self.plans.last_mut() {
                     last.replanned = true;
@@ -207,7 +195,7 @@ impl RunTracker {
             }
             Event::PlanningFailed { version, error } => {
                 if let Some(metrics) = to.metrics {
-                    metrics.plans.inc([KIND_SCENE, NOT_MADE]);
+                    metrics.plans.inc([PlanKind::Scene as usize, PlanOutcome::NotMade as usize]);
                 }
                 log_lines::not_planned(&self.span, *version, &error.code);
             }
@@ -227,7 +215,7 @@ impl RunTracker {
                 self.tool_ended(*call, outcome, *millis, at, to);
             }
             Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
-            Event::StepCompleted { step, .. } => self.step_ended(*step, STEP_COMPLETED, at, to),
+            Event::StepCompleted { step, .. } => self.step_ended(*step, StepOutcome::Completed, at, to),
             Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
             Event::CancelRequested { deadline, .. } => {
                 self.resume(at, to);
@@ -253,15 +241,17 @@ impl RunTracker {
                 self.wait_intervals = WaitIntervals::default();
                 self.queued = Some(at);
                 self.started = Some(at);
-                self.set_state(Some(RUNNING), to);
+                self.set_state(Some(InFlightState::Running), to);
             }
             Event::Released { .. }
             | Event::ModificationAsked { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. } => self.resume(at, to),
             Event::RunCompleted { status } => self.run_ended(run_outcome(*status), None, at, to),
-            Event::RunFailed { error } => self.run_ended(3, Some(error.code.clone()), at, to),
-            Event::RunCancelled { .. } => self.run_ended(4, None, at, to),
+            Event::RunFailed { error } => {
+                self.run_ended(RunOutcome::Failed, Some(error.code.clone()), at, to)
+            }
+            Event::RunCancelled { .. } => self.run_ended(RunOutcome::Cancelled, None, at, to),
             // Counted by no metric of its own.
             _ => {}
         }
@@ -316,7 +306,7 @@ impl RunTracker {
             self.steps.insert(step.step_number, state);
         }
         let plan = TrackedPlan::of(made);
-        log_lines::planned(&self.span, made.version, plan.kind(), plan.len());
+        log_lines::planned(&self.span, made.version, plan.kind.name(), plan.len());
         self.plans.push(plan);
     }
 
@@ -347,40 +337,40 @@ impl RunTracker {
 
     fn tool_ended(&mut self, number: u32, outcome: &Outcome, millis: u64, at: Timestamp, to: MetricSink<'_>) {
         let (end, error) = match outcome {
-            Outcome::Ok { .. } => (CALL_OK, None),
-            Outcome::Refused { error } => (1, Some(error)),
-            Outcome::Failed { error } => (2, Some(error)),
-            Outcome::Unknown { error } => (3, Some(error)),
+            Outcome::Ok { .. } => (ToolOutcome::Ok, None),
+            Outcome::Refused { error } => (ToolOutcome::Refused, Some(error)),
+            Outcome::Failed { error } => (ToolOutcome::Failed, Some(error)),
+            Outcome::Unknown { error } => (ToolOutcome::Unknown, Some(error)),
         };
         let Some(call) = self.calls.get_mut(&number) else {
             // It was requested before this process tracked the run.
             if let Some(metrics) = to.metrics {
-                metrics.calls.inc([to.names.tool_index("", ""), end]);
+                metrics.calls.inc([to.names.tool_index("", ""), end as usize]);
             }
             return;
         };
         let began = call.under_way.take();
-        call.succeeded |= end == CALL_OK;
+        call.succeeded |= end == ToolOutcome::Ok;
         let (tool, step, writes) = (call.tool, call.step, call.writes);
         let lasted = began.as_ref().map(|(began, _)| duration_nanos(Some(*began), at, millis));
         if let Some(metrics) = to.metrics {
-            metrics.calls.inc([tool, end]);
+            metrics.calls.inc([tool, end as usize]);
             if let Some(nanos) = lasted {
-                metrics.call_seconds.observe([tool, end], seconds(nanos));
+                metrics.call_seconds.observe([tool, end as usize], seconds(nanos));
                 if writes {
-                    metrics.mutations.inc([tool, end]);
+                    metrics.mutations.inc([tool, end as usize]);
                 }
             }
         }
         if let Some(nanos) = lasted {
             self.wait_intervals.add(at, nanos);
         }
-        if end == CALL_OK {
+        if end == ToolOutcome::Ok {
             self.mark_succeeded(step, tool);
         }
         let (scene, name) = (self.scene_of(step, to), to.names.tool_name(tool));
         let span = began.as_ref().map_or_else(|| self.parent(Some(step)), |(_, span)| span);
-        let outcome = CALL_OUTCOMES[end];
+        let outcome = end.name();
         let line = log_lines::ToolEndLine { scene, tool: name, outcome, error, millis, write: writes };
         log_lines::tool_ended(span, &self.span, &line);
     }
@@ -392,7 +382,7 @@ impl RunTracker {
             None => (to.names.tool_index("", ""), None),
         };
         if let Some(metrics) = to.metrics {
-            metrics.calls.inc([tool, CALL_SKIPPED]);
+            metrics.calls.inc([tool, ToolOutcome::Skipped as usize]);
         }
         if let Some(step) = step.filter(|_| shared) {
             self.mark_succeeded(step, tool);
@@ -407,37 +397,37 @@ impl RunTracker {
         }
     }
 
-    fn step_ended(&mut self, number: u32, outcome: usize, at: Timestamp, to: MetricSink<'_>) {
+    fn step_ended(&mut self, number: u32, outcome: StepOutcome, at: Timestamp, to: MetricSink<'_>) {
         let Some(step) = self.steps.get_mut(&number) else {
             if let Some(metrics) = to.metrics {
-                metrics.steps.inc([to.names.scene_index(""), outcome]);
+                metrics.steps.inc([to.names.scene_index(""), outcome as usize]);
             }
             return;
         };
         step.outcome = Some(outcome);
         let lasted = step.started.map(|began| seconds(at.as_nanosecond() - began.as_nanosecond()));
         if let Some(metrics) = to.metrics {
-            metrics.steps.inc([step.scene, outcome]);
+            metrics.steps.inc([step.scene, outcome as usize]);
             if let Some(lasted) = lasted {
-                metrics.step_seconds.observe([step.scene, outcome], lasted);
+                metrics.step_seconds.observe([step.scene, outcome as usize], lasted);
             }
         }
         let span = step.span.take();
         let span = span.as_ref().unwrap_or(&self.span);
-        log_lines::step_ended(span, number, to.names.scene_name(step.scene), STEP_OUTCOMES[outcome], lasted);
+        log_lines::step_ended(span, number, to.names.scene_name(step.scene), outcome.name(), lasted);
     }
 
-    fn run_ended(&mut self, outcome: usize, code: Option<String>, at: Timestamp, to: MetricSink<'_>) {
-        let end = match RUN_OUTCOMES[outcome] {
-            "cancelled" => PlanEnd::Cancelled,
-            "completed" if self.plan_only => PlanEnd::Draft,
+    fn run_ended(&mut self, outcome: RunOutcome, code: Option<String>, at: Timestamp, to: MetricSink<'_>) {
+        let end = match outcome {
+            RunOutcome::Cancelled => PlanEnd::Cancelled,
+            RunOutcome::Completed if self.plan_only => PlanEnd::Draft,
             _ => PlanEnd::Ran,
         };
         if end != PlanEnd::Draft {
             let open: Vec<u32> =
                 self.steps.iter().filter(|(_, step)| step.outcome.is_none()).map(|(step, _)| *step).collect();
             for step in open {
-                self.step_ended(step, STEP_CANCELLED, at, to);
+                self.step_ended(step, StepOutcome::Cancelled, at, to);
             }
         }
         // The waits still in progress end with the run.
@@ -453,16 +443,16 @@ impl RunTracker {
         let overhead = self.started.map(|began| seconds(since(began) - away));
         if let Some(metrics) = to.metrics {
             if !self.reopened {
-                metrics.requests.inc([outcome]);
+                metrics.requests.inc([outcome as usize]);
                 if let Some(lasted) = lasted {
-                    metrics.request_seconds.observe([outcome], lasted);
+                    metrics.request_seconds.observe([outcome as usize], lasted);
                 }
                 if let Some(overhead) = overhead {
                     metrics.overhead_seconds.observe([], overhead);
                 }
             }
             if self.resumed {
-                metrics.recovered.inc([outcome]);
+                metrics.recovered.inc([outcome as usize]);
             }
             let ended = self.steps.iter().map(|(number, step)| (*number, step.end())).collect();
             for plan in &self.plans {
@@ -472,7 +462,7 @@ impl RunTracker {
         self.idle = true;
         self.set_state(None, to);
         let seconds = lasted.unwrap_or_default();
-        let outcome = RUN_OUTCOMES[outcome];
+        let outcome = outcome.name();
         log_lines::run_ended(
             &self.span,
             &log_lines::RunEndLine { outcome, code, seconds, overhead, usage: self.usage },
@@ -484,7 +474,7 @@ impl TrackedStep {
     fn end(&self) -> StepEnd {
         let hit = self.expected.iter().any(|tool| self.succeeded.contains(tool));
         StepEnd {
-            completed: self.outcome == Some(STEP_COMPLETED),
+            completed: self.outcome == Some(StepOutcome::Completed),
             as_expected: hit || self.expected.is_empty(),
         }
     }
@@ -518,28 +508,44 @@ pub(super) fn record_attempts(
 
 fn record_usage(metrics: &RunMetrics, model: usize, purpose: usize, usage: Usage) {
     let cached = usage.cached_input_tokens.min(usage.input_tokens);
-    for (kind, tokens) in [usage.input_tokens - cached, cached, usage.output_tokens].into_iter().enumerate() {
-        metrics.llm_tokens.add([model, purpose, kind], tokens);
+    let tokens = [
+        (TokenKind::Input, usage.input_tokens - cached),
+        (TokenKind::CachedInput, cached),
+        (TokenKind::Output, usage.output_tokens),
+    ];
+    for (kind, tokens) in tokens {
+        metrics.llm_tokens.add([model, purpose, kind as usize], tokens);
     }
     metrics.llm_cost.add([model, purpose], usage.cost_nano_usd);
 }
 
-fn step_outcome(status: StepStatus) -> usize {
+fn step_outcome(status: StepStatus) -> StepOutcome {
     match status {
-        StepStatus::Completed => STEP_COMPLETED,
-        StepStatus::NeedsInput => 2,
-        StepStatus::Blocked => 3,
-        StepStatus::Cancelled => STEP_CANCELLED,
-        StepStatus::Failed | StepStatus::Pending | StepStatus::Running => 1,
+        StepStatus::Completed => StepOutcome::Completed,
+        StepStatus::NeedsInput => StepOutcome::NeedsInput,
+        StepStatus::Blocked => StepOutcome::Blocked,
+        StepStatus::Cancelled => StepOutcome::Cancelled,
+        StepStatus::Failed | StepStatus::Pending | StepStatus::Running => StepOutcome::Failed,
     }
 }
 
-fn run_outcome(status: RunStatus) -> usize {
+fn run_outcome(status: RunStatus) -> RunOutcome {
     match status {
-        RunStatus::Partial => 1,
-        RunStatus::NeedsInput => 2,
-        RunStatus::Failed => 3,
-        RunStatus::Cancelled => 4,
-        RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => 0,
+        RunStatus::Partial => RunOutcome::Partial,
+        RunStatus::NeedsInput => RunOutcome::NeedsInput,
+        RunStatus::Failed => RunOutcome::Failed,
+        RunStatus::Cancelled => RunOutcome::Cancelled,
+        RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
+            RunOutcome::Completed
+        }
+    }
+}
+
+fn replan_cause(cause: PlanCause) -> ReplanCause {
+    match cause {
+        PlanCause::Request => ReplanCause::Request,
+        PlanCause::Continuation => ReplanCause::Continuation,
+        PlanCause::Feedback => ReplanCause::Feedback,
+        PlanCause::Edit => ReplanCause::Edit,
     }
 }

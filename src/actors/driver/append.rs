@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
-use super::{Driver, PublishedRunEvent, store_fault};
+use super::{Driver, PublishedRunEvent};
 use crate::actors::feed::Feed;
 use crate::actors::journal;
 use crate::crash;
@@ -74,7 +74,7 @@ impl Driver {
                 let told = EventPublication { events: envelopes.clone(), event_sender: listeners, feed };
                 let told = (!durable).then(|| Box::new(told) as Box<dyn journal::CommitHook>);
                 let appended = self.shared.journal.append_with_hook(records, durable, told).await;
-                appended.map_err(|error| store_fault(&error))?;
+                appended?;
             }
         }
         self.account.record(cost);
@@ -135,7 +135,7 @@ impl Driver {
         let turn = self.ended_turn(last, *seq + 1);
         let remembered = turn.as_ref().map(|turn| turn.body.clone());
         records.extend(turn.map(Record::Session));
-        self.shared.journal.append(records, true).await.map_err(|error| store_fault(&error))?;
+        self.shared.journal.append(records, true).await?;
         if let Some(remembered) = remembered {
             *seq += 1;
             self.turns.push((*seq, remembered));

@@ -22,7 +22,7 @@ impl Driver {
     async fn start_run(&mut self, context: Context) -> Result<(), Fault> {
         let earlier = context.turns.iter().rev().map(|turn| turn.request.as_str());
         let configured = self.shared.settings.language.as_deref();
-        let language = llm::language::of_request(self.state.request(), earlier, configured);
+        let language = crate::language::of_request(self.state.request(), earlier, configured);
         let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
         let settings = Settings {
             approval: self.shared.approval.policy_of(&self.principal.tenant),

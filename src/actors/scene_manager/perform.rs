@@ -3,7 +3,7 @@
 use actix::prelude::*;
 
 use super::SceneManager;
-use crate::actors::driver::{SessionSeq, store_fault};
+use crate::actors::driver::SessionSeq;
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::session_registry::SleepRequest;
 use crate::conversation::{Input, SideEffect};
@@ -62,9 +62,7 @@ impl SceneManager {
             journal.reopen(StreamId::Session(tenant.clone(), session.clone())).await?;
             store.erase_if_unchanged(&tenant, &session, since).await
         });
-        let erased = |_: &mut Self, erased: Result<bool, _>| {
-            Input::Erased(erased.map_err(|error| store_fault(&error)))
-        };
+        let erased = |_: &mut Self, erased: Result<bool, _>| Input::Erased(erased.map_err(Into::into));
         self.feed_later(work, erased, ctx);
     }
 

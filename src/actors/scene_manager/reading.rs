@@ -8,7 +8,7 @@ use actix::prelude::*;
 use super::SceneManager;
 use super::recovery::{self, LastEvent};
 use super::runs::condition;
-use crate::actors::driver::{self, store_fault};
+use crate::actors::driver::{self};
 use crate::actors::runtime_task::run_as_task;
 use crate::conversation::{Input, LoadedConversation, ReadAttempt, RunReading};
 use crate::llm::budget::{AccountKey, BudgetScope};
@@ -54,7 +54,7 @@ impl SceneManager {
                 _,
             ) = match read {
                 Ok(read) => read,
-                Err(error) => return Input::LoadFailed(store_fault(&error)),
+                Err(error) => return Input::LoadFailed(error.into()),
             };
             manager.account = Some(account);
             // Nobody else holds it before the first run is driven.
@@ -76,14 +76,13 @@ impl SceneManager {
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
         let seq = self.seq.clone();
         let work = run_as_task(async move {
-            let failed = |error: store::Error| store_fault(&error);
             // Events that were appended without waiting for the disk.
-            journal.flush().await.map_err(failed)?;
-            let row = store.run(&tenant, run).await.map_err(failed)?;
+            journal.flush().await?;
+            let row = store.run(&tenant, run).await?;
             let Some(row) = row.filter(|row| row.session == session) else {
                 return Err(Fault::new("run.not_found", format!("this conversation has no run {run}")));
             };
-            let state = recovery::read(&store, &journal, &tenant, run).await.map_err(failed)?;
+            let state = recovery::read(&store, &journal, &tenant, run).await?;
             if state.queued.is_none() {
                 return Err(Fault::new("run.unknown", format!("there is no run {run}")));
             }
@@ -103,7 +102,7 @@ impl SceneManager {
                     seq: row.last_seq,
                     epoch: row.epoch,
                 };
-                recovery::end_crashed(&journal, last, &state).await.map_err(failed)?;
+                recovery::end_crashed(&journal, last, &state).await?;
             }
             Ok(StoredRun { state, turns })
         });
@@ -127,7 +126,7 @@ async fn stream(
     session: &SessionId,
 ) -> Result<Vec<(u64, SessionEvent)>, Fault> {
     let mut seq = seq.lock().await;
-    let events = store.session_events(tenant, session).await.map_err(|error| store_fault(&error))?;
+    let events = store.session_events(tenant, session).await?;
     *seq = events.last().map_or(0, |last| last.seq);
     Ok(events.into_iter().map(|event| (event.seq, event.body)).collect())
 }

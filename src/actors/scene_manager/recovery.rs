@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use super::runs::open_decisions;
-use crate::actors::driver::store_fault;
 use crate::actors::journal;
 use crate::conversation::StoredDecisions;
 use crate::run::{
@@ -46,7 +45,7 @@ pub(super) async fn unfinished(
             Ok(state) => left.runs.push(state),
             Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
                 let last = LastEvent { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
-                let end = lost(store, row.run, store_fault(&error)).await?;
+                let end = lost(store, row.run, error.into()).await?;
                 end_by_force(journal, last, end).await?;
             }
             Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {

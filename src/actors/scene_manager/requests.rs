@@ -10,7 +10,6 @@ use super::SceneManager;
 use super::callers::WaitingCaller;
 use super::messages::{Acceptance, RequestMessage};
 use super::runs::RunEntry;
-use crate::actors::driver::store_fault;
 use crate::conversation::{Input, NewRun};
 use crate::crash;
 use crate::plan::TaskId;
@@ -35,7 +34,7 @@ impl SceneManager {
                 crash::point(crash::BEFORE, "run_queued", &words);
                 let appended = journal.append(vec![record], true).await;
                 crash::point(crash::AFTER, "run_queued", &words);
-                appended.map_err(|error| store_fault(&error))
+                appended.map_err(Into::into)
             });
         }
         let appended =

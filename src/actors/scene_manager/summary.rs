@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::SceneManager;
-use crate::actors::driver::{RunServices, SessionSeq, store_fault};
+use crate::actors::driver::{RunServices, SessionSeq};
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::{journal, scene};
 use crate::conversation::Input;
@@ -49,7 +49,7 @@ impl SceneManager {
                     }
                     Input::Summarised { turns }
                 }
-                Err(error) => Input::StreamFailed(store_fault(&error)),
+                Err(error) => Input::StreamFailed(error.into()),
             }
         };
         self.feed_later(work, done, ctx);
@@ -69,7 +69,7 @@ fn cost_nano_usd(event: &SessionEvent) -> u64 {
 impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
-        let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
+        let language = job.turns.last().and_then(|turn| crate::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
         let caller = Caller { tenant, session, run: None, cache: None };

@@ -17,7 +17,7 @@ use super::key_limits::OpenStream;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse::ServerEvent;
-use super::{body, chat};
+use super::{body, intake};
 use crate::llm::cache::Mode;
 use crate::run::RequestOptions;
 use crate::run::TenantId;
@@ -54,12 +54,12 @@ pub(crate) async fn completions(
     body.check_supported()?;
     let (streamed, with_usage) = (body.is_streamed(), body.with_usage());
     let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
-    let session = header.map(chat::parse_session_id).transpose()?;
+    let session = header.map(intake::parse_session_id).transpose()?;
     who.authorize_chat(&app, header).await?;
-    let idempotency = chat::idempotency_header(&request)?;
+    let idempotency = intake::idempotency_header(&request)?;
     // An idempotency key identifies a retry better than a fingerprint.
     let key = idempotency.is_none().then(|| RequestFingerprint::of(&who, &request, session.as_ref(), &body));
-    let cache = chat::cache_mode(&request)?;
+    let cache = intake::cache_mode(&request)?;
     let tenant = who.tenant.clone();
     let open = streamed.then(|| open_stream(&app, &request, who.keyed, key.as_ref())).transpose()?;
     let mut joined = None;
@@ -69,7 +69,7 @@ pub(crate) async fn completions(
         joined = delivery.run().await.map(|run| (run, delivery));
     }
     let accepted = match joined {
-        Some((run, delivery)) => chat::join_run(&app, &tenant, run, delivery).await?,
+        Some((run, delivery)) => intake::join_run(&app, &tenant, run, delivery).await?,
         None => {
             // First of all, because a retry may follow immediately.
             let delivery = key.clone().map(|key| app.tries.track(key));
@@ -80,7 +80,7 @@ pub(crate) async fn completions(
                 fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
                 ..asked
             };
-            let accepted = chat::accept(&app, asked, delivery).await.inspect_err(|problem| {
+            let accepted = intake::accept(&app, asked, delivery).await.inspect_err(|problem| {
                 if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
                     app.tries.record_refusal(key, seconds);
                 }
@@ -91,14 +91,14 @@ pub(crate) async fn completions(
     };
     if let Some(open) = open {
         let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await;
-        let events = events.map_err(|fault| chat::accepted_problem(fault, accepted.run))?;
+        let events = events.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
         return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage, open));
     }
     completion_reply(&app, &tenant, accepted).await
 }
 
 /// Logs how many messages a run does not see.
-fn log_omitted(accepted: &chat::AcceptedRequest, omitted: usize) {
+fn log_omitted(accepted: &intake::AcceptedRequest, omitted: usize) {
     if omitted > 0 {
         let (run, session) = (accepted.run, &accepted.session);
         tracing::info!(%run, %session, omitted, "the oldest messages were left out (server.max_messages)");
@@ -109,13 +109,13 @@ fn log_omitted(accepted: &chat::AcceptedRequest, omitted: usize) {
 async fn completion_reply(
     app: &web::Data<App>,
     tenant: &TenantId,
-    mut accepted: chat::AcceptedRequest,
+    mut accepted: intake::AcceptedRequest,
 ) -> Result<HttpResponse, Error> {
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
-    let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
+    let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(intake::lost_run_fault(run)));
     accepted.mark_delivered();
-    let answer = answer.map_err(|fault| chat::accepted_problem(fault, run))?;
-    if let Some(problem) = chat::failure_problem(&answer) {
+    let answer = answer.map_err(|fault| intake::accepted_problem(fault, run))?;
+    if let Some(problem) = intake::failure_problem(&answer) {
         return Err(problem.into());
     }
     let mut response = HttpResponse::Ok();
@@ -125,8 +125,9 @@ async fn completion_reply(
     if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    let words =
-        chat::answer_text(app, tenant, &answer).await.map_err(|fault| chat::accepted_problem(fault, run))?;
+    let words = intake::answer_text(app, tenant, &answer)
+        .await
+        .map_err(|fault| intake::accepted_problem(fault, run))?;
     Ok(response.json(ChatCompletion::of(&answer, words)))
 }
 

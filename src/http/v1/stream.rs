@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::super::app::App;
-use super::super::chat::{self, AcceptedRequest};
+use super::super::intake::{self, AcceptedRequest};
 use super::super::key_limits::OpenStream;
 use super::super::sse::{self, with_keep_alive};
 use super::MODEL;
@@ -122,16 +122,16 @@ impl ChunkStream {
     /// The chunks after the last event: the end of the answer, or the error.
     async fn final_chunks(mut self) -> Bytes {
         let run = self.accepted.run;
-        let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost_run_fault(run)));
+        let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(intake::lost_run_fault(run)));
         self.accepted.mark_delivered();
         let (head, with_usage, has_text) = (self.head, self.with_usage, self.has_sent_text);
-        let ended = ended.map_err(|fault| chat::accepted_problem(fault, run));
-        let answer = ended.and_then(|answer| chat::failure_problem(&answer).map_or(Ok(answer), Err));
+        let ended = ended.map_err(|fault| intake::accepted_problem(fault, run));
+        let answer = ended.and_then(|answer| intake::failure_problem(&answer).map_or(Ok(answer), Err));
         let answer = match answer {
             // Waiting and cancelled runs have no answer event: the text is made from the run's state.
             Ok(answer) if matches!(answer.status, RunStatus::Waiting | RunStatus::Cancelled) => {
-                let words = chat::answer_text(&self.app, &self.tenant, &answer).await;
-                words.map(|words| (answer, words)).map_err(|fault| chat::accepted_problem(fault, run))
+                let words = intake::answer_text(&self.app, &self.tenant, &answer).await;
+                words.map(|words| (answer, words)).map_err(|fault| intake::accepted_problem(fault, run))
             }
             answer => answer.map(|answer| (answer, String::new())),
         };

@@ -16,21 +16,15 @@ mod clauses;
 mod countries;
 mod cue_words;
 mod date_arguments;
-mod date_expression;
-mod date_expression_reader;
-mod dates;
 mod drafts;
-mod entities;
 mod followup;
 mod free_text;
 mod index;
 mod intended_steps;
-mod lexicon;
 mod memory;
 mod mood;
 mod names;
 mod number_arguments;
-mod numbers;
 mod options;
 mod pattern;
 mod phrases;
@@ -51,8 +45,6 @@ mod slots;
 mod small_talk;
 mod source;
 mod speech;
-mod text;
-mod times;
 mod tuples;
 mod verdict;
 
@@ -63,6 +55,7 @@ use prompt::PromptText;
 use serde_json::Value;
 
 use super::{Completion, Message, Purpose, Request, ToolChoice};
+use crate::language::{date_expression, dates, entities, lexicon, numbers, text};
 use crate::run::{Reply, ReplyCall, Usage};
 
 /// The model name in its replies.
@@ -118,11 +111,6 @@ pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], lang
     let fields = schema::fields(parameters);
     let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
     questions::ask_for_missing(&missing, prompt::Lang::of(language))
-}
-
-/// The days that a text mentions.
-pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
-    source::SourceText::new(text, now).found.days.iter().map(|day| day.date).collect()
 }
 
 fn forced_call(request: &Request, usual: &str, arguments: Value) -> ReplyCall {

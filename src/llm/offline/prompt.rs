@@ -229,7 +229,7 @@ impl PromptText {
         if !code.is_empty() {
             return Lang::of(code);
         }
-        Lang::of(crate::llm::language::detect(&self.request()).unwrap_or("en"))
+        Lang::of(crate::language::detect(&self.request()).unwrap_or("en"))
     }
 
     /// The pending question, if there is one.

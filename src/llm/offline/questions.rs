@@ -92,7 +92,7 @@ pub(super) fn join_list(parts: &[String], lang: Lang) -> String {
 fn label(field: &ArgumentField, lang: Lang) -> String {
     let common = common_label(field, lang);
     let description = first_sentence(&field.description);
-    let written_in = crate::llm::language::detect(&description).map_or(lang, Lang::of);
+    let written_in = crate::language::detect(&description).map_or(lang, Lang::of);
     let mut label = match common {
         Some(common) if written_in == lang && !description.is_empty() && field.kind != ArgumentKind::Date => {
             format!("{common} ({description})")
@@ -210,7 +210,7 @@ fn translated_name(field: &ArgumentField, lang: Lang) -> String {
             let row = known.concepts.first().map(|c| lexicon::concept_words(*c)).unwrap_or_default();
             let italian = row
                 .iter()
-                .find(|w| crate::llm::language::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
+                .find(|w| crate::language::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
             italian.map_or_else(|| word.clone(), |w| (*w).to_owned())
         })
         .collect();

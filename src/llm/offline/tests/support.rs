@@ -115,7 +115,7 @@ impl World {
         let lines: Vec<String> = self.scenes.iter().map(scene_line).collect();
         let mut text = String::new();
         sections::push(&mut text, "now", NOW);
-        if let Some(language) = crate::llm::language::detect(request) {
+        if let Some(language) = crate::language::detect(request) {
             sections::push(&mut text, "language", language);
         }
         sections::push(&mut text, "scenes", &lines.join("\n"));
@@ -175,7 +175,7 @@ impl World {
         let mut text = String::new();
         sections::push(&mut text, "scene", scene);
         sections::push(&mut text, "now", NOW);
-        if let Some(language) = crate::llm::language::detect(request) {
+        if let Some(language) = crate::language::detect(request) {
             sections::push(&mut text, "language", language);
         }
         sections::push(&mut text, "user", "keysersoze");
@@ -359,7 +359,7 @@ impl World {
     fn verdict(&self, request: &str, plan: &Value, executed: &[Value]) -> String {
         let mut text = String::new();
         sections::push(&mut text, "now", NOW);
-        if let Some(language) = crate::llm::language::detect(request) {
+        if let Some(language) = crate::language::detect(request) {
             sections::push(&mut text, "language", language);
         }
         sections::push(&mut text, "request", request);
@@ -387,7 +387,7 @@ impl World {
 
     fn out_of_scope(&self, request: &str) -> String {
         let mut text = String::new();
-        if let Some(language) = crate::llm::language::detect(request) {
+        if let Some(language) = crate::language::detect(request) {
             sections::push(&mut text, "language", language);
         }
         sections::push(&mut text, "mode", "decline");

@@ -9,7 +9,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use super::lexicon;
 
 /// Maximum length of a text in characters, so that the work on untrusted input is bounded.
-pub(super) const MAX_CHARS: usize = 4000;
+pub(crate) const MAX_CHARS: usize = 4000;
 /// Maximum number of words in the cache of features; a full cache is cleared.
 const MAX_CACHED_FEATURES: usize = 16_384;
 /// Maximum total size in bytes of the texts in a [`TokenCache`].
@@ -17,7 +17,7 @@ const MAX_CACHED_BYTES: usize = 32 * 1024;
 
 /// A cache of what was read from texts, by key and text, because a request and its parts are read many times.
 /// A full cache is cleared.
-pub(super) struct TokenCache<K, V> {
+pub(crate) struct TokenCache<K, V> {
     known: HashMap<K, HashMap<String, Rc<V>>>,
     bytes: usize,
 }
@@ -47,7 +47,7 @@ impl<K: Copy + Eq + std::hash::Hash, V> TokenCache<K, V> {
 
 /// A word, a number or a punctuation mark.
 #[derive(Debug, Clone)]
-pub(super) struct Token {
+pub(crate) struct Token {
     /// As written.
     pub raw: String,
     /// Lower case, accents kept (`è` is not `e`).
@@ -93,7 +93,7 @@ impl Token {
 
 /// The features by which two words are compared.
 #[derive(Debug, Default)]
-pub(super) struct Features {
+pub(crate) struct Features {
     /// The word without accents.
     pub norm: String,
     /// Italian stem.
@@ -144,7 +144,7 @@ thread_local! {
 }
 
 /// The Italian and the English stem of a word without accents.
-pub(super) fn stems(norm: &str) -> (String, String) {
+pub(crate) fn stems(norm: &str) -> (String, String) {
     if norm.len() > 40 || !norm.chars().all(|c| c.is_ascii_alphabetic()) {
         return (norm.to_owned(), norm.to_owned());
     }
@@ -155,7 +155,7 @@ pub(super) fn stems(norm: &str) -> (String, String) {
 }
 
 /// The features of a word without accents; cached, because stemming is slow.
-pub(super) fn features(norm: &str) -> Rc<Features> {
+pub(crate) fn features(norm: &str) -> Rc<Features> {
     if let Some(known) = FEATURES.with(|cache| cache.borrow().get(norm).cloned()) {
         return known;
     }
@@ -173,12 +173,12 @@ pub(super) fn features(norm: &str) -> Rc<Features> {
 }
 
 /// The first [`MAX_CHARS`] characters.
-pub(super) fn cut(text: &str) -> &str {
+pub(crate) fn cut(text: &str) -> &str {
     shorten(text, MAX_CHARS)
 }
 
 /// The first `max` characters.
-pub(super) fn shorten(text: &str, max: usize) -> &str {
+pub(crate) fn shorten(text: &str, max: usize) -> &str {
     match text.char_indices().nth(max) {
         Some((at, _)) => &text[..at],
         None => text,
@@ -186,7 +186,7 @@ pub(super) fn shorten(text: &str, max: usize) -> &str {
 }
 
 /// The text, or as many whole words as fit into `max` characters, with an ellipsis.
-pub(super) fn shorten_to_words(text: &str, max: usize) -> String {
+pub(crate) fn shorten_to_words(text: &str, max: usize) -> String {
     let short = shorten(text, max);
     if short.len() == text.len() {
         return text.to_owned();
@@ -196,7 +196,7 @@ pub(super) fn shorten_to_words(text: &str, max: usize) -> String {
 }
 
 /// The first sentence of a description: what follows it are hints for planners.
-pub(super) fn first_sentence(text: &str) -> &str {
+pub(crate) fn first_sentence(text: &str) -> &str {
     let is_end = |at: usize| {
         let next = text[at + 1..].trim_start().chars().next();
         text[at + 1..].starts_with(' ') && next.is_some_and(char::is_uppercase)
@@ -206,13 +206,13 @@ pub(super) fn first_sentence(text: &str) -> &str {
 }
 
 /// Lower case without accents.
-pub(super) fn fold(text: &str) -> String {
+pub(crate) fn fold(text: &str) -> String {
     deunicode::deunicode(text).to_lowercase()
 }
 
 /// The words, numbers and punctuation of a text. E-mail addresses, web addresses, codes (`AB-12`), dates
 /// (`15/06`) and times (`18:30`) are one token each.
-pub(super) fn tokens(text: &str) -> Rc<Vec<Token>> {
+pub(crate) fn tokens(text: &str) -> Rc<Vec<Token>> {
     let text = cut(text);
     if let Some(known) = TOKENS.with(|cache| cache.borrow().get((), text)) {
         return known;
@@ -223,7 +223,7 @@ pub(super) fn tokens(text: &str) -> Rc<Vec<Token>> {
 }
 
 /// The words and numbers of a text, without accents.
-pub(super) fn norms(text: &str) -> impl Iterator<Item = String> + use<> {
+pub(crate) fn norms(text: &str) -> impl Iterator<Item = String> + use<> {
     let tokens = tokens(text);
     (0..tokens.len()).filter_map(move |i| tokens.get(i).filter(|t| t.word).map(|t| t.norm.clone()))
 }
@@ -339,7 +339,7 @@ impl<'t> Tokenizer<'t> {
 }
 
 /// The words of an identifier: `WeatherForecast_Get` → weather, forecast, get.
-pub(super) fn name_words(name: &str) -> Vec<String> {
+pub(crate) fn name_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut before: Option<char> = None;
@@ -361,7 +361,7 @@ pub(super) fn name_words(name: &str) -> Vec<String> {
 }
 
 /// The text between the first and last of these tokens, both included, as written.
-pub(super) fn span<'a>(text: &'a str, tokens: &[Token], first: usize, last: usize) -> &'a str {
+pub(crate) fn span<'a>(text: &'a str, tokens: &[Token], first: usize, last: usize) -> &'a str {
     match (tokens.get(first), tokens.get(last)) {
         (Some(a), Some(b)) if a.start <= b.end => text.get(a.start..b.end).unwrap_or_default(),
         _ => "",
@@ -369,6 +369,6 @@ pub(super) fn span<'a>(text: &'a str, tokens: &[Token], first: usize, last: usiz
 }
 
 /// The text on one line, with single blanks.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -10,7 +10,7 @@ use super::text::Token;
 
 /// The role of a date or time in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RangeRole {
+pub(crate) enum RangeRole {
     /// Not an end of a range.
     Single,
     /// The beginning.
@@ -21,7 +21,7 @@ pub(super) enum RangeRole {
 
 /// A date with its token span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DateSpan {
+pub(crate) struct DateSpan {
     /// Index of its first token, including the preposition of a range.
     pub first: usize,
     /// Index of its last token.
@@ -34,7 +34,7 @@ pub(super) struct DateSpan {
 
 /// A date as written, before missing parts are resolved.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum WrittenDate {
+pub(crate) enum WrittenDate {
     Exact(Date),
     Parts {
         day: i8,
@@ -104,7 +104,7 @@ const FILLER_WORDS: &[&str] = &[
 ];
 
 /// The number of the month that a word names, from 1.
-pub(super) fn month(norm: &str) -> Option<i8> {
+pub(crate) fn month(norm: &str) -> Option<i8> {
     static NUMBERS: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
         let named = |(names, number): (&'static &[&str], i8)| names.iter().map(move |name| (*name, number));
         MONTHS.iter().zip(1..).flat_map(named).collect()
@@ -112,7 +112,7 @@ pub(super) fn month(norm: &str) -> Option<i8> {
     NUMBERS.get(norm).copied()
 }
 
-pub(super) fn weekday(norm: &str) -> Option<Weekday> {
+pub(crate) fn weekday(norm: &str) -> Option<Weekday> {
     let norm = norm.strip_suffix("-feira").unwrap_or(norm);
     static DAYS: LazyLock<HashMap<&str, Weekday>> = LazyLock::new(|| {
         WEEKDAYS.iter().flat_map(|(names, day)| names.iter().map(|name| (*name, *day))).collect()
@@ -121,12 +121,12 @@ pub(super) fn weekday(norm: &str) -> Option<Weekday> {
 }
 
 /// Whether the word is a month or a weekday.
-pub(super) fn is_calendar_word(norm: &str) -> bool {
+pub(crate) fn is_calendar_word(norm: &str) -> bool {
     month(norm).is_some() || weekday(norm).is_some()
 }
 
 /// A parsed range of dates, with the index of the token after it.
-pub(super) enum DateRange {
+pub(crate) enum DateRange {
     /// A beginning and an end.
     Days(Vec<DateSpan>, usize),
     /// The dates contradict each other: "from 17 to 15 June".
@@ -134,7 +134,7 @@ pub(super) enum DateRange {
 }
 
 /// Parses dates from tokens. Methods take a token index and return the index after the match.
-pub(super) struct DateReader<'a> {
+pub(crate) struct DateReader<'a> {
     /// The tokens of the text.
     pub tokens: &'a [Token],
     /// The local day on which the request was made.
@@ -493,7 +493,7 @@ impl DateReader<'_> {
 }
 
 /// Parses a day of a month: `15`, `15th`, `1°`.
-pub(super) fn day_number(norm: &str) -> Option<i8> {
+pub(crate) fn day_number(norm: &str) -> Option<i8> {
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let tail = &norm[digits.len()..];
     if !matches!(tail, "" | "st" | "nd" | "rd" | "th" | "deg" | "o" | "er" | "°") || digits.len() > 2 {

@@ -14,7 +14,7 @@ use super::times::{self, Hour};
 
 /// The entities of a text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Entities {
+pub(crate) struct Entities {
     /// Days, in order.
     pub days: Vec<DateSpan>,
     /// Date expressions, in order: those of `days`, exclusions, and unclear ones.
@@ -126,7 +126,7 @@ fn has_month(tokens: &[Token], day: &DateSpan) -> bool {
 }
 
 /// The token spans between quotation marks. An apostrophe is not a quotation mark.
-pub(super) fn quoted_spans(tokens: &[Token]) -> Vec<(usize, usize)> {
+pub(crate) fn quoted_spans(tokens: &[Token]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut open: Option<(usize, char)> = None;
     for (i, token) in tokens.iter().enumerate() {

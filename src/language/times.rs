@@ -8,7 +8,7 @@ use super::text::Token;
 
 /// A time of day in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hour {
+pub(crate) struct Hour {
     /// Index of its first token, the preposition included.
     pub first: usize,
     /// Index of its last token.
@@ -28,7 +28,7 @@ const AFTERNOON: &[&str] = &["pomeriggio", "afternoon", "pranzo", "lunch"];
 
 /// All times of a text, in order. `dated`: whether the text names a day elsewhere, so that "from 10 to 12" may
 /// be hours.
-pub(super) fn find(tokens: &[Token], dated: bool) -> Vec<Hour> {
+pub(crate) fn find(tokens: &[Token], dated: bool) -> Vec<Hour> {
     let says = |words: &[&str]| tokens.iter().any(|t| t.is(words));
     let reader = TimeReader { tokens, evening: says(EVENING), afternoon: says(AFTERNOON), dated };
     let mut out: Vec<Hour> = Vec::new();

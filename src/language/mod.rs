@@ -1,4 +1,15 @@
-//! Detects the language of a text.
+//! The words of requests: their language, and the days, times and numbers that they mention.
+//!
+//! **Invariant:** pure, and knows nothing of models, plans or scenes.
+
+pub(crate) mod date_expression;
+mod date_expression_reader;
+pub(crate) mod dates;
+pub(crate) mod entities;
+pub(crate) mod lexicon;
+pub(crate) mod numbers;
+pub(crate) mod text;
+pub(crate) mod times;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -192,6 +203,11 @@ fn iso(lang: whatlang::Lang) -> Option<&'static str> {
         Lang::Ron => "ro",
         _ => return None,
     })
+}
+
+/// The days that a text mentions, as of `now`.
+pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
+    entities::Entities::in_text(text, now.date()).days.iter().map(|day| day.date).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::text::Token;
 
 /// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Number {
+pub(crate) struct Number {
     /// Index of its first token.
     pub first: usize,
     /// Index of its last token.
@@ -97,7 +97,7 @@ const TENS: &[(&str, f64)] = &[
 ];
 
 /// The value of digits: `12`, `3,5`, `3.5`, `1.000`, `1,000`.
-pub(super) fn digits(raw: &str) -> Option<f64> {
+pub(crate) fn digits(raw: &str) -> Option<f64> {
     if raw.is_empty() || raw.len() > 15 || !raw.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -142,7 +142,7 @@ static WORDS: LazyLock<HashMap<String, f64>> = LazyLock::new(|| {
 });
 
 /// The value of one number word.
-pub(super) fn word(norm: &str) -> Option<f64> {
+pub(crate) fn word(norm: &str) -> Option<f64> {
     WORDS.get(norm).copied()
 }
 
@@ -194,7 +194,7 @@ fn is_pronoun(tokens: &[Token], i: usize) -> bool {
 }
 
 /// All numbers of a text, in order. `sei` is a number unless it means "you are".
-pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
+pub(crate) fn find(tokens: &[Token]) -> Vec<Number> {
     let mut out: Vec<Number> = Vec::new();
     let mut i = 0;
     while i < tokens.len() {

@@ -14,7 +14,7 @@ use super::text::Token;
 const MAX_LIST: usize = 40;
 
 /// Finds all date expressions, in order. Tokens in `taken` (times, quotations) are skipped.
-pub(super) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<DateExpression> {
+pub(crate) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<DateExpression> {
     let reader = DateReader { tokens, today, taken };
     let mut out: Vec<DateExpression> = Vec::new();
     let mut i = 0;
@@ -188,7 +188,7 @@ impl DateReader<'_> {
             return false;
         }
         let words: Vec<&str> = self.tokens.iter().map(|t| t.raw.as_str()).collect();
-        crate::llm::language::detect(&words.join(" ")) == Some("en")
+        super::detect(&words.join(" ")) == Some("en")
     }
 
     fn skip_leads(&self, mut i: usize) -> usize {

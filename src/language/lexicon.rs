@@ -56,13 +56,13 @@ evening afternoon buona giornata va d accordo capito benissimo fantastico bravo 
 ola obrigado sera pomeriggio mille molte you very much tutto tante si yes certo sure arrivederci bye a presto addio there everyone tutti";
 
 /// Words that refer back to something mentioned before.
-pub(super) const BACK_REFERENCES: &[&str] = &[
+pub(crate) const BACK_REFERENCES: &[&str] = &[
     "ne", "lo", "li", "it", "them", "that", "those", "same", "stesso", "stessa", "stessi", "stesse",
     "quello", "quella", "quei", "quelle", "quel", "quegli", "there",
 ];
 
 /// Words that refer to a thing without naming it.
-pub(super) const VAGUE_NOUNS: &[&str] =
+pub(crate) const VAGUE_NOUNS: &[&str] =
     &["qualcosa", "qualcuno", "niente", "nulla", "something", "anything", "nothing", "someone", "somebody"];
 
 /// Common first names: two capitalised words that begin with one of them are a person.
@@ -128,7 +128,7 @@ fn tables() -> &'static LexiconTables {
 }
 
 /// The concepts of a word: by its form, otherwise by a stem.
-pub(super) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
+pub(crate) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
     let tables = tables();
     if let Some(found) = tables.words.get(norm) {
         return found.clone();
@@ -148,12 +148,12 @@ pub(super) fn concepts(norm: &str, it: &str, en: &str) -> Vec<u16> {
 }
 
 /// The single word with the meaning of two adjacent words.
-pub(super) fn pair_meaning(first: &str, second: &str) -> Option<&'static str> {
+pub(crate) fn pair_meaning(first: &str, second: &str) -> Option<&'static str> {
     WORD_PAIRS.iter().find(|(a, b, _)| *a == first && *b == second).map(|p| p.2)
 }
 
 /// Whether the word is a unit of time, which occurs in every domain and is the subject of none.
-pub(super) fn is_time_unit(norm: &str) -> bool {
+pub(crate) fn is_time_unit(norm: &str) -> bool {
     const MEASURES: &[&str] = &[
         "giorno",
         "giorni",
@@ -209,17 +209,17 @@ pub(super) fn is_time_unit(norm: &str) -> bool {
 }
 
 /// Whether every meaning of the word is an action.
-pub(super) fn is_action(concepts: &[u16]) -> bool {
+pub(crate) fn is_action(concepts: &[u16]) -> bool {
     !concepts.is_empty() && concepts.iter().all(|c| tables().actions.contains(c))
 }
 
 /// Whether some meaning of the word is an action.
-pub(super) fn may_be_action(concepts: &[u16]) -> bool {
+pub(crate) fn may_be_action(concepts: &[u16]) -> bool {
     concepts.iter().any(|c| tables().actions.contains(c))
 }
 
 /// Whether the word is an action that users always state explicitly: to cancel, to change, to pay.
-pub(super) fn is_special_action(concepts: &[u16]) -> bool {
+pub(crate) fn is_special_action(concepts: &[u16]) -> bool {
     const SPECIAL: &[&str] =
         &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
     concepts.iter().any(|c| {
@@ -228,32 +228,32 @@ pub(super) fn is_special_action(concepts: &[u16]) -> bool {
 }
 
 /// Whether the word is a lookup action, which changes nothing.
-pub(super) fn is_lookup(concepts: &[u16]) -> bool {
+pub(crate) fn is_lookup(concepts: &[u16]) -> bool {
     const LOOKING: &[&str] = &["list", "search", "track", "check", "translate", "download"];
     concepts.iter().any(|c| concept_words(*c).first().is_some_and(|w| LOOKING.contains(w)))
 }
 
 /// Whether the word is a common first name.
-pub(super) fn is_first_name(norm: &str) -> bool {
+pub(crate) fn is_first_name(norm: &str) -> bool {
     tables().names.contains(norm)
 }
 
 /// Whether the word is a function word.
-pub(super) fn is_stop_word(norm: &str) -> bool {
+pub(crate) fn is_stop_word(norm: &str) -> bool {
     tables().stop_words.contains(norm)
 }
 
 /// Whether the word is a question word.
-pub(super) fn is_question_word(norm: &str) -> bool {
+pub(crate) fn is_question_word(norm: &str) -> bool {
     tables().question_words.contains(norm)
 }
 
 /// Whether the word is a greeting, thanks or approval.
-pub(super) fn is_pleasantry(norm: &str) -> bool {
+pub(crate) fn is_pleasantry(norm: &str) -> bool {
     tables().pleasantries.contains(norm)
 }
 
 /// The words of a concept.
-pub(super) fn concept_words(concept: u16) -> &'static [&'static str] {
+pub(crate) fn concept_words(concept: u16) -> &'static [&'static str] {
     tables().rows.get(concept as usize).map(Vec::as_slice).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ const MAX_YEARLESS_GAP_DAYS: i64 = 183;
 
 /// The meaning of one date expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DateExpressionKind {
+pub(crate) enum DateExpressionKind {
     /// This day.
     Single(Date),
     /// First and last day.
@@ -28,7 +28,7 @@ pub(super) enum DateExpressionKind {
 
 /// A date expression with its token span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DateExpression {
+pub(crate) struct DateExpression {
     /// Its meaning.
     pub kind: DateExpressionKind,
     /// The days that can fill arguments, with their token spans.
@@ -43,7 +43,7 @@ pub(super) struct DateExpression {
 
 /// A run of consecutive days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DayRun {
+pub(crate) struct DayRun {
     /// First day.
     pub from: Date,
     /// Last day.
@@ -52,7 +52,7 @@ pub(super) struct DayRun {
 
 /// Resolves expressions to runs of days, in order and without excluded days. Consecutive days of one list are
 /// merged into one run.
-pub(super) fn resolve_runs(all: &[DateExpression]) -> Vec<DayRun> {
+pub(crate) fn resolve_runs(all: &[DateExpression]) -> Vec<DayRun> {
     let mut out: Vec<DayRun> = Vec::new();
     for expr in all {
         let run = match expr.kind {
@@ -80,7 +80,7 @@ pub(super) fn resolve_runs(all: &[DateExpression]) -> Vec<DayRun> {
 }
 
 /// The single days of runs, at most 62.
-pub(super) fn expand_runs(runs: &[DayRun]) -> Vec<Date> {
+pub(crate) fn expand_runs(runs: &[DayRun]) -> Vec<Date> {
     let days = |run: &DayRun| {
         let last = run.to;
         run.from.series(1.days()).take_while(move |day| *day <= last)
@@ -101,6 +101,6 @@ fn subtract_range(run: DayRun, from: Date, to: Date) -> Vec<DayRun> {
 }
 
 /// Whether two dates are too far apart for an expression without a year.
-pub(super) fn is_too_far_apart(from: Date, to: Date) -> bool {
+pub(crate) fn is_too_far_apart(from: Date, to: Date) -> bool {
     from.saturating_add(MAX_YEARLESS_GAP_DAYS.days()) < to
 }

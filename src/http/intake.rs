@@ -1,0 +1,255 @@
+//! Takes requests in, for every route that starts a run: reads what their headers name, has the engine accept them,
+//! joins runs that an earlier equal request started, and words what happens to a run after it was accepted.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, web};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::app::{AdmissionPermit, App};
+use super::messages::ParsedChat;
+use super::principal::RequestPrincipal;
+use super::problem::{Problem, status_of};
+use super::v1::Delivery;
+use crate::Submitted;
+use crate::llm::cache::Mode;
+use crate::public::EventId;
+use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
+use crate::store::RunRow;
+use crate::{Answer, ChatRequest};
+
+impl ParsedChat {
+    /// Makes the request to the engine. If the server keeps the conversation, the store has its memory.
+    pub(crate) fn into_request(
+        self,
+        who: RequestPrincipal,
+        session: Option<SessionId>,
+        idempotency: Option<String>,
+    ) -> ChatRequest {
+        let history = session.is_none().then_some(self.turns);
+        let instructions = self.instructions;
+        ChatRequest { session, history, instructions, idempotency, ..who.chat_request(self.request) }
+    }
+}
+
+/// Parses a conversation's name.
+pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, Problem> {
+    SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
+}
+
+/// Reads the header `X-Cache-Mode`: `off`, `on`, `read_only` or `write_only`.
+pub(crate) fn cache_mode(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
+    let Some(value) = request.headers().get("x-cache-mode") else { return Ok(None) };
+    let mode = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
+    let unknown = || {
+        let detail = "the header `X-Cache-Mode` must be `off`, `on`, `read_only` or `write_only`";
+        Problem::unprocessable("request.cache_mode", detail)
+    };
+    mode.map(Some).ok_or_else(unknown)
+}
+
+/// Reads the header `Idempotency-Key`.
+pub(crate) fn idempotency_header(request: &HttpRequest) -> Result<Option<String>, Problem> {
+    let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => {
+            let detail = "the header `Idempotency-Key` must have 1 to 255 printable ASCII characters";
+            Err(Problem::unprocessable("request.idempotency_key", detail))
+        }
+    }
+}
+
+/// An accepted run, for this request or for an earlier equal one.
+pub(crate) struct AcceptedRequest {
+    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
+    /// The run's last event before the request. Later events belong to the request.
+    pub(crate) after: EventId,
+    /// Whether an earlier equal request had started the run.
+    pub(crate) is_replay: bool,
+    /// Receives the answer.
+    pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    /// Tracks whether the answer reaches its client, if retries are recognized.
+    delivery: Option<Delivery>,
+}
+
+impl AcceptedRequest {
+    /// Records that the answer was handed to the connection.
+    pub(crate) fn mark_delivered(self) {
+        if let Some(delivery) = self.delivery {
+            delivery.mark_sent();
+        }
+    }
+}
+
+/// Has the engine accept a request. An accepted run continues even if its client disconnects; with a
+/// `delivery`, a retry finds it.
+pub(crate) async fn accept(
+    app: &web::Data<App>,
+    request: ChatRequest,
+    delivery: Option<Delivery>,
+) -> Result<AcceptedRequest, Problem> {
+    let permit = app.admit(&request.tenant).await?;
+    // In a separate task: a client that disconnects drops this future, and the run would be lost track of.
+    let task = actix_web::rt::spawn(submit_with_permit(app.clone(), request, delivery, permit));
+    task.await.unwrap_or_else(|_| {
+        let detail = "the request could not be accepted because of an internal error; see the server's log";
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
+    })
+}
+
+async fn submit_with_permit(
+    app: web::Data<App>,
+    request: ChatRequest,
+    delivery: Option<Delivery>,
+    permit: AdmissionPermit,
+) -> Result<AcceptedRequest, Problem> {
+    let tenant = request.tenant.clone();
+    let mut accepted = match app.engine.submit_once(request).await? {
+        Submitted::New(ticket) => {
+            let (tell, answer) = oneshot::channel();
+            let (run, session, after) = (ticket.run, ticket.session.clone(), ticket.after());
+            actix_web::rt::spawn(async move {
+                // The client may have disconnected.
+                let _ = tell.send(ticket.answer().await);
+                drop(permit);
+            });
+            AcceptedRequest { run, session, after, is_replay: false, answer, delivery: None }
+        }
+        Submitted::Duplicate { run, after, .. } => {
+            AcceptedRequest { after, ..wait_for_existing(&app, tenant, run, permit).await? }
+        }
+    };
+    accepted.delivery = delivery.map(|mut delivery| {
+        delivery.set_run(accepted.run);
+        delivery
+    });
+    Ok(accepted)
+}
+
+/// Joins a run that an earlier request started.
+pub(crate) async fn join_run(
+    app: &web::Data<App>,
+    tenant: &TenantId,
+    run: RunId,
+    delivery: Delivery,
+) -> Result<AcceptedRequest, Problem> {
+    let permit = app.admit(tenant).await?;
+    match wait_for_existing(app, tenant.clone(), run, permit).await {
+        Ok(accepted) => {
+            let after = app.engine.event_before_request(tenant, run, &delivery.fingerprint_hex()).await;
+            let after = after.map_err(|fault| accepted_problem(fault, run))?;
+            Ok(AcceptedRequest { after, delivery: Some(delivery), ..accepted })
+        }
+        Err(problem) => {
+            // "No answer will come" is a final reply, too. Errors of the store are not.
+            if matches!(&*problem.code, INTERRUPTED | "run.unknown") {
+                delivery.mark_sent();
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// Starts waiting for the answer of an existing run.
+async fn wait_for_existing(
+    app: &web::Data<App>,
+    tenant: TenantId,
+    run: RunId,
+    permit: AdmissionPermit,
+) -> Result<AcceptedRequest, Problem> {
+    let (mut row, mut goes_on) = load_status(app, &tenant, run).await?;
+    if !goes_on {
+        app.engine.wait_until_resumed(&tenant, &row.session, run).await;
+        (row, goes_on) = load_status(app, &tenant, run).await?;
+    }
+    if !goes_on {
+        return Err(accepted_problem(interrupted_fault(run), run));
+    }
+    let (tell, answer) = oneshot::channel();
+    let app = app.clone();
+    actix_web::rt::spawn(async move {
+        let answer = match app.engine.wait(&tenant, run).await {
+            Ok(answer) if is_unfinished(answer.status) => Err(interrupted_fault(run)),
+            answer => answer,
+        };
+        // The client may have disconnected.
+        let _ = tell.send(answer);
+        drop(permit);
+    });
+    Ok(AcceptedRequest {
+        run,
+        session: row.session,
+        after: EventId::default(),
+        is_replay: true,
+        answer,
+        delivery: None,
+    })
+}
+
+/// Reads a run's row, and whether it is in progress or has ended.
+async fn load_status(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
+    // In this order: a run that ends in between has ended in the store, too.
+    let live = app.engine.watch(tenant, run).is_some();
+    let row = app.engine.run_row(tenant, run).await;
+    let row = row.map_err(|fault| Problem { run_id: Some(run), ..fault.into() })?;
+    let row = row.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
+    let goes_on = live || !is_unfinished(row.status);
+    Ok((row, goes_on))
+}
+
+/// The code of a run that has not ended and is not in progress.
+const INTERRUPTED: &str = "run.interrupted";
+
+/// Whether a run of this status has to be in progress somewhere.
+fn is_unfinished(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Queued | RunStatus::Running)
+}
+
+fn interrupted_fault(run: RunId) -> Fault {
+    let message = format!(
+        "run {run} was accepted, was interrupted when the server stopped and has not been resumed; \
+         check what it did before you ask again: GET /api/runs/{run}"
+    );
+    Fault::new(INTERRUPTED, message)
+}
+
+/// The problem to reply with if the run failed. It contains what the run did, so that nothing is done twice.
+pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
+    if answer.status != RunStatus::Failed {
+        return None;
+    }
+    let fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
+    let mut problem = Problem::from(fault);
+    // The request was accepted, so the run's failure is not a client error.
+    if problem.status().is_client_error() && problem.status() != StatusCode::TOO_MANY_REQUESTS {
+        problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
+    }
+    problem.run_id = Some(answer.run_id);
+    problem.document = serde_json::to_value(answer).ok().map(Box::new);
+    Some(problem)
+}
+
+/// The answer's text, for clients that get nothing else. A cancelled run has a text, too.
+pub(crate) async fn answer_text(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
+    if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
+        return Ok(answer.answer.clone());
+    }
+    let state = app.engine.state_of(tenant, answer.run_id).await?;
+    Ok(state.map(|state| crate::answer::stopped_text(&state)).unwrap_or_default())
+}
+
+/// A problem after acceptance of the request: it names the run, and is never a client error.
+pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
+    let mut problem = Problem::from(fault);
+    if status_of(&problem.code).is_client_error() {
+        problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &problem.code, problem.detail);
+    }
+    problem.run_id = Some(run);
+    problem
+}
+
+pub(crate) fn lost_run_fault(run: RunId) -> Fault {
+    Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
+}
