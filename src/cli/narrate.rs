@@ -92,7 +92,7 @@ impl Narrator {
                 line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
             }
             Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
-            Event::Prepared { step, calls } => self.reply(*step, calls, None),
+            Event::Prepared { step, calls, .. } => self.reply(*step, calls, None),
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }

@@ -179,6 +179,8 @@ impl Config {
             confirm_at_least: None,
             max_writes: self.execution.max_writes,
             language: self.execution.language.clone(),
+            prepare: self.planning.prepare,
+            scenes: self.execution.scenes,
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }
     }

@@ -6,7 +6,9 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use crate::nearest::nearest;
-use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, ReaderMode, Settings, TenantId};
+use crate::run::{
+    ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode, Settings, TenantId,
+};
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 use crate::tools::phrase;
 
@@ -99,6 +101,8 @@ pub struct PlanningConfig {
     pub reader: ReaderMode,
     /// The operator's instructions for the planner, added to its system prompt.
     pub system_prompt: String,
+    /// Which calls a plan prepares.
+    pub prepare: PrepareMode,
 }
 
 impl Default for PlanningConfig {
@@ -114,6 +118,7 @@ impl Default for PlanningConfig {
             out_of_scope: settings.out_of_scope,
             reader: settings.reader,
             system_prompt: settings.planner_instructions,
+            prepare: settings.prepare,
         }
     }
 }
@@ -153,6 +158,8 @@ pub struct ExecutionConfig {
     pub compensate: bool,
     /// Which writes the user is asked to confirm.
     pub confirm: ConfirmPolicy,
+    /// Whether scenes are asked for what a plan did not prepare.
+    pub scenes: SceneMode,
     /// Maximum number of writes that a run may start unconfirmed; any further write has to be confirmed.
     pub max_writes: u32,
     /// Maximum number of queued requests in one conversation; more are rejected.
@@ -176,6 +183,7 @@ impl Default for ExecutionConfig {
             run_timeout_ms: settings.run_timeout_ms,
             compensate: settings.compensate,
             confirm: settings.confirm,
+            scenes: settings.scenes,
             max_writes: MAX_WRITES,
             max_queued_requests: 32,
             time_zone: "system".to_owned(),

@@ -5,6 +5,7 @@
 mod depends;
 mod diff;
 mod format;
+mod reference;
 mod schedule;
 mod size;
 mod status;
@@ -19,10 +20,13 @@ use uuid::Uuid;
 pub use depends::DependsOn;
 pub use diff::diff;
 pub use format::{KnownCalls, mermaid, text, text_with_calls};
+pub use reference::Reference;
 pub use schedule::{blocked_by, ready};
 pub use size::{MAX_PLAN_BYTES, MAX_VERSIONS, MAX_VERSIONS_BYTES, check_size, json_size};
 pub use status::{IllegalTransition, PlanStatus, StepStatus};
-pub use validate::{KnownScenes, PlanLimits, PlanProblem, normalise, validate, validate_structure};
+pub use validate::{
+    KnownScenes, PlanLimits, PlanProblem, depends_on, normalise, validate, validate_structure,
+};
 
 /// The public id of a plan: a UUIDv7, so ids sort by creation time. A run has one task id; replans are
 /// versions of it.
@@ -112,8 +116,15 @@ impl Step {
 pub struct PreparedCall {
     /// The tool.
     pub tool: String,
-    /// Its arguments; unknown ones are omitted.
+    /// Its arguments; unknown ones are omitted, and some may be a [`Reference`].
     #[serde(default)]
     #[schema(value_type = Object)]
     pub arguments: Map<String, Value>,
+}
+
+impl PreparedCall {
+    /// The arguments that are references to results of earlier steps.
+    pub fn references(&self) -> impl Iterator<Item = Reference> {
+        self.arguments.values().filter_map(Reference::of)
+    }
 }

@@ -7,7 +7,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Step};
+use super::{Plan, Reference, Step};
 
 /// The known scenes and the names of their tools: what a plan may refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,6 +82,12 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
             }
             // Models write null for unknown values.
             prepared.arguments.retain(|_, value| !value.is_null());
+            for value in prepared.arguments.values_mut() {
+                if let Some(found) = Reference::of(value).filter(|found| numbers.contains(&found.step)) {
+                    let step = found.step.saturating_add(shift);
+                    *value = Reference { step, ..found }.to_value();
+                }
+            }
         }
     }
 }
@@ -108,6 +114,7 @@ pub fn validate(
     let mut problems = validate_structure(plan, limits, finished, last);
     for step in &plan.steps {
         check_names(step, known, &mut problems);
+        check_references(plan, step, finished, &mut problems);
     }
     problems
 }
@@ -198,6 +205,40 @@ fn check_dependencies(
             }
         }
     }
+}
+
+/// Checks that prepared calls refer only to steps that have completed by then.
+fn check_references(plan: &Plan, step: &Step, finished: &BTreeSet<u32>, problems: &mut Vec<PlanProblem>) {
+    let n = step.step_number;
+    for found in step.prepared_calls.iter().flat_map(|prepared| prepared.references()) {
+        if !finished.contains(&found.step) && !depends_on(plan, n, found.step) {
+            problems.push(PlanProblem::new(
+                "plan.reference",
+                format!(
+                    "step {n} refers to {found}, which it does not depend on: add step {} to its depends_on_step",
+                    found.step
+                ),
+            ));
+        }
+    }
+}
+
+/// Whether the step `number` depends on `earlier`, directly or through other steps of the plan.
+pub fn depends_on(plan: &Plan, number: u32, earlier: u32) -> bool {
+    let mut open = vec![number];
+    let mut seen = BTreeSet::new();
+    while let Some(number) = open.pop() {
+        let found = plan.steps.iter().find(|step| step.step_number == number);
+        for dependency in found.iter().flat_map(|step| step.depends_on_step.iter()) {
+            if dependency == earlier {
+                return true;
+            }
+            if seen.insert(dependency) {
+                open.push(dependency);
+            }
+        }
+    }
+    false
 }
 
 fn check_names(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem>) {

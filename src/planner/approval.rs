@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::plan::{Plan, PlanProblem, PreparedCall, Step, StepStatus};
+use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step, StepStatus};
 use crate::run::{
     Approval, ApprovalScope, ApprovalSubject, CallState, CallStatus, Decision, Effect, Event, NO_APPROVAL,
-    PlanMade, RequiredApproval, RunState, canonical_json, exact_json, shows_call,
+    PlanMade, PrepareMode, RequiredApproval, RunState, canonical_json, exact_json, shows_call,
 };
-use crate::scene::{Catalogue, SceneTool, ToolApproval, arguments};
+use crate::scene::{Catalogue, PlannedCalls, SceneTool, ToolApproval, arguments};
 
 /// Placeholder for a tool that is not in the catalogue.
 const GONE: &str = "gone";
@@ -114,9 +114,12 @@ pub(super) fn unfit_calls(catalogue: &Catalogue, plan: &Plan) -> Vec<PlanProblem
     problems
 }
 
-fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option<PlanProblem> {
+pub(super) fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option<PlanProblem> {
     let tool = catalogue.get(&step.scene_name)?.tool(&call.tool)?;
-    let wrong = arguments::check_partial(tool, &call.arguments);
+    // The values of references are not known yet.
+    let mut known = call.arguments.clone();
+    known.retain(|_, value| Reference::of(value).is_none());
+    let wrong = arguments::check_partial(tool, &known);
     if wrong.is_empty() {
         return None;
     }
@@ -129,10 +132,20 @@ fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option
     Some(PlanProblem::new("plan.prepared_arguments", what))
 }
 
+/// Which calls the plan being made should prepare.
+pub(super) fn planned_calls(state: &RunState, catalogue: &Catalogue) -> PlannedCalls {
+    match state.settings().prepare {
+        PrepareMode::Always if !state.is_plan_only() => PlannedCalls::All,
+        PrepareMode::Always | PrepareMode::Approval | PrepareMode::Never => {
+            if may_be_shown(state, catalogue) { PlannedCalls::Writes } else { PlannedCalls::None }
+        }
+    }
+}
+
 /// Whether the plan being made may need approval, so that it should include the known arguments of its
 /// writes.
 pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
-    if state.is_plan_only() || state.is_dry_run() {
+    if state.is_plan_only() || state.is_dry_run() || state.settings().prepare == PrepareMode::Never {
         return false;
     }
     let changed = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());

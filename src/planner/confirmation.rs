@@ -12,15 +12,14 @@ use super::command::plan_from_person;
 use super::consent;
 use super::grounding::{GroundingSources, is_optional_text, untraced};
 use super::prompt::binding_calls;
-use super::read::{SceneReplyCall, read_call, unusable};
 use super::supplied_plan::invalid_plan_fault;
 use crate::invisible::{self, one_line};
 use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
-    CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Outcome,
-    PendingQuestion, PlanCause, PlanMade, PlanMaker, ReplyCall, RequestedCall, RunState, RunStatus, Settings,
-    StepState, Unconfirmed, call_key, exact_json,
+    CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Outcome, PendingQuestion,
+    PlanCause, PlanMade, PlanMaker, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
+    call_key, exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -460,42 +459,4 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
         Ok(made) => Event::PlanCreated(with_approval(state, catalogue, PlanMade { by, ..made })),
         Err(problems) => Event::PlanningFailed { version, error: invalid_plan_fault(&problems) },
     }
-}
-
-/// The event with the prepared calls of a step; each call carries its problem, if any.
-pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
-    let mut calls: Vec<RequestedCall> = Vec::new();
-    if let Some(step) = state.steps.get(&number) {
-        let scene = catalogue.get(&step.step.scene_name);
-        // The plan omits null arguments, but the confirmation covers the complete call.
-        let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
-        for known in confirmed.filter(|call| call.scene == step.step.scene_name) {
-            let ordinal = state.next_call() + calls.len() as u32;
-            let written = ReplyCall {
-                id: String::new(),
-                name: known.tool.clone(),
-                arguments: known.arguments.to_string(),
-            };
-            let call = match scene {
-                Some(scene) => {
-                    let written = SceneReplyCall {
-                        call: &written,
-                        ordinal,
-                        before: &calls,
-                        fallback: false,
-                        is_question: false,
-                    };
-                    read_call(state, catalogue, scene, step, &written)
-                }
-                None => unknown_call(&written, ordinal, &step.step.scene_name),
-            };
-            calls.push(call);
-        }
-    }
-    Event::Prepared { step: number, calls }
-}
-
-fn unknown_call(written: &ReplyCall, call: u32, scene: &str) -> RequestedCall {
-    let fault = Fault::new("scene.unknown", format!("the scene {scene} is not loaded"));
-    unusable(written, call, &written.name, fault)
 }

@@ -10,6 +10,7 @@ mod completed_work;
 mod confirmation;
 pub mod consent;
 mod grounding;
+mod planned_calls;
 mod preview;
 mod prompt;
 mod provenance;
@@ -25,7 +26,8 @@ pub use approval::{expects_writes, lapsed_approval, preflight, required_plan_app
 #[cfg(test)]
 pub(crate) use approval::{required_call_approval, with_approval};
 pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
-pub use confirmation::{confirmed, prepared};
+pub use confirmation::confirmed;
+pub use planned_calls::prepared;
 pub use preview::AnswerPreview;
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;

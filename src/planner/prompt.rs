@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::approval::may_be_shown;
+use super::approval::planned_calls;
 use super::completed_work::{completed_work, dependency_results};
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::tools::{
@@ -23,7 +23,7 @@ use crate::run::{
     AskStatus, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, StepState,
     Subject, Turn,
 };
-use crate::scene::{Catalogue, Scene, SceneTool};
+use crate::scene::{Catalogue, PlannedCalls, Scene, SceneTool};
 
 const PLAN: &str = "\
 You plan how a user's request is carried out by scenes. You do not answer it yourself. Call the function \
@@ -53,6 +53,15 @@ const PREPARED: &str = "
 - A person is shown the plan before it begins. prepared_calls: for each tool with effect \"write\" among expected_tools, \
 the call as it is to be made, with the arguments that the user said. Leave an argument out where the user did not say \
 it or another step finds it; never make one up. A date without a year is the next such date after <now>; the end of a \
+range is the first such date after its start.";
+
+const PREPARED_ALL: &str = "
+- prepared_calls: the calls that carry out the step, in their order; arguments is one JSON object as text. Give each call \
+whose required arguments are all known: said by the user, in <conversation>, or in the result of a step that this one \
+depends on. Such a result is referred to, never guessed: as the value of an argument write \
+{\"$ref\": {\"step\": 1, \"tool\": \"AddCity\", \"pointer\": \"/id\"}}, with a JSON pointer into that result. Leave a call out if an \
+argument is unknown or depends on what a call finds; the scene then decides. Never make a value up. A call with effect \
+\"write\" only for a change that the user asks for. A date without a year is the next such date after <now>; the end of a \
 range is the first such date after its start.";
 
 const OPERATOR: &str = "\nFurther instructions, from the operator; the rules above hold in any case:\n";
@@ -91,6 +100,10 @@ the user.";
 const SCENE_PREPARED: &str = "
 - <prepared> has calls that a person approved: make them with exactly these arguments, and add to them only what is \
 required and missing.";
+
+const SCENE_UNPREPARED: &str = "
+- <unprepared> has calls that the plan expects and that were not made, and why. What <purpose> still needs of them is \
+yours to call, with arguments that you know, or to ask the user for.";
 
 const CONTINUATION: &str = "\
 You judge whether a user's request has been dealt with. Call the function CheckContinuation exactly once.
@@ -174,9 +187,9 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     if state.settings().has_rules(1) {
         system.push_str(&MANY_STEPS.replace("{most}", &most.to_string()));
     }
-    let prepares = may_be_shown(state, catalogue);
-    if prepares {
-        system.push_str(PREPARED);
+    let calls = planned_calls(state, catalogue);
+    if calls != PlannedCalls::None {
+        system.push_str(if calls == PlannedCalls::All { PREPARED_ALL } else { PREPARED });
         // Some arguments describe the user.
         sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
     }
@@ -205,7 +218,7 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     }
     sections::push(&mut data, "request", state.request());
     let tries = state.tries(Subject::Plan { version });
-    forced(state, Purpose::Plan, system, data, create_plan(catalogue, prepares, most), CREATE_PLAN, tries)
+    forced(state, Purpose::Plan, system, data, create_plan(catalogue, calls, most), CREATE_PLAN, tries)
 }
 
 fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request {
@@ -323,6 +336,9 @@ pub(super) fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Req
         if !binding_calls(state, step).is_empty() {
             system.push_str(SCENE_PREPARED);
         }
+        if step.scene().is_some_and(|work| !work.unprepared.is_empty()) {
+            system.push_str(SCENE_UNPREPARED);
+        }
         data = scene_data(state, number, step);
         messages = loop_messages(state, step);
         // Before revision 1, no tools were offered at the last question.
@@ -424,6 +440,9 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     let prepared: Vec<String> =
         binding_calls(state, step).iter().map(|call| json!(call).to_string()).collect();
     sections::push(&mut data, "prepared", &prepared.join("\n"));
+    let unprepared = step.scene().into_iter().flat_map(|work| &work.unprepared);
+    let unprepared: Vec<String> = unprepared.map(|call| json!(call).to_string()).collect();
+    sections::push(&mut data, "unprepared", &unprepared.join("\n"));
     if state.settings().has_rules(1) {
         let settings = state.settings();
         let limits = format!("{} tool calls and {} replies", settings.max_calls, settings.max_rounds);

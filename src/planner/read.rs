@@ -4,8 +4,9 @@ use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::approval::{required_call_approval, unfit_calls, with_approval};
+use super::approval::{may_be_shown, planned_calls, required_call_approval, unfit_calls, with_approval};
 use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
+use super::planned_calls as prepared_calls;
 use super::prompt::{answer_sources, binding_calls, offered};
 use super::provenance::{days_from_people, results_of_scene, untraced_figures};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
@@ -17,7 +18,7 @@ use crate::run::{
     AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
     ReaderMode, Repeat, Reply, ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
-use crate::scene::{Catalogue, Scene, SceneTool, arguments};
+use crate::scene::{Catalogue, PlannedCalls, Scene, SceneTool, arguments};
 
 /// The code of a reply without text and without calls.
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
@@ -81,7 +82,10 @@ fn read_answer(
 }
 
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<PlanProblem>> {
-    let value = reader::read(reply, tool, state.settings().reader)?;
+    from_arguments(reader::read(reply, tool, state.settings().reader)?, tool)
+}
+
+fn from_arguments<T: DeserializeOwned>(value: Value, tool: &str) -> Result<T, Vec<PlanProblem>> {
     serde_json::from_value(value).map_err(|error| {
         vec![PlanProblem::new(
             "reply.shape",
@@ -97,11 +101,20 @@ fn read_plan(
     version: u32,
     fallback: bool,
 ) -> Result<Event, Vec<PlanProblem>> {
-    let mut plan: Plan = forced(state, reply, CREATE_PLAN)?;
+    let mut written = reader::read(reply, CREATE_PLAN, state.settings().reader)?;
+    let calls = planned_calls(state, catalogue);
+    if calls == PlannedCalls::All {
+        prepared_calls::parse_arguments(&mut written);
+    }
+    let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
     let known = catalogue.known_names();
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     let last = state.last_fixed_step(feedback.is_some());
     plan::normalise(&mut plan, known, last);
+    if calls == PlannedCalls::All {
+        let shown = may_be_shown(state, catalogue);
+        prepared_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps(), shown);
+    }
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     if !problems.is_empty() {
@@ -282,6 +295,7 @@ impl SceneRequest<'_> {
                             before: &calls,
                             fallback,
                             is_question: true,
+                            is_prepared: false,
                         };
                         calls.push(read_call(state, catalogue, scene, step, &meant));
                     }
@@ -300,7 +314,14 @@ impl SceneRequest<'_> {
                 question = missing;
                 continue;
             }
-            let one = SceneReplyCall { call: one, ordinal, before: &calls, fallback, is_question: false };
+            let one = SceneReplyCall {
+                call: one,
+                ordinal,
+                before: &calls,
+                fallback,
+                is_question: false,
+                is_prepared: false,
+            };
             calls.push(read_call(state, catalogue, scene, step, &one));
         }
         Ok((calls, question))
@@ -563,6 +584,8 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) fallback: bool,
     /// Whether the scene only asks if the call is wanted.
     pub(super) is_question: bool,
+    /// Whether the plan prepared it, so that it is part of no reply.
+    pub(super) is_prepared: bool,
 }
 
 pub(super) fn read_call(
@@ -572,7 +595,7 @@ pub(super) fn read_call(
     step: &StepState,
     written: &SceneReplyCall<'_>,
 ) -> RequestedCall {
-    let SceneReplyCall { call: reply, ordinal, before, fallback, is_question } = *written;
+    let SceneReplyCall { call: reply, ordinal, before, fallback, is_question, .. } = *written;
     // Some models write names in another case or followed by an argument list.
     let bare = reply.name.split('(').next().unwrap_or("").trim();
     let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
@@ -660,7 +683,7 @@ fn read_arguments(
     }
     if settings.has_rules(1) {
         // A question executes nothing.
-        let asks = written.is_question || state.is_confirmation();
+        let asks = written.is_question || written.is_prepared || state.is_confirmation();
         let last = state.is_last_round(step.step.step_number) && !asks;
         let message = || {
             format!(

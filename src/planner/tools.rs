@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
 use crate::run::Effect;
-use crate::scene::{Catalogue, SceneTool};
+use crate::scene::{Catalogue, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
 /// The forced tool of the planner.
@@ -25,32 +25,37 @@ pub const NOTHING: &str = "nothing";
 /// Each scene is a separate alternative, so that constrained decoding cannot combine a scene with another's
 /// tools, which small models do even after repeated repairs.
 ///
-/// With `prepares`, its steps have `prepared_calls` for the writes of their scene. Their arguments are
-/// those of the tools, none of them required, which providers with strict schemas do not accept.
-pub fn create_plan(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> ToolSpec {
+/// With [`PlannedCalls::Writes`], its steps have `prepared_calls` for the writes of their scene. Their arguments
+/// are those of the tools, none of them required, which providers with strict schemas do not accept. With
+/// [`PlannedCalls::All`], arguments are JSON as text, which any schema can be strict about.
+pub fn create_plan(catalogue: &Catalogue, calls: PlannedCalls, max_steps: u32) -> ToolSpec {
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
         description: "Says which scenes take part in answering the request, for what, and in which order."
             .to_owned(),
-        parameters: if prepares {
-            catalogue.prepared_plan_schema(max_steps, |catalogue| plan_schema(catalogue, true, max_steps))
-        } else {
-            catalogue.plan_schema(max_steps, |catalogue| plan_schema(catalogue, false, max_steps))
-        },
-        strict: !prepares,
+        parameters: catalogue
+            .plan_schema(calls, max_steps, |catalogue| plan_schema(catalogue, calls, max_steps)),
+        strict: calls != PlannedCalls::Writes,
     }
 }
 
-fn plan_schema(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> Schema {
+fn plan_schema(catalogue: &Catalogue, planned: PlannedCalls, max_steps: u32) -> Schema {
     let mut steps: Vec<Value> = catalogue
         .iter()
         .map(|scene| {
             let tools: Vec<&str> = scene.tools.iter().map(|t| t.name.as_str()).collect();
             let mut step = step_of(&json!({"type": "string", "enum": [scene.name]}), &tools);
             let writes = scene.tools.iter().filter(|tool| tool.effect == Effect::Write);
-            let calls: Vec<Value> = writes.map(prepared_call).collect();
-            if prepares && !calls.is_empty() {
-                step["properties"]["prepared_calls"] = json!({"type": "array", "items": {"anyOf": calls}});
+            match planned {
+                PlannedCalls::None => {}
+                PlannedCalls::Writes => {
+                    let calls: Vec<Value> = writes.map(prepared_call).collect();
+                    if !calls.is_empty() {
+                        step["properties"]["prepared_calls"] =
+                            json!({"type": "array", "items": {"anyOf": calls}});
+                    }
+                }
+                PlannedCalls::All => add_calls_as_text(&mut step, &tools),
             }
             step
         })
@@ -85,6 +90,25 @@ fn plan_schema(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> Schema 
             }
         }
     }))
+}
+
+/// Adds `prepared_calls` of these tools to the schema of a step.
+fn add_calls_as_text(step: &mut Value, tools: &[&str]) {
+    step["properties"]["prepared_calls"] = json!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["tool", "arguments"],
+            "properties": {
+                "tool": names(tools),
+                "arguments": {"type": "string", "description": "All arguments, as one JSON object"}
+            }
+        }
+    });
+    if let Some(required) = step["required"].as_array_mut() {
+        required.push(json!("prepared_calls"));
+    }
 }
 
 /// The schema of a prepared write call.

@@ -89,7 +89,7 @@ impl PublicProjection {
                     steps.iter().map(|s| (s.step_number, (s.label().to_owned(), s.purpose.clone())));
                 self.steps.extend(described);
             }
-            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
             Event::Compensating { undoes, requested } => {

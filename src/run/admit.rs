@@ -260,7 +260,7 @@ impl RunState {
                 require(calls.is_empty() && question.is_none(), "a choice of the next tool comes without calls or a question")?;
                 require(self.scene_work(*step).is_some_and(|work| !work.decided), "the scene has made its choice before")
             }
-            Event::Prepared { step, calls } => {
+            Event::Prepared { step, calls, .. } => {
                 let due = Action::Prepare { step: *step };
                 require(self.asks_for(|a| *a == due), "the step's calls are not prepared now")?;
                 let first = self.next_call();

@@ -273,7 +273,7 @@ impl RunState {
                     }
                 });
             }
-            Event::Prepared { step, calls } => {
+            Event::Prepared { step, calls, .. } => {
                 self.request_calls(*step, calls, false);
                 self.step(*step, |s| {
                     s.work.fold(event, &s.round_calls);

@@ -22,7 +22,8 @@ use crate::plan::PlanProblem;
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use fault::{Fault, FaultClass};
 pub use payload::{
-    Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
+    Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, UnpreparedCall, Usage,
+    Verdict,
 };
 pub use request::{
     Idempotency, PlanCause, PlanMade, PlanMaker, RequestIdentity, RequestOptions, RunQueued, RunStarted,
@@ -252,12 +253,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<String>,
     },
-    /// A step's calls are known without asking its scene's model: the user confirmed them.
+    /// A step's calls are known without asking its scene's model: the user confirmed them, or its plan prepared
+    /// them.
     Prepared {
         /// The step.
         step: u32,
         /// The calls, each with its ordinal in the run.
         calls: Vec<RequestedCall>,
+        /// What the plan expects and did not prepare so that it could be called.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unprepared: Vec<UnpreparedCall>,
     },
     /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {

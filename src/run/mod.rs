@@ -39,15 +39,15 @@ pub use event::{
     Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL, Origin,
     Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
     RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
-    SubjectFacts, Unconfirmed, Usage, Verdict, parse_event,
+    SubjectFacts, Unconfirmed, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use failure_text::FailureKind;
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{
-    ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope,
-    RULES_REVISION, ReaderMode, Settings,
+    ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode,
+    RULES_REVISION, ReaderMode, SceneMode, Settings,
 };
 pub use state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, RunState,

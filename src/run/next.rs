@@ -388,6 +388,20 @@ impl RunState {
         self.steps.values().any(|s| s.status == StepStatus::Completed || self.has_written(s))
     }
 
+    /// Whether the result of a call says anything: a lookup may find nothing.
+    pub(super) fn has_content(&self, call: u32) -> bool {
+        match self.outcome(call) {
+            Some(Outcome::Ok { result, .. }) => match result {
+                serde_json::Value::Null => false,
+                serde_json::Value::Array(found) => !found.is_empty(),
+                serde_json::Value::Object(found) => !found.is_empty(),
+                serde_json::Value::String(text) => !text.trim().is_empty(),
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+
     pub(super) fn has_result(&self, step: &StepState) -> bool {
         step.calls.iter().any(|c| self.is_effective(*c))
     }

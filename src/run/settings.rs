@@ -60,6 +60,12 @@ pub struct Settings {
     /// The operator's instructions for the planner, added to its system prompt.
     #[serde(skip_serializing_if = "is_default")]
     pub planner_instructions: String,
+    /// Which calls a plan prepares, and whether a step is executed by them without asking its scene.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prepare: PrepareMode,
+    /// Whether scenes are asked at all.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scenes: SceneMode,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -71,6 +77,31 @@ pub struct Settings {
 /// | 2 | an answer ends with every open question; a question, an echo or a summary written by a model is no source of a write's arguments; undeclared arguments of writes are dropped; spelling variants of a write are repetitions |
 /// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone |
 pub const RULES_REVISION: u16 = 3;
+
+/// Which calls a plan prepares (`planning.prepare`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrepareMode {
+    /// None, unless a person sees the plan before it begins.
+    Never,
+    /// The writes of plans that a person may have to approve. Scenes still make the calls.
+    #[default]
+    Approval,
+    /// Reads and writes of every plan. A step whose calls are complete, valid and allowed is executed by them,
+    /// without asking its scene.
+    Always,
+}
+
+/// How the calls of steps come about (`execution.scenes`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SceneMode {
+    /// A scene's model is asked for what the plan did not prepare.
+    #[default]
+    Model,
+    /// Only calls that the plan prepared are made: a step that needs others fails.
+    Prepared,
+}
 
 /// Which writes the user is asked to confirm before they are executed (`execution.confirm`). Ordered by
 /// strictness: where a scene and a tenant differ, the stricter policy applies.
@@ -150,6 +181,8 @@ impl Default for Settings {
             max_writes: 0,
             language: None,
             planner_instructions: String::new(),
+            prepare: PrepareMode::Approval,
+            scenes: SceneMode::Model,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::action::Action;
 use super::approval::Approval;
@@ -16,7 +17,7 @@ use super::event::{
 use super::ids::RunId;
 use super::settings::Settings;
 use super::work::{SceneWork, StepWork};
-use crate::plan::{PlanProblem, PlanStatus, Step, StepStatus};
+use crate::plan::{PlanProblem, PlanStatus, Reference, Step, StepStatus};
 
 /// How often a question is asked again because its driver panicked (in journals of earlier releases:
 /// because its process died). Then it counts as failed, so that a question that crashes its driver cannot
@@ -451,6 +452,31 @@ impl RunState {
             },
             _ => None,
         }
+    }
+
+    /// The value that a reference of a prepared call stands for.
+    ///
+    /// # Errors
+    /// Why there is none: the call was not made, failed, was made several times, or has no such value.
+    pub fn referenced(&self, reference: &Reference) -> Result<Value, String> {
+        let Reference { step, tool, pointer } = reference;
+        let calls = self.steps.get(step).map(|state| state.calls.as_slice()).unwrap_or_default();
+        let mut found = calls.iter().filter(|number| {
+            self.calls.get(number).is_some_and(|call| call.requested.tool == *tool)
+                && self.is_effective(**number)
+        });
+        let result = match (found.next(), found.next()) {
+            (Some(call), None) => match self.outcome(*call) {
+                Some(Outcome::Ok { result, whole, .. }) => whole.as_ref().unwrap_or(result),
+                _ => return Err(format!("step {step} has no result of {tool}")),
+            },
+            (Some(_), Some(_)) => return Err(format!("step {step} has several results of {tool}")),
+            (None, _) => return Err(format!("step {step} has no result of {tool}")),
+        };
+        let value = result.pointer(pointer).filter(|value| !value.is_null());
+        value
+            .cloned()
+            .ok_or_else(|| format!("the result of {tool} in step {step} has nothing at {pointer:?}"))
     }
 
     /// Whether a write is under way.

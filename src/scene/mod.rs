@@ -166,8 +166,19 @@ pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
     description: Arc<OnceLock<String>>,
-    plan_schema: Arc<OnceLock<(u32, Schema)>>,
-    prepared_plan_schema: Arc<OnceLock<(u32, Schema)>>,
+    /// By [`PlannedCalls`].
+    plan_schemas: Arc<[OnceLock<(u32, Schema)>; 3]>,
+}
+
+/// Which calls a plan prepares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlannedCalls {
+    /// None.
+    None,
+    /// Writes, for the person who approves the plan.
+    Writes,
+    /// Reads and writes, with which steps are executed.
+    All,
 }
 
 impl Catalogue {
@@ -207,17 +218,13 @@ impl Catalogue {
 
     /// The schema of plans with at most `most` steps. It is cached for the first `most`, which nearly every
     /// run uses.
-    pub(crate) fn plan_schema(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
-        self.schema(&self.plan_schema, most, make)
-    }
-
-    /// The schema of plans with prepared calls, cached likewise.
-    pub(crate) fn prepared_plan_schema(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
-        self.schema(&self.prepared_plan_schema, most, make)
-    }
-
-    fn schema(&self, kept: &OnceLock<(u32, Schema)>, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
-        let (of, schema) = kept.get_or_init(|| (most, make(self)));
+    pub(crate) fn plan_schema(
+        &self,
+        calls: PlannedCalls,
+        most: u32,
+        make: impl Fn(&Self) -> Schema,
+    ) -> Schema {
+        let (of, schema) = self.plan_schemas[calls as usize].get_or_init(|| (most, make(self)));
         if *of == most { schema.clone() } else { make(self) }
     }
 

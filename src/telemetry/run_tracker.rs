@@ -205,7 +205,7 @@ impl RunTracker {
                     state.span = Some(log_lines::step(&self.span, *step, to.names.scene_name(state.scene)));
                 }
             }
-            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 for call in calls {
                     self.tool_requested(*step, call, to);
                 }

@@ -56,6 +56,9 @@ struct PreparableCalls<'a> {
     tools: Vec<(&'a str, &'a Value)>,
     /// Whether each step must have a list of calls, even an empty one.
     required: bool,
+    /// Whether arguments are written as text, and reads are prepared as well: the schemas are then those of the
+    /// catalogue, and a step is executed by its calls if they are all that it expects.
+    as_text: bool,
 }
 
 impl<'a> PreparableCalls<'a> {
@@ -73,7 +76,14 @@ impl<'a> PreparableCalls<'a> {
         };
         let tools = alternatives(items).into_iter().filter_map(tool).collect();
         let required = step["required"].as_array().into_iter().flatten();
-        Some(Self { tools, required: required.into_iter().any(|name| name == "prepared_calls") })
+        let required = required.into_iter().any(|name| name == "prepared_calls");
+        if let Some(names) = items.pointer("/properties/tool").and_then(allowed_strings)
+            && items.pointer("/properties/arguments/type").is_some_and(|kind| kind == "string")
+        {
+            let tools = names.into_iter().map(|name| (name, &Value::Null)).collect();
+            return Some(Self { tools, required, as_text: true });
+        }
+        Some(Self { tools, required, as_text: false })
     }
 
     /// The calls that the scene of `step` will make, with the arguments known in advance.
@@ -83,8 +93,8 @@ impl<'a> PreparableCalls<'a> {
         let Some(scene) = scenes.iter().find(|scene| step["scene_name"] == scene.scene.as_str()) else {
             return Vec::new();
         };
-        let is_write = |name: &str| self.tools.iter().any(|(tool, _)| *tool == name);
-        if !expected.iter().any(|name| is_write(name)) {
+        let is_preparable = |name: &str| self.tools.iter().any(|(tool, _)| *tool == name);
+        if !expected.iter().any(|name| is_preparable(name)) {
             return Vec::new();
         }
         let offered =
@@ -100,7 +110,7 @@ impl<'a> PreparableCalls<'a> {
             let tools: Vec<ToolSpec> = offered.iter().map(|tool| self.tool_spec(tool, order)).collect();
             let tools: Vec<&ToolSpec> = tools.iter().collect();
             let mut calls = scene::prepared_calls(&scene_prompt, &tools, waits);
-            calls.retain(|(name, _)| is_write(name));
+            calls.retain(|(name, _)| is_preparable(name));
             calls
         };
         let mut calls = calls_for_order(0);
@@ -108,27 +118,40 @@ impl<'a> PreparableCalls<'a> {
         for order in 1..orders.min(MAX_ORDERS) {
             keep_common(&mut calls, &calls_for_order(order));
         }
-        let calls = calls.into_iter().map(|(tool, arguments)| json!({"tool": tool, "arguments": arguments}));
-        calls.collect()
+        // Reads alone would end a step that needs what they find.
+        let covers = |name: &&str| calls.iter().any(|(tool, _)| tool == name);
+        if self.as_text && !expected.iter().all(|name| covers(&name)) {
+            let writes = |name: &str| scene.tools.iter().any(|tool| tool.name == name && tool.writes());
+            calls.retain(|(name, _)| writes(name));
+        }
+        let written = |arguments: Value| if self.as_text { json!(arguments.to_string()) } else { arguments };
+        let calls = calls.into_iter();
+        calls.map(|(tool, arguments)| json!({"tool": tool, "arguments": written(arguments)})).collect()
     }
 
     /// The number of orders of `card`'s required arguments to try. The scene's prompt has the author's order,
     /// by which the scene resolves values that fit several arguments. If the order is unknown here, only
     /// arguments that do not depend on it are prepared.
     fn orders(&self, card: &ToolCard) -> usize {
-        match self.tools.iter().find(|(name, _)| *name == card.name) {
-            Some((_, schema)) if !is_order_known(schema, &required(schema, card)) => {
+        match self.own_schema(card) {
+            Some(schema) if !is_order_known(schema, &required(schema, card)) => {
                 swaps(required(schema, card).len()).len() + 1
             }
             _ => 1,
         }
     }
 
+    /// The schema that the plan has of a tool's arguments.
+    fn own_schema(&self, card: &ToolCard) -> Option<&'a Value> {
+        let own = self.tools.iter().find(|(name, _)| *name == card.name);
+        own.map(|(_, schema)| *schema).filter(|_| !self.as_text)
+    }
+
     /// The tool as in the scene's prompt, with its required arguments in one of the orders.
     fn tool_spec(&self, card: &ToolCard, order: usize) -> ToolSpec {
-        let own = self.tools.iter().find(|(name, _)| *name == card.name);
-        let mut parameters = own.map_or_else(|| card.parameters.clone(), |(_, schema)| (*schema).clone());
-        if let Some((_, schema)) = own {
+        let own = self.own_schema(card);
+        let mut parameters = own.map_or_else(|| card.parameters.clone(), Clone::clone);
+        if let Some(schema) = own {
             let mut required = required(schema, card);
             if is_order_known(schema, &required) {
                 required.sort_by_key(|name| mention_position(schema, name));

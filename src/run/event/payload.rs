@@ -132,6 +132,18 @@ pub struct RequestedCall {
     pub volatile: bool,
 }
 
+/// A call that a plan expects and that cannot be made as prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnpreparedCall {
+    /// The tool.
+    pub tool: String,
+    /// The arguments as prepared; null if there are none.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub arguments: Value,
+    /// Why it is not made.
+    pub why: String,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero(number: &u32) -> bool {
     *number == 0

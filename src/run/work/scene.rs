@@ -4,8 +4,9 @@
 use serde::Serialize;
 
 use super::super::action::Action;
-use super::super::event::{Event, Fault, Subject};
+use super::super::event::{Event, Fault, Subject, UnpreparedCall};
 use super::super::next::{PLAIN_RETRIES, record};
+use super::super::settings::{PrepareMode, SceneMode};
 use super::super::state::{CallStatus, DueQuestion, RunState, StepState};
 use crate::plan::StepStatus;
 
@@ -24,6 +25,9 @@ pub struct SceneWork {
     /// The tool that the model chose and has not called yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// What the plan expects of the step and did not prepare.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unprepared: Vec<UnpreparedCall>,
     /// Whether the model has made that choice: it is asked to at most once per step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub decided: bool,
@@ -52,7 +56,12 @@ impl SceneWork {
                 self.next = None;
                 self.history.push(Round { text: text.clone(), calls: calls.to_vec() });
             }
-            Event::Prepared { .. } => self.history.push(Round { text: String::new(), calls: calls.to_vec() }),
+            Event::Prepared { unprepared, .. } => {
+                self.unprepared.clone_from(unprepared);
+                if !calls.is_empty() {
+                    self.history.push(Round { text: String::new(), calls: calls.to_vec() });
+                }
+            }
             _ => {}
         }
     }
@@ -61,6 +70,11 @@ impl SceneWork {
     pub(super) fn actions(&self, run: &RunState, number: u32, step: &StepState) -> Vec<Action> {
         if self.rounds > 0 && step.round_calls.is_empty() {
             return vec![record(self.end_without_calls(run, number, step))];
+        }
+        if self.rounds == 0
+            && let Some(action) = self.prepared_action(run, number, step)
+        {
+            return vec![action];
         }
         let with_results = || Event::StepCompleted { step: number, result: run.plain_result(step) };
         if self.only_repeats(run) && run.has_result(step) {
@@ -83,6 +97,42 @@ impl SceneWork {
             }
             due => run.question_actions(due, subject),
         }
+    }
+
+    /// Before the scene is asked: preparing the calls of the plan, and the end of a step that they complete.
+    fn prepared_action(&self, run: &RunState, number: u32, step: &StepState) -> Option<Action> {
+        let settings = run.settings();
+        let prepares = settings.prepare == PrepareMode::Always && !step.step.prepared_calls.is_empty();
+        if prepares && !step.prepared {
+            return Some(Action::Prepare { step: number });
+        }
+        if step.prepared && self.is_complete(run, step) {
+            return Some(record(Event::StepCompleted { step: number, result: run.plain_result(step) }));
+        }
+        (settings.scenes == SceneMode::Prepared).then(|| record(self.unprepared_end(number)))
+    }
+
+    /// Whether every call that the plan expects was prepared and has a result.
+    fn is_complete(&self, run: &RunState, step: &StepState) -> bool {
+        let has_result = |call: &u32| run.is_effective(*call) && run.has_content(*call);
+        self.unprepared.is_empty() && !step.round_calls.is_empty() && step.round_calls.iter().all(has_result)
+    }
+
+    /// The end of a step that its prepared calls do not complete, where scenes are not asked.
+    fn unprepared_end(&self, number: u32) -> Event {
+        let missing: Vec<String> =
+            self.unprepared.iter().map(|call| format!("{}: {}", call.tool, call.why)).collect();
+        let message = match missing.is_empty() {
+            true => "its calls did not complete it, and scenes are not asked (execution.scenes)".to_owned(),
+            false => {
+                format!(
+                    "it cannot be executed as prepared, and scenes are not asked (execution.scenes): {}",
+                    missing.join("; ")
+                )
+            }
+        };
+        let error = Fault::new("step.unprepared", message);
+        Event::StepFailed { step: number, status: StepStatus::Failed, error }
     }
 
     /// The end of a step whose scene has replied without a call: its text or results. An empty reply without

@@ -1,0 +1,63 @@
+//! References of prepared calls to results of earlier steps.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A value that a prepared call takes from the result of an earlier call. Its wire form is
+/// `{"$ref": {"step": 1, "tool": "AddCity", "pointer": "/id"}}` in place of a whole argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// The step that makes the call.
+    pub step: u32,
+    /// Its tool.
+    pub tool: String,
+    /// JSON pointer (RFC 6901) into the result; empty for the whole of it.
+    #[serde(default)]
+    pub pointer: String,
+}
+
+const KEY: &str = "$ref";
+
+impl Reference {
+    /// The reference that an argument of a prepared call is. Anything else is data, also inside an argument.
+    pub fn of(argument: &Value) -> Option<Self> {
+        let map = argument.as_object().filter(|map| map.len() == 1)?;
+        serde_json::from_value(map.get(KEY)?.clone()).ok()
+    }
+
+    /// The wire form.
+    pub fn to_value(&self) -> Value {
+        serde_json::json!({ KEY: self })
+    }
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} in step {}", self.pointer, self.tool, self.step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_complete_reference_is_one() {
+        let whole = json!({"$ref": {"step": 1, "tool": "AddCity", "pointer": "/id"}});
+        assert_eq!(Reference::of(&whole).map(|found| found.to_value()), Some(whole));
+        assert_eq!(Reference::of(&json!({"$ref": {"step": 1, "tool": "A"}})).unwrap().pointer, "");
+        for data in [
+            json!("$ref"),
+            json!({"$ref": "#/definitions/city"}),
+            json!({"$ref": {"step": "1", "tool": "A"}}),
+            json!({"$ref": {"step": 1, "tool": "A", "else": 1}}),
+            json!({"$ref": {"step": 1, "tool": "A"}, "more": 1}),
+            json!([{"$ref": {"step": 1, "tool": "A"}}]),
+        ] {
+            assert_eq!(Reference::of(&data), None, "{data}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Calls that a plan prepares: read with the plan, and made when their step begins.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::approval::unfit_call;
+use super::read::{SceneReplyCall, read_call, unusable};
+use crate::llm::reader;
+use crate::plan::{self, Plan, Reference};
+use crate::run::{Effect, Event, Fault, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall};
+use crate::scene::{Catalogue, Scene};
+
+/// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is
+/// dropped: its scene makes it.
+pub(super) fn parse_arguments(plan: &mut Value) {
+    let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
+    for step in steps.into_iter().flatten() {
+        let calls = step.get_mut("prepared_calls");
+        match calls {
+            Some(Value::Array(calls)) => calls.retain_mut(parse_call),
+            // Some models write null for an empty list.
+            Some(other) => *other = Value::Array(Vec::new()),
+            None => {}
+        }
+    }
+}
+
+fn parse_call(call: &mut Value) -> bool {
+    let has_tool = call.get("tool").is_some_and(Value::is_string);
+    let Some(arguments) = call.get_mut("arguments") else { return false };
+    if let Some(text) = arguments.as_str() {
+        match reader::object(text) {
+            Some(parsed) => *arguments = parsed,
+            None => return false,
+        }
+    }
+    has_tool && arguments.is_object()
+}
+
+/// Drops the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
+/// fit, or that refer to no earlier step. Their scene makes them. A reference to an earlier step that the step does
+/// not depend on makes it depend on it. Where a person is `shown` the plan, unfit arguments are kept: they are
+/// returned to the planner.
+pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &BTreeSet<u32>, shown: bool) {
+    let numbers: BTreeSet<u32> = plan.steps.iter().map(|step| step.step_number).collect();
+    for step in &mut plan.steps {
+        let number = step.step_number;
+        let precedes = |found: &Reference| {
+            finished.contains(&found.step) || (found.step < number && numbers.contains(&found.step))
+        };
+        let mut calls = std::mem::take(&mut step.prepared_calls);
+        calls.retain(|call| {
+            step.expected_tools.contains(&call.tool)
+                && call.references().all(|found| precedes(&found))
+                && (shown || unfit_call(catalogue, step, call).is_none())
+        });
+        step.prepared_calls = calls;
+    }
+    for at in 0..plan.steps.len() {
+        let found: BTreeSet<u32> =
+            plan.steps[at].prepared_calls.iter().flat_map(|call| call.references()).map(|r| r.step).collect();
+        for earlier in found {
+            let number = plan.steps[at].step_number;
+            if !finished.contains(&earlier) && !plan::depends_on(plan, number, earlier) {
+                let before = plan.steps[at].depends_on_step.iter();
+                plan.steps[at].depends_on_step = before.chain([earlier]).collect();
+            }
+        }
+    }
+}
+
+/// The event with the prepared calls of a step.
+pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
+    let Some(step) = state.steps.get(&number) else {
+        return Event::Prepared { step: number, calls: Vec::new(), unprepared: Vec::new() };
+    };
+    if state.is_confirmation() {
+        let calls = confirmed_calls(state, catalogue, step);
+        return Event::Prepared { step: number, calls, unprepared: Vec::new() };
+    }
+    let mut calls: Vec<RequestedCall> = Vec::new();
+    let mut unprepared = Vec::new();
+    let scene = catalogue.get(&step.step.scene_name);
+    for planned in &step.step.prepared_calls {
+        let call = resolve(state, &planned.arguments).and_then(|arguments| {
+            let scene = scene.ok_or_else(|| "the scene is not loaded".to_owned())?;
+            prepared_call(state, catalogue, (scene, step), (&planned.tool, &arguments), &calls)
+        });
+        match call {
+            Ok(call) => calls.push(call),
+            Err(why) => unprepared.push(UnpreparedCall {
+                tool: planned.tool.clone(),
+                arguments: Value::Object(planned.arguments.clone()),
+                why,
+            }),
+        }
+    }
+    let is_planned = |tool: &String| step.step.prepared_calls.iter().any(|call| call.tool == *tool);
+    let writes = scene.into_iter().flat_map(|scene| &scene.tools).filter(|tool| tool.effect == Effect::Write);
+    for tool in writes.map(|tool| &tool.name) {
+        if step.step.expected_tools.contains(tool) && !is_planned(tool) {
+            let why = "its arguments were not known when the plan was made".to_owned();
+            unprepared.push(UnpreparedCall { tool: tool.clone(), arguments: Value::Null, why });
+        }
+    }
+    Event::Prepared { step: number, calls, unprepared }
+}
+
+/// A prepared call that may be made as it is.
+///
+/// # Errors
+/// Why it may not.
+fn prepared_call(
+    state: &RunState,
+    catalogue: &Catalogue,
+    (scene, step): (&Scene, &StepState),
+    (tool, arguments): (&str, &Value),
+    before: &[RequestedCall],
+) -> Result<RequestedCall, String> {
+    let written = ReplyCall { id: String::new(), name: tool.to_owned(), arguments: arguments.to_string() };
+    let written = SceneReplyCall {
+        call: &written,
+        ordinal: state.next_call() + before.len() as u32,
+        before,
+        fallback: false,
+        is_question: false,
+        is_prepared: true,
+    };
+    let call = read_call(state, catalogue, scene, step, &written);
+    match (&call.problem, &call.confirm) {
+        (Some(problem), _) => Err(problem.message.clone()),
+        // The scene asks the user what is missing, rather than whether an invented value is right.
+        (None, Some(confirm)) => Err(confirm.why.join("; ")),
+        (None, None) => Ok(call),
+    }
+}
+
+/// The arguments with the values that their references stand for.
+///
+/// # Errors
+/// Which reference has no value, and why.
+fn resolve(state: &RunState, arguments: &Map<String, Value>) -> Result<Value, String> {
+    let mut resolved = Map::new();
+    for (name, value) in arguments {
+        let value = match Reference::of(value) {
+            Some(found) => state.referenced(&found).map_err(|why| format!("{name}: {why}"))?,
+            None => value.clone(),
+        };
+        resolved.insert(name.clone(), value);
+    }
+    Ok(Value::Object(resolved))
+}
+
+/// The calls that the user confirmed; each carries its problem, if any.
+fn confirmed_calls(state: &RunState, catalogue: &Catalogue, step: &StepState) -> Vec<RequestedCall> {
+    let mut calls: Vec<RequestedCall> = Vec::new();
+    let scene = catalogue.get(&step.step.scene_name);
+    // The plan omits null arguments, but the confirmation covers the complete call.
+    let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+    for known in confirmed.filter(|call| call.scene == step.step.scene_name) {
+        let ordinal = state.next_call() + calls.len() as u32;
+        let written =
+            ReplyCall { id: String::new(), name: known.tool.clone(), arguments: known.arguments.to_string() };
+        let call = match scene {
+            Some(scene) => {
+                let written = SceneReplyCall {
+                    call: &written,
+                    ordinal,
+                    before: &calls,
+                    fallback: false,
+                    is_question: false,
+                    is_prepared: false,
+                };
+                read_call(state, catalogue, scene, step, &written)
+            }
+            None => unknown_call(&written, ordinal, &step.step.scene_name),
+        };
+        calls.push(call);
+    }
+    calls
+}
+
+fn unknown_call(written: &ReplyCall, call: u32, scene: &str) -> RequestedCall {
+    let fault = Fault::new("scene.unknown", format!("the scene {scene} is not loaded"));
+    unusable(written, call, &written.name, fault)
+}
