@@ -42,6 +42,7 @@ mod planner_worth;
 mod plans_api;
 mod plans_cli;
 mod power_loss;
+mod prepared_calls;
 mod prepared_writes;
 mod process;
 mod provider_outage;
