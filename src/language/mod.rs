@@ -8,11 +8,17 @@ pub(crate) mod dates;
 pub(crate) mod entities;
 pub(crate) mod lexicon;
 pub(crate) mod numbers;
+pub(crate) mod pattern;
+pub(crate) mod questions;
+pub(crate) mod schema;
 pub(crate) mod text;
+pub(crate) mod text_task;
 pub(crate) mod times;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use serde_json::Value;
 
 /// The weight of each listed word for each language, in their order: 1 if it is frequent there, and 2 more if it
 /// occurs in no other.
@@ -208,6 +214,59 @@ fn iso(lang: whatlang::Lang) -> Option<&'static str> {
 /// The days that a text mentions, as of `now`.
 pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
     entities::Entities::in_text(text, now.date()).days.iter().map(|day| day.date).collect()
+}
+
+/// Asks the user for missing arguments, in the user's language if it is supported. `missing` names
+/// properties of the JSON Schema `parameters`.
+pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], language: &str) -> String {
+    let fields = schema::fields(parameters);
+    let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
+    questions::ask_for_missing(&missing, Lang::of(language))
+}
+
+/// Whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
+/// name it, … The content of that text is then not a request.
+pub fn is_background_task(request: &str, instructions: &str) -> bool {
+    text_task::detect_text_task(request, instructions).is_some()
+}
+
+/// The languages of built-in sentences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lang {
+    /// Italian.
+    It,
+    /// English.
+    En,
+    /// French.
+    Fr,
+    /// German.
+    De,
+    /// Spanish.
+    Es,
+}
+
+impl Lang {
+    /// By its ISO 639-1 code; English for unsupported languages.
+    pub fn of(code: &str) -> Self {
+        match code.get(..2).unwrap_or_default() {
+            "it" => Lang::It,
+            "fr" => Lang::Fr,
+            "de" => Lang::De,
+            "es" => Lang::Es,
+            _ => Lang::En,
+        }
+    }
+
+    /// The text in this language; the order is Italian, English, French, German, Spanish.
+    pub fn pick(self, texts: [&str; 5]) -> &str {
+        match self {
+            Lang::It => texts[0],
+            Lang::En => texts[1],
+            Lang::Fr => texts[2],
+            Lang::De => texts[3],
+            Lang::Es => texts[4],
+        }
+    }
 }
 
 #[cfg(test)]
