@@ -50,6 +50,7 @@ mod tests;
 use prompt::PromptText;
 use serde_json::Value;
 
+use super::functions::{CHECK_CONTINUATION, CREATE_PLAN};
 use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::language::{
     Lang, date_expression, dates, entities, lexicon, numbers, pattern, questions, schema, text, text_task,
@@ -69,13 +70,12 @@ impl OfflineModel {
     pub fn complete(&self, request: &Request) -> Completion {
         let prompt = PromptText::of(request);
         let (text, calls) = match (request.purpose, &request.choice) {
-            (Purpose::Plan, _) => (
-                String::new(),
-                vec![forced_call(request, "CreateExecutionPlan", plan::create(request, &prompt))],
-            ),
+            (Purpose::Plan, _) => {
+                (String::new(), vec![forced_call(request, CREATE_PLAN, plan::create(request, &prompt))])
+            }
             (Purpose::Continuation, _) => (
                 String::new(),
-                vec![forced_call(request, "CheckContinuation", verdict::check(request, &prompt))],
+                vec![forced_call(request, CHECK_CONTINUATION, verdict::check(request, &prompt))],
             ),
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
                 scene::StepReply::Calls(calls) if *choice != ToolChoice::None => {
