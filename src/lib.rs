@@ -40,6 +40,7 @@ mod retry_after;
 pub mod run;
 pub mod scene;
 mod schema;
+mod sentences;
 pub mod setting;
 pub mod store;
 pub mod telemetry;
