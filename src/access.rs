@@ -5,6 +5,7 @@
 //! 403.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 /// The role of a key.
 #[derive(
@@ -20,7 +21,10 @@ use serde::{Deserialize, Serialize};
     Serialize,
     Deserialize,
     utoipa::ToSchema,
+    EnumString,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Works with its own user's resources.
@@ -42,18 +46,12 @@ impl Role {
 
     /// Its name on the wire, in the store and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Approver => "approver",
-            Role::Auditor => "auditor",
-            Role::Admin => "admin",
-            Role::Service => "service",
-        }
+        self.into()
     }
 
     /// The role with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+        name.parse().ok()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
@@ -118,7 +119,7 @@ fn request_hash(request: &ChatRequest) -> String {
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&digest)
 }
 
 type KeyLockId = (TenantId, String);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -283,7 +284,7 @@ pub(super) fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> 
 
 fn hash(value: &Value) -> String {
     let digest = Sha256::digest(canonical_json(value).as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&digest)
 }
 
 /// The problems of the plan in force that can be detected before its first step. Empty if it may begin.

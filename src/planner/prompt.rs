@@ -4,7 +4,6 @@
 //! (`llm::sections`), so that a model can distinguish them.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use serde_json::{Value, json};
 
@@ -143,15 +142,11 @@ pub(super) fn answer_sources(state: &RunState, catalogue: &Catalogue) -> String 
 
 /// SHA-256 of a request in hex: what `model_asked` records.
 pub fn prompt_hash(request: &Request) -> String {
+    use data_encoding::HEXLOWER;
     use sha2::{Digest, Sha256};
     // Serialising a request cannot fail.
     let bytes = serde_json::to_vec(request).unwrap_or_default();
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(&bytes) {
-        // Writing into a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    HEXLOWER.encode(&Sha256::digest(&bytes))
 }
 
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan

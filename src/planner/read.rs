@@ -11,7 +11,8 @@ use super::provenance::{days_from_people, results_of_scene, untraced_figures};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
 use super::work;
-use crate::llm::{offline, reader};
+use crate::language;
+use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
 use crate::run::{
     AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
@@ -419,7 +420,7 @@ fn read_missing_arguments(
     }
     let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
     Ok(Some(Question {
-        text: offline::question_for_missing_arguments(&tool.parameters, &missing, language),
+        text: language::question_for_missing_arguments(&tool.parameters, &missing, language),
         tool: Some(tool.name.clone()),
         missing: missing.into_iter().map(str::to_owned).collect(),
         known: Value::Object(given),

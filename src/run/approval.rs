@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use super::event::{Effect, Event, Fault};
 use super::key::exact_json;
@@ -45,7 +46,8 @@ pub struct RequiredApproval {
 }
 
 /// A person's decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
     /// Approved. With `hold`, the plan waits until it is released.
@@ -85,14 +87,7 @@ pub struct EditedCall {
 impl Decision {
     /// Its name, as clients send it.
     pub fn name(&self) -> &'static str {
-        match self {
-            Decision::Yes { .. } => "yes",
-            Decision::No => "no",
-            Decision::Edited { .. } => "edited",
-            Decision::Done => "done",
-            Decision::NotDone => "not_done",
-            Decision::Again => "again",
-        }
+        self.into()
     }
 }
 

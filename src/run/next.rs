@@ -9,6 +9,7 @@ use super::event::{Effect, Event, Fault, Outcome, PlanCause, RunStatus, Subject,
 use super::guard::{GuardDecision, decide};
 use super::state::{CallStatus, DueQuestion, RunState, StepState};
 use crate::plan::{self, Step, StepStatus};
+use crate::sentences;
 
 /// Repairs of replies that are not forced (a scene's reply, the answer's text): an empty one is asked for
 /// once more.
@@ -343,14 +344,7 @@ impl RunState {
             None => ("", &serde_json::Value::Null),
         };
         let result = json!({"dry_run": true, "would_call": tool, "with": arguments});
-        let language = self.started.as_ref().and_then(|started| started.language.as_deref());
-        let lead = match language {
-            Some("it") => "Simulazione, non è stato scritto nulla. Sarebbe stato chiamato",
-            Some("de") => "Probelauf, nichts wurde geschrieben. Gerufen worden wäre",
-            Some("fr") => "Simulation, rien n'a été écrit. Aurait été appelé :",
-            Some("es") => "Simulación, no se ha escrito nada. Se habría llamado a",
-            _ => "Dry run, nothing was written. This would have been called:",
-        };
+        let lead = sentences::dry_run(self.language());
         let say = Some(format!("{lead} {tool} {arguments}"));
         Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say, whole: None }, millis: 0 }
     }
