@@ -1,6 +1,6 @@
 //! Host names of HTTP requests and of `server.allowed_hosts`.
 
-use actix_web::http::uri::Authority;
+use http::uri::Authority;
 
 /// The entry of `server.allowed_hosts` that matches every name.
 pub(crate) const ANY_HOST: &str = "*";

@@ -8,6 +8,15 @@
 //! [`Engine`] is the entry point; [`scene::Scene::builder`] builds a scene in Rust. ARCHITECTURE.md has the
 //! map of the crate.
 
+#![cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "some of what the engine offers within the crate is for the server alone")
+)]
+
+// The shipped scenes name this crate as library users do.
+#[cfg(feature = "scenes")]
+extern crate self as proscenium;
+
 pub mod access;
 pub mod actors;
 mod answer;
@@ -22,6 +31,7 @@ mod documents;
 pub mod engine;
 pub(crate) mod fairness;
 mod host;
+#[cfg(feature = "server")]
 pub mod http;
 pub mod llm;
 pub mod memory;
@@ -40,6 +50,9 @@ pub mod run;
 pub mod scene;
 mod schema;
 pub mod setting;
+#[cfg(feature = "scenes")]
+#[path = "../scenes/shipped.rs"]
+pub mod shipped;
 pub mod store;
 pub mod telemetry;
 pub mod tools;

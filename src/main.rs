@@ -1,12 +1,11 @@
 //! The `proscenium` program: the command line over the library.
 
 mod cli;
-#[path = "../scenes/shipped.rs"]
-mod shipped;
 
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
+use proscenium::shipped;
 
 /// Requests allocate on one thread and free on another, which this allocator handles well.
 #[global_allocator]

@@ -65,8 +65,6 @@ mod server_faults;
 mod server_limits;
 mod server_v1;
 mod sessions;
-#[path = "../../scenes/shipped.rs"]
-mod shipped;
 mod store_faults;
 mod stored_limits;
 mod stream_resumption;

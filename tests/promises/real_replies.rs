@@ -8,8 +8,8 @@ use proscenium::run::RunStatus;
 use proscenium::{Answer, CallOutcome, Config, Engine, config::ConfigFlags};
 use serde_json::Value;
 
-use crate::shipped;
 use crate::support::{Scripted, ScriptedLlm, forced_tool, section};
+use proscenium::shipped;
 
 /// Plays a recording: each question gets the next reply that was recorded for its kind.
 async fn play(recording: &str) -> (Answer, ScriptedLlm) {

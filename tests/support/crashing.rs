@@ -11,8 +11,6 @@
 
 #[path = "../../src/cli/mod.rs"]
 mod cli;
-#[path = "../../scenes/shipped.rs"]
-mod shipped;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -20,6 +18,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use mimalloc::MiMalloc;
 use proscenium::crash::{Points, install};
+use proscenium::shipped;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

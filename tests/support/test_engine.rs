@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::ScriptedLlm;
 use super::journal;
-use crate::shipped;
+use proscenium::shipped;
 
 /// The clock of the scenarios.
 pub const CLOCK: &str = "2026-05-04T09:00:00+02:00";
