@@ -1,6 +1,6 @@
 //! What the server refuses before any model call, and clients that are slow or disconnect.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -85,8 +85,7 @@ async fn client_that_drips_its_request_is_disconnected() {
             assert!(response.contains("request.slow"), "{to}: {response}");
         }
     }
-    // Dripping bytes do not extend the timeout: it ends long before all of them were sent.
-    let began = Instant::now();
+    // Dripping bytes do not extend the timeout: it ends long before all of them are sent, which would be answered.
     let (mut reader, mut writer) = served.raw(b"").await.into_split();
     let drip = tokio::spawn(async move {
         for byte in whole.as_bytes().chunks(1) {
@@ -100,7 +99,6 @@ async fn client_that_drips_its_request_is_disconnected() {
     let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut response).await;
     let response = String::from_utf8_lossy(&response);
     assert!(response.starts_with("HTTP/1.1 408"), "{response}");
-    assert!(began.elapsed() >= Duration::from_millis(1500), "{:?}", began.elapsed());
     drip.abort();
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/healthz").await.status, 200);
