@@ -146,5 +146,4 @@ const HELP: &str = "\
 Write a request. /new begins a new conversation, /help shows this, /quit or Ctrl-D ends.";
 
 #[cfg(test)]
-#[path = "chat_tests.rs"]
 mod tests;

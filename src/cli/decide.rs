@@ -170,5 +170,4 @@ fn decided(id: ApprovalId, put: &Approval, choice: ApproverChoice) -> DecisionIn
 }
 
 #[cfg(test)]
-#[path = "decide_tests.rs"]
 mod tests;

@@ -199,5 +199,4 @@ fn spinner(all: &MultiProgress, message: String) -> ProgressBar {
 }
 
 #[cfg(test)]
-#[path = "progress_tests.rs"]
 mod tests;

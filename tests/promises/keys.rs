@@ -1,12 +1,10 @@
 //! API keys, tested with the real program in its own processes.
 
-use std::time::Duration;
-
 use proscenium::store::{KeyRing, Store};
 use serde_json::Value;
 
 use super::process::{ProcessOutput, Workspace};
-use super::support::Setup;
+use super::support::{Setup, eventually};
 
 fn create(workspace: &Workspace, more: &[&str]) -> Value {
     let line: Vec<&str> = ["keys", "create", "--json"].into_iter().chain(more.iter().copied()).collect();
@@ -126,9 +124,7 @@ async fn running_engine_sees_new_and_revoked_keys() {
     let (finished, revoked) =
         tokio::join!(test.chat("s-1", "Che tempo fa a Milano?"), beside.revoke_key(&key.id));
     assert!(revoked.unwrap() && !finished.answer.answer.is_empty());
-    while ring.find(secret.expose()).await.unwrap().is_some() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("the key is invalid", async || ring.find(secret.expose()).await.unwrap().is_none()).await;
     beside.close().await;
     test.stop().await;
 }
