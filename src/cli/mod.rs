@@ -113,7 +113,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
-        CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
+        CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
         CliCommand::Check(_) => Ok(Exit::Completed),
     }
