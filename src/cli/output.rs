@@ -69,10 +69,11 @@ pub fn answer(
     answer: &Answer,
     has_progress: bool,
 ) -> io::Result<()> {
-    if let Some(error) = &answer.error {
+    let words = clean(&answer.answer);
+    // An answer says what went wrong in its own words.
+    if let Some(error) = answer.error.as_ref().filter(|_| words.trim().is_empty()) {
         writeln!(errors, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
     }
-    let words = clean(&answer.answer);
     // Open questions are shown separately, with the commands that decide them.
     if !words.trim().is_empty() && answer.status != RunStatus::Waiting {
         if has_progress {

@@ -201,8 +201,7 @@ impl RunRequest {
         let state = office.state(of.run).await?;
         let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
-            let what = format!("the plan is as it was [{}]: {}", fault.code, fault.message);
-            return Err(Failure::new("plan.not_modified", what)
+            return Err(Failure::new("plan.not_modified", pending_questions::unmodified_text(fault))
                 .help("say it in other words, or give a plan with --file"));
         }
         if !json {
