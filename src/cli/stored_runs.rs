@@ -161,6 +161,15 @@ impl StoredRuns {
         Ok(rows)
     }
 
+    /// A plan's status as people are told it, which depends on how its run ended.
+    pub async fn told_plan_status(&self, row: &PlanRow) -> Result<&'static str, Failure> {
+        let run = match row.status {
+            PlanStatus::Failed => self.status(row.run).await?,
+            _ => None,
+        };
+        Ok(run.map_or(row.status.name(), |(run, _)| run.told_plan_status(row.status)))
+    }
+
     /// What the conversation of a run cost, in nano-USD.
     pub async fn session_cost(&self, session: &SessionId) -> Result<u64, Failure> {
         let usage = self.store.session_usage(&self.tenant, session).await.map_err(failure)?;

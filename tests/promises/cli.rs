@@ -386,6 +386,13 @@ fn question_ends_with_the_command_that_answers_it() {
     assert_eq!(ran.status, 3, "{ran:?}");
     let question = ran.out.trim();
     assert!(!question.is_empty() && !ran.err.contains(question), "the question is asked once: {ran:?}");
+    // Nothing failed; the documents keep their values.
+    let listed = workspace.run(&["plans"]).out;
+    assert!(listed.contains("needs_input") && !listed.contains("failed"), "{listed}");
+    let document: Value = serde_json::from_str(&workspace.run(&["plans", "list", "--json"]).out).unwrap();
+    assert_eq!(document[0]["status"], "failed");
+    let shown = workspace.run(&["plans", "show", document[0]["task_id"].as_str().unwrap()]).out;
+    assert!(shown.contains("\nStatus: needs_input\n") && !shown.contains("Status: failed"), "{shown}");
     let (_, command) = ran.err.split_once("proscenium chat --session ").unwrap_or_else(|| panic!("{ran:?}"));
     let session = command.split_whitespace().next().unwrap();
     let ran = workspace.run(&["chat", "--session", session, "dal 15 al 17 giugno"]);
