@@ -465,6 +465,23 @@ impl RunState {
         self.steps.iter().map(|(n, s)| (*n, s.status)).collect()
     }
 
+    /// The status of a step as people are told it: its scene's words end a step, whatever became of its calls, but a
+    /// step that did not achieve its purpose is told as failed.
+    pub fn told_step_status(&self, step: &StepState) -> StepStatus {
+        let ended = self.settings().has_rules(3) && step.status == StepStatus::Completed;
+        if ended && self.is_unserved(step) { StepStatus::Failed } else { step.status }
+    }
+
+    /// The status of each step as people are told it.
+    pub fn told_step_statuses(&self) -> BTreeMap<u32, StepStatus> {
+        self.steps.iter().map(|(n, s)| (*n, self.told_step_status(s))).collect()
+    }
+
+    /// The status of the plan as people are told it: a run that asks its user, or did a part, did not fail.
+    pub fn told_plan_status(&self) -> &'static str {
+        self.status.told_plan_status(self.plan_status)
+    }
+
     /// Whether the embedded rules made the plan in force in place of failed models.
     pub fn plan_is_fallback(&self) -> bool {
         self.plan().is_some_and(|p| p.maker == PlanMaker::Fallback)
