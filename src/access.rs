@@ -65,9 +65,9 @@ pub enum AccessAction {
     /// Decide its approvals.
     Decide,
     /// Modify its plan.
-    Change,
+    ModifyPlan,
     /// Cancel it.
-    Stop,
+    Cancel,
     /// Resume it.
     Resume,
     /// Erase it.
@@ -113,7 +113,7 @@ pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict 
         (Role::User | Role::Service, ..) => Hidden,
         (
             Role::Approver,
-            AccessAction::Read | AccessAction::Decide | AccessAction::Change,
+            AccessAction::Read | AccessAction::Decide | AccessAction::ModifyPlan,
             Ownership::SentForApproval,
         ) => Allowed,
         (Role::Approver, AccessAction::Ask, _) => Hidden,
@@ -130,8 +130,8 @@ mod tests {
         AccessAction::Ask,
         AccessAction::Read,
         AccessAction::Decide,
-        AccessAction::Change,
-        AccessAction::Stop,
+        AccessAction::ModifyPlan,
+        AccessAction::Cancel,
         AccessAction::Resume,
         AccessAction::Erase,
         AccessAction::ReadUsage,

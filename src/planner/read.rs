@@ -4,10 +4,10 @@ use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
 use super::approval::{required_call_approval, unfit_calls, with_approval};
 use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
 use super::prompt::{answer_sources, binding_calls, offered};
-use super::provenance::{days_from_people, results_of_scene, untraced_figures};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
 use super::work;

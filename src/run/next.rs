@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::action::Action;
-use super::approval::{ApprovalSubject, Permit};
+use super::approval::{ApprovalGate, ApprovalSubject};
 use super::confirmation::UNCONFIRMED;
 use super::event::{Effect, Event, Fault, Outcome, PlanCause, RunStatus, Subject, Verdict};
 use super::guard::{GuardDecision, decide};
@@ -91,10 +91,10 @@ impl RunState {
             return None;
         }
         let version = self.plan()?.version;
-        match self.plan_permit() {
+        match self.plan_gate() {
             // While the plan waits, `steps_due` begins no steps.
-            Permit::Granted | Permit::Refused { .. } | Permit::Waits => None,
-            Permit::Ask(needed) => {
+            ApprovalGate::Granted | ApprovalGate::Refused { .. } | ApprovalGate::Waits => None,
+            ApprovalGate::Ask(needed) => {
                 Some(vec![record(self.request_approval(ApprovalSubject::Plan { version }, needed))])
             }
         }
@@ -102,7 +102,7 @@ impl RunState {
 
     /// Whether the steps of the plan in force may not begin yet.
     fn is_plan_blocked(&self) -> bool {
-        !self.has_begun() && !self.closing && self.plan_permit() != Permit::Granted
+        !self.has_begun() && !self.closing && self.plan_gate() != ApprovalGate::Granted
     }
 
     /// Everything that is left waits for a person; this is recorded once.
@@ -324,13 +324,13 @@ impl RunState {
 
     /// Makes the call if it needs no approval or has it, requests its approval, or refuses it.
     fn permitted_call(&self, number: u32, tool: &str) -> Option<Action> {
-        match self.call_permit(number) {
-            Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
-            Permit::Ask(needed) => {
+        match self.call_gate(number) {
+            ApprovalGate::Granted => Some(Action::Call { call: number, attempt: 1 }),
+            ApprovalGate::Ask(needed) => {
                 Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
             }
-            Permit::Waits => None,
-            Permit::Refused { by } => {
+            ApprovalGate::Waits => None,
+            ApprovalGate::Refused { by } => {
                 let why = format!("{by} did not approve {tool}: nothing was written");
                 Some(record(refused_call(number, Fault::new("approval.refused", why))))
             }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use super::{Driver, PublishedRunEvent};
-use crate::actors::feed::Feed;
+use crate::actors::answer_feed::AnswerFeed;
 use crate::actors::journal;
 use crate::crash;
 use crate::memory;
@@ -17,7 +17,7 @@ use crate::store::Record;
 struct EventPublication {
     events: Vec<PublishedRunEvent>,
     event_sender: broadcast::Sender<PublishedRunEvent>,
-    feed: Arc<Feed>,
+    feed: Arc<AnswerFeed>,
 }
 
 impl journal::CommitHook for EventPublication {

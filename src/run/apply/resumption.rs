@@ -1,7 +1,7 @@
 //! Folds events about how a run continues: the end of planning, resumption after its end, compensation, and
 //! takeover by another process.
 
-use super::super::approval::Permit;
+use super::super::approval::ApprovalGate;
 use super::super::attempt::AskReservation;
 use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus, Subject};
 use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
@@ -24,7 +24,7 @@ impl RunState {
     /// undone, begin again; the duplicate guard still sees their earlier calls. The request is checked and
     /// answered again. A refused plan stays refused.
     pub(super) fn reopen(&mut self) {
-        let refused = matches!(self.plan_permit(), Permit::Refused { .. });
+        let refused = matches!(self.plan_gate(), ApprovalGate::Refused { .. });
         self.status = RunStatus::Running;
         self.told = Some(self.usage);
         self.closing = refused;
