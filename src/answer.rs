@@ -280,7 +280,7 @@ fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
     AnswerStep {
         step_number: number,
         scene_name: step.step.label().to_owned(),
-        status: state.told_step_status(step),
+        status: state.reported_step_status(step),
         result: step.result.clone(),
         tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
         error: step.error.clone(),

@@ -174,7 +174,7 @@ impl ActiveRuns {
         })
     }
 
-    /// Whether a tenant's run has no driver, so that nobody would receive a cancel request.
+    /// Whether a tenant's run has no driver, so that a cancel request would have no receiver.
     pub(crate) fn has_no_driver(&self, tenant: &TenantId, run: RunId) -> bool {
         let runs = lock(&self.runs);
         let entry = runs.get(&run).filter(|entry| entry.tenant == *tenant);
@@ -248,7 +248,7 @@ impl RunWatch {
     pub async fn next(&mut self) -> Option<PublishedRunEvent> {
         loop {
             match self.events.recv().await {
-                Ok(told) => return Some(told),
+                Ok(event) => return Some(event),
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return None,
             }

@@ -47,7 +47,7 @@ pub async fn run<W: Write, E: Write>(
             } else {
                 let mut listed = Vec::with_capacity(rows.len());
                 for row in rows {
-                    listed.push((stored.told_plan_status(&row).await?, row));
+                    listed.push((stored.reported_plan_status(&row).await?, row));
                 }
                 list(out, &listed, &zone, table::width())?;
             }

@@ -221,7 +221,7 @@ impl Spinners {
     }
 }
 
-/// Also when nobody waits for the run's end: no spinner stays behind.
+/// Also when the caller no longer waits for the run's end, so that no spinner stays behind.
 impl Drop for Spinners {
     fn drop(&mut self) {
         for bar in self.steps.values() {

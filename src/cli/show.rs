@@ -123,7 +123,7 @@ fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
             continue;
         }
         let status = plan_status(state, made);
-        let (steps, calls) = (state.told_step_statuses(), plan::KnownCalls::new());
+        let (steps, calls) = (state.reported_step_statuses(), plan::KnownCalls::new());
         let text = plan::text_with_status(&made.plan, &queued.request, queued.task, status, &steps, &calls);
         write!(out, "\n{}", clean(&text))?;
     }
@@ -214,10 +214,10 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
 /// The state has the status of the plan in force; earlier versions have ended.
 fn plan_status(state: &RunState, made: &PlanMade) -> &'static str {
     if state.plan().is_some_and(|last| last.version == made.version) {
-        return state.told_plan_status();
+        return state.reported_plan_status();
     }
     let mut steps = state.steps.values().filter(|s| s.version == made.version);
-    let is_done = steps.all(|s| state.told_step_status(s) == StepStatus::Completed);
+    let is_done = steps.all(|s| state.reported_step_status(s) == StepStatus::Completed);
     if is_done { PlanStatus::Completed.name() } else { PlanStatus::Failed.name() }
 }
 
@@ -269,7 +269,7 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
             }
             Outcome::Refused { error } => error_text("refused", error),
             Outcome::Failed { error } => error_text("failed", error),
-            Outcome::Unknown { error } => error_text("nobody knows whether it was done", error),
+            Outcome::Unknown { error } => error_text("it is unknown whether it was done", error),
         },
     }
 }

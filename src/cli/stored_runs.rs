@@ -162,12 +162,12 @@ impl StoredRuns {
     }
 
     /// A plan's status as people are told it, which depends on how its run ended.
-    pub async fn told_plan_status(&self, row: &PlanRow) -> Result<&'static str, Failure> {
+    pub async fn reported_plan_status(&self, row: &PlanRow) -> Result<&'static str, Failure> {
         let run = match row.status {
             PlanStatus::Failed => self.status(row.run).await?,
             _ => None,
         };
-        Ok(run.map_or(row.status.name(), |(run, _)| run.told_plan_status(row.status)))
+        Ok(run.map_or(row.status.name(), |(run, _)| run.reported_plan_status(row.status)))
     }
 
     /// What the conversation of a run cost, in nano-USD.

@@ -63,7 +63,7 @@ impl Engine {
         let guard = place.lock.clone().lock_owned().await;
         let asked = Idempotency { hash: request_hash(&request), key };
         let store = self.parts.store.clone();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         // The key stays locked until the request is in the journal, even if the caller goes away before.
         let work = async move {
             let before = store.claimed_request(&tenant, &user, &asked.key).await;
@@ -87,10 +87,11 @@ impl Engine {
             drop(guard);
             drop(place);
             // The requester may have disconnected.
-            let _ = tell.send(submitted);
+            let _ = sender.send(submitted);
         };
         self.system.spawn(work);
-        told.await
+        receiver
+            .await
             .map_err(|_| Fault::new("engine.stopped", "the engine stopped before the request was accepted"))?
     }
 }

@@ -574,9 +574,9 @@ fn context(state: &RunState) -> Cow<'_, Context> {
 fn pending(data: &mut String, context: &Context) {
     if let Some(pending) = &context.pending {
         // Models do not need to know what a plain yes would confirm.
-        let told = json!({"request": pending.request, "scene": pending.scene, "purpose": pending.purpose,
+        let question = json!({"request": pending.request, "scene": pending.scene, "purpose": pending.purpose,
             "question": pending.question});
-        sections::push(data, "pending", &told.to_string());
+        sections::push(data, "pending", &question.to_string());
     }
 }
 

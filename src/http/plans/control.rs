@@ -78,8 +78,8 @@ pub(crate) struct CancelBody {
     pub(crate) why: Option<String>,
 }
 
-/// Approves the current version of a plan. Of several concurrent approvals one wins; the others are told who
-/// approved.
+/// Approves the current version of a plan. Of several concurrent approvals one wins; the others get the
+/// name of the approver.
 #[utoipa::path(post, path = "/api/plans/{task_id}/approve", operation_id = "approve_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")), request_body = ApproveBody,
     responses((status = 200, body = PlanDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]

@@ -93,8 +93,8 @@ pub(crate) async fn one(
                 &plan_with_begun_steps(state)?,
                 state.request(),
                 state.queued.as_ref().map_or(TaskId(run.0), |queued| queued.task),
-                state.told_plan_status(),
-                &state.told_step_statuses(),
+                state.reported_plan_status(),
+                &state.reported_step_statuses(),
                 &known_calls(state),
             );
             Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))

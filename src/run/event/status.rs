@@ -44,7 +44,7 @@ pub enum RunStatus {
 impl RunStatus {
     /// The status of a plan as people are told it after a run with this status: a run that asks its user, or did a
     /// part, did not fail.
-    pub fn told_plan_status(self, plan: PlanStatus) -> &'static str {
+    pub fn reported_plan_status(self, plan: PlanStatus) -> &'static str {
         match (plan, self) {
             (PlanStatus::Failed, RunStatus::NeedsInput) => "needs_input",
             (PlanStatus::Failed, RunStatus::Partial) => "partial",
