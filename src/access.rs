@@ -5,6 +5,7 @@
 //! 403.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 /// The role of a key.
 #[derive(
@@ -20,7 +21,10 @@ use serde::{Deserialize, Serialize};
     Serialize,
     Deserialize,
     utoipa::ToSchema,
+    EnumString,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Works with its own user's resources.
@@ -42,18 +46,12 @@ impl Role {
 
     /// Its name on the wire, in the store and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Approver => "approver",
-            Role::Auditor => "auditor",
-            Role::Admin => "admin",
-            Role::Service => "service",
-        }
+        self.into()
     }
 
     /// The role with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+        name.parse().ok()
     }
 }
 
@@ -67,9 +65,9 @@ pub enum AccessAction {
     /// Decide its approvals.
     Decide,
     /// Modify its plan.
-    Change,
+    ModifyPlan,
     /// Cancel it.
-    Stop,
+    Cancel,
     /// Resume it.
     Resume,
     /// Erase it.
@@ -115,7 +113,7 @@ pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict 
         (Role::User | Role::Service, ..) => Hidden,
         (
             Role::Approver,
-            AccessAction::Read | AccessAction::Decide | AccessAction::Change,
+            AccessAction::Read | AccessAction::Decide | AccessAction::ModifyPlan,
             Ownership::SentForApproval,
         ) => Allowed,
         (Role::Approver, AccessAction::Ask, _) => Hidden,
@@ -132,8 +130,8 @@ mod tests {
         AccessAction::Ask,
         AccessAction::Read,
         AccessAction::Decide,
-        AccessAction::Change,
-        AccessAction::Stop,
+        AccessAction::ModifyPlan,
+        AccessAction::Cancel,
         AccessAction::Resume,
         AccessAction::Erase,
         AccessAction::ReadUsage,

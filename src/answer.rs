@@ -277,13 +277,10 @@ fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approva
 }
 
 fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
-    // Its scene's words end a step, whatever became of its calls.
-    let is_unserved =
-        state.settings().has_rules(3) && step.status == StepStatus::Completed && state.is_unserved(step);
     AnswerStep {
         step_number: number,
         scene_name: step.step.label().to_owned(),
-        status: if is_unserved { StepStatus::Failed } else { step.status },
+        status: state.reported_step_status(step),
         result: step.result.clone(),
         tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
         error: step.error.clone(),

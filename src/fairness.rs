@@ -3,7 +3,7 @@
 //!
 //! The share follows the dynamic thresholds of Choudhury and Hahne (1998): one tenant may take a further place
 //! only if enough places stay free in proportion to what it holds. So a single tenant cannot take the last
-//! place, places move to others as they are returned, and nobody has to know in advance how many tenants are
+//! place, places move to others as they are returned, and it need not be known in advance how many tenants are
 //! active.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -168,7 +168,7 @@ impl<K: Hash + Eq + Clone, T> SharedPlaces<K, T> {
     }
 }
 
-/// Shared places for which nobody waits: they are taken at once or not at all. Clones share them.
+/// Shared places without a queue: they are taken at once or not at all. Clones share them.
 #[derive(Debug, Clone)]
 pub struct FairPermits<K>(Arc<Mutex<SharedPlaces<K, ()>>>);
 
@@ -222,7 +222,7 @@ impl<K: Hash + Eq + Clone> Drop for FairPermit<K> {
     }
 }
 
-/// Whether more than one tenant uses this process: only then does anybody have to leave room for others. Clones
+/// Whether more than one tenant uses this process: only then must tenants leave room for others. Clones
 /// share what they know.
 #[derive(Debug)]
 pub struct Sharers<K>(Arc<Mutex<SharersSeen<K>>>);

@@ -50,6 +50,7 @@ mod retry_after;
 pub mod run;
 pub mod scene;
 mod schema;
+mod sentences;
 pub mod setting;
 #[cfg(feature = "scenes")]
 #[path = "../scenes/shipped.rs"]

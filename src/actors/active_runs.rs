@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::answer_feed::AnswerFeed;
 use super::driver::{CancelRequest, EVENT_BUFFER_CAPACITY, PublishedRunEvent};
-use super::feed::Feed;
 use crate::plan::TaskId;
 use crate::planner::{Command, CommandRefusal};
 use crate::run::{RequestIdentity, RunId, SessionId, TenantId};
@@ -47,7 +47,7 @@ struct ActiveRunEntry {
     session: SessionId,
     task: TaskId,
     event_sender: broadcast::Sender<PublishedRunEvent>,
-    feed: Arc<Feed>,
+    feed: Arc<AnswerFeed>,
     cancel: watch::Sender<Option<CancelRequest>>,
     commands: mpsc::Sender<RunCommand>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct ActiveRun {
     /// Publishes its events.
     pub(crate) event_sender: broadcast::Sender<PublishedRunEvent>,
     /// Publishes its answer while it is generated.
-    pub(crate) feed: Arc<Feed>,
+    pub(crate) feed: Arc<AnswerFeed>,
     /// The latest cancel request.
     pub(crate) cancel_requests: watch::Receiver<Option<CancelRequest>>,
     /// The receiver of its commands, until its driver takes it.
@@ -108,7 +108,7 @@ pub struct RunWatch {
     /// The public id of its plan.
     pub task: TaskId,
     pub(crate) events: broadcast::Receiver<PublishedRunEvent>,
-    pub(crate) feed: Arc<Feed>,
+    pub(crate) feed: Arc<AnswerFeed>,
     cancel: watch::Sender<Option<CancelRequest>>,
 }
 
@@ -124,7 +124,7 @@ impl ActiveRuns {
         let (listeners, _) = broadcast::channel(EVENT_BUFFER_CAPACITY);
         let (cancel, wishes) = watch::channel(None);
         let (ordered, orders) = mpsc::channel(MAX_PENDING_COMMANDS);
-        let feed = Arc::new(Feed::new());
+        let feed = Arc::new(AnswerFeed::new());
         let entry = ActiveRunEntry {
             tenant: tenant.clone(),
             session: session.clone(),
@@ -174,7 +174,7 @@ impl ActiveRuns {
         })
     }
 
-    /// Whether a tenant's run has no driver, so that nobody would receive a cancel request.
+    /// Whether a tenant's run has no driver, so that a cancel request would have no receiver.
     pub(crate) fn has_no_driver(&self, tenant: &TenantId, run: RunId) -> bool {
         let runs = lock(&self.runs);
         let entry = runs.get(&run).filter(|entry| entry.tenant == *tenant);
@@ -248,7 +248,7 @@ impl RunWatch {
     pub async fn next(&mut self) -> Option<PublishedRunEvent> {
         loop {
             match self.events.recv().await {
-                Ok(told) => return Some(told),
+                Ok(event) => return Some(event),
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return None,
             }

@@ -101,7 +101,8 @@ impl CommitBatch {
     /// Whether a caller or a reader waits for this commit, so that it must be synced.
     fn is_awaited(&self) -> bool {
         let awaited = |waiting: &PendingAppend| {
-            waiting.done.is_some() || waiting.committed.as_ref().is_some_and(|told| told.has_readers())
+            waiting.done.is_some()
+                || waiting.committed.as_ref().is_some_and(|publication| publication.has_readers())
         };
         !self.flushes.is_empty() || self.waiting.iter().any(awaited)
     }
@@ -279,8 +280,8 @@ impl Journal {
                 self.publish_records(&mut batch.waiting, &outcomes);
                 for (waiting, outcome) in batch.waiting.into_iter().zip(outcomes) {
                     let PendingAppend { permit, done, committed, .. } = waiting;
-                    if let Some(told) = committed.filter(|_| outcome.failures.is_empty()) {
-                        told.publish();
+                    if let Some(publication) = committed.filter(|_| outcome.failures.is_empty()) {
+                        publication.publish();
                     }
                     let mut first = Ok(());
                     for (stream, error) in outcome.failures {

@@ -5,10 +5,10 @@
 //! its module, and nothing blocks an arbiter's thread.
 
 pub mod active_runs;
+pub(crate) mod answer_feed;
 pub(crate) mod clock;
 pub mod cost_budget;
 pub(crate) mod driver;
-pub(crate) mod feed;
 pub mod journal;
 pub mod kpis;
 pub(crate) mod launch;

@@ -28,7 +28,7 @@ use crate::telemetry::{Component, ServerMetrics};
 /// Maximum number of queued questions.
 const CAPACITY: usize = 65_536;
 
-/// How many returned permits wake the actor while nobody waits; fewer wait for the next question.
+/// How many returned permits wake the actor while no attempt waits; fewer wait for the next question.
 const LAZY_NOTICES: usize = 64;
 
 /// How a rate limiter is started.
@@ -207,7 +207,7 @@ impl RateLimiter {
                     Err(Box::new(refusal))
                 }
             };
-            // A permit in a reply that nobody gets is returned.
+            // A permit in a reply without a receiver is returned.
             let _ = reply.send(outcome);
         }
     }

@@ -23,7 +23,7 @@ use crate::telemetry::{Component, ServerMetrics};
 /// Maximum number of queued questions, and of callers that wait for flights.
 const CAPACITY: usize = 65_536;
 
-/// How many one-way messages wake the actor while nobody waits; fewer wait for the next lookup.
+/// How many one-way messages wake the actor while no lookup waits; fewer wait for the next lookup.
 const LAZY_NOTICES: usize = 64;
 
 /// How a cache is started.

@@ -258,7 +258,7 @@ impl SceneActor {
         // A separate task, so that it outlives this actor.
         let task = self.options.workers.spawn(async move {
             let outcome = run_tool(&scene, &options, call).await;
-            // Before the reply: whoever has it may call again at once.
+            // Before the reply, because its receiver may call again at once.
             drop(permit);
             // The caller may have dropped its future.
             let _ = reply.send(outcome);

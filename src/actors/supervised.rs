@@ -59,7 +59,7 @@ pub(crate) trait Behavior: Send + 'static {
     /// Called when the timer is due.
     fn on_timer(&mut self) {}
 
-    /// Whether a notice must be handled at once, because somebody waits for what it returns. Asked whenever the
+    /// Whether a notice must be handled at once, because a caller waits for what it returns. Asked whenever the
     /// queue is empty.
     fn awaits_notices(&self) -> bool {
         false
@@ -106,7 +106,7 @@ struct MailboxState<B: Behavior> {
     handling: Option<u64>,
     /// Questions that made an actor panic.
     culprits: VecDeque<u64>,
-    /// Whether the actor handles messages or was told to.
+    /// Whether the actor handles messages or has been woken.
     awake: bool,
     /// Whether the next notice wakes it.
     awaits_notices: bool,
@@ -225,7 +225,7 @@ impl<B: Behavior> Mailbox<B> {
 
     /// Queues a one-way message. It is dropped only if the actor has stopped with its engine.
     pub(crate) fn notify(&self, message: B::Message) {
-        // A notice is refused only by a stopped actor, whose state nobody needs any more.
+        // A notice is refused only by a stopped actor, whose state is not needed any more.
         let _ = self.push(message, false);
     }
 

@@ -46,7 +46,7 @@ const PHRASES: [AnswerPhrases; 5] = [
         language: "en",
         plan: "This plan waits for your approval; nothing has been done of it yet:",
         calls: "This waits for your approval before it is done:",
-        held: "This plan is approved and waits until somebody says that it begins:",
+        held: "This plan is approved and waits to be started:",
         unmodified: "The plan could not be changed as you asked, and is as it was:",
         decide: "Say yes or no here, or decide the approval",
         decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",

@@ -105,7 +105,7 @@ async fn list<W: Write>(
         return Ok(());
     }
     if entries.is_empty() {
-        let what = if all { "Nothing was put to anybody yet." } else { "No approval is pending." };
+        let what = if all { "There are no approvals yet." } else { "No approval is pending." };
         writeln!(out, "{what}")?;
         return Ok(out.flush()?);
     }

@@ -17,10 +17,11 @@ pub struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 completed, 1 failed, 2 invalid usage or configuration, 3 needs input or a
-person's approval.
-With no key and no address configured (OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or
-[[llm.models]] in a configuration file) the embedded offline model serves.";
+Exit status: 0 completed, 1 failed, 2 invalid usage or configuration,
+3 needs input or a person's approval.
+With no key and no address configured (OPENAI_API_KEY, OPENAI_BASE_URL,
+OPENAI_MODEL, or [[llm.models]] in a configuration file) the embedded offline
+model serves.";
 
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]

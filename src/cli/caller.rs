@@ -173,5 +173,4 @@ impl Office for ServerClient {
 }
 
 #[cfg(test)]
-#[path = "caller_tests.rs"]
 mod tests;

@@ -28,8 +28,9 @@ pub struct Desk<'a, W, E> {
 }
 
 impl<W: Write, E: Write> Desk<'_, W, E> {
-    /// Sends one message and shows its run; if `turns` is interactive, open questions are asked there. Returns
-    /// the exit status and the conversation.
+    /// Sends one message and shows its run; if `turns` is interactive, open questions are asked there. A question
+    /// that only another message can answer is followed by the command that sends it. Returns the exit status and
+    /// the conversation.
     ///
     /// # Errors
     /// `chat.left` at the second signal, and the assistant's errors.
@@ -39,6 +40,21 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         session: Option<SessionId>,
         turns: &mut dyn Turns,
     ) -> Result<(Exit, SessionId), Failure> {
+        let (status, session) = self.turn(message, session, turns).await?;
+        if self.show.is_text() && status == RunStatus::NeedsInput {
+            writeln!(self.errors, "\nTo answer:\n  proscenium chat --session {session} \"your answer\"")?;
+            self.errors.flush()?;
+        }
+        Ok((Exit::of(status), session))
+    }
+
+    /// Sends one message and shows its run. Returns the run's status and the conversation.
+    async fn turn(
+        &mut self,
+        message: &str,
+        session: Option<SessionId>,
+        turns: &mut dyn Turns,
+    ) -> Result<(RunStatus, SessionId), Failure> {
         let mut wish = None;
         let asked = self.assistant.ask(message, session);
         let ticket = until_done(asked, self.signals, &mut wish, &mut *self.errors).await?;
@@ -50,7 +66,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         if self.show.is_text() {
             self.show_pending(&run).await?;
         }
-        Ok((Exit::of(run.answer.status), session))
+        Ok((run.answer.status, session))
     }
 
     /// Shows a run's answer.
@@ -115,9 +131,10 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 }
                 NextInput::Message(message) => message,
             };
-            match self.once(&message, session.clone(), turns).await {
-                Ok((exit, conversation)) => {
+            match self.turn(&message, session.clone(), turns).await {
+                Ok((status, conversation)) => {
                     session = Some(conversation);
+                    let exit = Exit::of(status);
                     failed |= exit == Exit::Failed;
                     last = exit;
                     if self.show.is_text() {
@@ -146,5 +163,4 @@ const HELP: &str = "\
 Write a request. /new begins a new conversation, /help shows this, /quit or Ctrl-D ends.";
 
 #[cfg(test)]
-#[path = "chat_tests.rs"]
 mod tests;

@@ -84,7 +84,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
 
     async fn unmodified(&mut self, of: OrderTarget) -> Result<(), Failure> {
         if let Some(fault) = self.assistant.state(of.run).await?.unmodified {
-            writeln!(self.out, "The plan is as it was [{}]: {}", fault.code, one_line(&fault.message))?;
+            writeln!(self.out, "{}", one_line(&pending_questions::unmodified_text(&fault)))?;
         }
         Ok(())
     }
@@ -170,5 +170,4 @@ fn decided(id: ApprovalId, put: &Approval, choice: ApproverChoice) -> DecisionIn
 }
 
 #[cfg(test)]
-#[path = "decide_tests.rs"]
 mod tests;

@@ -6,6 +6,7 @@ use std::pin::pin;
 
 use indicatif::ProgressDrawTarget;
 use proscenium::Answer;
+use proscenium::run::Event;
 
 use super::assistant::FollowedTicket;
 use super::failure::Failure;
@@ -93,6 +94,8 @@ pub async fn follow<E: Write>(
             }
         };
         match envelope {
+            // A stop that was wished for here was acknowledged at once.
+            Some(envelope) if wish.is_some() && is_stop(&envelope.body) => progress.follow(&envelope),
             Some(envelope) if show.has_progress() => progress.show(&envelope)?,
             Some(_) => {}
             None => break,
@@ -135,6 +138,10 @@ fn again<E: Write>(
     }
     writeln!(errors, "{AGAIN}")?;
     Ok(errors.flush()?)
+}
+
+fn is_stop(event: &Event) -> bool {
+    matches!(event, Event::CancelRequested { deadline: false, .. })
 }
 
 async fn stop(ticket: &dyn FollowedTicket, by: &str) -> Result<(), Failure> {

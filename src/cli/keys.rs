@@ -14,10 +14,11 @@ use super::output::{self, Output};
 use super::text::one_line;
 
 /// Runs the command.
-pub async fn run<W: Write>(
+pub async fn run<W: Write, E: Write>(
     what: KeysCommand,
     loaded: &LoadedConfig,
     out: &mut Output<W>,
+    errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
     let dir = &loaded.config.store.data_dir;
     match what {
@@ -28,7 +29,7 @@ pub async fn run<W: Write>(
             let made = store.create_key_with(&tenant, &user, &label, rules).await;
             store.close().await;
             let (key, secret) = made.map_err(failure)?;
-            created(out, &key, &secret, json)?;
+            created(out, errors, &key, &secret, json)?;
         }
         KeysCommand::List { tenant, json } => {
             let store = Store::open_read_only(dir).await.map_err(failure)?;
@@ -117,27 +118,35 @@ struct Created<'k> {
     whole: &'k str,
 }
 
-fn created(out: &mut impl Write, key: &ApiKey, secret: &ApiKeySecret, json: bool) -> io::Result<()> {
+/// Prints the key, alone on standard output so that a script can keep it; what it may do goes to standard error.
+fn created(
+    out: &mut impl Write,
+    errors: &mut impl Write,
+    key: &ApiKey,
+    secret: &ApiKeySecret,
+    json: bool,
+) -> io::Result<()> {
     if json {
         return output::document(out, &Created { made: key, whole: secret.expose() }, false);
     }
-    writeln!(out, "{}\n", secret.expose())?;
+    writeln!(out, "{}", secret.expose())?;
+    out.flush()?;
     writeln!(
-        out,
+        errors,
         "This key is not shown again: keep it where only its user can read it.\n\
          It is for {} of tenant {}; `proscenium keys revoke {}` ends it.",
         one_line(&key.user),
         key.tenant,
         key.id
     )?;
-    writeln!(out, "Its role is {}.", key.role.name())?;
+    writeln!(errors, "Its role is {}.", key.role.name())?;
     if let Some(at) = key.expires {
-        writeln!(out, "It expires at {at}.")?;
+        writeln!(errors, "It expires at {at}.")?;
     }
     if key.no_own_approval {
-        writeln!(out, "It may not approve what {} has asked for.", one_line(&key.user))?;
+        writeln!(errors, "It may not approve what {} has asked for.", one_line(&key.user))?;
     }
-    out.flush()
+    errors.flush()
 }
 
 fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()> {

@@ -35,6 +35,7 @@ mod stored_runs;
 mod table;
 mod text;
 mod turns;
+mod wrap;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -61,13 +62,13 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help, version and a closed output are not errors.
-            let _ = error.print();
+            let _ = show_usage(&error);
             return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
     };
     // Not locked: the spinners' own threads draw on it, too.
-    let mut out = Output::new(io::stdout());
-    let mut errors = Output::new(io::stderr());
+    let mut out = Output::new(io::stdout()).wrapped(table::width);
+    let mut errors = Output::new(io::stderr()).wrapped(table::stderr_width);
     let ended = actix::System::new().block_on(run(cli, &mut out, &mut errors));
     let exit = ended.unwrap_or_else(|failure| {
         // There is nowhere to report an error of standard error.
@@ -75,6 +76,23 @@ pub fn main() -> ExitCode {
         failure.exit
     });
     exit.into()
+}
+
+/// Shows help, the version, or what is wrong with a command line.
+fn show_usage(error: &clap::Error) -> io::Result<()> {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand as MissingCommand};
+    if !matches!(error.kind(), DisplayHelp | MissingCommand) {
+        return error.print();
+    }
+    let is_colored =
+        if error.use_stderr() { console::colors_enabled_stderr() } else { console::colors_enabled() };
+    let text = error.render();
+    let text = if is_colored { text.ansi().to_string() } else { text.to_string() };
+    let text = wrap::help(&text, if error.use_stderr() { table::stderr_width() } else { table::width() });
+    let mut to: Box<dyn Write> =
+        if error.use_stderr() { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
+    to.write_all(text.as_bytes())?;
+    to.flush()
 }
 
 async fn run<W: Write, E: Write>(
@@ -95,7 +113,7 @@ async fn run<W: Write, E: Write>(
         writeln!(errors, "{faults}")?;
         return Ok(Exit::Usage);
     }
-    log(&loaded.config, matches!(cli.command, CliCommand::Serve(_)))?;
+    log(&loaded.config, LoggedOutput::of(&cli.command))?;
     for warning in &loaded.warnings {
         let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
         match code {
@@ -113,7 +131,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
-        CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
+        CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
         CliCommand::Check(_) => Ok(Exit::Completed),
     }
@@ -139,19 +157,54 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     Config::read(cli.global.config.as_deref(), env, flags)
 }
 
-/// Starts the log. Except for a server, the progress on the same stream already shows what happens in runs, unless
-/// the configuration asks for log lines.
-fn log(config: &Config, is_server: bool) -> Result<(), Failure> {
+/// What a command writes to standard error beside the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LoggedOutput {
+    /// Nothing: the log is all there is.
+    Server,
+    /// Progress, with each failure of a model or a tool.
+    Progress,
+    /// No progress.
+    Plain,
+    /// No progress, and no warning is wanted.
+    Quiet,
+}
+
+impl LoggedOutput {
+    fn of(command: &CliCommand) -> Self {
+        match command {
+            CliCommand::Serve(_) => LoggedOutput::Server,
+            CliCommand::Chat(chat) if chat.quiet => LoggedOutput::Quiet,
+            CliCommand::Chat(chat) if chat.json => LoggedOutput::Plain,
+            CliCommand::Chat(_) | CliCommand::Plans(_) | CliCommand::Approvals(_) => LoggedOutput::Progress,
+            _ => LoggedOutput::Plain,
+        }
+    }
+
+    /// The filter, in place of the default one.
+    fn filter(self, default: &str) -> String {
+        match self {
+            LoggedOutput::Server => default.to_owned(),
+            LoggedOutput::Progress => format!("{default},proscenium::runs=off,proscenium::llm::gateway=off"),
+            LoggedOutput::Plain => format!("{default},proscenium::runs=off"),
+            LoggedOutput::Quiet => "error,proscenium::runs=off".to_owned(),
+        }
+    }
+}
+
+/// Starts the log. Unless the configuration asks for log lines, it leaves out what the command shows itself on the
+/// same stream.
+fn log(config: &Config, beside: LoggedOutput) -> Result<(), Failure> {
     let mut telemetry = config.telemetry.clone();
-    if !is_server && telemetry.log == TelemetryConfig::default().log {
-        telemetry.log.push_str(",proscenium::runs=off");
+    if telemetry.log == TelemetryConfig::default().log {
+        telemetry.log = beside.filter(&telemetry.log);
     }
     let filter = telemetry
         .filter()
         .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| progress::LogWriter)
         .with_ansi(io::stderr().is_terminal())
         .log_internal_errors(false);
     let started = match config.telemetry.log_format {
@@ -258,8 +311,7 @@ async fn runs<W: Write>(
     let stored = stored_runs::open(&loaded).await?;
     match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
         RunsCommand::List { limit } => {
-            let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-            table::runs(out, &stored.runs(limit).await?, &zone, width)?;
+            table::runs(out, &stored.runs(limit).await?, &zone, table::width())?;
         }
         RunsCommand::Show { run, events, mermaid } => {
             let (journal, state) = stored.run(stored.run_named(&run).await?).await?;

@@ -1,6 +1,6 @@
 //! Renders journal events as lines for people. Pure: the lines depend on the events alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
@@ -65,7 +65,14 @@ pub struct Narrator {
     /// Scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
     calls: BTreeMap<u32, RequestedToolCall>,
-    questions: BTreeMap<u32, String>,
+    /// A question to the user came up: the answer asks it.
+    asks: bool,
+    /// The answer was given, so it says why the run failed.
+    answered: bool,
+    /// A person wants the plan changed, and no changed plan was made so far.
+    modifying: bool,
+    /// Model failures that were rendered, by code and message.
+    failures: BTreeSet<(String, String)>,
     /// The plan in force.
     plan: Option<Plan>,
     /// The run is quarantined.
@@ -76,9 +83,14 @@ impl Narrator {
     /// The lines for `event`, often none.
     pub fn narrate(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
+            // What a model is told about a change is no text for people, and the command says how it ended.
+            Event::ReplyRejected { .. } if self.modifying => Vec::new(),
+            Event::ModelFailed { error, .. } if !self.is_news(error) => Vec::new(),
             Event::ModelFailed { .. } | Event::ReplyRejected { .. } => narrate_model(event),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.plan(made),
+            Event::PlanningFailed { .. } if std::mem::take(&mut self.modifying) => Vec::new(),
             Event::PlanningFailed { .. } | Event::ModificationAsked { .. } | Event::PlanRefused { .. } => {
+                self.modifying |= matches!(event, Event::ModificationAsked { .. });
                 narrate_planning(event)
             }
             Event::ApprovalRequired { .. }
@@ -105,11 +117,15 @@ impl Narrator {
             Event::Compensating { undoes, requested } => self.compensation(*undoes, requested),
             Event::Continuation { round, verdict, degraded } => {
                 let is_whole = self.steps.keys().all(|step| self.is_achieved(*step));
-                vec![check(*round, verdict, *degraded, is_whole)]
+                vec![check(*round, verdict, *degraded, is_whole, self.asks)]
             }
-            Event::Answered { degraded: true, .. } => {
-                line(Mark::Note, "answer: no model worded it, so it lists what was done".to_owned())
+            Event::Answered { text, degraded } => {
+                self.answered = !text.trim().is_empty();
+                let what = "answer: no model worded it, so it lists what was done";
+                if *degraded { line(Mark::Note, what.to_owned()) } else { Vec::new() }
             }
+            // What there is to say is said in place of an answer.
+            Event::RunFailed { .. } if !self.answered => Vec::new(),
             Event::RunPutAside { error } => {
                 self.aside = true;
                 let why = short(&error.message, WORDS);
@@ -188,7 +204,7 @@ impl Narrator {
         line(Mark::Note, format!("{undone}: is undone by {tool} {arguments}"))
     }
 
-    fn narrate_step(&self, event: &Event) -> Vec<NarrationLine> {
+    fn narrate_step(&mut self, event: &Event) -> Vec<NarrationLine> {
         match event {
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
             // What it found is in the answer.
@@ -196,7 +212,10 @@ impl Narrator {
                 line(Mark::Failed, format!("{}: did not succeed", self.step(*step)))
             }
             Event::StepCompleted { step, .. } => line(Mark::Done, format!("{}: completed", self.step(*step))),
-            Event::StepFailed { step, status, error } => self.failed_step(*step, *status, error),
+            Event::StepFailed { step, status, error } => {
+                self.asks |= *status == StepStatus::NeedsInput;
+                self.failed_step(*step, *status, error)
+            }
             _ => Vec::new(),
         }
     }
@@ -209,13 +228,9 @@ impl Narrator {
             _ => (Mark::Failed, "failed"),
         };
         let step_words = self.step(step);
-        match (status, self.questions.get(&step)) {
-            (StepStatus::NeedsInput, Some(question)) => {
-                line(mark, format!("{step_words}: {how}: {question}"))
-            }
-            (StepStatus::NeedsInput, None) if error.code == UNCONFIRMED => {
-                line(mark, format!("{step_words}: {how}{}", behind(&error.message)))
-            }
+        match status {
+            // The answer is the question.
+            StepStatus::NeedsInput => line(mark, format!("{step_words}: {how}")),
             _ => line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message))),
         }
     }
@@ -296,6 +311,7 @@ impl Narrator {
             lines.extend(changed.map(|text| NarrationLine { mark: Mark::Note, text }));
         }
         self.plan = Some(plan.clone());
+        self.modifying = false;
         lines
     }
 
@@ -322,10 +338,13 @@ impl Narrator {
                 lines.push(NarrationLine { mark: Mark::Failed, text });
             }
         }
-        if let Some(question) = question {
-            self.questions.insert(step, short(&question.text, WORDS));
-        }
+        self.asks |= question.is_some();
         lines
+    }
+
+    /// Whether this failure of a model was not rendered before.
+    fn is_news(&mut self, error: &Fault) -> bool {
+        self.failures.insert((error.code.clone(), error.message.clone()))
     }
 
     fn set_success(&mut self, call: u32, succeeded: bool) {
@@ -454,8 +473,8 @@ fn narrate_run(event: &Event) -> Vec<NarrationLine> {
     }
 }
 
-/// The line of a check; `is_whole` if every step achieved its purpose.
-fn check(round: u32, verdict: &Verdict, degraded: bool, is_whole: bool) -> NarrationLine {
+/// The line of a check; `is_whole` if every step achieved its purpose, `asks` if the answer is a question.
+fn check(round: u32, verdict: &Verdict, degraded: bool, is_whole: bool, asks: bool) -> NarrationLine {
     let check = if round == 1 { "check".to_owned() } else { format!("check {round}") };
     let missing = verdict.missing_information.as_deref().filter(|text| !text.trim().is_empty());
     let why = behind(missing.unwrap_or(&verdict.reasoning));
@@ -471,6 +490,7 @@ fn check(round: u32, verdict: &Verdict, degraded: bool, is_whole: bool) -> Narra
     } else if verdict.can_answer_now {
         (Mark::Done, format!("{check}: the request is answered{}", behind(&verdict.reasoning)))
     } else {
+        let why = if asks { "" } else { &why };
         (Mark::Asks, format!("{check}: only the user can say what is missing{why}"))
     };
     NarrationLine { mark, text }

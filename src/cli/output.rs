@@ -7,6 +7,7 @@ use proscenium::{Answer, AnswerUsage};
 use serde::Serialize;
 
 use super::text::{clean, count, dollars, duration};
+use super::wrap;
 
 /// A writer whose reader may close it (`… | head`): everything after that is dropped, so that a run that has begun
 /// ends normally.
@@ -14,12 +15,22 @@ use super::text::{clean, count, dollars, duration};
 pub struct Output<W> {
     inner: W,
     gone: bool,
+    /// The terminal's width, if lines are broken between words.
+    width: Option<fn() -> Option<usize>>,
+    /// The line that is not complete.
+    line: Vec<u8>,
 }
 
 impl<W: Write> Output<W> {
     /// Over `inner`.
     pub fn new(inner: W) -> Self {
-        Self { inner, gone: false }
+        Self { inner, gone: false, width: None, line: Vec::new() }
+    }
+
+    /// Breaks lines between words where `width` tells a terminal's width.
+    #[must_use]
+    pub fn wrapped(self, width: fn() -> Option<usize>) -> Self {
+        Self { width: Some(width), ..self }
     }
 
     /// Whether the reader has closed the output.
@@ -49,15 +60,26 @@ impl<W: Write> Write for Output<W> {
         if self.gone {
             return Ok(bytes.len());
         }
-        let result = self.inner.write(bytes);
-        self.quiet(result, bytes.len())
+        let Some(width) = self.width.and_then(|width| width()) else {
+            let result = self.inner.write(bytes);
+            return self.quiet(result, bytes.len());
+        };
+        self.line.extend_from_slice(bytes);
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            let text = String::from_utf8_lossy(&line[..end]);
+            let result = writeln!(self.inner, "{}", wrap::line(&text, width));
+            self.quiet(result, ())?;
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         if self.gone {
             return Ok(());
         }
-        let result = self.inner.flush();
+        let line = std::mem::take(&mut self.line);
+        let result = self.inner.write_all(&line).and_then(|()| self.inner.flush());
         self.quiet(result, ())
     }
 }
@@ -69,10 +91,11 @@ pub fn answer(
     answer: &Answer,
     has_progress: bool,
 ) -> io::Result<()> {
-    if let Some(error) = &answer.error {
+    let words = clean(&answer.answer);
+    // An answer says what went wrong in its own words.
+    if let Some(error) = answer.error.as_ref().filter(|_| words.trim().is_empty()) {
         writeln!(errors, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
     }
-    let words = clean(&answer.answer);
     // Open questions are shown separately, with the commands that decide them.
     if !words.trim().is_empty() && answer.status != RunStatus::Waiting {
         if has_progress {
@@ -147,6 +170,19 @@ mod tests {
         assert!(out.is_gone());
         writeln!(out, "second").unwrap();
         out.flush().unwrap();
+    }
+
+    #[test]
+    fn lines_on_a_terminal_break_between_words() {
+        let mut out = Output::new(Vec::new()).wrapped(|| Some(11));
+        write!(out, "one two").unwrap();
+        writeln!(out, " three four").unwrap();
+        write!(out, "> and more than fits").unwrap();
+        out.flush().unwrap();
+        assert_eq!(String::from_utf8(out.into_inner()).unwrap(), "one two\nthree four\n> and more than fits");
+        let mut pipe = Output::new(Vec::new()).wrapped(|| None);
+        writeln!(pipe, "one two three four").unwrap();
+        assert_eq!(pipe.into_inner(), b"one two three four\n");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use proscenium::invisible;
 use proscenium::run::{
-    Approval, ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Outcome, RunState, RunStatus,
+    Approval, ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Fault, Outcome, RunState,
+    RunStatus,
 };
 
 use super::narrate::steps_of;
@@ -101,6 +102,15 @@ pub fn decision_text(decision: &Decision) -> &'static str {
         Decision::Done => "it was done",
         Decision::NotDone => "it was not done",
         Decision::Again => "to be tried again",
+    }
+}
+
+/// Why a plan was not changed as a person wanted. Replies that no model could correct mean that the words were not
+/// understood; their problems are written for models.
+pub fn unmodified_text(fault: &Fault) -> String {
+    match fault.code.as_str() {
+        "llm.unusable" => "this change was not understood; the plan is as it was".to_owned(),
+        code => format!("the plan is as it was [{code}]: {}", fault.message),
     }
 }
 

@@ -45,7 +45,11 @@ pub async fn run<W: Write, E: Write>(
                 let rows: Vec<PlanSummary> = rows.into_iter().map(PlanSummary::from).collect();
                 output::document(out, &rows, false)?;
             } else {
-                list(out, &rows, &zone, table::width())?;
+                let mut listed = Vec::with_capacity(rows.len());
+                for row in rows {
+                    listed.push((stored.reported_plan_status(&row).await?, row));
+                }
+                list(out, &listed, &zone, table::width())?;
             }
             return Ok(Exit::Completed);
         }
@@ -106,7 +110,8 @@ async fn show_plan<W: Write>(
         chart(out, &state)?;
     } else {
         show::plan(out, &journal, &state, zone)?;
-        pending_questions::write_all(out, &state, None)?;
+        // The plan in force was just shown.
+        pending_questions::write_all(out, &state, state.plan().map(|made| made.version))?;
     }
     Ok(())
 }
@@ -201,8 +206,7 @@ impl RunRequest {
         let state = office.state(of.run).await?;
         let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
-            let what = format!("the plan is as it was [{}]: {}", fault.code, fault.message);
-            return Err(Failure::new("plan.not_modified", what)
+            return Err(Failure::new("plan.not_modified", pending_questions::unmodified_text(fault))
                 .help("say it in other words, or give a plan with --file"));
         }
         if !json {
@@ -299,17 +303,23 @@ fn plan_in(text: &str) -> Result<(Plan, Option<u32>), String> {
     Ok((plan, seen.filter(|seen| *seen > 0)))
 }
 
-fn list(out: &mut impl Write, rows: &[PlanRow], zone: &TimeZone, width: Option<usize>) -> io::Result<()> {
+/// Lists plans, each with its status as people are told it.
+fn list(
+    out: &mut impl Write,
+    rows: &[(&'static str, PlanRow)],
+    zone: &TimeZone,
+    width: Option<usize>,
+) -> io::Result<()> {
     if rows.is_empty() {
         writeln!(out, "There are no such plans.")?;
         return out.flush();
     }
     let head = ["TASK", "WHEN", "STATUS", "VERSION", "SESSION", "USER", "OBJECTIVE"].map(str::to_owned);
-    let body = rows.iter().map(|row| {
+    let body = rows.iter().map(|(status, row)| {
         [
             row.task.to_string(),
             table::time(row.created, zone),
-            row.status.name().to_owned(),
+            (*status).to_owned(),
             row.version.to_string(),
             row.session.to_string(),
             one_line(&row.user),
@@ -361,15 +371,15 @@ mod tests {
             updated: "2026-05-04T07:00:01Z".parse().unwrap(),
         };
         let rows = [
-            row(plan::PlanStatus::PendingApproval, "Three days\u{1b}[31m off"),
-            row(plan::PlanStatus::Completed, "休暇"),
+            ("pending_approval", row(plan::PlanStatus::PendingApproval, "Three days\u{1b}[31m off")),
+            ("needs_input", row(plan::PlanStatus::Failed, "休暇")),
         ];
         let mut out = Vec::new();
         list(&mut out, &rows, &TimeZone::get("Europe/Rome").unwrap(), None).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
         TASK                                  WHEN                 STATUS            VERSION  SESSION  USER        OBJECTIVE
         01976c8e-0000-7000-8000-000000000002  2026-05-04 09:00:00  pending_approval        2  s-1      keysersoze  Three days[31m off
-        01976c8e-0000-7000-8000-000000000002  2026-05-04 09:00:00  completed               2  s-1      keysersoze  休暇
+        01976c8e-0000-7000-8000-000000000002  2026-05-04 09:00:00  needs_input             2  s-1      keysersoze  休暇
         ");
         let mut out = Vec::new();
         list(&mut out, &[], &TimeZone::UTC, None).unwrap();

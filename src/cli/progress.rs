@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use console::Style;
@@ -12,6 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use proscenium::run::{Envelope, Event, SubjectFacts};
 
 use super::narrate::{Mark, NarrationLine, Narrator};
+use super::table;
 use super::text::{one_line, short};
 
 /// Shows the events of one run, in order.
@@ -19,6 +21,8 @@ pub struct ProgressDisplay<W> {
     out: W,
     narrator: Narrator,
     spinners: Option<Spinners>,
+    /// The line between events that is not complete.
+    line: Vec<u8>,
     /// The version of the last plan that was shown.
     shown_plan: Option<u32>,
 }
@@ -26,7 +30,7 @@ pub struct ProgressDisplay<W> {
 impl<W: Write> ProgressDisplay<W> {
     /// Plain lines: no escapes, one line for each event that is shown.
     pub fn plain(out: W) -> Self {
-        Self { out, narrator: Narrator::default(), spinners: None, shown_plan: None }
+        Self { out, narrator: Narrator::default(), spinners: None, line: Vec::new(), shown_plan: None }
     }
 
     /// Lines with signs in front, and spinners below them drawn on `target`.
@@ -44,6 +48,14 @@ impl<W: Write> ProgressDisplay<W> {
         self.shown_plan
     }
 
+    /// Processes an event of which the user knows: only the spinners follow it.
+    pub fn follow(&mut self, envelope: &Envelope<Event>) {
+        self.narrator.narrate(&envelope.body);
+        if let Some(spinners) = &mut self.spinners {
+            spinners.follow(&envelope.body, &self.narrator);
+        }
+    }
+
     /// Shows the lines for an event.
     pub fn show(&mut self, envelope: &Envelope<Event>) -> io::Result<()> {
         if let Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) = &envelope.body {
@@ -59,7 +71,8 @@ impl<W: Write> ProgressDisplay<W> {
             }
             Some(spinners) => {
                 spinners.all.suspend(|| {
-                    lines.iter().try_for_each(|line| writeln!(out, "{} {}", sign(line), line.text))
+                    lines.iter().try_for_each(|line| writeln!(out, "{} {}", sign(line), line.text))?;
+                    out.flush()
                 })?;
                 spinners.follow(&envelope.body, narrator);
             }
@@ -75,18 +88,48 @@ impl<W: Write> ProgressDisplay<W> {
     }
 }
 
-/// Text between the events is written above the spinners.
+/// Text between the events is written above the spinners, in whole lines: the spinners are drawn below each.
 impl<W: Write> Write for ProgressDisplay<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &self.spinners {
-            Some(spinners) => spinners.all.suspend(|| self.out.write(bytes)),
-            None => self.out.write(bytes),
+        let Some(spinners) = &self.spinners else { return self.out.write(bytes) };
+        self.line.extend_from_slice(bytes);
+        if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
+            let lines: Vec<u8> = self.line.drain(..=end).collect();
+            spinners.all.suspend(|| self.out.write_all(&lines).and_then(|()| self.out.flush()))?;
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// The spinners that are drawn, so that log lines are written above them.
+static DRAWN: Mutex<Option<MultiProgress>> = Mutex::new(None);
+
+/// Writes log lines to standard error.
+#[derive(Debug, Clone, Copy)]
+pub struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let drawn = drawn().clone();
+        match drawn {
+            Some(all) => all.suspend(|| io::stderr().write_all(bytes))?,
+            None => io::stderr().write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// A log line of a panicking thread must not end another.
+fn drawn() -> MutexGuard<'static, Option<MultiProgress>> {
+    DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn sign(line: &NarrationLine) -> String {
@@ -115,6 +158,7 @@ struct Spinners {
 impl Spinners {
     fn new(target: ProgressDrawTarget) -> Self {
         let all = MultiProgress::with_draw_target(target);
+        *drawn() = Some(all.clone());
         let run = spinner(&all, "starting".to_owned());
         Self { all, run, steps: BTreeMap::new() }
     }
@@ -171,26 +215,34 @@ impl Spinners {
 
     fn say(&self, step: u32, narrator: &Narrator, what: &str) {
         if let Some(bar) = self.steps.get(&step) {
-            bar.set_message(format!("{}: {}", narrator.step(step), short(&one_line(what), 100)));
+            let text = format!("{}: {}", narrator.step(step), one_line(what));
+            bar.set_message(short(&text, room()));
         }
     }
 }
 
-/// Also when nobody waits for the run's end: no spinner stays behind.
+/// Also when the caller no longer waits for the run's end, so that no spinner stays behind.
 impl Drop for Spinners {
     fn drop(&mut self) {
         for bar in self.steps.values() {
             bar.finish_and_clear();
         }
         self.run.finish_and_clear();
+        *drawn() = None;
         // A closed terminal needs no clearing.
         let _ = self.all.clear();
     }
 }
 
+/// Columns of a spinner's message. A terminal shows `^C` behind the last spinner, and a row that this fills would
+/// be two rows, of which only one is cleared.
+fn room() -> usize {
+    table::stderr_width().unwrap_or(80).saturating_sub(24).clamp(16, 120)
+}
+
 fn spinner(all: &MultiProgress, message: String) -> ProgressBar {
     let bar = all.add(ProgressBar::new_spinner());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
         bar.set_style(style);
     }
     bar.set_message(message);
@@ -199,5 +251,4 @@ fn spinner(all: &MultiProgress, message: String) -> ProgressBar {
 }
 
 #[cfg(test)]
-#[path = "progress_tests.rs"]
 mod tests;

@@ -20,6 +20,10 @@ use super::stored_runs::StoredRuns;
 /// The environment variable with the key that is shown to a server.
 pub const KEY: &str = "PROSCENIUM_API_KEY";
 
+/// The remedy for a missing or invalid key.
+pub const KEY_HELP: &str =
+    "set PROSCENIUM_API_KEY to a key of this server; `proscenium keys create` makes one";
+
 /// Timeout of a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Timeout of a reply: a plan may be made again meanwhile, or a run may end.
@@ -202,9 +206,7 @@ impl RemoteServer {
         }
         let failure = Failure::new(&code, format!("{message} (the server at {})", self.url));
         match code.as_str() {
-            "auth.missing" | "auth.key" => {
-                failure.help(format!("set {KEY} to a key of this server; `proscenium keys create` makes one"))
-            }
+            "auth.missing" | "auth.key" | "auth.expired" => failure.help(KEY_HELP),
             "plan.version_required" => failure.help("`proscenium plans show` shows the plan in force"),
             "approval.changed" => failure.help("look at it again, and say which version you approve"),
             "approval.own_request" => {

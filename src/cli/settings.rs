@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use proscenium::config::{Config, ConfigFlags, LoadedConfig, ValueOrigin};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -50,7 +51,7 @@ fn values(config: &Config) -> Value {
 fn hash(config: &Value, key: &str) -> String {
     let value = key.split('.').try_fold(config, |section, name| section.get(name));
     let text = value.map(Value::to_string).unwrap_or_default();
-    let digits: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = HEXLOWER.encode(&Sha256::digest(text.as_bytes()));
     digits.chars().take(HASH).collect()
 }
 

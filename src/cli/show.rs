@@ -87,7 +87,8 @@ fn head(
     }
 }
 
-/// One plan: the version in force as text, the versions before it, approvals and calls.
+/// One plan: the version in force as text, the versions before it, approvals and calls. Open questions are left to
+/// [`pending_questions::write_all`], which shows them with the commands that decide them.
 pub fn plan(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
@@ -99,7 +100,7 @@ pub fn plan(
         writeln!(out, "There is no plan yet.")?;
     }
     plans(out, state)?;
-    approvals(out, journal, state, zone, None)?;
+    selected_approvals(out, journal, state, zone, |_, put| !put.is_open())?;
     calls(out, journal, state)?;
     if let Some(error) = &state.error {
         writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
@@ -122,7 +123,8 @@ fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
             continue;
         }
         let status = plan_status(state, made);
-        let text = plan::text(&made.plan, &queued.request, queued.task, status, &state.step_statuses());
+        let (steps, calls) = (state.reported_step_statuses(), plan::KnownCalls::new());
+        let text = plan::text_with_status(&made.plan, &queued.request, queued.task, status, &steps, &calls);
         write!(out, "\n{}", clean(&text))?;
     }
     Ok(())
@@ -155,7 +157,17 @@ pub fn approvals(
     zone: &TimeZone,
     only: Option<u32>,
 ) -> io::Result<()> {
-    let selected = || state.approvals.iter().filter(|(number, _)| only.is_none_or(|only| only == **number));
+    selected_approvals(out, journal, state, zone, |number, _| only.is_none_or(|only| only == number))
+}
+
+fn selected_approvals(
+    out: &mut impl Write,
+    journal: &[Envelope<Event>],
+    state: &RunState,
+    zone: &TimeZone,
+    is_selected: impl Fn(u32, &Approval) -> bool,
+) -> io::Result<()> {
+    let selected = || state.approvals.iter().filter(|(number, put)| is_selected(**number, put));
     if selected().next().is_none() {
         return Ok(());
     }
@@ -200,12 +212,13 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
 }
 
 /// The state has the status of the plan in force; earlier versions have ended.
-fn plan_status(state: &RunState, made: &PlanMade) -> PlanStatus {
+fn plan_status(state: &RunState, made: &PlanMade) -> &'static str {
     if state.plan().is_some_and(|last| last.version == made.version) {
-        return state.plan_status;
+        return state.reported_plan_status();
     }
     let mut steps = state.steps.values().filter(|s| s.version == made.version);
-    if steps.all(|s| s.status == StepStatus::Completed) { PlanStatus::Completed } else { PlanStatus::Failed }
+    let is_done = steps.all(|s| state.reported_step_status(s) == StepStatus::Completed);
+    if is_done { PlanStatus::Completed.name() } else { PlanStatus::Failed.name() }
 }
 
 fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) -> io::Result<()> {
@@ -256,7 +269,7 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
             }
             Outcome::Refused { error } => error_text("refused", error),
             Outcome::Failed { error } => error_text("failed", error),
-            Outcome::Unknown { error } => error_text("nobody knows whether it was done", error),
+            Outcome::Unknown { error } => error_text("it is unknown whether it was done", error),
         },
     }
 }

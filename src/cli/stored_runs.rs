@@ -30,6 +30,9 @@ pub struct StoredRuns {
 
 /// Opens the store for reading. The tenant is the configured one; while a server owns the data directory, it is
 /// the tenant of the API key, or else the server's own.
+///
+/// # Errors
+/// `auth.key` and `auth.expired` if the API key is not valid at the server that owns the data directory; the store's.
 pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
     let dir = &loaded.config.store.data_dir;
     let store = Store::open_read_only(dir).await.map_err(failure)?;
@@ -49,11 +52,17 @@ pub async fn open(loaded: &LoadedConfig) -> Result<StoredRuns, Failure> {
 }
 
 impl StoredRuns {
-    /// The runs of the key's tenant; unchanged if the key is unknown.
+    /// The runs of the key's tenant. An invalid key is refused as the server refuses it, so that no command shows
+    /// another tenant's runs instead.
     async fn of_key(self, key: &str) -> Result<StoredRuns, Failure> {
-        let found = self.store.find_key(key).await.map_err(failure)?;
-        let tenant = found.map_or(self.tenant, |key| key.tenant);
-        Ok(StoredRuns { tenant, ..self })
+        let refused = |code: &str, what: &str| Err(Failure::new(code, what).help(remote::KEY_HELP));
+        match self.store.find_key(key).await.map_err(failure)? {
+            Some(key) if key.is_expired(jiff::Timestamp::now()) => {
+                refused("auth.expired", "the API key has expired")
+            }
+            Some(key) => Ok(StoredRuns { tenant: key.tenant, ..self }),
+            None => refused("auth.key", "the API key is unknown or was revoked"),
+        }
     }
 
     /// Whether a process currently owns the data directory.
@@ -150,6 +159,15 @@ impl StoredRuns {
             }
         }
         Ok(rows)
+    }
+
+    /// A plan's status as people are told it, which depends on how its run ended.
+    pub async fn reported_plan_status(&self, row: &PlanRow) -> Result<&'static str, Failure> {
+        let run = match row.status {
+            PlanStatus::Failed => self.status(row.run).await?,
+            _ => None,
+        };
+        Ok(run.map_or(row.status.name(), |(run, _)| run.reported_plan_status(row.status)))
     }
 
     /// What the conversation of a run cost, in nano-USD.

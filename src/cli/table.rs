@@ -149,6 +149,11 @@ pub fn width() -> Option<usize> {
     console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
 }
 
+/// The width of the terminal of standard error; a pipe has none.
+pub fn stderr_width() -> Option<usize> {
+    console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
 /// A time in a list.
 pub fn time(at: Timestamp, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()

@@ -32,7 +32,7 @@ mod side_effect;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod words;
+mod word_decision;
 
 use std::collections::VecDeque;
 

@@ -31,7 +31,7 @@ impl ConversationState {
         if let Err(fault) = self.check_owner(&request) {
             return out.push(SideEffect::Refuse { caller, fault, is_shed: false });
         }
-        match request.words.as_deref().map_or(Ok(None), |words| self.decision_in(words)) {
+        match request.words.as_deref().map_or(Ok(None), |words| self.decision_by_words(words)) {
             Ok(None) => {}
             Ok(Some(decision)) => {
                 out.push(SideEffect::DecideByWords { caller, decision });

@@ -1,4 +1,4 @@
-//! Background work for pending approvals: notifies the webhook, and refuses approvals that nobody decided in
+//! Background work for pending approvals: notifies the webhook, and refuses approvals that were not decided in
 //! time.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 const FAILURE_BACKOFF: Duration = Duration::from_secs(60);
 const MAX_BACKED_OFF: usize = 4096;
 
-/// Refuses approvals that nobody decided in time.
+/// Refuses approvals that were not decided in time.
 pub(super) struct ApprovalExpiry {
     pub(super) store: Store,
     pub(super) registry: session_registry::Address,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
@@ -62,7 +63,7 @@ impl Engine {
         let guard = place.lock.clone().lock_owned().await;
         let asked = Idempotency { hash: request_hash(&request), key };
         let store = self.parts.store.clone();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         // The key stays locked until the request is in the journal, even if the caller goes away before.
         let work = async move {
             let before = store.claimed_request(&tenant, &user, &asked.key).await;
@@ -86,10 +87,11 @@ impl Engine {
             drop(guard);
             drop(place);
             // The requester may have disconnected.
-            let _ = tell.send(submitted);
+            let _ = sender.send(submitted);
         };
         self.system.spawn(work);
-        told.await
+        receiver
+            .await
             .map_err(|_| Fault::new("engine.stopped", "the engine stopped before the request was accepted"))?
     }
 }
@@ -118,7 +120,7 @@ fn request_hash(request: &ChatRequest) -> String {
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&digest)
 }
 
 type KeyLockId = (TenantId, String);

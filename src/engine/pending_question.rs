@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use super::ChatRequest;
 use super::idempotency::KeyLockGuard;
 use super::ticket::Intake;
-use crate::llm::offline;
+use crate::language;
 use crate::memory;
 use crate::planner::consent;
 use crate::run::{Fault, PendingQuestion, RunQueued, RunState, Turn};
@@ -34,7 +34,7 @@ pub(super) async fn find_question(
     let Some((last, before)) = history.split_last().filter(|_| speaks) else { return Ok(None) };
     // A chatbot's background task, such as naming the conversation, answers nothing.
     let instructions = request.instructions.as_deref().unwrap_or_default();
-    let is_task = offline::is_background_task(&request.message, instructions);
+    let is_task = language::is_background_task(&request.message, instructions);
     if is_task || consent::parse_consent(&request.message) != Some(true) {
         return Ok(None);
     }

@@ -72,7 +72,7 @@ impl ChatRequest {
     }
 }
 
-/// An accepted request. It will end exactly once, even if nobody waits for it.
+/// An accepted request. It will end exactly once, even without a waiting caller.
 pub struct RunTicket {
     /// The run.
     pub run: RunId,

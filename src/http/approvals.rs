@@ -167,7 +167,7 @@ pub(crate) async fn one(
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }
 
-/// Decides an approval. Of several concurrent decisions one wins; the others are told who decided.
+/// Decides an approval. Of several concurrent decisions one wins; the others get the name of who decided.
 #[utoipa::path(post, path = "/api/approvals/{approval_id}", operation_id = "decide", tag = "approvals",
     params(("approval_id" = String, Path)), request_body = DecisionBody,
     responses((status = 200, body = ApprovalDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]

@@ -108,11 +108,11 @@ async fn submit_with_permit(
     let tenant = request.tenant.clone();
     let mut accepted = match app.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
-            let (tell, answer) = oneshot::channel();
+            let (sender, answer) = oneshot::channel();
             let (run, session, after) = (ticket.run, ticket.session.clone(), ticket.after());
             actix_web::rt::spawn(async move {
                 // The client may have disconnected.
-                let _ = tell.send(ticket.answer().await);
+                let _ = sender.send(ticket.answer().await);
                 drop(permit);
             });
             AcceptedRequest { run, session, after, is_replay: false, answer, delivery: None }
@@ -167,7 +167,7 @@ async fn wait_for_existing(
     if !goes_on {
         return Err(accepted_problem(interrupted_fault(run), run));
     }
-    let (tell, answer) = oneshot::channel();
+    let (sender, answer) = oneshot::channel();
     let app = app.clone();
     actix_web::rt::spawn(async move {
         let answer = match app.engine.wait(&tenant, run).await {
@@ -175,7 +175,7 @@ async fn wait_for_existing(
             answer => answer,
         };
         // The client may have disconnected.
-        let _ = tell.send(answer);
+        let _ = sender.send(answer);
         drop(permit);
     });
     Ok(AcceptedRequest {

@@ -156,8 +156,8 @@ impl RequestPrincipal {
             AccessAction::Ask => "may not start a run here: only a conversation's own user may",
             AccessAction::Read => "may not read this",
             AccessAction::Decide => "may not decide this",
-            AccessAction::Change => "may not change this",
-            AccessAction::Stop => {
+            AccessAction::ModifyPlan => "may not change this",
+            AccessAction::Cancel => {
                 "may not stop another user's run; an approver can refuse its pending approvals"
             }
             AccessAction::Resume => "may not resume another user's run",

@@ -177,7 +177,7 @@ pub(crate) async fn cancel(
     who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = authorized_run(&app, &who, &path, AccessAction::Stop).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Cancel).await?;
     let row = app.engine.run_row(&who.tenant, run).await?;
     let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;

@@ -108,7 +108,7 @@ impl Gateway {
     /// caller asks for the fallback. API keys are read from the environment once, here.
     ///
     /// Errors: `llm.not_configured` with every fault of the options; `llm.internal` if threads or an
-    /// HTTP client cannot be had. A missing key is told by the calls of its model.
+    /// HTTP client cannot be had. A missing key is reported by the calls of its model.
     pub fn new(options: Options, offline: Arc<dyn Provider>) -> Result<Self, Error> {
         Self::with_keys(options, offline, |name| std::env::var(name).ok())
     }
@@ -159,11 +159,11 @@ impl Gateway {
         self.complete_streaming(caller, request, fallback, cancelled, Sink::default()).await
     }
 
-    /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
-    /// again there; a reply that was kept, or that does not come in pieces, is told as a whole. Unless told
-    /// otherwise ([`Stream`](super::Stream)), a model streams only to a sink that tells somebody.
+    /// [`complete`](Self::complete), streaming the reply to `sink`. Each attempt restarts the sink; a cached
+    /// reply, or one that the model does not stream, is written as a whole. Unless
+    /// [`StreamMode`](super::StreamMode) says otherwise, a model streams only to a sink that has a reader.
     ///
-    /// Errors: as there; the sink then was told to forget what it heard.
+    /// Errors: as there; the sink is reset on an error.
     pub async fn complete_streaming(
         &self,
         caller: Caller,
@@ -363,11 +363,11 @@ impl Core {
                 }
             }
         }
-        let nobody = || {
+        let no_model = || {
             let detail = format!("no model is configured for {}", request.purpose);
             Error::new("gateway", ErrorKind::NotConfigured { detail })
         };
-        Err(failed.unwrap_or_else(nobody).after(tried))
+        Err(failed.unwrap_or_else(no_model).after(tried))
     }
 
     /// Calls one model, unless the reply is cached.
@@ -435,7 +435,7 @@ impl Core {
     }
 
     /// Asks once, for money reserved before and settled after: what is charged is what the reply or
-    /// the error says that it cost, so that whoever adds those up comes to the same sum.
+    /// the error says that it cost, so the journal's total equals what is charged.
     async fn attempt(
         model: &GatewayModel,
         call: &GatewayCall<'_>,

@@ -13,6 +13,7 @@ pub mod cache;
 mod caller;
 mod embedded;
 mod error;
+pub mod functions;
 mod gateway;
 mod guards;
 pub mod limits;

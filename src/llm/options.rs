@@ -156,9 +156,9 @@ impl std::fmt::Display for Forcing {
 pub enum StreamMode {
     /// None: `false`.
     No,
-    /// Those of which somebody may get the words while they are written, the words of an answer: `true`.
-    /// Plans, what scenes do and summaries are asked for whole, which tells their tokens on every server
-    /// and which more servers get right. What a server refuses to stream is asked for whole, too.
+    /// Only answers, whose text is streamed to clients: `true`. Plans, scene questions and summaries are
+    /// requested whole: every server reports their token counts then, and more servers get them right. A
+    /// request that a server refuses to stream is sent again as a whole.
     #[default]
     Shown,
     /// All: `"all"`. A silent model is noticed at its first token, regardless of its value asked.

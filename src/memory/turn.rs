@@ -40,7 +40,7 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
         calls,
     };
     // A resumed run already has a turn with its usage up to its earlier end.
-    let before = state.told.unwrap_or_default();
+    let before = state.usage_at_last_end.unwrap_or_default();
     Some(SessionEvent::TurnEnded { turn, pending: pending_question(state), usage: state.usage.since(before) })
 }
 

@@ -31,11 +31,23 @@ pub fn text_with_calls(
     steps: &BTreeMap<u32, StepStatus>,
     calls: &KnownCalls,
 ) -> String {
+    text_with_status(plan, objective, task, status.name(), steps, calls)
+}
+
+/// Like [`text_with_calls`], with the plan's status in words.
+pub fn text_with_status(
+    plan: &Plan,
+    objective: &str,
+    task: TaskId,
+    status: &str,
+    steps: &BTreeMap<u32, StepStatus>,
+    calls: &KnownCalls,
+) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
     let _ = writeln!(out, "# Execution Plan: {}", one_line(objective));
     let _ = writeln!(out, "Task ID: {task}");
-    let _ = writeln!(out, "Status: {}", status.name());
+    let _ = writeln!(out, "Status: {status}");
     if !plan.reasoning.trim().is_empty() {
         let _ = writeln!(out, "Reasoning: {}", one_line(&plan.reasoning));
     }

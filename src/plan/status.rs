@@ -3,11 +3,25 @@
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 /// The status of a plan. [`PlanStatus::successors`] is the only definition of legal transitions.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    EnumString,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
     /// Being made or changed, or made without a request to run it.
@@ -89,20 +103,12 @@ impl PlanStatus {
 
     /// The status's name on the wire and in the store.
     pub fn name(self) -> &'static str {
-        match self {
-            PlanStatus::Draft => "draft",
-            PlanStatus::PendingApproval => "pending_approval",
-            PlanStatus::Approved => "approved",
-            PlanStatus::Executing => "executing",
-            PlanStatus::Completed => "completed",
-            PlanStatus::Failed => "failed",
-            PlanStatus::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// The status with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
+        name.parse().ok()
     }
 
     /// Whether the plan has ended.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step, StepStatus};
+use crate::plan::{Plan, PlanProblem, PreparedCall, Reference, Step};
 use crate::run::{
     Approval, ApprovalScope, ApprovalSubject, CallState, CallStatus, Decision, Effect, Event, NO_APPROVAL,
     PlanMade, PrepareMode, RequiredApproval, RunState, canonical_json, exact_json, shows_call,
@@ -296,29 +297,5 @@ pub(super) fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> 
 
 fn hash(value: &Value) -> String {
     let digest = Sha256::digest(canonical_json(value).as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The problems of the plan in force that can be detected before its first step. Empty if it may begin.
-pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<PlanProblem> {
-    let Some(made) = state.plan() else { return Vec::new() };
-    let mut problems = Vec::new();
-    let ours =
-        |step: &&Step| state.steps.get(&step.step_number).is_some_and(|s| s.status == StepStatus::Pending);
-    for step in made.plan.steps.iter().filter(ours) {
-        let Some(scene) = catalogue.get(&step.scene_name) else {
-            let what = format!("step {}: the scene {} is not loaded", step.step_number, step.scene_name);
-            problems.push(PlanProblem::new("preflight.scene", what));
-            continue;
-        };
-        for tool in &step.expected_tools {
-            if scene.tool(tool).is_none() {
-                let what = format!("step {}: {} has no tool {tool}", step.step_number, step.scene_name);
-                problems.push(PlanProblem::new("preflight.tool", what));
-            }
-        }
-        // A tool may have changed since the plan was made.
-        problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
-    }
-    problems
+    HEXLOWER.encode(&digest)
 }

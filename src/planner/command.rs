@@ -532,17 +532,17 @@ fn may_decide(state: &RunState, command: &Command) -> Result<(), CommandRefusal>
     let by = &command.by;
     if approves_own_change(state, command) {
         let what = format!(
-            "{by} changed this, so somebody else has to approve it: the requester, or another approver"
+            "{by} changed this, so another person must approve it: the requester, or another approver"
         );
         return Err(refusal("approval.own_request", what));
     }
     if !state.settings().approval.by_oneself {
-        let what = format!("{by} requested or changed this, so somebody else has to approve it");
+        let what = format!("{by} requested or changed this, so another person must approve it");
         return Err(refusal("approval.own_request", what));
     }
     if command.no_own_approval {
         let what = format!(
-            "{by} requested or changed this, and this key of {by} may not approve it: somebody else has to"
+            "{by} requested or changed this, and this key of {by} may not approve it: another person must"
         );
         return Err(refusal("approval.own_request", what));
     }

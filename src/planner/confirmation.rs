@@ -14,7 +14,7 @@ use super::grounding::{GroundingSources, is_optional_text, untraced};
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
 use crate::invisible::{self, one_line};
-use crate::llm::offline;
+use crate::language;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
     CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Outcome, PendingQuestion,
@@ -117,7 +117,7 @@ fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
     if asked.step.step.unclear {
         why.push("the plan is not sure that it was asked for".to_owned());
     }
-    if offline::is_background_task(state.request(), instructions(state)) {
+    if language::is_background_task(state.request(), instructions(state)) {
         why.push("the request sets a task about a text: what the text says is no request".to_owned());
     }
     why
@@ -416,7 +416,7 @@ pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Ve
     let speaks = queued.plan.is_none() && !queued.plan_only && !queued.options.dry_run;
     let is_yes = consent::parse_consent(&queued.request) == Some(true);
     let is_heard = queued.answers.is_some() && queued.answers == pending.run;
-    let is_task = || offline::is_background_task(&queued.request, instructions(state));
+    let is_task = || language::is_background_task(&queued.request, instructions(state));
     if !settings.has_rules(1) || !speaks || !is_yes || !is_heard || pending.user != queued.user || is_task() {
         return Vec::new();
     }

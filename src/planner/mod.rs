@@ -4,6 +4,8 @@
 //! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply gives
 //! exactly one event. `actors` sends the prompts.
 
+mod answer_figures;
+mod answer_preview;
 mod approval;
 mod command;
 mod completed_work;
@@ -11,9 +13,8 @@ mod confirmation;
 pub mod consent;
 mod grounding;
 mod planned_calls;
-mod preview;
+mod preflight;
 mod prompt;
-mod provenance;
 mod read;
 mod required_reply;
 mod supplied_plan;
@@ -22,13 +23,14 @@ mod tests;
 mod tools;
 mod work;
 
-pub use approval::{expects_writes, lapsed_approval, preflight, required_plan_approval};
+pub use answer_preview::AnswerPreview;
+pub use approval::{expects_writes, lapsed_approval, required_plan_approval};
 #[cfg(test)]
 pub(crate) use approval::{required_call_approval, with_approval};
 pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
 pub use confirmation::confirmed;
 pub use planned_calls::prepared;
-pub use preview::AnswerPreview;
+pub use preflight::plan_problems_before_start;
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
 pub use supplied_plan::supplied_plan;

@@ -4,7 +4,6 @@
 //! (`llm::sections`), so that a model can distinguish them.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use serde_json::{Value, json};
 
@@ -156,15 +155,11 @@ pub(super) fn answer_sources(state: &RunState, catalogue: &Catalogue) -> String 
 
 /// SHA-256 of a request in hex: what `model_asked` records.
 pub fn prompt_hash(request: &Request) -> String {
+    use data_encoding::HEXLOWER;
     use sha2::{Digest, Sha256};
     // Serialising a request cannot fail.
     let bytes = serde_json::to_vec(request).unwrap_or_default();
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(&bytes) {
-        // Writing into a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    HEXLOWER.encode(&Sha256::digest(&bytes))
 }
 
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
@@ -598,9 +593,9 @@ fn context(state: &RunState) -> Cow<'_, Context> {
 fn pending(data: &mut String, context: &Context) {
     if let Some(pending) = &context.pending {
         // Models do not need to know what a plain yes would confirm.
-        let told = json!({"request": pending.request, "scene": pending.scene, "purpose": pending.purpose,
+        let question = json!({"request": pending.request, "scene": pending.scene, "purpose": pending.purpose,
             "question": pending.question});
-        sections::push(data, "pending", &told.to_string());
+        sections::push(data, "pending", &question.to_string());
     }
 }
 

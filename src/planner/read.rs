@@ -4,15 +4,16 @@ use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
 use super::approval::{may_be_shown, planned_calls, required_call_approval, unfit_calls, with_approval};
 use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
 use super::planned_calls as prepared_calls;
 use super::prompt::{answer_sources, binding_calls, offered};
-use super::provenance::{days_from_people, results_of_scene, untraced_figures};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
 use super::work;
-use crate::llm::{offline, reader};
+use crate::language;
+use crate::llm::reader;
 use crate::plan::{self, Plan, PlanProblem};
 use crate::run::{
     AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
@@ -440,7 +441,7 @@ fn read_missing_arguments(
     }
     let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
     Ok(Some(Question {
-        text: offline::question_for_missing_arguments(&tool.parameters, &missing, language),
+        text: language::question_for_missing_arguments(&tool.parameters, &missing, language),
         tool: Some(tool.name.clone()),
         missing: missing.into_iter().map(str::to_owned).collect(),
         known: Value::Object(given),

@@ -9,14 +9,12 @@ use crate::run::Effect;
 use crate::scene::{Catalogue, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
-/// The forced tool of the planner.
-pub const CREATE_PLAN: &str = "CreateExecutionPlan";
-/// The forced tool of the continuation check.
-pub const CHECK_CONTINUATION: &str = "CheckContinuation";
-/// The tool by which a scene's model asks the user.
-pub const ASK_USER: &str = "AskUser";
-/// The forced tool by which a scene's model decides what comes next.
-pub const NEXT_CALL: &str = "NextCall";
+pub use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
+
+/// The field of `CheckContinuation` that says whether work is left.
+pub(super) const SHOULD_CONTINUE: &str = "should_continue";
+/// Its field with the answer.
+pub(super) const ANSWER: &str = "answer";
 /// The choice for no further call.
 pub const NOTHING: &str = "nothing";
 
@@ -169,7 +167,7 @@ pub fn check_continuation(answer: bool) -> ToolSpec {
 
 fn verdict_schema(answer: bool) -> Schema {
     let mut properties = json!({
-        "should_continue": {
+        SHOULD_CONTINUE: {
             "type": "boolean",
             "description": "true only if something the user asked for is still undone and a scene can do it now"
         },
@@ -185,18 +183,18 @@ fn verdict_schema(answer: bool) -> Schema {
     });
     // Models write in this order: a streamed reply contains the verdict before the answer begins, and the
     // reasoning only afterwards.
-    let mut required = vec!["should_continue", "can_answer_now", "missing_information", "reasoning"];
+    let mut required = vec![SHOULD_CONTINUE, "can_answer_now", "missing_information", "reasoning"];
     if answer {
         if let Some(map) = properties.as_object_mut() {
             map.insert(
-                "answer".to_owned(),
+                ANSWER.to_owned(),
                 json!({
                     "type": ["string", "null"],
                     "description": "When should_continue is false: the answer to the user, in the user's language"
                 }),
             );
         }
-        required.insert(3, "answer");
+        required.insert(3, ANSWER);
     }
     Schema::from(json!({
         "type": "object",

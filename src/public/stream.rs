@@ -13,8 +13,8 @@ use tokio::sync::{broadcast, watch};
 
 use super::{EventId, PublicEvent, PublicProjection};
 use crate::actors::active_runs::RunWatch;
+use crate::actors::answer_feed::{AnswerFeed, FeedCursor, FeedReaderGuard};
 use crate::actors::driver::PublishedRunEvent;
-use crate::actors::feed::{Feed, FeedCursor, FeedReaderGuard};
 use crate::actors::journal;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 use crate::store::Store;
@@ -106,7 +106,7 @@ struct LiveRun {
     _reading: FeedReaderGuard,
     /// Whether there will be no more events.
     ended: bool,
-    feed: Arc<Feed>,
+    feed: Arc<AnswerFeed>,
     changes: watch::Receiver<()>,
 }
 

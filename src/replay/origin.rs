@@ -5,7 +5,7 @@ use crate::run::{CallStatus, Event, Origin, RunState};
 /// Fault codes of ends that the driver forces and the state machine does not decide.
 const DRIVER_FAULTS: [&str; 3] = ["run.too_many_events", "run.illegal_event", "run.unrecoverable"];
 
-/// The origin of `event`, which follows `state`. What the event alone does not tell is decided here, so the
+/// The origin of `event`, which follows `state`. What the event does not contain is decided here, so the
 /// result is [`Origin::Outside`], [`Origin::Start`], [`Origin::Question`], [`Origin::Call`] or
 /// [`Origin::Machine`].
 pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use super::event::{Effect, Event, Fault};
 use super::key::exact_json;
@@ -45,7 +46,8 @@ pub struct RequiredApproval {
 }
 
 /// A person's decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
     /// Approved. With `hold`, the plan waits until it is released.
@@ -85,14 +87,7 @@ pub struct EditedCall {
 impl Decision {
     /// Its name, as clients send it.
     pub fn name(&self) -> &'static str {
-        match self {
-            Decision::Yes { .. } => "yes",
-            Decision::No => "no",
-            Decision::Edited { .. } => "edited",
-            Decision::Done => "done",
-            Decision::NotDone => "not_done",
-            Decision::Again => "again",
-        }
+        self.into()
     }
 }
 
@@ -153,7 +148,7 @@ impl Approval {
 
 /// Whether a plan or a call may proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Permit {
+pub(super) enum ApprovalGate {
     /// It may.
     Granted,
     /// The approval was not requested yet.
@@ -218,33 +213,33 @@ impl RunState {
     }
 
     /// Whether the plan in force may be executed.
-    pub(super) fn plan_permit(&self) -> Permit {
-        let Some(made) = self.plan() else { return Permit::Granted };
+    pub(super) fn plan_gate(&self) -> ApprovalGate {
+        let Some(made) = self.plan() else { return ApprovalGate::Granted };
         let Some(needed) = made.approval.as_ref().filter(|_| !self.is_dry_run()) else {
-            return Permit::Granted;
+            return ApprovalGate::Granted;
         };
         match self.plan_approval().map(|(_, approval)| &approval.decided) {
-            None => Permit::Ask(needed.clone()),
-            Some(None) => Permit::Waits,
-            Some(Some((Decision::No, by))) => Permit::Refused { by: by.clone() },
-            Some(Some(_)) if self.is_held() => Permit::Waits,
-            Some(Some(_)) => Permit::Granted,
+            None => ApprovalGate::Ask(needed.clone()),
+            Some(None) => ApprovalGate::Waits,
+            Some(Some((Decision::No, by))) => ApprovalGate::Refused { by: by.clone() },
+            Some(Some(_)) if self.is_held() => ApprovalGate::Waits,
+            Some(Some(_)) => ApprovalGate::Granted,
         }
     }
 
     /// Whether a call may be executed. Its own decision counts first, then a refusal of an equal call, then
     /// the approval of a call with exactly the same arguments and tool. A decided question is not asked
     /// again.
-    pub(super) fn call_permit(&self, number: u32) -> Permit {
-        let Some(call) = self.calls.get(&number) else { return Permit::Granted };
+    pub(super) fn call_gate(&self, number: u32) -> ApprovalGate {
+        let Some(call) = self.calls.get(&number) else { return ApprovalGate::Granted };
         let Some(needed) = call.requested.approval.as_ref().filter(|_| !self.is_dry_run()) else {
-            return Permit::Granted;
+            return ApprovalGate::Granted;
         };
         if let Some((_, own)) = self.call_approvals().find(|(about, _)| *about == number) {
             return match &own.decided {
-                None => Permit::Waits,
-                Some((Decision::No, by)) => Permit::Refused { by: by.clone() },
-                Some(_) => Permit::Granted,
+                None => ApprovalGate::Waits,
+                Some((Decision::No, by)) => ApprovalGate::Refused { by: by.clone() },
+                Some(_) => ApprovalGate::Granted,
             };
         }
         let mut granted = false;
@@ -252,7 +247,7 @@ impl RunState {
             let Some(other) = self.calls.get(&about) else { continue };
             let same = other.scene == call.scene && other.requested.key == call.requested.key;
             match &approval.decided {
-                Some((Decision::No, by)) if same => return Permit::Refused { by: by.clone() },
+                Some((Decision::No, by)) if same => return ApprovalGate::Refused { by: by.clone() },
                 Some((Decision::Yes { .. } | Decision::Edited { .. }, _)) => {
                     // An approval covers a single call, also of a repeatable tool.
                     let same = same && other.requested.occurrence == call.requested.occurrence;
@@ -261,7 +256,7 @@ impl RunState {
                 _ => {}
             }
         }
-        if granted { Permit::Granted } else { Permit::Ask(needed.clone()) }
+        if granted { ApprovalGate::Granted } else { ApprovalGate::Ask(needed.clone()) }
     }
 
     /// Whether `matter` is a write that has not begun, has no approval of its own, and may be covered by
@@ -320,7 +315,7 @@ impl RunState {
         let (number, call) = unresolved.min_by_key(|(number, _)| *number)?;
         let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };
         let (tool, scene) = (&call.requested.tool, &call.scene);
-        let why = format!("nobody knows whether {tool} of {scene} was done: say whether it was{or}");
+        let why = format!("it is unknown whether {tool} of {scene} was done: say whether it was{or}");
         Some(self.request_approval(
             ApprovalSubject::Outcome { call: number },
             RequiredApproval { why: vec![why], ..RequiredApproval::default() },

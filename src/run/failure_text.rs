@@ -2,33 +2,7 @@
 //! addresses, responses and schemas.
 
 use super::event::{Fault, Outcome};
-
-/// What a failure means for the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// What was asked for does not exist.
-    NotFound,
-    /// The values that were given are not accepted.
-    Invalid,
-    /// The caller may not do this.
-    Denied,
-    /// It was refused for a reason that only the detail names.
-    Refused,
-    /// A person did not approve it.
-    NotApproved,
-    /// Too much is being asked for at the moment.
-    Busy,
-    /// There was no answer in time.
-    Late,
-    /// The service cannot be reached, or has a problem of its own.
-    Unavailable,
-    /// It was stopped, or its turn did not come.
-    Stopped,
-    /// A write that only rules had planned, because no model answered.
-    Unsupervised,
-    /// Anything else.
-    Failed,
-}
+use crate::sentences::{FailureKind, unknown_outcome};
 
 impl FailureKind {
     /// The kind of a fault by its stable code and, for an HTTP response, its status. `None` for a code of a scene's
@@ -63,106 +37,6 @@ impl FailureKind {
             Some(500..) => Self::Unavailable,
             _ => Self::Failed,
         }
-    }
-
-    /// A sentence for users, in English for languages without one.
-    pub fn sentence(self, language: Option<&str>) -> &'static str {
-        pick(language, self.sentences())
-    }
-
-    /// In the order of [`pick`].
-    fn sentences(self) -> [&'static str; 5] {
-        match self {
-            Self::NotFound => [
-                "Nothing was found for this.",
-                "Non è stato trovato nulla.",
-                "Dazu wurde nichts gefunden.",
-                "Rien n'a été trouvé.",
-                "No se ha encontrado nada.",
-            ],
-            Self::Invalid => [
-                "The details were not accepted; please check them.",
-                "I dati non sono stati accettati: controllali, per favore.",
-                "Die Angaben wurden nicht angenommen; bitte prüfen Sie sie.",
-                "Les données n'ont pas été acceptées ; veuillez les vérifier.",
-                "Los datos no se han aceptado; compruébelos, por favor.",
-            ],
-            Self::Denied => [
-                "Access to this is not allowed.",
-                "L'accesso non è consentito.",
-                "Der Zugriff darauf ist nicht erlaubt.",
-                "L'accès n'est pas autorisé.",
-                "El acceso no está permitido.",
-            ],
-            Self::Refused => [
-                "The request was refused.",
-                "La richiesta è stata rifiutata.",
-                "Die Anfrage wurde abgelehnt.",
-                "La demande a été refusée.",
-                "La solicitud ha sido rechazada.",
-            ],
-            Self::NotApproved => [
-                "It was not approved, so nothing was changed.",
-                "Non è stato approvato, quindi non è stato modificato nulla.",
-                "Es wurde nicht genehmigt, daher wurde nichts geändert.",
-                "Cela n'a pas été approuvé ; rien n'a donc été modifié.",
-                "No se ha aprobado, así que no se ha cambiado nada.",
-            ],
-            Self::Busy => [
-                "The service is busy; please try again in a little while.",
-                "Il servizio è occupato: riprova tra poco.",
-                "Der Dienst ist ausgelastet; bitte versuchen Sie es gleich noch einmal.",
-                "Le service est occupé ; veuillez réessayer dans un instant.",
-                "El servicio está ocupado; inténtelo de nuevo en unos momentos.",
-            ],
-            Self::Late => [
-                "The service did not answer in time; please try again later.",
-                "Il servizio non ha risposto in tempo: riprova più tardi.",
-                "Der Dienst hat nicht rechtzeitig geantwortet; bitte versuchen Sie es später noch einmal.",
-                "Le service n'a pas répondu à temps ; veuillez réessayer plus tard.",
-                "El servicio no ha respondido a tiempo; inténtelo más tarde.",
-            ],
-            Self::Unavailable => [
-                "The service is not available now; please try again later.",
-                "Il servizio al momento non è disponibile: riprova più tardi.",
-                "Der Dienst ist zurzeit nicht verfügbar; bitte versuchen Sie es später noch einmal.",
-                "Le service n'est pas disponible pour le moment ; veuillez réessayer plus tard.",
-                "El servicio no está disponible ahora; inténtelo más tarde.",
-            ],
-            Self::Stopped => [
-                "This was not carried out.",
-                "Questo non è stato eseguito.",
-                "Dies wurde nicht ausgeführt.",
-                "Ceci n'a pas été exécuté.",
-                "Esto no se ha ejecutado.",
-            ],
-            Self::Unsupervised => [
-                "The assistant works with limits at the moment, so nothing was written; please try again later.",
-                "L'assistente al momento funziona in modo limitato, quindi non è stato scritto nulla: riprova più tardi.",
-                "Der Assistent arbeitet zurzeit eingeschränkt, daher wurde nichts geschrieben; bitte versuchen Sie es später noch einmal.",
-                "L'assistant fonctionne pour le moment de façon limitée ; rien n'a donc été écrit. Veuillez réessayer plus tard.",
-                "El asistente funciona ahora de forma limitada, así que no se ha escrito nada; inténtelo más tarde.",
-            ],
-            Self::Failed => [
-                "This could not be done.",
-                "Non è stato possibile farlo.",
-                "Das konnte nicht erledigt werden.",
-                "Cela n'a pas pu être fait.",
-                "No se ha podido hacer.",
-            ],
-        }
-    }
-}
-
-/// The sentence in the language; they are in English, Italian, German, French and Spanish.
-fn pick(language: Option<&str>, sentences: [&'static str; 5]) -> &'static str {
-    let [en, it, de, fr, es] = sentences;
-    match language.and_then(|language| language.get(..2)) {
-        Some("it") => it,
-        Some("de") => de,
-        Some("fr") => fr,
-        Some("es") => es,
-        _ => en,
     }
 }
 
@@ -205,20 +79,6 @@ impl Outcome {
             (None, Self::Ok { .. }) => String::new(),
         }
     }
-}
-
-/// The sentence about a write whose outcome is unknown.
-fn unknown_outcome(language: Option<&str>) -> &'static str {
-    pick(
-        language,
-        [
-            "It is not known whether this was done; it has to be checked before it is repeated.",
-            "Non si sa se sia stato fatto: va verificato prima di ripeterlo.",
-            "Es ist nicht bekannt, ob dies getan wurde; vor einer Wiederholung muss es geprüft werden.",
-            "On ne sait pas si cela a été fait ; il faut le vérifier avant de recommencer.",
-            "No se sabe si se ha hecho; hay que comprobarlo antes de repetirlo.",
-        ],
-    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Runs: the execution of one request's plan, as a pure state machine.
 //!
-//! **Invariant:** this module is pure and knows only `plan`. No clock, no I/O, no randomness, no
+//! **Invariant:** this module is pure and knows only `plan` and the fixed `sentences`. No clock, no I/O, no randomness, no
 //! actor: time, ids and timers arrive as events.
 
 mod action;
@@ -28,6 +28,7 @@ mod state;
 mod tests;
 mod work;
 
+pub use crate::sentences::FailureKind;
 pub use action::Action;
 pub use admit::Illegal;
 pub use approval::{Approval, ApprovalSubject, Decision, EditedCall, RequiredApproval, Undo, shows_call};
@@ -41,7 +42,6 @@ pub use event::{
     RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
     SubjectFacts, Unconfirmed, UnpreparedCall, Usage, Verdict, parse_event,
 };
-pub use failure_text::FailureKind;
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;

@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use super::action::Action;
-use super::approval::{ApprovalSubject, Permit};
+use super::approval::{ApprovalGate, ApprovalSubject};
 use super::confirmation::UNCONFIRMED;
 use super::event::{Effect, Event, Fault, Outcome, PlanCause, RunStatus, Subject, Verdict};
 use super::guard::{GuardDecision, decide};
 use super::state::{CallStatus, DueQuestion, RunState, StepState};
 use crate::plan::{self, Step, StepStatus};
+use crate::sentences;
 
 /// Repairs of replies that are not forced (a scene's reply, the answer's text): an empty one is asked for
 /// once more.
@@ -90,10 +91,10 @@ impl RunState {
             return None;
         }
         let version = self.plan()?.version;
-        match self.plan_permit() {
+        match self.plan_gate() {
             // While the plan waits, `steps_due` begins no steps.
-            Permit::Granted | Permit::Refused { .. } | Permit::Waits => None,
-            Permit::Ask(needed) => {
+            ApprovalGate::Granted | ApprovalGate::Refused { .. } | ApprovalGate::Waits => None,
+            ApprovalGate::Ask(needed) => {
                 Some(vec![record(self.request_approval(ApprovalSubject::Plan { version }, needed))])
             }
         }
@@ -101,7 +102,7 @@ impl RunState {
 
     /// Whether the steps of the plan in force may not begin yet.
     fn is_plan_blocked(&self) -> bool {
-        !self.has_begun() && !self.closing && self.plan_permit() != Permit::Granted
+        !self.has_begun() && !self.closing && self.plan_gate() != ApprovalGate::Granted
     }
 
     /// Everything that is left waits for a person; this is recorded once.
@@ -144,8 +145,8 @@ impl RunState {
     /// The end of a run that crashes its driver. Work completed before is reported, above all writes.
     fn poisonous_end(&self) -> Event {
         let why = format!(
-            "whoever carried this run out ended {MAX_STALLS} times in a row before anything came of it: it was put \
-             aside; its events tell what was done before"
+            "the driver of this run ended {MAX_STALLS} times in a row without progress, so the run is quarantined; \
+             its events show what was done before"
         );
         if self.answer.is_some() {
             self.ending()
@@ -323,13 +324,13 @@ impl RunState {
 
     /// Makes the call if it needs no approval or has it, requests its approval, or refuses it.
     fn permitted_call(&self, number: u32, tool: &str) -> Option<Action> {
-        match self.call_permit(number) {
-            Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
-            Permit::Ask(needed) => {
+        match self.call_gate(number) {
+            ApprovalGate::Granted => Some(Action::Call { call: number, attempt: 1 }),
+            ApprovalGate::Ask(needed) => {
                 Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
             }
-            Permit::Waits => None,
-            Permit::Refused { by } => {
+            ApprovalGate::Waits => None,
+            ApprovalGate::Refused { by } => {
                 let why = format!("{by} did not approve {tool}: nothing was written");
                 Some(record(refused_call(number, Fault::new("approval.refused", why))))
             }
@@ -343,14 +344,7 @@ impl RunState {
             None => ("", &serde_json::Value::Null),
         };
         let result = json!({"dry_run": true, "would_call": tool, "with": arguments});
-        let language = self.started.as_ref().and_then(|started| started.language.as_deref());
-        let lead = match language {
-            Some("it") => "Simulazione, non è stato scritto nulla. Sarebbe stato chiamato",
-            Some("de") => "Probelauf, nichts wurde geschrieben. Gerufen worden wäre",
-            Some("fr") => "Simulation, rien n'a été écrit. Aurait été appelé :",
-            Some("es") => "Simulación, no se ha escrito nada. Se habría llamado a",
-            _ => "Dry run, nothing was written. This would have been called:",
-        };
+        let lead = sentences::dry_run(self.language());
         let say = Some(format!("{lead} {tool} {arguments}"));
         Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say, whole: None }, millis: 0 }
     }

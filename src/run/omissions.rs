@@ -7,51 +7,7 @@ use super::event::{Effect, Outcome};
 use super::state::{CallState, CallStatus, RunState};
 use crate::invisible;
 use crate::plan::StepStatus;
-
-/// The sentences of one language.
-struct OmissionTexts {
-    language: &'static str,
-    /// Precedes a part of the request that no scene serves.
-    unserved: &'static str,
-    /// Precedes the tools whose calls a limit refused.
-    cut: &'static str,
-    /// Follows a write whose outcome is unknown.
-    unknown: &'static str,
-}
-
-/// The languages of the shipped scenes; the first one is the fallback for all others.
-const OMISSION_TEXTS: [OmissionTexts; 5] = [
-    OmissionTexts {
-        language: "en",
-        unserved: "Not done:",
-        cut: "Not everything was done; the limit of calls for one step was reached. Left out:",
-        unknown: "it is not known whether this was done",
-    },
-    OmissionTexts {
-        language: "it",
-        unserved: "Non fatto:",
-        cut: "Non è stato fatto tutto: è stato raggiunto il limite di chiamate di un passo. Mancano:",
-        unknown: "non si sa se sia stato fatto",
-    },
-    OmissionTexts {
-        language: "de",
-        unserved: "Nicht erledigt:",
-        cut: "Nicht alles wurde erledigt: die Höchstzahl an Aufrufen eines Schritts war erreicht. Es fehlt:",
-        unknown: "es ist nicht bekannt, ob dies getan wurde",
-    },
-    OmissionTexts {
-        language: "fr",
-        unserved: "Non fait :",
-        cut: "Tout n'a pas été fait : la limite d'appels d'une étape a été atteinte. Il manque :",
-        unknown: "on ne sait pas si cela a été fait",
-    },
-    OmissionTexts {
-        language: "es",
-        unserved: "No hecho:",
-        cut: "No se ha hecho todo: se alcanzó el límite de llamadas de un paso. Falta:",
-        unknown: "no se sabe si se hizo",
-    },
-];
+use crate::sentences::OmissionTexts;
 
 impl RunState {
     /// `answer` with a line appended for everything that it has to mention and does not.
@@ -59,9 +15,7 @@ impl RunState {
         if !self.settings().has_rules(1) {
             return answer.to_owned();
         }
-        let language = self.started.as_ref().and_then(|started| started.language.as_deref());
-        let [first, ..] = &OMISSION_TEXTS;
-        let words = OMISSION_TEXTS.iter().find(|words| Some(words.language) == language).unwrap_or(first);
+        let words = OmissionTexts::of(self.language());
         if self.settings().has_rules(2) {
             return self.with_visible_omissions(answer, words);
         }

@@ -86,7 +86,7 @@ pub struct RunState {
     pub unmodified: Option<Fault>,
     /// Its usage when it last ended, where it was resumed since.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub told: Option<Usage>,
+    pub usage_at_last_end: Option<Usage>,
     /// How many plans had been made when the first tool call ended. Tool results may have influenced later
     /// plans, so a write that only these name was not requested by the user.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -370,7 +370,7 @@ impl RunState {
             approvals: BTreeMap::new(),
             released: false,
             unmodified: None,
-            told: None,
+            usage_at_last_end: None,
             plans_before_results: None,
             open_asks: BTreeSet::new(),
             due: DueActions::default(),
@@ -489,6 +489,23 @@ impl RunState {
     /// The status of each step.
     pub fn step_statuses(&self) -> BTreeMap<u32, StepStatus> {
         self.steps.iter().map(|(n, s)| (*n, s.status)).collect()
+    }
+
+    /// The status of a step as displayed: the reply of its scene ends a step, regardless of its calls, but a
+    /// step that did not achieve its purpose is shown as failed.
+    pub fn reported_step_status(&self, step: &StepState) -> StepStatus {
+        let ended = self.settings().has_rules(3) && step.status == StepStatus::Completed;
+        if ended && self.is_unserved(step) { StepStatus::Failed } else { step.status }
+    }
+
+    /// The displayed status of each step.
+    pub fn reported_step_statuses(&self) -> BTreeMap<u32, StepStatus> {
+        self.steps.iter().map(|(n, s)| (*n, self.reported_step_status(s))).collect()
+    }
+
+    /// The displayed status of the plan: a run that asks its user, or did a part, did not fail.
+    pub fn reported_plan_status(&self) -> &'static str {
+        self.status.reported_plan_status(self.plan_status)
     }
 
     /// Whether the embedded rules made the plan in force in place of failed models.

@@ -10,6 +10,7 @@ use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
+use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
@@ -25,7 +26,7 @@ const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 const MAX_NAME: usize = 64;
 
 /// Names of the engine's own functions for models.
-const RESERVED: [&str; 3] = ["AskUser", "CreateExecutionPlan", "CheckContinuation"];
+const RESERVED: [&str; 3] = [ASK_USER, CREATE_PLAN, CHECK_CONTINUATION];
 
 /// What scenes may refer to: native tools, the network and the environment.
 pub(super) struct CheckContext<'a> {

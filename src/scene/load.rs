@@ -367,5 +367,4 @@ fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[path = "load_tests.rs"]
 mod tests;

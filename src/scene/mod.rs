@@ -230,13 +230,14 @@ impl Catalogue {
 
     /// SHA-256 of everything that models and tools see of the catalogue, in hex.
     pub fn hash(&self) -> String {
+        use data_encoding::HEXLOWER;
         use sha2::{Digest, Sha256};
         let mut hasher = Sha256::new();
         for scene in &self.scenes {
             // A scene is plain data, so serialization cannot fail.
             hasher.update(serde_json::to_vec(scene.as_ref()).unwrap_or_default());
         }
-        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&hasher.finalize())
     }
 }
 

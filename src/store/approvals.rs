@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row as _, SqliteConnection};
+use strum::{EnumString, IntoStaticStr};
 
 use super::Store;
 use super::error::Error;
@@ -18,8 +19,21 @@ use crate::run::{Approval, ApprovalId, ApprovalSubject, Event, RunId, SessionId,
 
 /// The kind of subject that an approval is about.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    EnumString,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum About {
     /// Whether a plan may be executed.
@@ -31,20 +45,14 @@ pub enum About {
 }
 
 impl About {
-    const ALL: [About; 3] = [About::Plan, About::Call, About::Outcome];
-
     /// The name on the wire and in the store.
     pub fn name(self) -> &'static str {
-        match self {
-            About::Plan => "plan",
-            About::Call => "call",
-            About::Outcome => "outcome",
-        }
+        self.into()
     }
 
     /// The kind with this name, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|about| about.name() == name)
+        name.parse().ok()
     }
 }
 
@@ -60,8 +68,21 @@ impl From<ApprovalSubject> for About {
 
 /// The state of an approval.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    EnumString,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
     /// It waits for a decision.
@@ -73,15 +94,9 @@ pub enum ApprovalState {
 }
 
 impl ApprovalState {
-    const ALL: [ApprovalState; 3] = [ApprovalState::Open, ApprovalState::Decided, ApprovalState::Lapsed];
-
     /// The name on the wire and in the store.
     pub fn name(self) -> &'static str {
-        match self {
-            ApprovalState::Open => "open",
-            ApprovalState::Decided => "decided",
-            ApprovalState::Lapsed => "lapsed",
-        }
+        self.into()
     }
 }
 
@@ -210,10 +225,9 @@ pub(super) fn approval_row(row: &SqliteRow) -> Result<ApprovalRow, sqlx::Error> 
         about: About::from_name(row.try_get("about")?)
             .ok_or_else(|| sqlx::Error::Decode("approvals.about holds an unknown name".into()))?,
         created: read_time(row, "created")?,
-        state: ApprovalState::ALL
-            .into_iter()
-            .find(|known| known.name() == state)
-            .ok_or_else(|| sqlx::Error::Decode("approvals.state holds an unknown name".into()))?,
+        state: state
+            .parse()
+            .map_err(|_| sqlx::Error::Decode("approvals.state holds an unknown name".into()))?,
         decided: decided.map(|at| decode(Timestamp::from_nanosecond(i128::from(at)))).transpose()?,
     })
 }

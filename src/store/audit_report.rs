@@ -1,5 +1,6 @@
 //! Reads the audit log of decisions and verifies its integrity.
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
@@ -9,7 +10,6 @@ use subtle::ConstantTimeEq as _;
 use super::Store;
 use super::audit::{AuditFields, GENESIS_HASH, decision_mac, history_hash};
 use super::error::Error;
-use super::keys::hex;
 use super::read::{decode, read_time};
 use crate::run::{RunId, TenantId};
 
@@ -97,7 +97,7 @@ impl Store {
     /// Database errors.
     pub async fn verify_audit(&self, head: Option<&str>) -> Result<AuditReport, Error> {
         let failed = |e| Error::database(self.path(), "read the audit log", &e);
-        let mut audit = AuditReport { rows: 0, head: hex(&GENESIS_HASH), broken: None };
+        let mut audit = AuditReport { rows: 0, head: HEXLOWER.encode(&GENESIS_HASH), broken: None };
         let mut before = GENESIS_HASH.to_vec();
         let mut seen = head.is_none_or(|head| head == audit.head);
         loop {
@@ -117,7 +117,7 @@ impl Store {
                         return Ok(audit);
                     }
                 }
-                (audit.rows, audit.head) = (seq, hex(&before));
+                (audit.rows, audit.head) = (seq, HEXLOWER.encode(&before));
                 seen |= head == Some(audit.head.as_str());
             }
             if page.len() < PAGE_ROWS {

@@ -85,12 +85,12 @@ impl HeadCache {
 pub(super) fn advance(head: Option<&StreamHead>, rows: &[&JournalRow]) -> Result<StreamHead, Error> {
     let mut now: Option<StreamHead> = head.cloned();
     for row in rows {
-        now = Some(advance_by_row(now, row)?);
+        now = Some(check_epoch_and_advance(now, row)?);
     }
     now.ok_or_else(|| Error::new(ErrorCode::BadRecord, "an append without records"))
 }
 
-fn advance_by_row(head: Option<StreamHead>, row: &JournalRow) -> Result<StreamHead, Error> {
+fn check_epoch_and_advance(head: Option<StreamHead>, row: &JournalRow) -> Result<StreamHead, Error> {
     let conflict = |why: String| {
         Error::new(
             ErrorCode::Conflict,

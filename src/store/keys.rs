@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use rand::TryRngCore as _;
 use rand::rngs::OsRng;
@@ -132,8 +133,8 @@ impl Store {
         if user.trim().is_empty() {
             return Err(Error::new(ErrorCode::BadRecord, "the user of a key must have a name"));
         }
-        let id = hex(&random::<ID_BYTES>()?);
-        let secret = hex(&random::<SECRET_BYTES>()?);
+        let id = HEXLOWER.encode(&random::<ID_BYTES>()?);
+        let secret = HEXLOWER.encode(&random::<SECRET_BYTES>()?);
         let key = ApiKey {
             id,
             tenant: tenant.clone(),
@@ -330,10 +331,6 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
         )
     })?;
     Ok(bytes)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn check_printable(what: &str, text: &str) -> Result<(), Error> {

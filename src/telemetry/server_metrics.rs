@@ -7,11 +7,13 @@ use std::time::Duration;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec};
+use strum::IntoStaticStr;
 
 use super::{PREFIX, buckets};
 
 /// A component of the server that has a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Component {
     /// Requests to be routed to conversations.
     SessionRegistry,
@@ -53,17 +55,7 @@ impl Component {
 
     /// The name in metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            Component::SessionRegistry => "session_registry",
-            Component::SceneManager => "scene_manager",
-            Component::Scene => "scene",
-            Component::Journal => "journal",
-            Component::Http => "http",
-            Component::ResponseCache => "response_cache",
-            Component::RateLimiter => "rate_limiter",
-            Component::CostBudget => "cost_budget",
-            Component::Kpis => "kpis",
-        }
+        self.into()
     }
 }
 

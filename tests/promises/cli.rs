@@ -378,3 +378,27 @@ fn ctrl_c_stops_the_run_at_its_next_safe_point() {
         assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     }
 }
+
+#[test]
+fn question_ends_with_the_command_that_answers_it() {
+    let workspace = Workspace::new();
+    let ran = workspace.run(&["chat", "Vorrei richiedere tre giorni di ferie"]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    let question = ran.out.trim();
+    assert!(!question.is_empty() && !ran.err.contains(question), "the question is asked once: {ran:?}");
+    // Nothing failed; the documents keep their values.
+    let listed = workspace.run(&["plans"]).out;
+    assert!(listed.contains("needs_input") && !listed.contains("failed"), "{listed}");
+    let document: Value = serde_json::from_str(&workspace.run(&["plans", "list", "--json"]).out).unwrap();
+    assert_eq!(document[0]["status"], "failed");
+    let shown = workspace.run(&["plans", "show", document[0]["task_id"].as_str().unwrap()]).out;
+    assert!(shown.contains("\nStatus: needs_input\n") && !shown.contains("Status: failed"), "{shown}");
+    let (_, command) = ran.err.split_once("proscenium chat --session ").unwrap_or_else(|| panic!("{ran:?}"));
+    let session = command.split_whitespace().next().unwrap();
+    let ran = workspace.run(&["chat", "--session", session, "dal 15 al 17 giugno"]);
+    assert_eq!((ran.status, ran.err.contains("To answer:")), (0, false), "{ran:?}");
+    assert_eq!(requests(&workspace)["count"], 1);
+    // In a conversation the next line answers.
+    let ran = workspace.pipe(&["chat"], "Vorrei richiedere tre giorni di ferie\n");
+    assert!(ran.status == 3 && !ran.err.contains("To answer:"), "{ran:?}");
+}

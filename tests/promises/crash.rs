@@ -1,7 +1,8 @@
 //! The state after a server is killed at any boundary of its journal and restarted, judged by what reached an
 //! external backend: every write at most once, every accepted request one end.
 //!
-//! `SOAK=200 cargo test --test promises crash` kills that many times at each boundary.
+//! A plain run kills a few times at each boundary; `SOAK=200 cargo test --test promises crash` kills that many
+//! times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,7 +27,7 @@ use super::support::{
 };
 
 /// Kills at each boundary, unless `SOAK` is set.
-const KILLS: u64 = 20;
+const KILLS: u64 = 4;
 /// Concurrent requests when a server is killed, in addition to earlier unfinished ones.
 const CLIENTS: usize = 2;
 /// Upper bound for everything that has to happen.
@@ -468,7 +469,8 @@ async fn kill_in(mut harness: CrashHarness, place: &str) {
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
-        let mut skip: u32 = dice.random_range(0..4);
+        // The first kill is where it surely happens.
+        let mut skip: u32 = if seed == 0 { 0 } else { dice.random_range(0..4) };
         if place.ends_with("run_queued") {
             // The event occurs once per request.
             skip %= CLIENTS as u32;
@@ -483,7 +485,7 @@ async fn kill_in(mut harness: CrashHarness, place: &str) {
         hit += u64::from(harness.serve_until_killed(&env, None).await);
     }
     // A boundary that is never reached proves nothing.
-    assert!(hit * 3 >= kills(), "{place} was reached {hit} times");
+    assert!(hit > 0 && hit * 4 >= kills(), "{place} was reached {hit} times");
     harness.finish_all().await;
 }
 
@@ -527,7 +529,7 @@ async fn kills_during_backend_calls_lose_or_repeat_nothing() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         hit += u64::from(harness.serve_until_killed(&[], Some(dice.random_range(0..6))).await);
     }
-    assert!(hit * 3 >= kills(), "{hit}");
+    assert!(hit > 0 && hit * 4 >= kills(), "{hit}");
     harness.finish_all().await;
 }
 

@@ -132,6 +132,13 @@ fn failed_call_is_no_success_anywhere() {
     assert!(ran.err.contains("step 1 Orders: did not succeed"), "{ran:#?}");
     assert_neutral(&ran.out);
     assert_neutral(ran.err.split("step 1 Orders: did not").nth(1).unwrap());
+    let (run, task) = (document["run_id"].as_str().unwrap(), document["task_id"].as_str().unwrap());
+    for command in [["runs", "show", run], ["plans", "show", task]] {
+        let shown = workspace.run(&command).out;
+        let (_, step) = shown.split_once("## Step 1: Orders\n").unwrap_or_else(|| panic!("{shown}"));
+        assert!(step.split("\n\n").next().unwrap().ends_with("Status: failed"), "{shown}");
+        assert!(!shown.contains("Status: completed"), "{shown}");
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use proscenium::access::Role;
 use proscenium::run::{Effect, TenantId};
@@ -16,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use crate::server_api::ask;
 use crate::support::model_script::ModelScript;
 use crate::support::served_engine::{Events, read_to_end, wire};
-use crate::support::{Gate, Reply, ScriptedLlm, ServedEngine, Setup, Shelf};
+use crate::support::{Gate, Reply, ScriptedLlm, ServedEngine, Setup, Shelf, eventually};
 
 /// The tenant that floods.
 const FLOOD: &str = "acme";
@@ -33,10 +32,7 @@ async fn key(served: &ServedEngine, tenant: &str) -> String {
 async fn two_tenants(setup: Setup) -> (ServedEngine, String, String) {
     let served = ServedEngine::start(setup).await;
     let keys = (key(&served, FLOOD).await, key(&served, OTHER).await);
-    // The server remembers for a moment that there was no key.
-    while served.get("/api/runs").await.status != 401 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    served.wait_for_keys().await;
     (served, keys.0, keys.1)
 }
 
@@ -258,9 +254,7 @@ async fn key_has_so_many_open_streams() {
     assert_eq!(open_stream(&served, &theirs, "look").await.status(), 200);
     // A client that goes away makes room, as soon as the server has noticed.
     drop(held);
-    while open_stream(&served, &ours, "look").await.status() == 429 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("there is room", async || open_stream(&served, &ours, "look").await.status() != 429).await;
     shelf.go.open();
 }
 

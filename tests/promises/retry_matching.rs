@@ -10,7 +10,9 @@ use tokio::sync::watch;
 use super::process::{RunningProcess, Workspace};
 use crate::support::model_script::ModelScript;
 use crate::support::served_engine::wire;
-use crate::support::{Backend, Gate, Reply, ScriptedLlm, ServedEngine, Shelf, section, tool_results};
+use crate::support::{
+    Backend, Gate, Reply, ScriptedLlm, ServedEngine, Shelf, eventually, section, tool_results,
+};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -281,12 +283,9 @@ async fn request_with_idempotency_key_executes_once_over_a_kill() {
 /// A request whose client disconnects once it is accepted: returns its run, the last of this many.
 async fn disconnected_run(served: &ServedEngine, stream: bool, runs: usize) -> String {
     let _connection = served.raw(wire(CHAT, "", &ask("wait", stream)).as_bytes()).await;
-    loop {
-        let unfinished = served.engine.store().unfinished_runs().await.unwrap();
-        if unfinished.len() == runs {
-            return unfinished[runs - 1].run.to_string();
-        }
-    }
+    let unfinished = async || served.engine.store().unfinished_runs().await.unwrap();
+    eventually("the request is accepted", async || unfinished().await.len() == runs).await;
+    unfinished().await[runs - 1].run.to_string()
 }
 
 async fn retry(served: &ServedEngine, stream: bool) -> Reply {

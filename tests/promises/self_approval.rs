@@ -124,7 +124,7 @@ async fn barred_key_approves_others_requests_and_refuses_its_own() {
 fn barred_key_is_created_and_listed_on_the_command_line() {
     let workspace = Workspace::new();
     let made = workspace.run(&["keys", "create", "--tenant", "acme", "--user", "ada", "--no-own-approval"]);
-    assert!(made.status == 0 && made.out.contains("It may not approve what ada has asked for."), "{made:?}");
+    assert!(made.status == 0 && made.err.contains("It may not approve what ada has asked for."), "{made:?}");
     assert_eq!(workspace.run(&["keys", "create", "--tenant", "acme"]).status, 0);
     let listed = workspace.run(&["keys", "list"]);
     let rows: Vec<&str> = listed.out.lines().map(str::trim_end).collect();

@@ -366,6 +366,47 @@ fn key_determines_user_and_tenant_at_the_server() {
 }
 
 #[test]
+fn invalid_key_is_refused_by_every_command_alike() {
+    let workspace = Workspace::new();
+    let made = |more: &[&str]| {
+        let line = [&["keys", "create", "--tenant", "acme", "--json"], more].concat();
+        document(&workspace.run(&line))["key"].as_str().unwrap().to_owned()
+    };
+    let (valid, revoked) = (made(&[]), made(&[]));
+    assert_eq!(workspace.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+    let listed = document(&workspace.run(&["plans", "list", "--json"]));
+    let (task, run) = (listed[0]["task_id"].as_str().unwrap(), listed[0]["run_id"].as_str().unwrap());
+    let server = serve(&workspace, &[]);
+    assert_eq!(workspace.run(&["keys", "revoke", &revoked]).status, 0);
+    let unknown = format!("psk_{}_{}", "0".repeat(16), "0".repeat(64));
+    let commands: [&[&str]; 12] = [
+        &["chat", MAIN],
+        &["plan", MAIN],
+        &["runs"],
+        &["runs", "show", run],
+        &["plans"],
+        &["plans", "list", "--json"],
+        &["plans", "show", task],
+        &["plans", "approve", task],
+        &["plans", "delete", task],
+        &["approvals"],
+        &["approvals", "list", "--json"],
+        &["replay", run],
+    ];
+    for key in ["bad", unknown.as_str(), revoked.as_str()] {
+        let shown = [("PROSCENIUM_API_KEY", key.to_owned())];
+        for command in commands {
+            let ran = workspace.spawn_with(command, &shown).end();
+            assert_refused(&ran, 1, "auth.key", &["unknown or was revoked", "PROSCENIUM_API_KEY"]);
+            assert!(!ran.err.contains(key) || key == "bad", "{}", ran.err);
+        }
+    }
+    let ran = workspace.spawn_with(&["runs"], &[("PROSCENIUM_API_KEY", valid)]).end();
+    assert!(ran.status == 0 && !ran.out.contains("Milano"), "{ran:?}");
+    stop(server);
+}
+
+#[test]
 fn server_with_another_default_tenant_is_followed() {
     let workspace = Workspace::new();
     workspace.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");

@@ -1,5 +1,7 @@
 //! What the server refuses before any model call, and clients that are slow or disconnect.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -58,7 +60,7 @@ async fn oversized_requests_are_refused_before_any_model_call() {
         // The server may close the connection during the write.
         let _ = stream.write_all(head.as_bytes()).await;
         let response = read_to_end(&mut stream).await;
-        assert!(response.is_empty() || response.starts_with("HTTP/1.1 431"), "{response}");
+        assert!(response.starts_with("HTTP/1.1 431"), "{response}");
     }
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/api/runs").await.json()["runs"], json!([]));
@@ -78,25 +80,25 @@ async fn client_that_drips_its_request_is_disconnected() {
     for (from, to) in [(0, 1), (0, 20), (0, body - 2), (0, body), (0, body + 1), (0, whole.len() - 1)] {
         let mut stream = served.raw(&whole.as_bytes()[from..to]).await;
         let response = read_to_end(&mut stream).await;
-        assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{to}: {response}");
+        assert!(response.starts_with("HTTP/1.1 408"), "{to}: {response}");
         if to >= body {
             assert!(response.contains("request.slow"), "{to}: {response}");
         }
     }
-    // Dripping bytes do not extend the timeout.
+    // Dripping bytes do not extend the timeout: it ends long before all of them are sent, which would be answered.
     let (mut reader, mut writer) = served.raw(b"").await.into_split();
     let drip = tokio::spawn(async move {
         for byte in whole.as_bytes().chunks(1) {
             if writer.write_all(byte).await.is_err() {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
     let mut response = Vec::new();
     let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut response).await;
     let response = String::from_utf8_lossy(&response);
-    assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{response}");
+    assert!(response.starts_with("HTTP/1.1 408"), "{response}");
     drip.abort();
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/healthz").await.status, 200);

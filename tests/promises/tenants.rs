@@ -38,10 +38,7 @@ async fn tenants() -> Tenants {
     let served = ServedEngine::start(shelf.setup()).await;
     let (_, ours) = key(&served, "acme", "ada").await;
     let (_, theirs) = key(&served, "rival", "rob").await;
-    // The server caches for a moment that there was no key.
-    while served.get("/api/runs").await.status != 401 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    served.wait_for_keys().await;
     Tenants { shelf, served, ours, theirs }
 }
 

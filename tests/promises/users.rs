@@ -1,7 +1,5 @@
 //! Users within a tenant: another user's data is not found, and each role has its permissions.
 
-use std::time::Duration;
-
 use proscenium::access::Role;
 use proscenium::run::TenantId;
 use proscenium::store::KeyRules;
@@ -41,10 +39,7 @@ impl Company {
         let (carl, cora) = (key("carl", Role::Approver).await, key("cora", Role::Approver).await);
         let (auditor, admin) = (key("audrey", Role::Auditor).await, key("root", Role::Admin).await);
         let service = key("chatbot", Role::Service).await;
-        // The server caches for a moment that there was no key.
-        while served.get("/api/runs").await.status != 401 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        served.wait_for_keys().await;
         Self { office, served, ada, bob, carl, cora, auditor, admin, service }
     }
 

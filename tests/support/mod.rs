@@ -1,4 +1,17 @@
-//! A scripted model server over the wire.
+//! What the tests of `tests/promises` share. A test asserts what a user would notice, with the real program or
+//! the real engine behind its real border; only models and back ends are scripted.
+//!
+//! **Start the product**
+//!
+//! | with | what runs | for |
+//! | --- | --- | --- |
+//! | [`Setup`] → [`TestEngine`] | an engine in this process, with a data directory of its own | answers, journals, settings |
+//! | [`ServedEngine`] | the same behind a server on loopback, with an HTTP client | the HTTP interfaces |
+//! | `promises/process.rs`: `Workspace` | the program in processes of its own | the command line, restarts, kills |
+//! | `crashing.rs` | the program with crash points | a kill or panic at a chosen event |
+//!
+//! **Script a model.** [`ScriptedLlm`] is a server that answers each request with a [`Scripted`] reply, also a
+//! broken one. [`model_script::ModelScript`] is a sensible model: plans and calls by request, as YAML.
 //!
 //! ```ignore
 //! let llm = ScriptedLlm::start(|request, nth| match support::forced_tool(request) {
@@ -11,6 +24,18 @@
 //! assert_eq!(llm.count(), 2);
 //! assert_eq!(support::section(&llm.request(0), "request").as_deref(), Some("hello"));
 //! ```
+//!
+//! **Take a world** of scenes with its model: [`Shelf`] (a run held at a chosen place), [`Office`] (approvals; a
+//! back end over HTTP), [`workshop`] (every outcome of a call), [`planner_engine`] (a town of three scenes).
+//! [`Backend`] is an HTTP back end, [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
+//!
+//! **Order events.** A [`Gate`] holds one side until the other has come to a place. Where only a result can be
+//! seen, [`eventually`] asks for it and fails if it never comes. Never sleep for a time in which something
+//! should have happened: such a test fails on a slow machine, or passes without a proof. That something does
+//! *not* happen is asserted after something else that takes longer has happened.
+//!
+//! **Judge.** [`journal`] has the invariants of every stored run, [`wire`] those of every request to a model,
+//! [`exposition`] those of `/metrics`.
 
 #![expect(unused_imports, reason = "not every test module uses every helper")]
 
@@ -19,6 +44,7 @@ pub mod corruption;
 pub mod dashboard;
 pub mod disk;
 pub mod eval;
+mod eventually;
 pub mod exposition;
 mod gate;
 pub mod guards;
@@ -46,6 +72,7 @@ use async_trait::async_trait;
 use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Request};
 
 pub use backend::{Backend, ReceivedRequest};
+pub use eventually::eventually;
 pub use gate::Gate;
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};

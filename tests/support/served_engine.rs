@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::eventually;
 use super::test_engine::{Setup, TestEngine};
 
 /// A server on loopback. It stops when it is dropped.
@@ -189,6 +190,11 @@ impl ServedEngine {
         let mut stream = TcpStream::connect(self.addr).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream
+    }
+
+    /// Waits until callers need a key: a server remembers for a moment that there was none.
+    pub async fn wait_for_keys(&self) {
+        eventually("keys are required", async || self.get("/api/runs").await.status == 401).await;
     }
 
     /// The server, to be stopped while requests are running.

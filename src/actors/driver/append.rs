@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use super::{Driver, PublishedRunEvent};
-use crate::actors::feed::Feed;
+use crate::actors::answer_feed::AnswerFeed;
 use crate::actors::journal;
 use crate::crash;
 use crate::memory;
@@ -17,7 +17,7 @@ use crate::store::Record;
 struct EventPublication {
     events: Vec<PublishedRunEvent>,
     event_sender: broadcast::Sender<PublishedRunEvent>,
-    feed: Arc<Feed>,
+    feed: Arc<AnswerFeed>,
 }
 
 impl journal::CommitHook for EventPublication {
@@ -71,9 +71,10 @@ impl Driver {
             None => {
                 let (listeners, feed) = (self.live.event_sender.clone(), self.live.feed.clone());
                 // Durable events are published below, after they are applied.
-                let told = EventPublication { events: envelopes.clone(), event_sender: listeners, feed };
-                let told = (!durable).then(|| Box::new(told) as Box<dyn journal::CommitHook>);
-                let appended = self.shared.journal.append_with_hook(records, durable, told).await;
+                let publication =
+                    EventPublication { events: envelopes.clone(), event_sender: listeners, feed };
+                let commit_hook = (!durable).then(|| Box::new(publication) as Box<dyn journal::CommitHook>);
+                let appended = self.shared.journal.append_with_hook(records, durable, commit_hook).await;
                 appended?;
             }
         }

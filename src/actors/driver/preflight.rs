@@ -17,7 +17,7 @@ impl Driver {
             return None;
         }
         self.checked_version = version;
-        let mut problems = planner::preflight(&self.state, &self.shared.catalogue);
+        let mut problems = planner::plan_problems_before_start(&self.state, &self.shared.catalogue);
         let cost = self.least_cost();
         let budget = self.shared.gateway.guards().budget.clone();
         if let Some(least) = cost {

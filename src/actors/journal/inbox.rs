@@ -35,7 +35,7 @@ impl InboxItem {
     fn is_awaited(&self) -> bool {
         match self {
             InboxItem::Append { done, committed, .. } => {
-                done.is_some() || committed.as_ref().is_some_and(|told| told.has_readers())
+                done.is_some() || committed.as_ref().is_some_and(|publication| publication.has_readers())
             }
             InboxItem::Flush(_) | InboxItem::Reopen(..) | InboxItem::Stop(_) => true,
         }

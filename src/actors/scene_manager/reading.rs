@@ -88,7 +88,7 @@ impl SceneManager {
             }
             let turns = match attempt {
                 ReadAttempt::ForCommand => Vec::new(),
-                // The run may have ended, and nobody here knows under which number it is remembered.
+                // The run may have ended, and its slot is not known here.
                 ReadAttempt::AfterPanic | ReadAttempt::AfterLastPanic => {
                     stream(&store, &seq, &tenant, &session).await?
                 }

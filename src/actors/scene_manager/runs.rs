@@ -20,7 +20,7 @@ pub(super) struct RunEntry {
     received: Instant,
     /// Counts it as waiting until it is driven.
     waiting: Option<QueueGuard>,
-    /// Its state while nobody drives it.
+    /// Its state while no driver works on it.
     state: Option<RunState>,
     /// Whether a driver of this process panicked.
     panicked: bool,
@@ -70,7 +70,7 @@ fn is_unfinished(state: &RunState) -> bool {
     matches!(state.status, RunStatus::Queued | RunStatus::Running)
 }
 
-/// Where a run is that nobody drives.
+/// Where a run without a driver is.
 pub(super) fn condition(state: &RunState) -> RunCondition {
     match state.status {
         RunStatus::Waiting => RunCondition::Waiting(open_decisions(state)),

@@ -78,8 +78,8 @@ pub(crate) struct CancelBody {
     pub(crate) why: Option<String>,
 }
 
-/// Approves the current version of a plan. Of several concurrent approvals one wins; the others are told who
-/// approved.
+/// Approves the current version of a plan. Of several concurrent approvals one wins; the others get the
+/// name of the approver.
 #[utoipa::path(post, path = "/api/plans/{task_id}/approve", operation_id = "approve_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")), request_body = ApproveBody,
     responses((status = 200, body = PlanDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -106,7 +106,7 @@ pub(crate) async fn modify(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let AuthenticatedJson { who, body } = sent;
-    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Change).await?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::ModifyPlan).await?;
     let wish = match (body.feedback, body.plan) {
         // Feedback needs no separate reason.
         (Some(words), None) if body.why.is_none() => CommandAction::Modify { words, version: body.version },
@@ -138,7 +138,7 @@ pub(crate) async fn cancel(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let body: CancelBody = body::optional_json(&request, payload, &app.options).await?;
-    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Stop).await?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Cancel).await?;
     let command = who.command(CommandAction::Cancel, body.why);
     let stopped =
         tokio::time::timeout(CANCEL_WAIT, submit_command_and_wait(&app, &who.tenant, run, command)).await;

@@ -89,12 +89,12 @@ pub(crate) async fn one(
             large_json(HttpResponse::Ok(), journalled.plan(&app, &who.tenant, page).await?).await
         }
         PlanFormat::Text => {
-            let text = plan::text_with_calls(
+            let text = plan::text_with_status(
                 &plan_with_begun_steps(state)?,
                 state.request(),
                 state.queued.as_ref().map_or(TaskId(run.0), |queued| queued.task),
-                state.plan_status,
-                &state.step_statuses(),
+                state.reported_plan_status(),
+                &state.reported_step_statuses(),
                 &known_calls(state),
             );
             Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))

@@ -1,8 +1,7 @@
 //! The fingerprint of a request: what is asked, by whom and from which address.
 
-use std::fmt::Write as _;
-
 use actix_web::HttpRequest;
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use sha2::{Digest, Sha256};
 
 use super::super::principal::RequestPrincipal;
@@ -35,18 +34,11 @@ impl RequestFingerprint {
 
     /// The fingerprint in hex, as stored in the journal.
     pub(crate) fn to_hex(&self) -> String {
-        self.0.iter().fold(String::with_capacity(64), |mut mark, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(mark, "{byte:02x}");
-            mark
-        })
+        HEXLOWER.encode(&self.0)
     }
 
     /// Parses a fingerprint in hex.
     pub(super) fn from_hex(mark: &str) -> Option<Self> {
-        let (pairs, []) = mark.as_bytes().as_chunks::<2>() else { return None };
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let bytes = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?));
-        bytes.collect::<Option<Vec<u8>>>()?.try_into().ok().map(Self)
+        HEXLOWER_PERMISSIVE.decode(mark.as_bytes()).ok()?.try_into().ok().map(Self)
     }
 }

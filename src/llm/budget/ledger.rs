@@ -10,7 +10,8 @@ use crate::llm::Caller;
 use crate::run::{RunId, SessionId, TenantId};
 
 /// Which budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum BudgetScope {
     /// Of one run.
     Run,
@@ -34,17 +35,6 @@ impl BudgetScope {
             BudgetScope::Tenant => "budget.tenant_usd",
             BudgetScope::Day => "budget.day_usd",
         }
-    }
-}
-
-impl std::fmt::Display for BudgetScope {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            BudgetScope::Run => "run",
-            BudgetScope::Session => "session",
-            BudgetScope::Tenant => "tenant",
-            BudgetScope::Day => "day",
-        })
     }
 }
 

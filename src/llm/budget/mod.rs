@@ -37,13 +37,13 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
     fn charge(&self, caller: &Caller, amount: u64);
 
     /// Keeps the account of a run or conversation, which has spent `spent` nano-USD so far, until the hold is
-    /// dropped. An account that nobody holds is forgotten once no reservation in it is open.
+    /// dropped. An account without holders is forgotten once no reservation in it is open.
     fn hold(&self, account: AccountKey, spent: u64) -> Hold;
 
     /// Whether the budget of a scope is limited.
     fn is_limited(&self, scope: BudgetScope) -> bool;
 
-    /// What an account has spent and reserved; zero for an account of a run or conversation that nobody holds.
+    /// What an account has spent and reserved; zero for an account of a run or conversation without holders.
     ///
     /// # Errors
     /// The budget cannot be asked.

@@ -29,7 +29,7 @@ impl Confirm {
         }
     }
 
-    /// The reply could not be used: nobody else gets it.
+    /// The reply could not be used: no other waiter gets it.
     pub fn rejected(self) {
         if let Some(pending) = self.0 {
             pending.cache.reject(pending.key);

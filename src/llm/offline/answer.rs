@@ -3,14 +3,15 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::background;
+use super::Lang;
 use super::change_phrase::RequestedChanges;
-use super::prompt::{Conversation, Executed, Lang, PromptText};
+use super::prompt::{Conversation, Executed, PromptText};
 use super::recap;
 use super::render;
 use super::small_talk::{self, Talk};
 use super::speech::{self, Act};
 use super::text;
+use super::text_task;
 
 /// A scene as listed in an answer.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -31,7 +32,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     let request = prompt.request();
     let kind = small_talk::classify(&request);
     if kind == Talk::Other
-        && let Some(task) = background::detect_text_task(&request, &background::chatbot_instructions(prompt))
+        && let Some(task) = text_task::detect_text_task(&request, &prompt.chatbot_instructions())
     {
         let can = if task.for_program { String::new() } else { capabilities(prompt, lang) };
         return format!("{} {can}", text_task_refusal(lang)).trim().to_owned();

@@ -6,6 +6,7 @@ use super::clauses::{self, Clause, ClauseLink};
 use super::followup;
 use super::lexicon;
 use super::mood;
+use super::pattern::strip_fillers;
 use super::plan::{OfflinePlanner, is_declaration};
 use super::prompt::Executed;
 use super::pronouns;
@@ -632,14 +633,14 @@ fn only_asks_to_tell(words: &str) -> bool {
     let tokens = text::tokens(words);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let told = ["tell", "show", "list", "dimmi", "dirmi", "mostrami", "mostra", "elenca", "elencami"];
-    mood::strip_fillers(&words).first().is_some_and(|t| t.is(&told))
+    strip_fillers(&words).first().is_some_and(|t| t.is(&told))
 }
 
 /// Whether words begin with a lookup verb or a request for information.
 fn opens_with_lookup(words: &str) -> bool {
     let tokens = text::tokens(words);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let first = mood::strip_fillers(&words).first();
+    let first = strip_fillers(&words).first();
     mood::asks_to_be_told(&words) || first.is_some_and(|t| lexicon::is_lookup(&t.features().concepts))
 }
 
@@ -647,5 +648,5 @@ fn opens_with_lookup(words: &str) -> bool {
 fn opening_verb(words: &str) -> Option<Rc<Features>> {
     let tokens = text::tokens(words);
     let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    mood::strip_fillers(&said).first().map(|t| t.features())
+    strip_fillers(&said).first().map(|t| t.features())
 }

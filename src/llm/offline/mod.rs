@@ -8,7 +8,6 @@
 //! carries the current time) and no state that affects its output.
 
 mod answer;
-mod background;
 mod candidates;
 mod change_phrase;
 mod clarity;
@@ -26,21 +25,18 @@ mod mood;
 mod names;
 mod number_arguments;
 mod options;
-mod pattern;
 mod phrases;
 mod plan;
 mod plan_changes;
 mod prepared;
 mod prompt;
 mod pronouns;
-mod questions;
 mod recap;
 mod recent_turns;
 mod render;
 mod reword;
 mod routing;
 mod scene;
-mod schema;
 mod slots;
 mod small_talk;
 mod source;
@@ -54,8 +50,11 @@ mod tests;
 use prompt::PromptText;
 use serde_json::Value;
 
+use super::functions::{CHECK_CONTINUATION, CREATE_PLAN};
 use super::{Completion, Message, Purpose, Request, ToolChoice};
-use crate::language::{date_expression, dates, entities, lexicon, numbers, text};
+use crate::language::{
+    Lang, date_expression, dates, entities, lexicon, numbers, pattern, questions, schema, text, text_task,
+};
 use crate::run::{Reply, ReplyCall, Usage};
 
 /// The model name in its replies.
@@ -71,13 +70,12 @@ impl OfflineModel {
     pub fn complete(&self, request: &Request) -> Completion {
         let prompt = PromptText::of(request);
         let (text, calls) = match (request.purpose, &request.choice) {
-            (Purpose::Plan, _) => (
-                String::new(),
-                vec![forced_call(request, "CreateExecutionPlan", plan::create(request, &prompt))],
-            ),
+            (Purpose::Plan, _) => {
+                (String::new(), vec![forced_call(request, CREATE_PLAN, plan::create(request, &prompt))])
+            }
             (Purpose::Continuation, _) => (
                 String::new(),
-                vec![forced_call(request, "CheckContinuation", verdict::check(request, &prompt))],
+                vec![forced_call(request, CHECK_CONTINUATION, verdict::check(request, &prompt))],
             ),
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
                 scene::StepReply::Calls(calls) if *choice != ToolChoice::None => {
@@ -103,14 +101,6 @@ impl OfflineModel {
         let reply = Reply { text, calls, finish_reason: Some(finish.to_owned()), model: NAME.to_owned() };
         Completion { reply, usage, first_token: None }
     }
-}
-
-/// Asks the user for missing arguments, in the user's language if it is supported. `missing` names
-/// properties of the JSON Schema `parameters`.
-pub fn question_for_missing_arguments(parameters: &Value, missing: &[&str], language: &str) -> String {
-    let fields = schema::fields(parameters);
-    let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
-    questions::ask_for_missing(&missing, prompt::Lang::of(language))
 }
 
 fn forced_call(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
@@ -144,10 +134,4 @@ fn input_characters(request: &Request) -> usize {
 /// Estimates tokens at four characters each.
 fn estimated_tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
-}
-
-/// Whether a request or the chatbot's `instructions` set a task on a text: translate, correct, summarise or
-/// name it, … The content of that text is then not a request.
-pub fn is_background_task(request: &str, instructions: &str) -> bool {
-    background::detect_text_task(request, instructions).is_some()
 }

@@ -2,10 +2,10 @@
 //! saying and wishing, and past forms.
 
 use super::lexicon;
-use super::pattern::{any, end, find, is_infinitive, is_participle, is_past, is_verb};
+use super::pattern::{any, end, find, is_infinitive, is_participle, is_past, is_verb, strip_fillers};
 use super::phrases::{
-    ASKS, ASKS_MARKED, CANNOT, FILLERS, KIN, MAY_BE, MINDS, MISSED, NOT, NOT_INSIDE, POLITE, REASONS,
-    REMINDS, REMINDS_ME_WHAT, SAID, TALES, TELLS, THANKS, THEY, THIRD, TO_KNOW, WH, WISHES, WOULD_BE,
+    ASKS, ASKS_MARKED, CANNOT, KIN, MAY_BE, MINDS, MISSED, NOT, NOT_INSIDE, POLITE, REASONS, REMINDS,
+    REMINDS_ME_WHAT, SAID, TALES, TELLS, THANKS, THEY, THIRD, TO_KNOW, WH, WISHES, WOULD_BE,
 };
 use super::speech::Act;
 use super::text::Token;
@@ -175,20 +175,6 @@ fn act_after_lead(rest: &[&Token], marked: bool) -> Act {
         _ if rest.is_empty() && marked => Act::Question,
         _ => Act::Request,
     }
-}
-
-/// Strips fillers from the beginning of a clause.
-pub(super) fn strip_fillers<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
-    while let Some(at) =
-        any(words, 0, FILLERS).or_else(|| words.first().filter(|t| t.lower == "sì").map(|_| 1))
-    {
-        let negation = words[0].is(&["only", "just", "solo"]) && at == words.len();
-        if at == 0 || negation || words[0].lower == "è" {
-            break;
-        }
-        words = &words[at..];
-    }
-    words
 }
 
 /// Whether a question is about a past action: "did I book …?", "hai disdetto …?".

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use jiff::Zoned;
 use serde_json::{Value, json};
 
-use super::background;
 use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
 use super::drafts::StepDraft;
@@ -15,6 +14,7 @@ use super::entities::Entities;
 use super::index::CatalogueIndex;
 use super::lexicon;
 use super::mood;
+use super::pattern::strip_fillers;
 use super::plan_changes;
 use super::prepared;
 use super::prompt::{Conversation, Executed, OpenQuestion, PromptText};
@@ -22,6 +22,7 @@ use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
 use super::slots::{self, Filled};
 use super::text::{self, TokenCache};
+use super::text_task;
 use super::tuples;
 use crate::llm::Request;
 
@@ -52,7 +53,7 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         orders_only: !feedback.trim().is_empty(),
     };
     let task = if feedback.trim().is_empty() {
-        background::detect_text_task(&words, &background::chatbot_instructions(prompt))
+        text_task::detect_text_task(&words, &prompt.chatbot_instructions())
     } else {
         None
     };
@@ -159,7 +160,7 @@ impl ClauseRouter for OfflinePlanner {
         // "Block my debit card and my credit card": the order applies to both.
         let tokens = text::tokens(before);
         let previous: Vec<_> = tokens.iter().filter(|t| t.word).collect();
-        let verb = mood::strip_fillers(&previous).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
+        let verb = strip_fillers(&previous).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
         // Words that lead to another scene are another request.
         if self.tool_for(words, None).is_some_and(|(own, _)| own / 1000 != hit.scene) {
             return false;
@@ -167,7 +168,7 @@ impl ClauseRouter for OfflinePlanner {
         // So are words with their own order.
         let further = text::tokens(words);
         let own: Vec<_> = further.iter().filter(|t| t.word).collect();
-        let orders = mood::is_order(mood::strip_fillers(&own));
+        let orders = mood::is_order(strip_fillers(&own));
         let ordered = verb.filter(|_| !orders).is_some_and(|verb| {
             let whole = format!("{verb} {words}");
             let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
@@ -182,7 +183,7 @@ impl ClauseRouter for OfflinePlanner {
 
 impl OfflinePlanner {
     /// The step for a task on a text, if a tool is made for it.
-    fn draft_for_task(&self, task: &background::TextTask, words: &str) -> Vec<StepDraft> {
+    fn draft_for_task(&self, task: &text_task::TextTask, words: &str) -> Vec<StepDraft> {
         let Some(verb) = task.tool_verb else { return Vec::new() };
         let own = text::features(verb);
         let is_for = |hit: &Hit| {
@@ -247,7 +248,7 @@ impl OfflinePlanner {
     fn names_other_object(&self, words: &str, hit: Hit) -> bool {
         let tokens = text::tokens(words);
         let all: Vec<&text::Token> = tokens.iter().filter(|t| t.word).collect();
-        let own = mood::strip_fillers(&all);
+        let own = strip_fillers(&all);
         let Some(verb) = own.first() else { return false };
         let looks = mood::asks_to_be_told(own) || lexicon::is_lookup(&verb.features().concepts);
         if looks || !mood::is_order(own) {

@@ -5,8 +5,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::text;
+use crate::language::Lang;
 use crate::llm::signature::{self, SceneLine};
 use crate::llm::{Message, Request, sections};
+
+/// Prefix of the instructions where the prompt carries them in the summary instead of a section.
+const INSTRUCTIONS_PREFIX: &str = "The chatbot's instructions: ";
 
 /// A scene in the planner's prompt.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -238,41 +243,16 @@ impl PromptText {
     }
 }
 
-/// The languages of the model's own sentences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lang {
-    /// Italian.
-    It,
-    /// English.
-    En,
-    /// French.
-    Fr,
-    /// German.
-    De,
-    /// Spanish.
-    Es,
-}
-
-impl Lang {
-    /// By its ISO 639-1 code; English for unsupported languages.
-    pub fn of(code: &str) -> Self {
-        match code.get(..2).unwrap_or_default() {
-            "it" => Lang::It,
-            "fr" => Lang::Fr,
-            "de" => Lang::De,
-            "es" => Lang::Es,
-            _ => Lang::En,
+impl PromptText {
+    /// The chatbot's instructions.
+    pub(super) fn chatbot_instructions(&self) -> String {
+        let own = self.get("instructions");
+        if !own.trim().is_empty() {
+            return own;
         }
-    }
-
-    /// The text in this language; the order is Italian, English, French, German, Spanish.
-    pub fn pick(self, texts: [&str; 5]) -> &str {
-        match self {
-            Lang::It => texts[0],
-            Lang::En => texts[1],
-            Lang::Fr => texts[2],
-            Lang::De => texts[3],
-            Lang::Es => texts[4],
-        }
+        let conversation: Conversation = self.json("conversation");
+        let told =
+            conversation.summary.as_deref().and_then(|summary| summary.strip_prefix(INSTRUCTIONS_PREFIX));
+        told.map(|text| text::shorten(text, 2000).to_owned()).unwrap_or_default()
     }
 }

@@ -1,7 +1,8 @@
 //! Summaries of the conversation: for the user who asks for one, and for turns that no longer fit into the
 //! prompt.
 
-use super::prompt::{Conversation, Lang, PriorTurn, PromptText};
+use super::Lang;
+use super::prompt::{Conversation, PriorTurn, PromptText};
 use super::text;
 
 /// Maximum length of a summary in characters.

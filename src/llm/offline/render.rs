@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::prompt::Lang;
+use super::Lang;
 use crate::llm::Message;
 
 /// Maximum number of lines of a result.

@@ -18,6 +18,7 @@ use super::source::SourceText;
 use super::speech::{self, Act};
 use super::text::{self, features, name_words};
 use super::{recent_turns, tuples};
+use crate::llm::functions::{ASK_USER, NEXT_CALL};
 use crate::llm::{Message, Request, ToolChoice, ToolSpec};
 use crate::run::ReplyCall;
 
@@ -41,7 +42,7 @@ pub(super) fn next(request: &Request, prompt: &PromptText) -> StepReply {
     let done = render::outcomes(&request.messages);
     // `NextCall` asks which call comes next; these rules make the call instead.
     let mut tools: Vec<&ToolSpec> =
-        request.tools.iter().filter(|t| !["AskUser", "NextCall"].contains(&t.name.as_str())).collect();
+        request.tools.iter().filter(|t| ![ASK_USER, NEXT_CALL].contains(&t.name.as_str())).collect();
     if let ToolChoice::Forced(name) = &request.choice
         && tools.iter().any(|t| t.name == *name)
     {
@@ -333,7 +334,7 @@ impl<'a> OfflineStep<'a> {
             };
             let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
             let call = json!({"question": question, "tool": tool, "missing": names, "known": arguments});
-            ("AskUser".to_owned(), call)
+            (ASK_USER.to_owned(), call)
         });
         StepReply::Calls(questions.collect())
     }
@@ -445,7 +446,7 @@ impl<'a> OfflineStep<'a> {
         let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
         let question = questions::ask_for_missing(missing, self.prompt.language());
         StepReply::Calls(vec![(
-            "AskUser".to_owned(),
+            ASK_USER.to_owned(),
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
         )])
     }

@@ -4,7 +4,8 @@
 //! (`mood`) or from the clause that governs it: "tell Marco that …", "if …, …", "don't … or …".
 
 use super::entities;
-use super::mood::{self, ClauseMood, clause_mood, strip_fillers};
+use super::mood::{self, ClauseMood, clause_mood};
+use super::pattern::strip_fillers;
 use super::pattern::{any, end, is_infinitive, is_verb};
 use super::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, PREAMBLES, SHADE, TEXTS, WHETHER};
 use super::pronouns;

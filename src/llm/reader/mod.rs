@@ -243,7 +243,7 @@ fn choose(parsed: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
     let any_named = parsed.iter().any(is_named);
     let mut values: Vec<Value> = Vec::new();
     for call in parsed {
-        // `{"CreateExecutionPlan": {…}}`: the name is the only key.
+        // `{"NameOfTheFunction": {…}}`: the name is the only key.
         let arguments = match call.arguments.iter().next() {
             Some((key, Value::Object(inner))) if call.arguments.len() == 1 && key == tool => inner.clone(),
             _ if any_named && !call.name.as_ref().is_some_and(|name| same(tool, name)) => continue,

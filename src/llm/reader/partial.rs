@@ -1,24 +1,27 @@
-//! Extracts the answer's text from a forced verdict while a model is still streaming it.
+//! Extracts the text of one field of a JSON object while a model is still streaming it.
 
 /// Maximum number of characters that are kept of a key; the keys that matter are shorter.
 const MAX_KEY: usize = 32;
 
-/// Reads the JSON object of a forced verdict in chunks of any size and returns the string of its key `answer`
-/// as far as it has arrived, but only once `should_continue` was read as false. Invalid JSON ends the
-/// reading.
-#[derive(Debug, Default)]
+/// Reads a JSON object in chunks of any size and returns the string of its field `text` as far as it has arrived,
+/// but only once its field `hold` was read as false. Invalid JSON ends the reading.
+#[derive(Debug)]
 pub struct Partial {
+    /// The name of the field that is false if the text may be shown.
+    hold: &'static str,
+    /// The name of the field with the text.
+    text: &'static str,
     at: ReadPosition,
     key: String,
     /// What the value of `key` is for.
     field: PartialField,
     string: Unescape,
-    /// The value of `should_continue`.
-    should_continue: Option<bool>,
-    /// The part of the answer that arrived before that was known.
+    /// The value of the field `hold`.
+    held: Option<bool>,
+    /// The part of the text that arrived before that was known.
     early: String,
-    /// How many answers the object has. With a second one, it is unknown which of them counts.
-    answers: u32,
+    /// How many texts the object has. With a second one, it is unknown which of them counts.
+    texts: u32,
 }
 
 /// Where in the object the reading is.
@@ -51,19 +54,29 @@ enum ReadPosition {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum PartialField {
-    Answer,
-    ShouldContinue,
+    Text,
+    Hold,
     #[default]
     Other,
 }
 
 impl Partial {
-    /// A reader that has read nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// A reader that has read nothing yet, of an object with these fields.
+    pub fn new(hold: &'static str, text: &'static str) -> Self {
+        Self {
+            hold,
+            text,
+            at: ReadPosition::default(),
+            key: String::new(),
+            field: PartialField::default(),
+            string: Unescape::default(),
+            held: None,
+            early: String::new(),
+            texts: 0,
+        }
     }
 
-    /// Reads the next chunk. Returns the part of the answer that may now be shown.
+    /// Reads the next chunk. Returns the part of the text that may now be shown.
     pub fn feed(&mut self, piece: &str) -> String {
         let mut out = String::new();
         for c in piece.chars() {
@@ -138,7 +151,7 @@ impl Partial {
             PartialRead::End => ReadPosition::Comma,
             PartialRead::Broken => ReadPosition::Broken,
             PartialRead::Char(c) => {
-                self.push_answer(c, out);
+                self.push_text(c, out);
                 ReadPosition::InString
             }
             PartialRead::More => ReadPosition::InString,
@@ -170,37 +183,37 @@ impl Partial {
 
     fn begin_value(&mut self) {
         self.field = match self.key.as_str() {
-            "answer" => {
-                self.answers += 1;
-                PartialField::Answer
+            key if key == self.text => {
+                self.texts += 1;
+                PartialField::Text
             }
-            "should_continue" => PartialField::ShouldContinue,
+            key if key == self.hold => PartialField::Hold,
             _ => PartialField::Other,
         };
     }
 
-    /// A word has ended: the value of `should_continue`, if it is that field's.
+    /// A word has ended: the value of the field `hold`, if it is that one's.
     fn end_word(&mut self, out: &mut String) {
-        if self.field != PartialField::ShouldContinue {
+        if self.field != PartialField::Hold {
             return;
         }
-        let continues = match (self.key.as_str(), self.should_continue) {
+        let held = match (self.key.as_str(), self.held) {
             ("false", None) => Some(false),
             // Repeated, or no boolean: nothing may be shown.
             _ => Some(true),
         };
-        self.should_continue = continues;
+        self.held = held;
         let early = std::mem::take(&mut self.early);
-        if continues == Some(false) {
+        if held == Some(false) {
             out.push_str(&early);
         }
     }
 
-    fn push_answer(&mut self, c: char, out: &mut String) {
-        if self.field != PartialField::Answer || self.answers > 1 {
+    fn push_text(&mut self, c: char, out: &mut String) {
+        if self.field != PartialField::Text || self.texts > 1 {
             return;
         }
-        match self.should_continue {
+        match self.held {
             Some(false) => out.push(c),
             None => self.early.push(c),
             Some(true) => {}
@@ -311,16 +324,20 @@ mod tests {
 
     use super::*;
 
+    fn verdict() -> Partial {
+        Partial::new("should_continue", "answer")
+    }
+
     /// What is given when the text comes in pieces of so many characters.
     fn read(text: &str, size: usize) -> String {
         let chars: Vec<char> = text.chars().collect();
-        let mut partial = Partial::new();
+        let mut partial = verdict();
         chars.chunks(size).map(|piece| partial.feed(&piece.iter().collect::<String>())).collect()
     }
 
     #[test]
     fn the_answer_is_given_as_it_comes_once_it_is_known_that_nothing_more_is_to_be_done() {
-        let mut partial = Partial::new();
+        let mut partial = verdict();
         assert_eq!(partial.feed(r#"{"should_continue": fal"#), "");
         assert_eq!(partial.feed(r#"se, "can_answer_now": true, "answer": "It is "#), "It is ");
         assert_eq!(partial.feed("su"), "su");
@@ -330,7 +347,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_comes_first_is_held_back_and_one_beside_a_wish_for_more_is_never_given() {
-        let mut partial = Partial::new();
+        let mut partial = verdict();
         assert_eq!(partial.feed(r#"{"answer": "Sunny.", "should_continue": false"#), "");
         assert_eq!(partial.feed("}"), "Sunny.");
         for text in [
@@ -379,7 +396,7 @@ mod tests {
         ] {
             let text = format!("{head}{tail}");
             assert_eq!(read(&text, 2), given, "{text}");
-            let mut partial = Partial::new();
+            let mut partial = verdict();
             partial.feed(&text);
             assert!(!partial.is_whole(), "{text}");
         }
@@ -456,7 +473,7 @@ mod tests {
                 (Some(Value::Bool(false)), Some(Value::String(answer))) => answer.as_str(),
                 _ => "",
             };
-            let mut partial = Partial::new();
+            let mut partial = verdict();
             let mut given = String::new();
             let mut rest: Vec<char> = text.chars().collect();
             for size in cuts.iter().cycle() {
@@ -473,7 +490,7 @@ mod tests {
 
         #[test]
         fn no_text_at_all_makes_it_panic(pieces in prop::collection::vec(r#"[{}\[\]",:\\ua-f0-9 ]{0,12}|\PC{0,4}"#, 0..12)) {
-            let mut partial = Partial::new();
+            let mut partial = verdict();
             for piece in pieces {
                 partial.feed(&piece);
             }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::super::approval::required_call_approval;
-use super::super::{consent, lapsed_approval, preflight, required_plan_approval, supplied_plan};
+use super::super::{
+    consent, lapsed_approval, plan_problems_before_start, required_plan_approval, supplied_plan,
+};
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
     ApprovalPolicy, ApprovalScope, ApprovalSubject, Context, Decision, Effect, Event, PlanCause, PlanMade,
@@ -288,7 +290,7 @@ fn preflight_detects_a_plan_that_cannot_be_executed() {
     );
     apply(&mut state, Event::PlanCreated(made));
     let codes = |catalogue: &Catalogue| -> Vec<String> {
-        preflight(&state, catalogue).into_iter().map(|problem| problem.code).collect()
+        plan_problems_before_start(&state, catalogue).into_iter().map(|problem| problem.code).collect()
     };
     assert_eq!(codes(&scenes), Vec::<String>::new());
     assert_eq!(codes(&Catalogue::default()), ["preflight.scene"]);

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::approval::required_call_approval;
 use super::super::{
-    ApproverChoice, CREATE_PLAN, Command, CommandAction, events_for_command, lapsed_approval, preflight,
-    read, request, supplied_plan,
+    ApproverChoice, CREATE_PLAN, Command, CommandAction, events_for_command, lapsed_approval,
+    plan_problems_before_start, read, request, supplied_plan,
 };
 use super::approvals::{apply, catalogue, in_force, plan, planning, policy, settle};
 use super::replied;
@@ -136,14 +136,14 @@ fn preflight_checks_prepared_arguments_against_current_tools() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
     let state =
         in_force(policy(ApprovalScope::Never, ApprovalScope::Never), &scenes, plan("book it", &["book"]));
-    assert_eq!(preflight(&state, &scenes), []);
+    assert_eq!(plan_problems_before_start(&state, &scenes), []);
     // The tool accepted any arguments when the plan was made.
     let mut planned = state.clone();
     let mut made: PlanMade = planned.plans[0].clone();
     made.plan = booking(&[json!({"n": "three"})]);
     planned.plans[0] = made;
     planned.steps.get_mut(&1).unwrap().status = crate::plan::StepStatus::Pending;
-    let problems = preflight(&planned, &scenes);
+    let problems = plan_problems_before_start(&planned, &scenes);
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(problems[0].code, "plan.prepared_arguments");
 }

@@ -1,7 +1,7 @@
 //! Folds events about how a run continues: the end of planning, resumption after its end, compensation, and
 //! takeover by another process.
 
-use super::super::approval::Permit;
+use super::super::approval::ApprovalGate;
 use super::super::attempt::AskReservation;
 use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus, Subject};
 use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
@@ -24,9 +24,9 @@ impl RunState {
     /// undone, begin again; the duplicate guard still sees their earlier calls. The request is checked and
     /// answered again. A refused plan stays refused.
     pub(super) fn reopen(&mut self) {
-        let refused = matches!(self.plan_permit(), Permit::Refused { .. });
+        let refused = matches!(self.plan_gate(), ApprovalGate::Refused { .. });
         self.status = RunStatus::Running;
-        self.told = Some(self.usage);
+        self.usage_at_last_end = Some(self.usage);
         self.closing = refused;
         self.cancel = None;
         self.error = None;
@@ -35,18 +35,19 @@ impl RunState {
         self.restart_check();
         let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
         let last = self.plans.len() as u32;
-        let anew = |s: &&StepState| match s.status {
+        let must_restart = |s: &&StepState| match s.status {
             StepStatus::Completed => {
                 undone.contains(&s.step.step_number) || (s.version == last && self.is_unserved(s))
             }
             _ => s.version == last && !refused,
         };
-        let anew: Vec<u32> = self.steps.values().filter(anew).map(|s| s.step.step_number).collect();
-        for step in &anew {
+        let restarted: Vec<u32> =
+            self.steps.values().filter(must_restart).map(|s| s.step.step_number).collect();
+        for step in &restarted {
             self.tries.remove(&Subject::Scene { step: *step });
         }
-        let anew = |s: &&mut StepState| anew.contains(&s.step.step_number);
-        for step in self.steps.values_mut().filter(anew) {
+        let is_restarted = |s: &&mut StepState| restarted.contains(&s.step.step_number);
+        for step in self.steps.values_mut().filter(is_restarted) {
             step.status = StepStatus::Pending;
             step.result = None;
             step.work = StepWork::new(step.step.kind);

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::PlanStatus;
+
 /// The status of a run.
 #[derive(
     Debug,
@@ -40,6 +42,16 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// The status of a plan as people are told it after a run with this status: a run that asks its user, or did a
+    /// part, did not fail.
+    pub fn reported_plan_status(self, plan: PlanStatus) -> &'static str {
+        match (plan, self) {
+            (PlanStatus::Failed, RunStatus::NeedsInput) => "needs_input",
+            (PlanStatus::Failed, RunStatus::Partial) => "partial",
+            (plan, _) => plan.name(),
+        }
+    }
+
     /// Whether the run has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunStatus::Queued | RunStatus::Running | RunStatus::Waiting)

@@ -157,7 +157,7 @@ impl HttpTool {
         let Some(status) = error.status else { return error };
         let own = self.on_status.get(&status);
         let own = own.and_then(|own| phrase::say(own, language, &json!({"status": status}), arguments));
-        // Whether a write was done may be unknown, so nobody is told to try again.
+        // Whether a write was done may be unknown, so the text does not suggest a retry.
         let is_known = error.kind != ToolErrorKind::Unknown;
         let neutral = || FailureKind::of(&error.code, Some(status)).filter(|_| is_known);
         let say = own.or_else(|| neutral().map(|kind| kind.sentence(language).to_owned()));

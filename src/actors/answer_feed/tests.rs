@@ -25,7 +25,7 @@ fn shown() -> AnswerPreview {
     AnswerPreview::of(&state, Subject::Answer).unwrap()
 }
 
-fn writer(feed: &Arc<Feed>) -> FeedWriter {
+fn writer(feed: &Arc<AnswerFeed>) -> FeedWriter {
     let mut inner = feed.lock();
     inner.writer += 1;
     FeedWriter { feed: feed.clone(), number: inner.writer, shown: Mutex::new(shown()) }
@@ -44,7 +44,7 @@ impl Client {
         Self { text: String::new(), cursor: FeedCursor { generation: None, offset: 0 }, seq: 0 }
     }
 
-    fn read(&mut self, feed: &Feed) -> bool {
+    fn read(&mut self, feed: &AnswerFeed) -> bool {
         let piece = feed.read(&mut self.cursor);
         if piece.reset {
             self.text.clear();
@@ -57,7 +57,7 @@ impl Client {
 
 #[test]
 fn readers_get_each_piece_once_and_late_readers_everything() {
-    let feed = Arc::new(Feed::new());
+    let feed = Arc::new(AnswerFeed::new());
     let writer = writer(&feed);
     let mut client = Client::new();
     for piece in ["It ", "is", " so."] {
@@ -74,7 +74,7 @@ fn readers_get_each_piece_once_and_late_readers_everything() {
 
 #[test]
 fn journalled_answer_is_final() {
-    let feed = Arc::new(Feed::new());
+    let feed = Arc::new(AnswerFeed::new());
     let late = writer(&feed);
     late.text("Half an ");
     feed.apply_event(9, &answered("Another."));
@@ -90,7 +90,7 @@ fn journalled_answer_is_final() {
 
 #[test]
 fn writer_of_an_earlier_question_is_ignored() {
-    let feed = Arc::new(Feed::new());
+    let feed = Arc::new(AnswerFeed::new());
     let early = writer(&feed);
     early.text("Early");
     feed.apply_event(8, &asked());
@@ -120,7 +120,7 @@ fn text_that_is_not_the_answer_is_retracted() {
         Event::RunFailed { error },
         Event::RunCancelled { by: "x".to_owned() },
     ] {
-        let feed = Arc::new(Feed::new());
+        let feed = Arc::new(AnswerFeed::new());
         writer(&feed).text("No");
         let mut client = Client::new();
         client.read(&feed);
@@ -132,7 +132,7 @@ fn text_that_is_not_the_answer_is_retracted() {
 
 #[test]
 fn text_from_an_earlier_process_is_reset() {
-    let feed = Arc::new(Feed::new());
+    let feed = Arc::new(AnswerFeed::new());
     feed.apply_event(7, &asked());
     let writer = writer(&feed);
     writer.text("It is another answer.");
@@ -144,7 +144,7 @@ fn text_from_an_earlier_process_is_reset() {
 
 #[test]
 fn oversized_text_arrives_with_the_answer() {
-    let feed = Arc::new(Feed::new());
+    let feed = Arc::new(AnswerFeed::new());
     let writer = writer(&feed);
     let much = "x".repeat(MAX_SHOWN_BYTES - 1);
     writer.text(&much);
@@ -184,7 +184,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 proptest! {
     #[test]
     fn readers_that_go_and_come_back_end_with_the_answer(deeds in deeds(), replaced in any::<bool>()) {
-        let feed = Arc::new(Feed::new());
+        let feed = Arc::new(AnswerFeed::new());
         let mut now = writer(&feed);
         let mut clients = [Client::new(), Client::new(), Client::new()];
         // No reader has an event that was not applied to the feed.

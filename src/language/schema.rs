@@ -13,7 +13,7 @@ const MAX_FIELDS: usize = 40;
 
 /// The kind of an argument.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ArgumentKind {
+pub(crate) enum ArgumentKind {
     /// A calendar day.
     Date,
     /// A day and a time.
@@ -50,7 +50,7 @@ pub(super) enum ArgumentKind {
 
 /// One value of an enumeration and the words that mean it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct EnumValue {
+pub(crate) struct EnumValue {
     /// The value.
     pub value: Value,
     /// The words of the value itself, then the glosses of the description.
@@ -59,7 +59,7 @@ pub(super) struct EnumValue {
 
 /// One argument.
 #[derive(Debug, Clone)]
-pub(super) struct ArgumentField {
+pub(crate) struct ArgumentField {
     /// Its name.
     pub name: String,
     /// Its kind.
@@ -130,7 +130,7 @@ impl ArgumentField {
 }
 
 /// The arguments of a tool, the required ones first in their own order.
-pub(super) fn fields(parameters: &Value) -> Vec<ArgumentField> {
+pub(crate) fn fields(parameters: &Value) -> Vec<ArgumentField> {
     read_fields(parameters, 0)
 }
 

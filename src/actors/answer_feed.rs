@@ -18,7 +18,7 @@ const MAX_SHOWN_BYTES: usize = 4 * 1024 * 1024;
 
 /// The answer so far; see the module documentation.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct AnswerFeed {
     inner: Mutex<FeedState>,
     changed: watch::Sender<()>,
     /// The number of current readers.
@@ -27,7 +27,7 @@ pub(crate) struct Feed {
 
 /// Counts one reader of the feed until it is dropped.
 #[derive(Debug)]
-pub(crate) struct FeedReaderGuard(Arc<Feed>);
+pub(crate) struct FeedReaderGuard(Arc<AnswerFeed>);
 
 impl Drop for FeedReaderGuard {
     fn drop(&mut self) {
@@ -76,7 +76,7 @@ pub(crate) struct FeedChunk {
     pub(crate) text: String,
 }
 
-impl Feed {
+impl AnswerFeed {
     /// An empty feed.
     pub(crate) fn new() -> Self {
         Self { inner: Mutex::default(), changed: watch::Sender::new(()), readers: AtomicUsize::new(0) }
@@ -248,7 +248,7 @@ impl FeedState {
 
 /// Writes the answer part of one model reply to the feed.
 struct FeedWriter {
-    feed: Arc<Feed>,
+    feed: Arc<AnswerFeed>,
     number: u64,
     shown: Mutex<AnswerPreview>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::read::{only_repeats, words};
-use super::tools::CHECK_CONTINUATION;
+use super::tools::{ANSWER, CHECK_CONTINUATION, SHOULD_CONTINUE};
 use crate::llm::reader::{self, Partial};
 use crate::run::{Reply, RunState, Subject};
 
@@ -43,7 +43,7 @@ impl AnswerPreview {
             // Without results, the answer is a plain list, whatever the check says.
             Subject::Continuation { .. } if state.settings().answer_with_check && !state.has_no_results() => {
                 PreviewSource::Call {
-                    partial: Partial::new(),
+                    partial: answer_of_verdict(),
                     called: false,
                     request: state.request().to_owned(),
                     asked: words(state.request()).into_iter().collect(),
@@ -59,7 +59,7 @@ impl AnswerPreview {
         self.held.clear();
         self.begun = false;
         if let PreviewSource::Call { partial, called, .. } = &mut self.source {
-            *partial = Partial::new();
+            *partial = answer_of_verdict();
             *called = false;
         }
     }
@@ -91,7 +91,7 @@ impl AnswerPreview {
         }
         if !*called {
             // Text before a call is not part of it.
-            *partial = Partial::new();
+            *partial = answer_of_verdict();
             *called = true;
         }
         self.push_json(piece)
@@ -132,6 +132,11 @@ impl AnswerPreview {
     }
 }
 
+/// Reads the answer that a continuation check carries, which counts only if nothing is to be continued.
+fn answer_of_verdict() -> Partial {
+    Partial::new(SHOULD_CONTINUE, ANSWER)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -142,7 +147,7 @@ mod tests {
     fn shown(request: &str) -> AnswerPreview {
         AnswerPreview {
             source: PreviewSource::Call {
-                partial: Partial::new(),
+                partial: answer_of_verdict(),
                 called: false,
                 request: request.to_owned(),
                 asked: words(request).into_iter().collect(),

@@ -318,19 +318,23 @@ async fn json_is_the_answer_document_and_nothing_else() {
 #[tokio::test]
 async fn standard_output_is_the_answer_alone() {
     let (_, out, errors) = ask(RunStatus::NeedsInput, Show::Quiet, &[]).await;
-    assert_eq!((out.as_str(), errors.as_str()), ("From which day?\n", ""));
+    let how = "\nTo answer:\n  proscenium chat --session s-1 \"your answer\"\n";
+    assert_eq!((out.as_str(), errors.as_str()), ("From which day?\n", how));
     let (_, out, errors) = ask(RunStatus::NeedsInput, Show::Plain, &[]).await;
     assert_eq!(out, "From which day?\n");
-    insta::assert_snapshot!(errors, @r"
+    insta::assert_snapshot!(errors, @r#"
     plan: 1 step: Vacation
       1. VacationManagement: Ask for three days off [MakeRequest]
     step 1 VacationManagement: started
-    step 1 VacationManagement: needs input: From which day to which day?
-    check: only the user can say what is missing: the dates
+    step 1 VacationManagement: needs input
+    check: only the user can say what is missing
 
 
     5 model calls, 2100 tokens in (400 cached), 180 out, $0.0012, 1.23 s (overhead 3.4 ms)
-    ");
+
+    To answer:
+      proscenium chat --session s-1 "your answer"
+    "#);
 }
 
 #[tokio::test]

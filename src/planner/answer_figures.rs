@@ -1,5 +1,4 @@
-//! Provenance: whether a model's output is based on its input, for the figures of an answer and the dates
-//! of a write.
+//! What an answer is based on: figures of an answer that its sources contain, and the days that people named.
 //!
 //! **Invariant:** pure and text-based: it checks only figures and days, no words.
 

@@ -1,22 +1,17 @@
 //! Detects tasks on a text: background tasks of chat programs (a title, tags, follow-up questions) and tasks
 //! of users (translate, correct, summarise). The text is the object of the task, not a request.
 
-use super::mood::strip_fillers;
-use super::pattern::{any, find};
-use super::prompt::{Conversation, PromptText};
+use super::pattern::{any, find, strip_fillers};
 use super::text::{self, Token};
 
 /// A task on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TextTask {
+pub(crate) struct TextTask {
     /// Verb in the name of a tool dedicated to this task, if there is one.
     pub tool_verb: Option<&'static str>,
     /// Whether a program requests it, so that no person reads the reply.
     pub for_program: bool,
 }
-
-/// Prefix of the instructions where the prompt carries them in the summary instead of a section.
-const INSTRUCTIONS_PREFIX: &str = "The chatbot's instructions: ";
 
 /// Maximum number of sentences searched for a task.
 const MAX_SENTENCES: usize = 16;
@@ -259,7 +254,7 @@ const TEXT_ROLES: &[&str] = &[
 ];
 
 /// Detects a text task in the request or in the chatbot's instructions.
-pub(super) fn detect_text_task(request: &str, instructions: &str) -> Option<TextTask> {
+pub(crate) fn detect_text_task(request: &str, instructions: &str) -> Option<TextTask> {
     if !instructions.trim().is_empty() && describes_text_tool(instructions) {
         return Some(TextTask { tool_verb: None, for_program: true });
     }
@@ -277,17 +272,6 @@ pub(super) fn detect_text_task(request: &str, instructions: &str) -> Option<Text
     };
     let found = found.map(|task| TextTask { for_program: marked || task.for_program, ..task });
     found.or_else(|| (marked || role()).then_some(TextTask { tool_verb: None, for_program: true }))
-}
-
-/// The chatbot's instructions from the prompt.
-pub(super) fn chatbot_instructions(prompt: &PromptText) -> String {
-    let own = prompt.get("instructions");
-    if !own.trim().is_empty() {
-        return own;
-    }
-    let conversation: Conversation = prompt.json("conversation");
-    let told = conversation.summary.as_deref().and_then(|summary| summary.strip_prefix(INSTRUCTIONS_PREFIX));
-    told.map(|text| text::shorten(text, 2000).to_owned()).unwrap_or_default()
 }
 
 /// Whether the instructions make the chatbot a text tool, so that the user's words are its object.

@@ -12,7 +12,7 @@ impl ConversationState {
     /// # Errors
     /// Several decisions are open, so the message does not say which one it means; or one is open, and the message
     /// neither agrees nor refuses.
-    pub(super) fn decision_in(&self, message: &str) -> Result<Option<WordDecision>, Fault> {
+    pub(super) fn decision_by_words(&self, message: &str) -> Result<Option<WordDecision>, Fault> {
         let mut open = Vec::new();
         for (run, parked) in self.runs.parked() {
             let id = |approval: &u32| (ApprovalId { run, approval: *approval }, parked);

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
+use super::Lang;
 use super::dates::RangeRole;
 use super::lexicon;
-use super::prompt::Lang;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::text;
 
 /// Asks for missing arguments.
-pub(super) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String {
+pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String {
     let labels: Vec<String> = missing.iter().map(|f| label(f, lang)).collect();
     let list = join_list(&labels, lang);
     let lead = lang.pick([
@@ -30,7 +30,7 @@ pub(super) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String 
 }
 
 /// Asks whether to make a call, with the tool's name in words and all its arguments.
-pub(super) fn ask_to_confirm(tool: &str, arguments: &Value, lang: Lang) -> String {
+pub(crate) fn ask_to_confirm(tool: &str, arguments: &Value, lang: Lang) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values: Vec<String> = arguments
         .as_object()
@@ -54,7 +54,7 @@ pub(super) fn ask_to_confirm(tool: &str, arguments: &Value, lang: Lang) -> Strin
 }
 
 /// Reports values that exceeded the maximum number of calls.
-pub(super) fn too_many_notice(values: &[String], lang: Lang) -> String {
+pub(crate) fn too_many_notice(values: &[String], lang: Lang) -> String {
     let lead = lang.pick([
         "Non ho ancora fatto, perché sono troppi in una volta:",
         "Not done yet, since these are too many at once:",
@@ -66,7 +66,7 @@ pub(super) fn too_many_notice(values: &[String], lang: Lang) -> String {
 }
 
 /// Reports that no offered tool can execute the step.
-pub(super) fn no_tool_notice(lang: Lang) -> String {
+pub(crate) fn no_tool_notice(lang: Lang) -> String {
     lang.pick([
         "Non ho uno strumento per fare questo.",
         "I have no tool to do this.",
@@ -78,7 +78,7 @@ pub(super) fn no_tool_notice(lang: Lang) -> String {
 }
 
 /// Joins a list as in "a, b e c".
-pub(super) fn join_list(parts: &[String], lang: Lang) -> String {
+pub(crate) fn join_list(parts: &[String], lang: Lang) -> String {
     let and = lang.pick([" e ", " and ", " et ", " und ", " y "]);
     match parts {
         [] => String::new(),
@@ -92,7 +92,7 @@ pub(super) fn join_list(parts: &[String], lang: Lang) -> String {
 fn label(field: &ArgumentField, lang: Lang) -> String {
     let common = common_label(field, lang);
     let description = first_sentence(&field.description);
-    let written_in = crate::language::detect(&description).map_or(lang, Lang::of);
+    let written_in = super::detect(&description).map_or(lang, Lang::of);
     let mut label = match common {
         Some(common) if written_in == lang && !description.is_empty() && field.kind != ArgumentKind::Date => {
             format!("{common} ({description})")
@@ -208,9 +208,8 @@ fn translated_name(field: &ArgumentField, lang: Lang) -> String {
             }
             let known = text::features(word);
             let row = known.concepts.first().map(|c| lexicon::concept_words(*c)).unwrap_or_default();
-            let italian = row
-                .iter()
-                .find(|w| crate::language::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
+            let italian =
+                row.iter().find(|w| super::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
             italian.map_or_else(|| word.clone(), |w| (*w).to_owned())
         })
         .collect();

@@ -65,8 +65,8 @@ fn a_question_to_the_user_is_told_where_it_came_up() {
     plan: 1 step: Vacation
       1. VacationManagement: Ask for three days off [MakeRequest]
     step 1 VacationManagement: started
-    step 1 VacationManagement: needs input: From which day to which day?
-    check: only the user can say what is missing: the dates
+    step 1 VacationManagement: needs input
+    check: only the user can say what is missing
     ");
 }
 
@@ -98,4 +98,21 @@ fn on_a_terminal_the_same_lines_are_written_above_the_spinners() {
     for (told, plain) in told.iter().zip(&plain) {
         assert!(plain.ends_with(told) || told.ends_with(plain), "{told} / {plain}");
     }
+}
+
+#[test]
+fn what_a_model_is_told_about_a_change_is_not_shown() {
+    let waits = recorded::plan_waits();
+    let mut events: Vec<Event> = waits.into_iter().map(|envelope| envelope.body).collect();
+    let before = plain(&recorded::journal(events.clone())).lines().count();
+    let problem = || proscenium::plan::PlanProblem::new("plan.unchanged", "change it as <feedback> says");
+    events.push(Event::ModificationAsked { version: 2, by: "lucia".to_owned(), words: "blorp".to_owned() });
+    for call in [7, 8] {
+        events.push(Event::ReplyRejected { call, problems: vec![problem()] });
+    }
+    let error = proscenium::run::Fault::new("llm.unusable", "change it as <feedback> says");
+    events.push(Event::PlanningFailed { version: 2, error });
+    let told = plain(&recorded::journal(events));
+    let told: Vec<&str> = told.lines().skip(before).collect();
+    assert_eq!(told, ["lucia wants the plan changed: blorp"]);
 }

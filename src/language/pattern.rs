@@ -7,6 +7,81 @@
 use super::lexicon;
 use super::text::Token;
 
+/// Fillers: words that open a clause and do not affect its act.
+const FILLERS: &[&str] = &[
+    "per favore/cortesia/piacere",
+    "by the way",
+    "guarda/senti/ascolta/sai/look/listen che?",
+    "good morning/afternoon/evening/day",
+    "buon giorno/pomeriggio",
+    "a proposito",
+    "of course",
+    "ah",
+    "oh",
+    "eh",
+    "beh",
+    "so",
+    "well",
+    "then",
+    "now",
+    "also",
+    "just",
+    "only",
+    "and",
+    "but",
+    "or",
+    "e",
+    "ed",
+    "ma",
+    "o",
+    "oppure",
+    "poi",
+    "allora",
+    "quindi",
+    "anche",
+    "please",
+    "kindly",
+    "gentilmente",
+    "ok",
+    "okay",
+    "hi",
+    "hello",
+    "hey",
+    "ciao",
+    "salve",
+    "buongiorno",
+    "buonasera",
+    "sorry",
+    "scusa/scusami/scusi",
+    "thanks",
+    "grazie",
+    "perfect/great/perfetto/bene/ottimo",
+    "first",
+    "actually",
+    "instead",
+    "invece",
+    "piuttosto",
+    "rather",
+    "pero",
+    "yes",
+    "sure",
+    "certo",
+    "dear",
+    "dai",
+    "ora",
+    "adesso",
+    "solo/soltanto/solamente",
+    "innanzitutto",
+    "et/und/y",
+    "finally",
+    "infine",
+    "inoltre",
+    "when you can/get",
+    "quando puoi/riesci",
+    "team",
+    "guys",
+];
+
 /// Verbs of everyday orders that the dictionary does not have as actions.
 const VERBS: &[&str] = &[
     "take",
@@ -265,12 +340,12 @@ const NOT_INF: &[&str] =
     &["mare", "cuore", "piacere", "potere", "bere", "settore", "ore", "ancore", "lettere", "camere", "opere"];
 
 /// Whether a word is a verb of action.
-pub(super) fn is_verb(token: &Token) -> bool {
+pub(crate) fn is_verb(token: &Token) -> bool {
     VERBS.contains(&token.norm.as_str()) || lexicon::may_be_action(&token.features().concepts)
 }
 
 /// Whether a word is an English past form.
-pub(super) fn is_past(norm: &str) -> bool {
+pub(crate) fn is_past(norm: &str) -> bool {
     PAST.contains(&norm)
         || norm.len() > 4
             && norm.ends_with("ed")
@@ -279,14 +354,14 @@ pub(super) fn is_past(norm: &str) -> bool {
 }
 
 /// Whether a word is an Italian participle.
-pub(super) fn is_participle(norm: &str) -> bool {
+pub(crate) fn is_participle(norm: &str) -> bool {
     const ENDS: &[&str] =
         &["ato", "ata", "ati", "ate", "uto", "uta", "uti", "ute", "ito", "ita", "iti", "ite"];
     PARTICIPLES.contains(&norm) || norm.len() > 4 && ENDS.iter().any(|end| norm.ends_with(end))
 }
 
 /// Whether a word is an Italian infinitive, also with suffixed pronouns.
-pub(super) fn is_infinitive(norm: &str) -> bool {
+pub(crate) fn is_infinitive(norm: &str) -> bool {
     const CLITICS: &[&str] = &[
         "", "melo", "mela", "meli", "mele", "glielo", "gliela", "glieli", "gliele", "mi", "ti", "ci", "vi",
         "si", "lo", "la", "li", "le", "ne", "gli", "mene", "tene",
@@ -317,7 +392,7 @@ fn fits(token: &Token, part: &str) -> bool {
 }
 
 /// The end of a pattern that begins at `at`. `None` if it does not match.
-pub(super) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
+pub(crate) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
     let mut i = at;
     for part in pattern.split(' ') {
         match part.strip_suffix('?') {
@@ -334,11 +409,25 @@ pub(super) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
 }
 
 /// The end of the first of these patterns that matches at `at`.
-pub(super) fn any(words: &[&Token], at: usize, patterns: &[&str]) -> Option<usize> {
+pub(crate) fn any(words: &[&Token], at: usize, patterns: &[&str]) -> Option<usize> {
     patterns.iter().find_map(|pattern| end(words, at, pattern))
 }
 
 /// The begin and end of the first match of these patterns that begins within the first `max` words.
-pub(super) fn find(words: &[&Token], max: usize, patterns: &[&str]) -> Option<(usize, usize)> {
+pub(crate) fn find(words: &[&Token], max: usize, patterns: &[&str]) -> Option<(usize, usize)> {
     (0..words.len().min(max)).find_map(|at| Some((at, any(words, at, patterns)?)))
+}
+
+/// Strips fillers from the beginning of a clause.
+pub(crate) fn strip_fillers<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
+    while let Some(at) =
+        any(words, 0, FILLERS).or_else(|| words.first().filter(|t| t.lower == "sì").map(|_| 1))
+    {
+        let negation = words[0].is(&["only", "just", "solo"]) && at == words.len();
+        if at == 0 || negation || words[0].lower == "è" {
+            break;
+        }
+        words = &words[at..];
+    }
+    words
 }

@@ -1,0 +1,255 @@
+//! Detects the language of a text.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// The weight of each listed word for each language, in their order: 1 if it is frequent there, and 2 more if it
+/// occurs in no other.
+static INDEX: LazyLock<HashMap<&'static str, [u32; WORDS.len()]>> = LazyLock::new(|| {
+    let mut index = HashMap::<_, [u32; WORDS.len()]>::new();
+    for (lists, worth) in [(WORDS, 1), (SURE, 2)] {
+        for (language, (_, list)) in lists.iter().enumerate() {
+            for word in list.split_whitespace() {
+                // A word that is twice in a list counts once; bits are not added twice.
+                index.entry(word).or_default()[language] |= worth;
+            }
+        }
+    }
+    index
+});
+
+/// Frequent and distinctive words by language. A word in several lists counts for each.
+const WORDS: &[(&str, &str)] = &[
+    (
+        "it",
+        "il lo la gli le un una uno di del della dei delle al alla allo ai dal dalla dalle nel nella sul sulla e ed è o che chi non per con su da in a \
+sono sei siamo hai abbiamo avete hanno mi ti ci si ne me te anche come dove quando quanto quanti quante quale quali qual cosa questo questa \
+quello quella mio mia miei mie tuo tua oggi domani dopodomani ieri vorrei voglio puoi posso devo fa fare dimmi mostrami grazie ciao buongiorno salve \
+poi prima dopo infine inoltre giorno giorni settimana giugno luglio gennaio febbraio marzo aprile maggio agosto settembre ottobre novembre \
+dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì \
+numero rinnova prestito ordine annulla cancella prenota richiesta cerca aggiungi elimina città",
+    ),
+    (
+        "en",
+        "the an a of to in on at for from by with is are was be am i you he she it we they my your me and or not what which who where when how \
+many much this that these those do does did can could would should will please thanks thank hello hi want need like tell show give get then \
+also after before first finally today tomorrow yesterday day days week june july january february march april may august september october \
+november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any \
+weather forecast number order cancel renew book loan find add city request",
+    ),
+    (
+        "fr",
+        "le la les l un une des de du au aux et est dans pour que qui ne pas sur je tu il elle nous vous mon ma mes quel quelle quels combien où \
+avec ce cette ces demain aujourd hui bonjour merci puis ensuite aussi jours semaine juin juillet janvier lundi mardi mercredi jeudi vendredi \
+samedi dimanche voudrais veux fait temps suis j à être",
+    ),
+    (
+        "de",
+        "der die das den dem des ein eine einen einem und ist in zu für mit auf von vom bis im am ich du er sie es wir ihr mein meine nicht wie was \
+wer wo wann welche viele heute morgen bitte danke hallo dann danach auch juni juli montag dienstag mittwoch donnerstag freitag samstag sonntag \
+möchte will kann tage woche wetter nach über",
+    ),
+    (
+        "es",
+        "el la los las un una de del al y o en para que con por no es está son yo tú mi mis tu qué quién cuál cuántos cuántas dónde cuándo cómo \
+hoy mañana hola gracias luego después también días semana junio julio enero lunes martes miércoles jueves viernes sábado domingo quiero \
+quisiera puedo tiempo hace a desde hasta",
+    ),
+    (
+        "pt",
+        "o a os as um uma de do da dos das no na em para que com por não é está são eu você meu minha e ou qual quem onde quando como quantos \
+hoje amanhã olá obrigado obrigada depois também dias semana junho julho segunda terça quarta quinta sexta quero queria posso tempo até ao",
+    ),
+];
+
+/// Words of only one language; one of them has the weight of several others.
+const SURE: &[(&str, &str)] = &[
+    (
+        "it",
+        "è che gli della delle dei nel nella sono vorrei voglio dimmi oggi domani giugno luglio ferie poi perché più chi anche dal alle qual quanti quante \
+rinnova prestito annulla cancella prenota aggiungi elimina città mio meteo ciao grazie ho buongiorno perfetto mi",
+    ),
+    (
+        "en",
+        "the weather forecast cancel renew what which how from is are my please then and tomorrow today with would you june july i off me thanks hello",
+    ),
+    ("fr", "je est dans quel quelle bonjour merci puis demain aujourd les des vous et où"),
+    ("de", "der die das und ist ich nicht wie heute bitte danke dann für den mit möchte"),
+    ("es", "el y los las qué hoy mañana hola gracias luego quiero está cuántos cómo"),
+    ("pt", "não você obrigado obrigada hoje amanhã olá quero os um uma meu minha em é"),
+];
+
+/// Maximum number of words of a short request, in which one listed word decides.
+const MAX_SHORT: usize = 8;
+
+/// The language of a request: as detected; where its words fit several languages, or none, that of the conversation's
+/// `earlier` requests (the latest first), then the `configured` one.
+pub fn of_request<'t>(
+    request: &str,
+    earlier: impl Iterator<Item = &'t str>,
+    configured: Option<&str>,
+) -> Option<String> {
+    let mut around = earlier.filter_map(detect).map(str::to_owned).chain(configured.map(str::to_owned));
+    let Some(detected) = detect(request) else { return around.next() };
+    let possible = best_fits(request);
+    if possible.len() < 2 {
+        return Some(detected.to_owned());
+    }
+    around.find(|code| possible.contains(&code.as_str())).or_else(|| Some(detected.to_owned()))
+}
+
+/// The languages that the listed words of a text fit best, and equally.
+fn best_fits(text: &str) -> Vec<&'static str> {
+    let lower = lower_start(text);
+    let scores = word_scores(&words_of(&lower));
+    let most = scores.first().map_or(0, |(_, score)| *score);
+    scores.into_iter().filter(|(_, score)| most > 0 && *score == most).map(|(code, _)| code).collect()
+}
+
+/// The start of a text, in lower case.
+fn lower_start(text: &str) -> String {
+    text.chars().take(2000).collect::<String>().to_lowercase()
+}
+
+fn words_of(lower: &str) -> Vec<&str> {
+    lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).take(300).collect()
+}
+
+/// Each language with the weight of its words, the highest first.
+fn word_scores(words: &[&str]) -> Vec<(&'static str, u32)> {
+    let mut scores: Vec<(&'static str, u32)> = WORDS.iter().map(|(code, _)| (*code, 0)).collect();
+    for weights in words.iter().filter_map(|word| INDEX.get(word)) {
+        for ((_, score), worth) in scores.iter_mut().zip(weights) {
+            *score += worth;
+        }
+    }
+    // Stable: of two equal scores, the order of the list decides.
+    scores.sort_by_key(|s| std::cmp::Reverse(s.1));
+    scores
+}
+
+/// The ISO 639-1 code of the text's language, by its function words, and by its letters if it is long enough; `None`
+/// if neither is certain.
+pub fn detect(text: &str) -> Option<&'static str> {
+    let lower = lower_start(text);
+    let words = words_of(&lower);
+    if words.is_empty() {
+        return None;
+    }
+    let scores = word_scores(&words);
+    let (best, second) = match scores.as_slice() {
+        [best, second, ..] => (*best, *second),
+        _ => return None,
+    };
+    // By its letters, which is slow: only if the words do not decide.
+    let by_letters = || {
+        let info = Some(text).filter(|text| text.chars().count() >= 12).and_then(whatlang::detect)?;
+        Some((iso(info.lang())?, info.is_reliable()))
+    };
+    let surely = || by_letters().filter(|(_, is_reliable)| *is_reliable).map(|(code, _)| code);
+    if best.1 > second.1 && (best.1 >= 2 || words.len() <= 2 || best.1 * 3 >= words.len() as u32) {
+        // A text in a language without a list shares a few short words with the listed ones.
+        let covered = best.1 as usize * 4 >= words.len();
+        return if covered { Some(best.0) } else { surely().or(Some(best.0)) };
+    }
+    if best.1 > 0 && best.1 == second.1 {
+        let code = by_letters().map(|(code, _)| code);
+        if let Some(code) = code.filter(|c| scores.iter().any(|s| s.0 == *c && s.1 == best.1)) {
+            // Counting letters misjudges short texts; there the list's order is the better guess.
+            return if words.len() <= 3 { Some(best.0) } else { Some(code) };
+        }
+        return Some(best.0).filter(|_| best.1 >= 2);
+    }
+    // A short request with words of only one language.
+    let only = Some(best.0).filter(|_| best.1 > 0 && second.1 == 0 && words.len() <= MAX_SHORT);
+    surely().or(only)
+}
+
+fn iso(lang: whatlang::Lang) -> Option<&'static str> {
+    use whatlang::Lang;
+    Some(match lang {
+        Lang::Ita => "it",
+        Lang::Eng => "en",
+        Lang::Fra => "fr",
+        Lang::Deu => "de",
+        Lang::Spa => "es",
+        Lang::Por => "pt",
+        Lang::Nld => "nl",
+        Lang::Pol => "pl",
+        Lang::Rus => "ru",
+        Lang::Ukr => "uk",
+        Lang::Tur => "tr",
+        Lang::Ara => "ar",
+        Lang::Cmn => "zh",
+        Lang::Jpn => "ja",
+        Lang::Kor => "ko",
+        Lang::Swe => "sv",
+        Lang::Dan => "da",
+        Lang::Fin => "fi",
+        Lang::Ces => "cs",
+        Lang::Ell => "el",
+        Lang::Hun => "hu",
+        Lang::Ron => "ro",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn language_is_detected_by_function_words() {
+        for (text, code) in [
+            ("E a Roma?", "it"),
+            ("E domani?", "it"),
+            ("dal 15 al 17 giugno", "it"),
+            ("From 15 to 17 June", "en"),
+            ("And in Rome?", "en"),
+            ("What about tomorrow?", "en"),
+            ("Che tempo fa oggi a Milano?", "it"),
+            ("Il mio username è keysersoze", "it"),
+            ("What is the weather in Milan, and then ask for three days off", "en"),
+            ("Chi deve approvare la mia richiesta?", "it"),
+            ("Calcola la radice quadrata di 144", "it"),
+            ("Ciao!", "it"),
+            ("Thanks!", "en"),
+            ("Quel temps fait-il à Paris demain ?", "fr"),
+            ("Wie ist das Wetter in Berlin?", "de"),
+            ("¿Qué tiempo hace hoy en Madrid?", "es"),
+            ("Qual é a previsão do tempo em Lisboa amanhã?", "pt"),
+            ("Prenota un tavolo per due", "it"),
+            ("Book a table for two", "en"),
+            ("for 4 people", "en"),
+            ("per 4 persone", "it"),
+            ("weather in Rome", "en"),
+            ("Rinnova il prestito numero 1", "it"),
+            ("Renew loan number 1", "en"),
+            ("Annulla l'ordine 13", "it"),
+            ("Cancel order 12", "en"),
+        ] {
+            assert_eq!(detect(text), Some(code), "{text}");
+        }
+    }
+
+    #[test]
+    fn conversation_decides_an_ambiguous_request_and_then_the_configuration() {
+        let of =
+            |request, earlier: &[&str], configured| of_request(request, earlier.iter().copied(), configured);
+        assert_eq!(of("Milano 15/6", &["Che tempo fa?"], Some("en")), Some("it".into()));
+        assert_eq!(of("Milano 15/6", &["144", "What is the weather?"], Some("it")), Some("en".into()));
+        assert_eq!(of("Milano 15/6", &[], Some("de")), Some("de".into()));
+        assert_eq!(of("Milano 15/6", &[], None), None);
+        // "in" is a word of several languages.
+        assert_eq!(of("in Rome", &["What is the weather?"], Some("it")), Some("en".into()));
+        assert_eq!(of("in Rome", &[], Some("de")), Some("de".into()));
+        assert_eq!(of("What is the weather in Rome?", &["Che tempo fa?"], Some("it")), Some("en".into()));
+    }
+
+    #[test]
+    fn what_has_no_words_of_any_language_is_unsure() {
+        for text in ["", "   ", "144", "keysersoze", "???", "Milano"] {
+            assert_eq!(detect(text), None, "{text:?}");
+        }
+    }
+}

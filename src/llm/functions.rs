@@ -1,0 +1,11 @@
+//! The names of the built-in functions that the planner offers to models. The embedded model calls them by these names,
+//! and a scene's tools may not take them.
+
+/// The forced function of the planner.
+pub const CREATE_PLAN: &str = "CreateExecutionPlan";
+/// The forced function of the continuation check.
+pub const CHECK_CONTINUATION: &str = "CheckContinuation";
+/// The function by which a scene's model asks the user.
+pub const ASK_USER: &str = "AskUser";
+/// The forced function by which a scene's model decides what comes next.
+pub const NEXT_CALL: &str = "NextCall";

@@ -1,0 +1,30 @@
+//! The preflight: the problems of a plan that can be found before its first step.
+
+use super::approval::unfit_call;
+use crate::plan::{PlanProblem, Step, StepStatus};
+use crate::run::RunState;
+use crate::scene::Catalogue;
+
+/// The problems of the plan in force that can be detected before its first step. Empty if it may begin.
+pub fn plan_problems_before_start(state: &RunState, catalogue: &Catalogue) -> Vec<PlanProblem> {
+    let Some(made) = state.plan() else { return Vec::new() };
+    let mut problems = Vec::new();
+    let ours =
+        |step: &&Step| state.steps.get(&step.step_number).is_some_and(|s| s.status == StepStatus::Pending);
+    for step in made.plan.steps.iter().filter(ours) {
+        let Some(scene) = catalogue.get(&step.scene_name) else {
+            let what = format!("step {}: the scene {} is not loaded", step.step_number, step.scene_name);
+            problems.push(PlanProblem::new("preflight.scene", what));
+            continue;
+        };
+        for tool in &step.expected_tools {
+            if scene.tool(tool).is_none() {
+                let what = format!("step {}: {} has no tool {tool}", step.step_number, step.scene_name);
+                problems.push(PlanProblem::new("preflight.tool", what));
+            }
+        }
+        // A tool may have changed since the plan was made.
+        problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
+    }
+    problems
+}

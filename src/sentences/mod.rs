@@ -1,0 +1,33 @@
+//! The built-in sentences that end users read and the journal keeps: English, Italian, German, French and Spanish.
+//!
+//! **Invariant:** a leaf without logic. A changed sentence applies to new events only: recorded ones keep theirs.
+
+mod failures;
+mod omissions;
+
+pub use failures::FailureKind;
+pub(crate) use failures::unknown_outcome;
+pub(crate) use omissions::OmissionTexts;
+
+/// Introduces the call that a dry run would have made.
+pub(crate) fn dry_run(language: Option<&str>) -> &'static str {
+    match language {
+        Some("it") => "Simulazione, non è stato scritto nulla. Sarebbe stato chiamato",
+        Some("de") => "Probelauf, nichts wurde geschrieben. Gerufen worden wäre",
+        Some("fr") => "Simulation, rien n'a été écrit. Aurait été appelé :",
+        Some("es") => "Simulación, no se ha escrito nada. Se habría llamado a",
+        _ => "Dry run, nothing was written. This would have been called:",
+    }
+}
+
+/// The sentence in the language; they are in English, Italian, German, French and Spanish.
+fn pick(language: Option<&str>, sentences: [&'static str; 5]) -> &'static str {
+    let [en, it, de, fr, es] = sentences;
+    match language.and_then(|language| language.get(..2)) {
+        Some("it") => it,
+        Some("de") => de,
+        Some("fr") => fr,
+        Some("es") => es,
+        _ => en,
+    }
+}

@@ -1,0 +1,54 @@
+//! Sentences about what an answer does not mention.
+
+/// What introduces or follows the lines that an answer lacks, in one language.
+pub(crate) struct OmissionTexts {
+    language: &'static str,
+    /// Precedes a part of the request that no scene serves.
+    pub(crate) unserved: &'static str,
+    /// Precedes the tools whose calls a limit refused.
+    pub(crate) cut: &'static str,
+    /// Follows a write whose outcome is unknown.
+    pub(crate) unknown: &'static str,
+}
+
+/// The languages of the shipped scenes; the first one is the fallback for all others.
+const OMISSION_TEXTS: [OmissionTexts; 5] = [
+    OmissionTexts {
+        language: "en",
+        unserved: "Not done:",
+        cut: "Not everything was done; the limit of calls for one step was reached. Left out:",
+        unknown: "it is not known whether this was done",
+    },
+    OmissionTexts {
+        language: "it",
+        unserved: "Non fatto:",
+        cut: "Non è stato fatto tutto: è stato raggiunto il limite di chiamate di un passo. Mancano:",
+        unknown: "non si sa se sia stato fatto",
+    },
+    OmissionTexts {
+        language: "de",
+        unserved: "Nicht erledigt:",
+        cut: "Nicht alles wurde erledigt: die Höchstzahl an Aufrufen eines Schritts war erreicht. Es fehlt:",
+        unknown: "es ist nicht bekannt, ob dies getan wurde",
+    },
+    OmissionTexts {
+        language: "fr",
+        unserved: "Non fait :",
+        cut: "Tout n'a pas été fait : la limite d'appels d'une étape a été atteinte. Il manque :",
+        unknown: "on ne sait pas si cela a été fait",
+    },
+    OmissionTexts {
+        language: "es",
+        unserved: "No hecho:",
+        cut: "No se ha hecho todo: se alcanzó el límite de llamadas de un paso. Falta:",
+        unknown: "no se sabe si se hizo",
+    },
+];
+
+impl OmissionTexts {
+    /// The sentences of a language, or else the English ones.
+    pub(crate) fn of(language: Option<&str>) -> &'static Self {
+        let [first, ..] = &OMISSION_TEXTS;
+        OMISSION_TEXTS.iter().find(|words| Some(words.language) == language).unwrap_or(first)
+    }
+}
