@@ -85,18 +85,11 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     plan
 }
 
-/// The maximum number of steps by the schema and by the last validation error.
+/// The maximum number of steps by the schema.
 fn max_steps(request: &Request) -> usize {
     let schema = request.tools.first().and_then(|t| t.parameters.pointer("/properties/steps/maxItems"));
-    let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(MAX_STEPS);
-    let limit = request.messages.iter().rev().find_map(|m| {
-        let (crate::llm::Message::Tool { text, .. } | crate::llm::Message::User { text }) = m else {
-            return None;
-        };
-        let rest = text.split("at most ").nth(1).filter(|_| text.contains("steps"))?;
-        rest.split_whitespace().next()?.parse::<usize>().ok()
-    });
-    allowed.min(limit.unwrap_or(MAX_STEPS)).clamp(1, MAX_STEPS)
+    let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    allowed.unwrap_or(MAX_STEPS).clamp(1, MAX_STEPS)
 }
 
 /// Words of a request, and the scene of the previous words.
