@@ -6,6 +6,9 @@
 
 use std::fmt::Write;
 
+/// Opens a conversation's summary that begins with the chatbot's own instructions.
+pub const INSTRUCTIONS_PREFIX: &str = "The chatbot's instructions: ";
+
 /// Appends one section to `out`. An empty body is omitted.
 pub fn push(out: &mut String, name: &str, body: &str) {
     let body = body.trim_matches('\n');

@@ -14,6 +14,7 @@ mod turn;
 
 use std::collections::VecDeque;
 
+use crate::llm::sections::INSTRUCTIONS_PREFIX;
 use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
@@ -61,7 +62,7 @@ pub struct SummaryJob {
 pub fn with_instructions(mut context: Context, instructions: Option<&str>) -> Context {
     if let Some(text) = instructions.map(str::trim).filter(|text| !text.is_empty()) {
         let text = truncate::middle(text, MAX_SUMMARY_TOKENS * 4);
-        let instructions_text = format!("The chatbot's instructions: {text}");
+        let instructions_text = format!("{INSTRUCTIONS_PREFIX}{text}");
         context.summary = Some(match context.summary.take() {
             Some(summary) => format!("{instructions_text}\n{summary}"),
             None => instructions_text,

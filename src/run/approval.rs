@@ -315,7 +315,7 @@ impl RunState {
         let (number, call) = unresolved.min_by_key(|(number, _)| *number)?;
         let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };
         let (tool, scene) = (&call.requested.tool, &call.scene);
-        let why = format!("it is unknown whether {tool} of {scene} was done: say whether it was{or}");
+        let why = format!("nobody knows whether {tool} of {scene} was done: say whether it was{or}");
         Some(self.request_approval(
             ApprovalSubject::Outcome { call: number },
             RequiredApproval { why: vec![why], ..RequiredApproval::default() },

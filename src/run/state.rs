@@ -86,6 +86,7 @@ pub struct RunState {
     pub unmodified: Option<Fault>,
     /// Its usage when it last ended, where it was resumed since.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "told")]
     pub usage_at_last_end: Option<Usage>,
     /// How many plans had been made when the first tool call ended. Tool results may have influenced later
     /// plans, so a write that only these name was not requested by the user.

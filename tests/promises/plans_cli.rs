@@ -82,7 +82,7 @@ fn plan_waits_for_approval_and_executes_once() {
         &[
             "Status: pending_approval\n",
             "## Step 1: Library\n",
-            "1 approval:\n",
+            "Waits for a person's yes: plan 1, ",
             "why: step 1: ReserveBook of Library writes",
             &format!("  proscenium plans approve {task} --version 1 --hash "),
         ],

@@ -8,6 +8,7 @@ use super::change_phrase::RequestedChanges;
 use super::prompt::{Conversation, Executed, PromptText};
 use super::recap;
 use super::render;
+use super::routing::ToolPlace;
 use super::small_talk::{self, Talk};
 use super::speech::{self, Act};
 use super::text;
@@ -282,7 +283,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
         executed.iter().flat_map(|e| text::norms(&e.purpose)).collect();
     struct NoTool;
     impl super::clauses::ClauseRouter for NoTool {
-        fn tool_for(&self, _words: &str, _after: Option<usize>) -> Option<(usize, bool)> {
+        fn tool_for(&self, _words: &str, _after: Option<ToolPlace>) -> Option<(ToolPlace, bool)> {
             None
         }
         fn has_verb_or_question(&self, _words: &str) -> bool {

@@ -46,20 +46,11 @@ pub(super) const PERSON_PREPOSITIONS: &[&str] =
 pub(super) const VENUE_PREPOSITIONS: &[&str] =
     &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
 const ARTICLES: &[&str] = &["il", "lo", "la", "i", "gli", "le", "l", "un", "una", "uno", "the", "a", "an"];
-const NAMING_VERBS: &[&str] = &[
-    "is",
-    "sono",
-    "am",
-    "called",
-    "named",
-    "chiamato",
-    "chiamata",
-    "intitolato",
-    "titled",
-    "are",
-    "e",
-    "sia",
-];
+/// Verbs between a word that announces a name and the name: "the title is …".
+const NAMING_VERBS: &[&str] =
+    &["is", "sono", "am", "called", "named", "chiamato", "chiamata", "intitolato", "titled", "are"];
+/// Further ones that are also conjunctions: "è" and "e" are equal without the accent.
+const AMBIGUOUS_NAMING_VERBS: &[&str] = &["e", "sia"];
 /// Words of amount: never a name, whatever precedes them.
 const AMOUNT_WORDS: &str = "\
 half mezza mezzo mezz meta quarter quarto past few several couple dozen paio pair pochi poche alcuni alcune \
@@ -88,9 +79,9 @@ the to of for with my is are an you can please want need from at find book get m
 const ITALIAN_FUNCTION_WORDS: &str = "\
 il lo gli di per con che un una del della alle dal al mi vorrei e ho non da nel ad voglio";
 
-const NAME_INNER_WORDS: &[&str] = &[
-    "di", "della", "dello", "del", "dei", "degli", "delle", "de", "da", "of", "the", "von", "van", "e", "and",
-];
+/// Words inside a name: "Il nome della rosa".
+const NAME_INNER_WORDS: &[&str] =
+    &["di", "della", "dello", "del", "dei", "degli", "delle", "de", "da", "of", "the", "von", "van"];
 
 /// Finds all name candidates, in order.
 pub(super) fn find_candidates(
@@ -155,7 +146,7 @@ impl CandidateFinder<'_> {
         let is_announced = i.checked_sub(1).is_some_and(|b| {
             self.is_cue(b)
                 || (tokens[b].lower == "è"
-                    || tokens[b].is(&NAMING_VERBS[..NAMING_VERBS.len() - 2])
+                    || tokens[b].is(NAMING_VERBS)
                     || matches!(tokens[b].raw.as_str(), ":" | "#"))
                     && b.checked_sub(1).is_some_and(|b| self.is_cue(b))
         });
@@ -423,10 +414,7 @@ fn capitalized_run_end(source: &SourceText, first: usize) -> usize {
     while last < first + 8 {
         if good(last + 1) && (tokens[last + 1].capital() || tokens[last + 1].norm.len() <= 4) {
             last += 1;
-        } else if tokens
-            .get(last + 1)
-            .is_some_and(|t| t.is(&NAME_INNER_WORDS[..NAME_INNER_WORDS.len() - 2]) && t.lower != "e")
-        {
+        } else if tokens.get(last + 1).is_some_and(|t| t.is(NAME_INNER_WORDS)) {
             let next = if tokens.get(last + 2).is_some_and(|t| t.is(&["the", "l", "la"])) {
                 last + 3
             } else {
@@ -501,7 +489,8 @@ fn words_before(source: &SourceText, first: usize) -> (String, Vec<(Rc<Features>
         if leads && preposition.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
             preposition.clone_from(&token.norm);
         }
-        if !lexicon::is_stop_word(&token.norm) && !token.is(NAMING_VERBS) {
+        if !(lexicon::is_stop_word(&token.norm) || token.is(NAMING_VERBS) || token.is(AMBIGUOUS_NAMING_VERBS))
+        {
             cues.push((token.features(), steps));
             if i > 0
                 && let Some(joined) = lexicon::pair_meaning(&tokens[i - 1].norm, &token.norm)

@@ -6,6 +6,7 @@ use super::lexicon;
 use super::mood;
 use super::pattern::is_verb;
 use super::pronouns;
+use super::routing::ToolPlace;
 use super::speech::{self, Act, ActRun, Speech};
 use super::text::{self, Token};
 
@@ -36,19 +37,19 @@ pub(super) struct Clause {
     pub part: speech::ConditionPart,
 }
 
-/// Routes parts of a sentence while it is split. Tools are opaque numbers.
+/// Routes parts of a sentence while it is split.
 pub(super) trait ClauseRouter {
     /// The tool that serves these words, and whether the match is certain. `after` is the tool of the
     /// previous words, to which these may refer back.
-    fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)>;
+    fn tool_for(&self, words: &str, after: Option<ToolPlace>) -> Option<(ToolPlace, bool)>;
     /// Whether the words contain their own verb or question.
     fn has_verb_or_question(&self, words: &str) -> bool;
     /// Whether the words name something in the tool's texts.
-    fn names_tool_subject(&self, _words: &str, _tool: usize) -> bool {
+    fn names_tool_subject(&self, _words: &str, _tool: ToolPlace) -> bool {
         false
     }
     /// Whether words without a verb only give other values for the tool of the previous words.
-    fn only_varies_values(&self, _before: &str, _words: &str, _tool: usize) -> bool {
+    fn only_varies_values(&self, _before: &str, _words: &str, _tool: ToolPlace) -> bool {
         false
     }
 }
@@ -587,8 +588,8 @@ impl ClausePart<'_> {
         &self,
         said: (usize, usize),
         order: (usize, usize),
-        left: Option<(usize, bool)>,
-        right: Option<(usize, bool)>,
+        left: Option<(ToolPlace, bool)>,
+        right: Option<(ToolPlace, bool)>,
         judge: &dyn ClauseRouter,
     ) -> bool {
         if !pronouns::hands_back(&self.tokens[order.0..=order.1]) {

@@ -10,12 +10,13 @@ use super::pattern::strip_fillers;
 use super::plan::{OfflinePlanner, is_declaration};
 use super::prompt::Executed;
 use super::pronouns;
-use super::routing::{FITS, Hit, STRONG};
+use super::routing::Hit;
 use super::schema::ArgumentKind;
 use super::small_talk::{self, Talk};
 use super::source::SourceText;
 use super::speech::{self, Act, ConditionPart, act_of};
 use super::text::{self, Features, Token};
+use super::weights::{EQUAL_SCORES, FITS, STRONG};
 
 /// Minimum lead in routing score over another tool; below it the choice is unclear.
 const MIN_SCORE_LEAD: f64 = 0.015;
@@ -303,7 +304,7 @@ impl OfflinePlanner {
     fn disambiguate(&self, hit: Hit, clause: &Clause, near: Option<usize>) -> (Hit, bool) {
         let others = self.index.hits(&clause.text, self.today(), near);
         let same = |h: &Hit| h.scene == hit.scene && h.tool == hit.tool;
-        if !others.iter().any(|h| same(h) && (h.score - hit.score).abs() < 1e-9) {
+        if !others.iter().any(|h| same(h) && (h.score - hit.score).abs() < EQUAL_SCORES) {
             // The tool was found by other words than those of the clause.
             return (hit, false);
         }
@@ -400,7 +401,7 @@ impl OfflinePlanner {
     fn best_read(&self, words: &str, near: Option<usize>) -> Option<Hit> {
         let hits = self.index.hits(words, self.today(), near).into_iter();
         let reads = hits.filter(|h| h.score >= FITS && !self.writes(*h));
-        reads.reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a })
+        reads.reduce(Hit::or_better)
     }
 
     /// Whether a read answers a question that was routed to a write: its score is strong, no value is

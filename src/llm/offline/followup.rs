@@ -9,8 +9,9 @@ use super::entities::Entities;
 use super::index::CatalogueIndex;
 use super::lexicon;
 use super::prompt::{Conversation, PriorTurn};
-use super::routing::{Hit, STRONG};
+use super::routing::{Hit, ToolPlace};
 use super::text::{self, Token};
+use super::weights::STRONG;
 
 /// Maximum number of turns searched for the start of a chain of elliptical requests.
 const MAX_TURNS: usize = 12;
@@ -141,9 +142,9 @@ struct IndexRouter<'a> {
 }
 
 impl ClauseRouter for IndexRouter<'_> {
-    fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
-        let hit = self.index.route(words, self.now.date(), after.map(|a| a / 1000))?;
-        Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
+    fn tool_for(&self, words: &str, after: Option<ToolPlace>) -> Option<(ToolPlace, bool)> {
+        let hit = self.index.route(words, self.now.date(), after.map(|tool| tool.scene))?;
+        Some((hit.place(), hit.score >= STRONG))
     }
 
     fn has_verb_or_question(&self, _words: &str) -> bool {
@@ -155,7 +156,7 @@ impl ClauseRouter for IndexRouter<'_> {
 fn base_clause(turn: &PriorTurn, hits: &[Hit], index: &CatalogueIndex, now: &Zoned) -> Option<(Hit, String)> {
     let clauses = clauses::split(&turn.request, &IndexRouter { index, now });
     hits.iter().find_map(|hit| {
-        let same = |h: &Hit| h.scene == hit.scene && h.tool == hit.tool;
+        let same = |h: &Hit| h.place() == hit.place();
         clauses
             .iter()
             .rev()

@@ -14,15 +14,67 @@ use super::pronouns;
 use super::routing::Hit;
 use super::schema::{self, ArgumentField, ArgumentKind};
 use super::text::{self, Features, Token, TokenCache, features, name_words};
+use super::weights;
 
 const MAX_EXAMPLES: usize = 40;
 
-/// Features that an example and a clause may share besides words: a date, a number, a name, a value of an
-/// enumeration, and being a question rather than an order.
-pub(super) const SLOTS: [&str; 5] = ["#date", "#number", "#name", "#value", "#asks"];
+/// A feature that an example and a clause may share besides words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// A date.
+    Date,
+    /// A number.
+    Number,
+    /// A name.
+    Name,
+    /// A value of an enumeration.
+    Value,
+    /// Being a question rather than an order.
+    Question,
+}
 
-/// Weight of each shared slot, in the order of [`SLOTS`].
-pub(super) const SLOT_WEIGHT: [f64; 5] = [0.25, 0.2, 0.2, 0.25, 0.4];
+/// All slots, in the order in which they are compared.
+pub(super) const SLOTS: [Slot; 5] = [Slot::Date, Slot::Number, Slot::Name, Slot::Value, Slot::Question];
+
+impl Slot {
+    /// Its word in the index.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Date => "#date",
+            Self::Number => "#number",
+            Self::Name => "#name",
+            Self::Value => "#value",
+            Self::Question => "#asks",
+        }
+    }
+
+    /// Its weight if a clause and an example share it.
+    pub fn weight(self) -> f64 {
+        match self {
+            Self::Date => weights::DATE_SLOT,
+            Self::Number => weights::NUMBER_SLOT,
+            Self::Name => weights::NAME_SLOT,
+            Self::Value => weights::VALUE_SLOT,
+            Self::Question => weights::QUESTION_SLOT,
+        }
+    }
+}
+
+/// The slots of a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SlotSet([bool; SLOTS.len()]);
+
+impl SlotSet {
+    /// Adds a slot.
+    pub fn insert(&mut self, slot: Slot) {
+        self.0[slot as usize] = true;
+    }
+
+    /// Whether the text has a slot.
+    pub fn contains(self, slot: Slot) -> bool {
+        self.0[slot as usize]
+    }
+}
 
 /// The search index of a catalogue.
 pub(super) struct CatalogueIndex {
@@ -57,7 +109,7 @@ pub(super) struct IndexedTool {
     pub scene: usize,
     /// Its index within the scene.
     pub tool: usize,
-    /// Words of its texts with their weights, from 0.45 (an argument) to 1 (an example).
+    /// Words of its texts with their weights, from [`weights::ARGUMENT_WORD`] to [`weights::EXAMPLE_WORD`].
     pub words: HashMap<usize, f64>,
     /// Its examples: sorted words with their weights.
     pub examples: Vec<Vec<(usize, f64)>>,
@@ -109,8 +161,8 @@ impl CatalogueIndex {
     }
 
     /// The word number of a slot, if some example has it.
-    pub fn slot_number(&self, slot: &str) -> Option<usize> {
-        self.by_key.get(slot).and_then(|ids| ids.first().copied())
+    pub fn slot_number(&self, slot: Slot) -> Option<usize> {
+        self.by_key.get(slot.word()).and_then(|ids| ids.first().copied())
     }
 
     /// The words of the catalogue that are similar to this one, with their similarity.
@@ -139,14 +191,14 @@ impl CatalogueIndex {
                 }
             }
         }
-        if out.is_empty() && word.norm.len() >= 5 && word.concepts.is_empty() {
+        if out.is_empty() && word.norm.len() >= weights::MISSPELT_FROM && word.concepts.is_empty() {
             for (id, term) in self.terms.iter().enumerate() {
-                if term.norm.len() >= 5
+                if term.norm.len() >= weights::MISSPELT_FROM
                     && term.norm.as_bytes().first() == word.norm.as_bytes().first()
-                    && strsim::jaro_winkler(&term.norm, &word.norm) > 0.93
-                    && strsim::damerau_levenshtein(&term.norm, &word.norm) <= 2
+                    && strsim::jaro_winkler(&term.norm, &word.norm) > weights::MISSPELT_ABOVE
+                    && strsim::damerau_levenshtein(&term.norm, &word.norm) <= weights::MISSPELT_WITHIN
                 {
-                    out.push((id, 0.75));
+                    out.push((id, weights::MISSPELT));
                 }
             }
         }
@@ -168,13 +220,13 @@ pub(super) enum WordKind {
 /// The kind of a word and its maximum weight.
 pub(super) fn word_kind(f: &Features) -> (WordKind, f64) {
     if lexicon::is_question_word(&f.norm) {
-        (WordKind::Helper, 0.3)
+        (WordKind::Helper, weights::QUESTION_WORD)
     } else if lexicon::is_time_unit(&f.norm) {
-        (WordKind::Helper, 0.35)
+        (WordKind::Helper, weights::TIME_UNIT)
     } else if lexicon::is_action(&f.concepts) || pronouns::is_suffixed(&f.norm) {
-        (WordKind::Action, 0.6)
+        (WordKind::Action, weights::ACTION)
     } else {
-        (WordKind::Subject, 1.0)
+        (WordKind::Subject, weights::SUBJECT)
     }
 }
 
@@ -213,15 +265,21 @@ pub(super) fn asks_for_information(tokens: &[Token]) -> bool {
     early || told || (mark && !polite)
 }
 
-/// The slots of a text, in the order of [`SLOTS`]. Values of enumerations are not detected here.
-pub(super) fn slots_of_text(tokens: &[Token], entities: &Entities) -> [bool; 5] {
-    [
-        !entities.days.is_empty(),
-        entities.numbers.iter().any(|n| !entities.taken[n.first]),
-        tokens.iter().enumerate().any(|(i, t)| t.capital() && !t.first && !entities.taken[i]),
-        false,
-        asks_for_information(tokens),
-    ]
+/// The slots of a text. Values of enumerations are not detected here.
+pub(super) fn slots_of_text(tokens: &[Token], entities: &Entities) -> SlotSet {
+    let named = |(i, t): (usize, &Token)| t.capital() && !t.first && !entities.taken[i];
+    let mut slots = SlotSet::default();
+    for (slot, present) in [
+        (Slot::Date, !entities.days.is_empty()),
+        (Slot::Number, entities.numbers.iter().any(|n| !entities.taken[n.first])),
+        (Slot::Name, tokens.iter().enumerate().any(named)),
+        (Slot::Question, asks_for_information(tokens)),
+    ] {
+        if present {
+            slots.insert(slot);
+        }
+    }
+    slots
 }
 
 /// The slot of a code by its leading letters, which codes of one kind share: `INC-12` → `#code-inc`.
@@ -309,8 +367,8 @@ impl IndexBuilder {
         }
         let count = scenes.len().max(1) as f64;
         let weigh = |f: &Rc<Features>| {
-            if let Some(slot) = SLOTS.iter().position(|s| *s == f.norm) {
-                return SLOT_WEIGHT[slot];
+            if let Some(slot) = SLOTS.into_iter().find(|slot| slot.word() == f.norm) {
+                return slot.weight();
             }
             let scenes = similarity_keys(f)
                 .iter()
@@ -366,12 +424,12 @@ impl IndexBuilder {
         self.values.push(values.into_iter().collect());
         let about =
             self.intern_all(words_of(&scene.description).into_iter().chain(name_words(&scene.scene)), s);
-        let mut shared: HashMap<usize, f64> = about.into_iter().map(|id| (id, 0.6)).collect();
+        let mut shared: HashMap<usize, f64> = about.into_iter().map(|id| (id, weights::SCENE_WORD)).collect();
         let mut examples: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
         for example in scene.examples.iter().take(MAX_EXAMPLES) {
             let (words, places) = self.example_words(&example.say, s, &samples, &options);
             for id in &words {
-                shared.entry(*id).or_insert(0.5);
+                shared.entry(*id).or_insert(weights::NEIGHBOUR_WORD);
             }
             examples.push((example.tool.as_deref(), words.into_iter().chain(places).collect()));
         }
@@ -408,18 +466,19 @@ impl IndexBuilder {
                 .chain(described.iter().cloned())
                 .filter_map(|w| code_prefix(&w))
                 .collect();
-            put(self.intern_all(codes, scene), 0.9);
-            put(self.intern_all(name_words(&field.name).into_iter().chain(described), scene), 0.45);
-            put(self.intern_all(option_words(field), scene), 0.6);
+            put(self.intern_all(codes, scene), weights::NAME_WORD);
+            let named = name_words(&field.name).into_iter().chain(described);
+            put(self.intern_all(named, scene), weights::ARGUMENT_WORD);
+            put(self.intern_all(option_words(field), scene), weights::OPTION_WORD);
         }
-        put(self.intern_all(words_of(&tool.description), scene), 0.8);
+        put(self.intern_all(words_of(&tool.description), scene), weights::DESCRIPTION_WORD);
         let parts = name_words(&tool.name);
         let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
         let name = self.intern_all(parts.iter().cloned().chain(joined), scene);
         let verb = parts.first().and_then(|v| self.intern(v, scene));
-        put(name, 0.9);
+        put(name, weights::NAME_WORD);
         for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
-            put(ids.clone(), 1.0);
+            put(ids.clone(), weights::EXAMPLE_WORD);
         }
         let own = examples
             .iter()
@@ -469,9 +528,9 @@ impl IndexBuilder {
                 continue;
             }
             if samples.contains(&token.norm) {
-                there[2] = true;
+                there.insert(Slot::Name);
             } else if options.contains(&token.norm) {
-                there[3] = true;
+                there.insert(Slot::Value);
             } else {
                 for word in senses(&tokens, i) {
                     words.extend(self.intern(word, s));
@@ -479,10 +538,9 @@ impl IndexBuilder {
             }
         }
         let places = SLOTS
-            .iter()
-            .zip(there)
-            .filter(|(_, there)| *there)
-            .filter_map(|(slot, _)| self.intern(slot, s))
+            .into_iter()
+            .filter(|slot| there.contains(*slot))
+            .filter_map(|slot| self.intern(slot.word(), s))
             .collect();
         (words, places)
     }

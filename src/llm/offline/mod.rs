@@ -43,6 +43,7 @@ mod source;
 mod speech;
 mod tuples;
 mod verdict;
+mod weights;
 
 #[cfg(test)]
 mod tests;

@@ -790,9 +790,10 @@ pub(super) fn asks_addressee_to_act(words: &[&Token]) -> bool {
     let Some(at) = words.iter().position(|t| !t.is(&clitics)) else { return false };
     let verb = words[at];
     let ends = verb.norm.len() > 3 && verb.norm.ends_with('i') && !verb.capital() | verb.first;
-    let known = ["hai", "sei", "sai", "vai", "fai", "stai", "devi", "avrai", "giorni", "ieri", "oggi"];
+    // "Hai …?" and "sai …?" ask about the addressee.
+    let about_addressee = ["hai", "sei", "sai", "vai"];
     let plural = verb.norm.len() > 5 && ["ate", "ete", "ite"].iter().any(|e| verb.norm.ends_with(e));
-    (ends || plural || verb.is(&["fai", "dai"])) && !verb.is(&known[..4]) && (at > 0 || is_verb(verb))
+    (ends || plural || verb.is(&["fai", "dai"])) && !verb.is(&about_addressee) && (at > 0 || is_verb(verb))
 }
 
 /// Whether a clause begins with an order.

@@ -7,6 +7,7 @@ use super::schema::{ArgumentField, ArgumentKind, EnumValue};
 use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{Features, Token, features};
+use super::weights::EQUAL_SCORES;
 
 /// Negations.
 const NOT: &[&str] =
@@ -112,7 +113,7 @@ fn best_value(
                 .filter_map(|i| source.tokens.get(*i))
                 .any(|t| t.word && field.similarity(&t.features()) > 0.8);
             score += if near { 0.2 } else { 0.0 };
-            if best.as_ref().is_none_or(|b| score > b.0 + 1e-9) {
+            if best.as_ref().is_none_or(|b| score > b.0 + EQUAL_SCORES) {
                 best = Some((score, choice.value.clone(), first, last));
             }
         }

@@ -19,11 +19,12 @@ use super::plan_changes;
 use super::prepared;
 use super::prompt::{Conversation, Executed, OpenQuestion, PromptText};
 use super::pronouns;
-use super::routing::{FITS, Hit, STRONG};
+use super::routing::{Hit, ToolPlace};
 use super::slots::{self, Filled};
 use super::text::{self, TokenCache};
 use super::text_task;
 use super::tuples;
+use super::weights::{FITS, STRONG};
 use crate::llm::Request;
 
 /// Maximum number of steps, whatever the prompt allows.
@@ -84,18 +85,11 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     plan
 }
 
-/// The maximum number of steps by the schema and by the last validation error.
+/// The maximum number of steps by the schema.
 fn max_steps(request: &Request) -> usize {
     let schema = request.tools.first().and_then(|t| t.parameters.pointer("/properties/steps/maxItems"));
-    let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(MAX_STEPS);
-    let limit = request.messages.iter().rev().find_map(|m| {
-        let (crate::llm::Message::Tool { text, .. } | crate::llm::Message::User { text }) = m else {
-            return None;
-        };
-        let rest = text.split("at most ").nth(1).filter(|_| text.contains("steps"))?;
-        rest.split_whitespace().next()?.parse::<usize>().ok()
-    });
-    allowed.min(limit.unwrap_or(MAX_STEPS)).clamp(1, MAX_STEPS)
+    let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    allowed.unwrap_or(MAX_STEPS).clamp(1, MAX_STEPS)
 }
 
 /// Words of a request, and the scene of the previous words.
@@ -120,8 +114,8 @@ pub(super) struct OfflinePlanner {
 }
 
 impl ClauseRouter for OfflinePlanner {
-    fn tool_for(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
-        let near = after.map(|a| a / 1000);
+    fn tool_for(&self, words: &str, after: Option<ToolPlace>) -> Option<(ToolPlace, bool)> {
+        let near = after.map(|tool| tool.scene);
         let key = (words.to_owned(), near);
         let known = self.route_cache.borrow().get(&key).copied();
         let hit = known.unwrap_or_else(|| {
@@ -130,7 +124,7 @@ impl ClauseRouter for OfflinePlanner {
             self.route_cache.borrow_mut().insert(key, hit);
             hit
         })?;
-        Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
+        Some((hit.place(), hit.score >= STRONG))
     }
 
     fn has_verb_or_question(&self, words: &str) -> bool {
@@ -147,22 +141,22 @@ impl ClauseRouter for OfflinePlanner {
         })
     }
 
-    fn names_tool_subject(&self, words: &str, tool: usize) -> bool {
-        let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
+    fn names_tool_subject(&self, words: &str, tool: ToolPlace) -> bool {
+        let hit = Hit::certain(tool);
         let tokens = text::tokens(words);
         // The first word is another verb, unless it only announces a value: "…, contact a@example.com".
         let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop_word(&t.norm));
         content.enumerate().any(|(n, t)| self.index.tool_mentions(hit, &t.features(), n == 0))
     }
 
-    fn only_varies_values(&self, before: &str, words: &str, tool: usize) -> bool {
-        let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
+    fn only_varies_values(&self, before: &str, words: &str, tool: ToolPlace) -> bool {
+        let hit = Hit::certain(tool);
         // "Block my debit card and my credit card": the order applies to both.
         let tokens = text::tokens(before);
         let previous: Vec<_> = tokens.iter().filter(|t| t.word).collect();
         let verb = strip_fillers(&previous).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
         // Words that lead to another scene are another request.
-        if self.tool_for(words, None).is_some_and(|(own, _)| own / 1000 != hit.scene) {
+        if self.tool_for(words, None).is_some_and(|(own, _)| own.scene != hit.scene) {
             return false;
         }
         // So are words with their own order.
@@ -172,10 +166,10 @@ impl ClauseRouter for OfflinePlanner {
         let ordered = verb.filter(|_| !orders).is_some_and(|verb| {
             let whole = format!("{verb} {words}");
             let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
-            let best = hits.iter().copied().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a });
+            let best = hits.iter().copied().reduce(Hit::or_better);
             let meant =
                 best.map(|best| self.opposite_by_verb(best, &hits, &whole).map_or(best, |meant| meant.0));
-            meant.is_some_and(|meant| meant.scene == hit.scene && meant.tool == hit.tool)
+            meant.is_some_and(|meant| meant.place() == tool)
         });
         ordered || tuples::repeats(self.index.fields(hit), before, words, &self.now)
     }
@@ -191,7 +185,7 @@ impl OfflinePlanner {
                 .iter()
                 .any(|word| text::features(word).similarity(&own) > 0.8)
         };
-        let all = self.index.tools.iter().map(|e| Hit { scene: e.scene, tool: e.tool, score: 1.0 });
+        let all = self.index.tools.iter().map(|e| Hit::certain(ToolPlace { scene: e.scene, tool: e.tool }));
         let hit = all.into_iter().find(is_for);
         hit.map(|hit| StepDraft {
             hit,
@@ -282,7 +276,7 @@ impl OfflinePlanner {
         };
         let known = hits.filter_map(|hit| Some((lacking(&hit)?, hit)));
         let best = |a: (usize, Hit), b: (usize, Hit)| {
-            let better = b.0 < a.0 || (b.0 == a.0 && b.1.score > a.1.score + 1e-9);
+            let better = b.0 < a.0 || (b.0 == a.0 && b.1.fits_better_than(a.1));
             if better { b } else { a }
         };
         known.reduce(best).map(|(_, hit)| hit)
@@ -328,8 +322,10 @@ impl OfflinePlanner {
             .or_else(|| {
                 self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene)
             })
-            .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0 }))?;
-        let same = hit.is_some_and(|h| h.scene == target.scene && h.tool == target.tool);
+            .or_else(|| {
+                self.index.scenes[scene].tools.first().map(|_| Hit::certain(ToolPlace { scene, tool: 0 }))
+            })?;
+        let same = hit.is_some_and(|h| h.place() == target.place());
         if hit.is_some_and(|h| h.score >= STRONG && !same) || self.is_question(&clause.text) && !same {
             return None;
         }

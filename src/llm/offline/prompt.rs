@@ -10,9 +10,6 @@ use crate::language::Lang;
 use crate::llm::signature::{self, SceneLine};
 use crate::llm::{Message, Request, sections};
 
-/// Prefix of the instructions where the prompt carries them in the summary instead of a section.
-const INSTRUCTIONS_PREFIX: &str = "The chatbot's instructions: ";
-
 /// A scene in the planner's prompt.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, from = "SceneLine")]
@@ -251,8 +248,10 @@ impl PromptText {
             return own;
         }
         let conversation: Conversation = self.json("conversation");
-        let told =
-            conversation.summary.as_deref().and_then(|summary| summary.strip_prefix(INSTRUCTIONS_PREFIX));
+        let told = conversation
+            .summary
+            .as_deref()
+            .and_then(|summary| summary.strip_prefix(sections::INSTRUCTIONS_PREFIX));
         told.map(|text| text::shorten(text, 2000).to_owned()).unwrap_or_default()
     }
 }

@@ -8,7 +8,8 @@ use jiff::civil::Date;
 
 use super::entities::Entities;
 use super::index::{
-    CatalogueIndex, IndexedTool, SLOT_WEIGHT, SLOTS, WordKind, code_prefix, senses, slots_of_text, word_kind,
+    CatalogueIndex, IndexedTool, SLOTS, Slot, SlotSet, WordKind, code_prefix, senses, slots_of_text,
+    word_kind,
 };
 use super::lexicon;
 use super::pattern;
@@ -16,15 +17,16 @@ use super::pronouns;
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots as arguments;
 use super::text::{self, Features, Token, features};
+use super::weights::{self, FITS, SAME_AS_EXAMPLE, SHARED_SUBJECT, STRONG, SURE_MATCH};
 
-/// Minimum score of a tool that fits.
-pub(super) const FITS: f64 = 0.42;
-/// Minimum score for a part of a sentence to be a separate request.
-pub(super) const STRONG: f64 = 0.46;
-/// Similarity from which a clause and an example count as the same.
-const SAME_AS_EXAMPLE: f64 = 0.93;
-/// Similarity from which a word matches a tool without doubt.
-const SURE_MATCH: f64 = 0.8;
+/// The place of a tool in the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ToolPlace {
+    /// Index of the scene.
+    pub scene: usize,
+    /// Index of the tool in the scene.
+    pub tool: usize,
+}
 
 /// A tool that fits a clause.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +37,28 @@ pub(super) struct Hit {
     pub tool: usize,
     /// How well it fits, from 0 to about 1.
     pub score: f64,
+}
+
+impl Hit {
+    /// The tool at a place, known without a comparison.
+    pub fn certain(place: ToolPlace) -> Self {
+        Self { scene: place.scene, tool: place.tool, score: weights::CERTAIN }
+    }
+
+    /// The place of the tool.
+    pub fn place(self) -> ToolPlace {
+        ToolPlace { scene: self.scene, tool: self.tool }
+    }
+
+    /// The one that fits better; this one if both fit equally well.
+    pub fn or_better(self, other: Self) -> Self {
+        if other.fits_better_than(self) { other } else { self }
+    }
+
+    /// Whether it fits better than another one.
+    pub fn fits_better_than(self, other: Self) -> bool {
+        self.score > other.score + weights::EQUAL_SCORES
+    }
 }
 
 /// One content word of a clause.
@@ -63,8 +87,8 @@ impl ContentWord {
 /// A clause, prepared for comparison.
 struct ScoredClause {
     words: Vec<ContentWord>,
-    /// The slots it has, in the order of [`SLOTS`].
-    slots: [bool; 5],
+    /// The slots it has.
+    slots: SlotSet,
     /// Whether it refers back to something mentioned before ("ne", "it").
     refers_back: bool,
     /// Whether it is about the speaker ("my", "ho").
@@ -143,7 +167,7 @@ struct ToolOverlap<'c> {
     /// The words to compare with examples, with their weights.
     plain: Vec<(f64, &'c ContentWord)>,
     /// The slots of the clause, including values of the tool's enumerations.
-    slots: [bool; 5],
+    slots: SlotSet,
 }
 
 impl<'c> ToolOverlap<'c> {
@@ -171,19 +195,19 @@ impl<'c> ToolOverlap<'c> {
             .fold(0.0, f64::max);
         // An unknown noun is a name to a tool that takes a thing of any kind.
         let object = (entry.takes_any_thing && lead.is_verb() && word.is_unknown_subject())
-            || (lead.opens_free_text && clause.lead != Some(n) && best < 0.5);
+            || (lead.opens_free_text && clause.lead != Some(n) && best < weights::FREE_TEXT_BELOW);
         // A word of an argument alone ("contact …") announces a value and is no subject.
-        let announces = best > 0.0 && best <= 0.45;
+        let announces = best > 0.0 && best <= weights::ARGUMENT_WORD;
         let weight = match (object, announces) {
-            (true, _) => word.weight.min(0.15),
-            (_, true) => word.weight.min(0.35),
+            (true, _) => word.weight.min(weights::VALUE),
+            (_, true) => word.weight.min(weights::ANNOUNCEMENT),
             _ => word.weight,
         };
-        let unknown = word.is_unknown_subject() && word.weight > 0.5 && !object;
+        let unknown = word.is_unknown_subject() && word.weight > weights::POSSIBLE_SUBJECT && !object;
         self.lacks_who_verb |= clause.who_verb == Some(n) && best < SURE_MATCH;
         self.unknown += usize::from(unknown);
         self.vague += usize::from(unknown && word.vague);
-        self.unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
+        self.unmatched += usize::from(word.matches.is_empty() && word.weight > weights::IMPORTANT);
         self.cover += weight * best;
         self.subject_cover += if word.kind == WordKind::Subject { weight * best } else { 0.0 };
         self.total += weight;
@@ -193,7 +217,7 @@ impl<'c> ToolOverlap<'c> {
             WordKind::Helper => {}
         }
         if word.matches.iter().any(|(id, sim)| *sim > SURE_MATCH && values.contains(id)) {
-            self.slots[3] = true;
+            self.slots.insert(Slot::Value);
         } else if !announces {
             self.plain.push((weight, word));
         }
@@ -209,7 +233,7 @@ impl CatalogueIndex {
     /// Whether a tool's texts have a word like this one; with `announces`, whether only its arguments do.
     pub fn tool_mentions(&self, hit: Hit, word: &Features, announces: bool) -> bool {
         let entry = self.indexed_tool(hit);
-        let fits = |weight: f64| !announces || weight <= 0.45;
+        let fits = |weight: f64| !announces || weight <= weights::ARGUMENT_WORD;
         entry.is_some_and(|entry| {
             self.similar_words(word).iter().any(|(id, _)| entry.words.get(id).is_some_and(|w| fits(*w)))
         })
@@ -219,7 +243,7 @@ impl CatalogueIndex {
     pub fn named(&self, scene: &str, tool: &str) -> Option<Hit> {
         let s = self.scenes.iter().position(|c| c.scene == scene)?;
         let t = self.scenes[s].tools.iter().position(|t| t.name == tool)?;
-        Some(Hit { scene: s, tool: t, score: 1.0 })
+        Some(Hit::certain(ToolPlace { scene: s, tool: t }))
     }
 
     /// The best tool for a clause, if one fits. `near` is the scene of the previous words, to which words
@@ -231,7 +255,7 @@ impl CatalogueIndex {
     /// The best tool for a clause, even if it does not fit. Of equal ones the first in the catalogue, so that
     /// the choice is deterministic.
     pub fn best(&self, clause: &str, today: Date, near: Option<usize>) -> Option<Hit> {
-        self.hits(clause, today, near).into_iter().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a })
+        self.hits(clause, today, near).into_iter().reduce(Hit::or_better)
     }
 
     /// All candidate tools, in the order of the catalogue.
@@ -253,8 +277,8 @@ impl CatalogueIndex {
             let (score, called) = self.score_tool(&clause, entry, near == Some(entry.scene))?;
             // "C'è qualcosa di X in biblioteca?": the clause names the scene by its own word, and the rest is
             // a value to search for.
-            let score = if called && score < STRONG + 0.1 && has_value(entry, text, today) {
-                STRONG + 0.2 * score.max(0.0)
+            let score = if called && score < weights::STOCK_BELOW && has_value(entry, text, today) {
+                STRONG + weights::STOCK_SHARE * score.max(0.0)
             } else {
                 score
             };
@@ -269,7 +293,9 @@ impl CatalogueIndex {
         let near = near && clause.refers_back;
         let lead = LeadMatch::of(clause, entry);
         let overlap = ToolOverlap::of(clause, entry, &self.values[entry.scene], &lead);
-        let related = overlap.subject >= 0.5 || overlap.action >= 0.6 || (near && overlap.cover > 0.0);
+        let shares_subject = overlap.subject >= SHARED_SUBJECT;
+        let shares_action = overlap.action >= weights::SHARED_ACTION;
+        let related = shares_subject || shares_action || (near && overlap.cover > 0.0);
         let asks_name = clause.words.iter().any(|w| w.name);
         if !(related || asks_name) || overlap.total <= 0.0 {
             return None;
@@ -283,29 +309,26 @@ impl CatalogueIndex {
         // "Chi è X?" may be all that an example says, too.
         let same = like > SAME_AS_EXAMPLE && asks_name;
         // "Book a flight": an action alone is no request for a tool that books something else.
-        let acts = overlap.action >= 0.6 && (overlap.unknown == 0 || near);
-        if !(overlap.subject >= 0.5 || acts || same || (near && overlap.cover > 0.0)) {
+        let acts = shares_action && (overlap.unknown == 0 || near);
+        if !(shares_subject || acts || same || (near && overlap.cover > 0.0)) {
             return None;
         }
-        let score = 0.55 * like + 0.45 * (overlap.cover / overlap.total);
+        let cover = overlap.cover / overlap.total;
+        let score = weights::LIKENESS_SHARE * like + weights::COVER_SHARE * cover;
         // Many words of its texts and no unknown ones are as good as an example.
-        let by_words = 0.7 * (overlap.cover / overlap.total) * (overlap.subject_cover / 1.2).min(1.0);
+        let subjects = (overlap.subject_cover / weights::ENOUGH_SUBJECTS).min(1.0);
+        let by_words = weights::COVER_ALONE * cover * subjects;
         let score = score.max(by_words);
         let score = self.adjust_to_tool(score, clause, entry, overlap.lacks_who_verb, like);
         let score = adjust_to_words(score, clause, entry, &overlap, &lead, near);
-        let score = score - penalty_for_asked_words(clause, entry, like);
+        let score = score + adjustment_to_asked_words(clause, entry, like);
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
     }
 
     /// The word numbers of slots, with their weights.
-    fn weighted_slots(&self, slots: [bool; 5]) -> Vec<(usize, f64)> {
-        SLOTS
-            .iter()
-            .zip(slots)
-            .zip(SLOT_WEIGHT)
-            .filter(|((_, present), _)| *present)
-            .map(|((slot, _), weight)| (self.slot_number(slot).unwrap_or(usize::MAX), weight))
-            .collect()
+    fn weighted_slots(&self, slots: SlotSet) -> Vec<(usize, f64)> {
+        let present = SLOTS.into_iter().filter(|slot| slots.contains(*slot));
+        present.map(|slot| (self.slot_number(slot).unwrap_or(usize::MAX), slot.weight())).collect()
     }
 
     /// Adjusts a score to the kind of tool: read or write, with or without days and times.
@@ -319,26 +342,26 @@ impl CatalogueIndex {
     ) -> f64 {
         let tool = &self.scenes[entry.scene].tools[entry.tool];
         if lacks_who_verb {
-            score -= 0.1;
+            score += weights::LACKS_WHO_VERB;
         }
         if entry.has_special_action && like < SAME_AS_EXAMPLE && !clause.words.iter().any(|w| w.special) {
-            score -= 0.18;
+            score += weights::UNSTATED_ACTION;
         }
-        if clause.slots[4] && tool.writes() {
-            score -= 0.1;
+        if clause.slots.contains(Slot::Question) && tool.writes() {
+            score += weights::WRITE_FOR_QUESTION;
         }
         if clause.expresses_wish {
-            score += if tool.writes() { 0.06 } else { -0.06 };
+            score += if tool.writes() { weights::WRITE_FOR_WISH } else { weights::READ_FOR_WISH };
         }
         let dated =
             entry.fields.iter().any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime));
-        if clause.slots[0] {
-            score += if dated { 0.05 } else { -0.03 };
+        if clause.slots.contains(Slot::Date) {
+            score += if dated { weights::TAKES_DAY } else { weights::TAKES_NO_DAY };
         }
         let timed =
             entry.fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime));
         if clause.has_time {
-            score += if timed { 0.06 } else { -0.04 };
+            score += if timed { weights::TAKES_TIME } else { weights::TAKES_NO_TIME };
         }
         score
     }
@@ -359,7 +382,7 @@ impl CatalogueIndex {
         clause.asks_existence
             && !itself
             && !self.scenes[entry.scene].tools[entry.tool].writes()
-            && overlap.subject >= 0.5
+            && overlap.subject >= SHARED_SUBJECT
             && overlap.unknown == overlap.vague
     }
 
@@ -367,8 +390,8 @@ impl CatalogueIndex {
     fn analyse_clause(&self, text: &str, today: Date) -> ScoredClause {
         let tokens = text::tokens(text);
         let entities = Entities::in_text(text, today);
-        let wh_question =
-            tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_question_word(&t.norm));
+        let mut opening = tokens.iter().filter(|t| t.word).take(weights::QUESTION_WORDS_WITHIN);
+        let wh_question = opening.any(|t| lexicon::is_question_word(&t.norm));
         let mut reader = ContentReader::new(self, &tokens, &entities, wh_question);
         for i in 0..tokens.len() {
             reader.add_token(i);
@@ -377,7 +400,9 @@ impl CatalogueIndex {
         let asks_names = reader.mark_asked_names(who_verb);
         reader.limit_unknown_weight();
         let mut slots = slots_of_text(&tokens, &entities);
-        slots[2] |= asks_names;
+        if asks_names {
+            slots.insert(Slot::Name);
+        }
         let (asks_existence, asked_thing) = asks_for_stock(&tokens);
         ScoredClause {
             slots,
@@ -387,7 +412,8 @@ impl CatalogueIndex {
             introduces_content: reader.introduces_content,
             wh_question,
             has_time: !entities.times.is_empty(),
-            expresses_wish: !slots[4] && (reader.begins_with_action() || has_wish_word(&tokens)),
+            expresses_wish: !slots.contains(Slot::Question)
+                && (reader.begins_with_action() || has_wish_word(&tokens)),
             asks_existence,
             asked_thing,
             asked_words: self.asked_words(&tokens),
@@ -430,28 +456,32 @@ fn adjust_to_words(
 ) -> f64 {
     let coded = clause.words.iter().any(|w| w.code);
     if lead.is_verb() {
-        score += 0.1;
+        score += weights::OPENS_WITH_VERB;
     }
     // "Who invented the car?" is no question for a car pool; "who approves my leave?" is one.
     if clause.about_speaker {
-        score += 0.05;
+        score += weights::ABOUT_SPEAKER;
     } else if clause.wh_question && overlap.unmatched > 0 && !coded {
-        score -= 0.05;
+        score += weights::UNMATCHED_QUESTION;
     }
-    if near {
-        score = if overlap.subject < 0.5 { score * 1.3 } else { score + 0.1 };
-    } else if overlap.subject < 0.5 && !((entry.takes_any_thing && lead.is_verb()) || lead.opens_free_text) {
-        score *= 0.9;
+    let without_subject = overlap.subject < SHARED_SUBJECT;
+    let takes_anything = (entry.takes_any_thing && lead.is_verb()) || lead.opens_free_text;
+    if near && without_subject {
+        score *= weights::REFERS_BACK_WITHOUT_SUBJECT;
+    } else if near {
+        score += weights::REFERS_BACK_WITH_SUBJECT;
+    } else if without_subject && !takes_anything {
+        score *= weights::WITHOUT_SUBJECT;
     }
     score
 }
 
 /// "What is the … for …" is for the tool that has a word for it.
-fn penalty_for_asked_words(clause: &ScoredClause, entry: &IndexedTool, like: f64) -> f64 {
+fn adjustment_to_asked_words(clause: &ScoredClause, entry: &IndexedTool, like: f64) -> f64 {
     let has = |word: &Vec<(usize, f64)>| word.iter().any(|(id, _)| entry.words.contains_key(id));
     let missing =
         !clause.asked_words.is_empty() && !clause.asked_words.iter().any(has) && like < SAME_AS_EXAMPLE;
-    if missing { 0.25 } else { 0.0 }
+    if missing { weights::LACKS_ASKED_WORD } else { 0.0 }
 }
 
 /// Reads the content words of a clause, token by token.
@@ -543,7 +573,7 @@ impl<'a> ContentReader<'a> {
         !token.word
             || self.entities.taken[i]
             || self.entities.quoted[i]
-            || token.norm.len() < 2
+            || token.norm.len() < weights::MIN_CONTENT_WORD
             || token.raw.contains('@')
             || token.raw.contains("://")
             || self.entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i))
@@ -576,21 +606,21 @@ impl<'a> ContentReader<'a> {
                 && !is_article(tokens, i - 1)
                 && tokens[i - 1].is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
             match (name, led) {
-                (true, _) => 0.1,
-                (false, true) => 0.5,
-                // The subject of a question must be known, otherwise no scene can answer it.
-                (false, false) => factor * if self.wh_question { 1.25 } else { 0.9 },
+                (true, _) => weights::UNKNOWN_NAME,
+                (false, true) => weights::UNKNOWN_COMPLEMENT,
+                (false, false) if self.wh_question => factor * weights::UNKNOWN_IN_QUESTION,
+                (false, false) => factor * weights::UNKNOWN_ELSEWHERE,
             }
         } else {
             matches.iter().map(|(id, _)| self.index.weight[*id]).fold(0.0, f64::max)
-                * if name { 0.7 } else { 1.0 }
+                * if name { weights::KNOWN_NAME } else { 1.0 }
         };
-        if self.in_explanation { weight * 0.15 } else { weight }
+        if self.in_explanation { weight * weights::EXPLANATION } else { weight }
     }
 
     fn may_open_clause(&self, i: usize) -> bool {
         self.words.iter().all(|w| w.kind == WordKind::Helper)
-            && self.tokens[..i].iter().filter(|t| t.word).count() < 5
+            && self.tokens[..i].iter().filter(|t| t.word).count() < weights::OPENS_BEFORE
     }
 
     /// Whether the words after an opening verb are its content: "ricordami di …", "report that …".
@@ -634,7 +664,7 @@ impl<'a> ContentReader<'a> {
             && self.words.iter().all(|w| w.is_unknown_subject() || w.kind == WordKind::Helper);
         if names {
             for word in self.words.iter_mut().filter(|w| w.is_unknown_subject()) {
-                word.weight = 0.05;
+                word.weight = weights::ASKED_NAME;
                 word.name = true;
             }
         }
@@ -644,9 +674,9 @@ impl<'a> ContentReader<'a> {
     /// Bounds the weight of unknown words, so that a long account counts as much as a short one.
     fn limit_unknown_weight(&mut self) {
         let unknown: f64 = self.words.iter().filter(|w| w.matches.is_empty()).map(|w| w.weight).sum();
-        if unknown > 2.5 {
+        if unknown > weights::ALL_UNKNOWN {
             for word in self.words.iter_mut().filter(|w| w.matches.is_empty()) {
-                word.weight *= 2.5 / unknown;
+                word.weight *= weights::ALL_UNKNOWN / unknown;
             }
         }
     }
@@ -692,7 +722,8 @@ fn asks_in_general(tokens: &[Token]) -> bool {
         "della storia",
         "di sempre",
     ];
-    let asks = words.iter().take(2).any(|t| lexicon::is_question_word(&t.norm) || t.is(&["qual"]));
+    let mut opening = words.iter().take(weights::GENERAL_QUESTION_WITHIN);
+    let asks = opening.any(|t| lexicon::is_question_word(&t.norm) || t.is(&["qual"]));
     pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
 }
 

@@ -17,6 +17,7 @@ use super::slots::{self, Filled};
 use super::source::SourceText;
 use super::speech::{self, Act};
 use super::text::{self, features, name_words};
+use super::weights::EQUAL_SCORES;
 use super::{recent_turns, tuples};
 use crate::llm::functions::{ASK_USER, NEXT_CALL};
 use crate::llm::{Message, Request, ToolChoice, ToolSpec};
@@ -502,7 +503,7 @@ fn choose_tool<'a>(
         if place(tool) == Some(0) {
             score += 1.0;
         }
-        if best.is_none_or(|b| score > b.0 + 1e-9) {
+        if best.is_none_or(|b| score > b.0 + EQUAL_SCORES) {
             second = best.filter(|b| memory::may_write(b.1)).map_or(second, |b| b.0.max(second));
             best = Some((score, tool));
         } else if memory::may_write(tool) {

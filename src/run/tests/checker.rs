@@ -36,6 +36,8 @@ struct WatchedCall {
     seen: CallProgress,
     /// A write of its scene ended while it was in flight.
     overtaken: bool,
+    /// A person approved it by itself.
+    approved: bool,
     starts: u32,
     /// The write that it undoes.
     undoes: Option<u32>,
@@ -167,6 +169,7 @@ impl RunChecker {
                         round: *round,
                         seen: CallProgress::Asked,
                         overtaken: false,
+                        approved: false,
                         starts: 0,
                     };
                     assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
@@ -225,6 +228,13 @@ impl RunChecker {
                 let requested = &mut self.calls.get_mut(call).unwrap().requested;
                 requested.arguments = arguments.clone();
                 requested.key.clone_from(key);
+                self.approve_call(*call, true);
+            }
+            Event::Decided { matter: ApprovalSubject::Call { call }, decision, .. } => {
+                self.approve_call(*call, *decision != Decision::No);
+            }
+            Event::ApprovalLapsed { matter: ApprovalSubject::Call { call }, .. } => {
+                self.approve_call(*call, false)
             }
             Event::Decided { matter: ApprovalSubject::Outcome { call }, decision, .. } => {
                 self.resolved(*call, decision)
@@ -320,6 +330,7 @@ impl RunChecker {
             round: u32::MAX,
             seen: CallProgress::Asked,
             overtaken: false,
+            approved: false,
             starts: 0,
             undoes: Some(undoes),
         };
@@ -369,12 +380,19 @@ impl RunChecker {
         assert!(tries[0] <= models && tries[1] <= 1 + crashes, "{subject:?} is asked without end");
     }
 
+    /// A call may need an approval only since its tool changed; `ConsentChecker` checks what it covers.
+    fn approve_call(&mut self, number: u32, approved: bool) {
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.approved = approved;
+        }
+    }
+
     fn tool_started(&mut self, number: u32, shown: bool) {
         let this = &self.calls[&number];
         let write = this.requested.effect == Effect::Write;
         assert!(this.requested.problem.is_none(), "a call with a problem ran");
         // Shown writes were approved with the plan: see `ConsentChecker`.
-        let approved = this.requested.approval.is_some() || this.undoes.is_some() || shown;
+        let approved = this.approved || this.requested.approval.is_some() || this.undoes.is_some() || shown;
         assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
         assert!(!(write && self.dry_run), "a dry run writes");
         assert!(this.requested.confirm.is_none(), "a write that nobody has confirmed ran");

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::{NOW, send};
 use crate::llm::{Message, Purpose, ToolChoice, ToolSpec, sections};
+use crate::plan::{Plan, diff};
 
 const REQUEST: &str =
     "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
@@ -74,6 +75,29 @@ fn clauses_removed_from_plan_get_no_apology() {
     {
         assert_eq!(run(REQUEST, &weather(), changed).1, "A Milano: sole.", "{changed}");
     }
+}
+
+#[test]
+fn changes_are_read_as_the_plan_writes_them() {
+    let plan = |steps: &[(u32, &str, &str)]| -> Plan {
+        let step = |(number, scene, purpose): &(u32, &str, &str)| {
+            json!({"step_number": number, "scene_name": scene, "purpose": purpose,
+                   "expected_tools": ["find"], "depends_on_step": null})
+        };
+        let steps: Vec<Value> = steps.iter().map(step).collect();
+        serde_json::from_value(json!({"needs_execution": true, "reasoning": "", "steps": steps})).unwrap()
+    };
+    let weather = (1, "Weather", "Voglio sapere il meteo a Milano");
+    let leave = |number| (number, "VacationManagement", "richiedere 3 giorni di ferie dal 15 al 17 giugno");
+    let before = plan(&[weather, leave(2)]);
+    let reworded = (1, "Weather", "sapere l'ora");
+    for after in [plan(&[leave(1)]), plan(&[leave(2)]), plan(&[reworded, leave(2)])] {
+        let changed = diff(&before, &after).join("\n");
+        assert_eq!(run(REQUEST, &vacation(), &changed).1, "Richiesta 7 inviata.", "{changed}");
+    }
+    let added = diff(&plan(&[leave(1)]), &plan(&[leave(1), (2, "Weather", weather.2)])).join("\n");
+    let answer = run(REQUEST, &vacation(), &added).1;
+    assert!(answer.contains("Non posso invece aiutarti con: «Voglio sapere il meteo a Milano»"), "{answer}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::{NOW, send};
+use super::support::{NOW, World, send};
 use crate::llm::{Message, Purpose, ToolChoice, ToolSpec, sections};
 use crate::run::ReplyCall;
 
@@ -35,6 +35,20 @@ fn prompt(parts: &[(&str, &str)]) -> Message {
         sections::push(&mut text, name, body);
     }
     Message::User { text }
+}
+
+#[test]
+fn only_the_schema_bounds_the_steps_of_a_plan() {
+    let request = "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
+    let mut world = World::all();
+    let bounded = |most: u32| json!({"type": "object", "properties": {"steps": {"maxItems": most}}});
+    let steps = |world: &World, most: u32| -> usize {
+        world.planned(request, &[], bounded(most))["steps"].as_array().unwrap().len()
+    };
+    assert_eq!(steps(&world, 10), 2);
+    assert_eq!(steps(&world, 1), 1);
+    world.summary = Some("- Explain it in at most 1 of the steps, please".to_owned());
+    assert_eq!(steps(&world, 10), 2, "words of the user are no bound");
 }
 
 #[test]
