@@ -120,7 +120,7 @@ impl<'a> PreparableCalls<'a> {
         }
         // Reads alone would end a step that needs what they find.
         let covers = |name: &&str| calls.iter().any(|(tool, _)| tool == name);
-        if self.as_text && !expected.iter().all(|name| covers(&name)) {
+        if self.as_text && !expected.iter().all(covers) {
             let writes = |name: &str| scene.tools.iter().any(|tool| tool.name == name && tool.writes());
             calls.retain(|(name, _)| writes(name));
         }
