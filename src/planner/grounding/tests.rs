@@ -435,6 +435,8 @@ proptest! {
 
     #[test]
     fn copied_value_is_traced(day in 0..700_i64, n in 0..1_000_000_i64, name in "[A-Z][a-z]{2,9} [A-Z][a-z]{2,9}", id in "[A-Z]{2}[0-9]{3,6}[A-Z]{1,2}") {
+        // After a date, such a number is read as a year, and the user is asked.
+        prop_assume!(!(1900..2200).contains(&n));
         let date = date(2026, 1, 1).checked_add(jiff::Span::new().days(day)).unwrap();
         let parameters = json!({"properties": {"date": {"format": "date"}, "number": {"type": "integer"}, "recipient": {"type": "string"}, "id": {"type": "string"}},
             "required": ["date", "number", "recipient", "id"]});
