@@ -16,10 +16,7 @@ use super::small_talk::{self, Talk};
 use super::source::SourceText;
 use super::speech::{self, Act, ConditionPart, act_of};
 use super::text::{self, Features, Token};
-use super::weights::{EQUAL_SCORES, FITS, STRONG};
-
-/// Minimum lead in routing score over another tool; below it the choice is unclear.
-const MIN_SCORE_LEAD: f64 = 0.015;
+use super::weights::{self, EQUAL_SCORES, FITS, STRONG, SURE_MATCH};
 
 /// A step without a number.
 pub(super) struct StepDraft {
@@ -81,7 +78,7 @@ impl OfflinePlanner {
         match kind {
             Talk::Withdrawal => self.pending.is_some() || best().is_none(),
             Talk::Greeting | Talk::Thanks | Talk::Help => true,
-            Talk::Recap => best().is_none_or(|hit| hit.score < 0.7),
+            Talk::Recap => best().is_none_or(|hit| hit.score < weights::NO_RECAP),
             Talk::Other => false,
         }
     }
@@ -245,7 +242,10 @@ impl OfflinePlanner {
         };
         let hits = self.index.hits(words, self.today(), near).into_iter();
         let others = hits.filter(|h| {
-            h.scene == hit.scene && !self.writes(*h) && h.score >= FITS && hit.score - h.score < 0.15
+            h.scene == hit.scene
+                && !self.writes(*h)
+                && h.score >= FITS
+                && hit.score - h.score < weights::READ_ALTERNATIVE
         });
         others.filter(whole).reduce(|a, b| if b.score > a.score { b } else { a }).unwrap_or(hit)
     }
@@ -316,7 +316,8 @@ impl OfflinePlanner {
             return (fuller, false);
         }
         // "Cancel that one": a verb alone fits many tools.
-        let near = if names_subject(&clause.text) { MIN_SCORE_LEAD } else { 10.0 * MIN_SCORE_LEAD };
+        let near =
+            if names_subject(&clause.text) { weights::CLEAR_LEAD } else { weights::CLEAR_LEAD_OF_VERB };
         let close = others.iter().filter(|h| !same(h) && h.score > FITS && hit.score - h.score < near);
         let best = close.reduce(|a, b| if b.score > a.score { b } else { a });
         match best {
@@ -333,10 +334,13 @@ impl OfflinePlanner {
             let tool = self.tool_name(*h);
             let examples = self.index.scenes[h.scene].examples.iter();
             let own = examples.filter(|e| e.tool.as_deref() == Some(tool));
-            let says =
-                |say: &str| text::tokens(say).iter().take(4).any(|t| t.features().similarity(&verb) > 0.9);
+            let says = |say: &str| {
+                text::tokens(say).iter().take(4).any(|t| t.features().similarity(&verb) > weights::SAME_VERB)
+            };
             own.into_iter().any(|e| says(&e.say))
-                || text::name_words(tool).iter().any(|w| text::features(w).similarity(&verb) > 0.9)
+                || text::name_words(tool)
+                    .iter()
+                    .any(|w| text::features(w).similarity(&verb) > weights::SAME_VERB)
         };
         if has(&hit) {
             return None;
@@ -352,11 +356,12 @@ impl OfflinePlanner {
         };
         let called = |h: &Hit| {
             let own = text::name_words(self.tool_name(*h));
-            own.first().is_some_and(|word| text::features(word).similarity(&verb) > 0.8) && !lacking(h)
+            own.first().is_some_and(|word| text::features(word).similarity(&verb) > SURE_MATCH) && !lacking(h)
         };
         let lacks = lacking(&hit);
-        let near =
-            others.iter().filter(|h| h.scene == hit.scene && self.writes(**h) && hit.score - h.score < 0.2);
+        let near = others.iter().filter(|h| {
+            h.scene == hit.scene && self.writes(**h) && hit.score - h.score < weights::WRITE_ALTERNATIVE
+        });
         near.filter(|h| h.tool != hit.tool && (has(h) || (lacks && called(h))))
             .copied()
             .reduce(|a, b| if b.score > a.score { b } else { a })
@@ -367,11 +372,11 @@ impl OfflinePlanner {
     pub fn opposite_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<(Hit, bool)> {
         let verb = opening_verb(words)?;
         let own = |h: &Hit| text::name_words(self.tool_name(*h)).first().map(|word| text::features(word));
-        let undone = |h: &Hit| own(h).is_some_and(|o| o.similarity(&verb) < 0.8 && o.reverses(&verb));
+        let undone = |h: &Hit| own(h).is_some_and(|o| o.similarity(&verb) < SURE_MATCH && o.reverses(&verb));
         if !undone(&hit) {
             return None;
         }
-        let like = |h: &&Hit| own(h).is_some_and(|o| o.similarity(&verb) > 0.8 && !o.reverses(&verb));
+        let like = |h: &&Hit| own(h).is_some_and(|o| o.similarity(&verb) > SURE_MATCH && !o.reverses(&verb));
         let other = others.iter().filter(|h| h.scene == hit.scene && self.writes(**h)).find(like);
         Some(other.map_or((hit, true), |other| (*other, false)))
     }
@@ -392,7 +397,7 @@ impl OfflinePlanner {
             return None;
         }
         let near = others.iter().filter(|h| h.scene == hit.scene && h.tool != hit.tool && self.writes(**h));
-        near.filter(|h| hit.score - h.score < 0.2 && takes(h) == (true, true))
+        near.filter(|h| hit.score - h.score < weights::WRITE_ALTERNATIVE && takes(h) == (true, true))
             .copied()
             .reduce(|a, b| if b.score > a.score { b } else { a })
     }
@@ -478,7 +483,7 @@ impl OfflinePlanner {
         let hit = self.index.route(&clause.text, self.today(), near)?;
         let like = |word: &str| {
             let own = text::features(word);
-            words.iter().chain(named).any(|w| text::features(w).similarity(&own) > 0.8)
+            words.iter().chain(named).any(|w| text::features(w).similarity(&own) > SURE_MATCH)
         };
         let name = text::name_words(self.tool_name(hit));
         name.iter().any(|word| like(word)).then_some(hit)

@@ -24,7 +24,7 @@ use super::slots::{self, Filled};
 use super::text::{self, TokenCache};
 use super::text_task;
 use super::tuples;
-use super::weights::{FITS, STRONG};
+use super::weights::{FITS, STRONG, SURE_MATCH};
 use crate::llm::Request;
 
 /// Maximum number of steps, whatever the prompt allows.
@@ -183,7 +183,7 @@ impl OfflinePlanner {
         let is_for = |hit: &Hit| {
             text::name_words(self.tool_name(*hit))
                 .iter()
-                .any(|word| text::features(word).similarity(&own) > 0.8)
+                .any(|word| text::features(word).similarity(&own) > SURE_MATCH)
         };
         let all = self.index.tools.iter().map(|e| Hit::certain(ToolPlace { scene: e.scene, tool: e.tool }));
         let hit = all.into_iter().find(is_for);

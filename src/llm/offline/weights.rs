@@ -16,12 +16,25 @@ pub(super) const CERTAIN: f64 = 1.0;
 /// Scores that differ by no more than this count as equal.
 pub(super) const EQUAL_SCORES: f64 = 1e-9;
 
+/// Lead over another tool below which the choice is unclear.
+pub(super) const CLEAR_LEAD: f64 = 0.015;
+/// The same if the clause names no subject: a verb alone fits many tools.
+pub(super) const CLEAR_LEAD_OF_VERB: f64 = 10.0 * CLEAR_LEAD;
+/// Lead of a tool below which another read, whose values the words give, may be meant.
+pub(super) const READ_ALTERNATIVE: f64 = 0.15;
+/// Lead of a tool below which another write, which the words fit better, may be meant.
+pub(super) const WRITE_ALTERNATIVE: f64 = 0.2;
+/// Score of a tool from which words that may ask for a recap of the conversation are a request to the tool.
+pub(super) const NO_RECAP: f64 = 0.7;
+
 // Similarities and matches that decide.
 
 /// Similarity from which a clause and an example count as the same.
 pub(super) const SAME_AS_EXAMPLE: f64 = 0.93;
 /// Similarity or match from which a word matches without doubt.
 pub(super) const SURE_MATCH: f64 = 0.8;
+/// Similarity above which two verbs are the same one.
+pub(super) const SAME_VERB: f64 = 0.9;
 /// Match from which a subject of the clause is a subject of the tool.
 pub(super) const SHARED_SUBJECT: f64 = 0.5;
 /// Match from which an action of the clause is an action of the tool.
