@@ -29,8 +29,8 @@ pub struct Answer {
     pub task_id: TaskId,
     /// The run's status; `waiting` if a person has to decide first.
     pub status: RunStatus,
-    /// The answer's text, in the user's language. For a waiting run: what it waits for and how to decide it.
-    /// Empty only if the run failed, was cancelled, or is in progress.
+    /// The answer's text, in the user's language. For a waiting run: what it waits for and how to decide it; for
+    /// a cancelled one: what had been done. Empty only if the run failed or is in progress.
     pub answer: String,
     /// The plan with the steps of all its versions; absent if none could be made.
     pub plan: Option<Plan>,
@@ -215,11 +215,7 @@ impl Answer {
             session_id: session.clone(),
             task_id: state.queued.as_ref().map_or(TaskId(state.run.0), |q| q.task),
             status: state.status,
-            answer: match &state.answer {
-                Some(answer) => answer.text.clone(),
-                None if state.status == RunStatus::Waiting => phrases::render_waiting(state),
-                None => String::new(),
-            },
+            answer: answer_text(state),
             plan: state.plans.first().map(|first| Plan {
                 needs_execution: state.plans.iter().any(|made| made.plan.needs_execution),
                 reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
@@ -242,9 +238,15 @@ impl Answer {
     }
 }
 
-/// The text about a cancelled run, for clients that get only text.
-pub(crate) fn stopped_text(state: &RunState) -> String {
-    phrases::render_stopped(state)
+/// The text of a run's answer: the model's, with what people found out since about writes whose outcome was
+/// unknown; else what the run waits for, or what it had done when it was cancelled. Empty where there is none.
+pub fn answer_text(state: &RunState) -> String {
+    match (&state.answer, state.status) {
+        (Some(answer), _) => phrases::with_findings(state, &answer.text),
+        (None, RunStatus::Waiting) => phrases::render_waiting(state),
+        (None, RunStatus::Cancelled) => phrases::render_stopped(state),
+        (None, _) => String::new(),
+    }
 }
 
 /// Whether the text about a waiting run shows everything that it waits for.

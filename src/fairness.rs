@@ -94,11 +94,6 @@ impl<K: Hash + Eq + Clone, T> FairQueue<K, T> {
     pub fn len(&self) -> usize {
         self.len
     }
-
-    /// Whether there is no item.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
 }
 
 /// A fixed number of places, and the items that wait for one.
@@ -255,9 +250,13 @@ impl<K: Hash + Eq + Clone> Sharers<K> {
         }
     }
 
-    /// Replaces those that may come at any time, such as the tenants with keys; two of them are enough.
+    /// Replaces those that may come at any time, such as the tenants with keys; two of them are enough. Where
+    /// there are any, those that came before and are not among them have left.
     pub fn expect(&self, keys: &[K]) {
         let mut known = lock(&self.0);
+        if !keys.is_empty() {
+            known.seen.retain(|key| keys.contains(key));
+        }
         if keys.len().min(2) != known.expected.len() || !known.expected.iter().all(|key| keys.contains(key)) {
             known.expected = keys.iter().take(2).cloned().collect();
         }
@@ -435,5 +434,7 @@ mod tests {
         assert!(!sharers.is_shared(), "a key that was revoked");
         sharers.see(&"c");
         assert!(sharers.is_shared());
+        sharers.expect(&["a"]);
+        assert!(!sharers.is_shared(), "the keys of a tenant that was seen were revoked");
     }
 }

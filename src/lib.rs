@@ -61,7 +61,7 @@ pub mod tools;
 
 pub use actors::active_runs::RunWatch;
 pub use answer::{
-    Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
+    Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings, answer_text,
 };
 pub use config::Config;
 pub use documents::{

@@ -8,7 +8,7 @@
 //!
 //! Where no budget is limited, a reservation is granted without asking, and the actor is only notified.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use jiff::Zoned;
+use jiff::civil::Date;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
@@ -34,8 +35,12 @@ const CAPACITY: usize = 65_536;
 /// How many notices wake the actor; fewer wait for the next question.
 const LAZY_NOTICES: usize = 64;
 
-/// The delay between attempts to read the spending from the journal.
+/// The delay between attempts to read the spending from the journal, and the time that one may take.
 const READ_RETRY: Duration = Duration::from_millis(250);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum number of accounts without holders that are kept for charges that are not in the journal.
+const MAX_UNHELD: usize = 4_096;
 
 /// How a budget is started.
 pub struct Options {
@@ -56,10 +61,17 @@ pub struct TenantSpending {
     pub today: u64,
 }
 
-/// Reads the spending of all tenants from the journal, everything appended before included; an error's text
-/// says why not.
-pub type SpendingSource =
-    Box<dyn Fn() -> BoxFuture<'static, Result<BTreeMap<TenantId, TenantSpending>, String>> + Send + Sync>;
+/// The spending of all tenants according to the journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// The day of which [`TenantSpending::today`] is the sum.
+    pub day: Date,
+    /// By tenant.
+    pub tenants: BTreeMap<TenantId, TenantSpending>,
+}
+
+/// Reads the spending from the journal, everything appended before included; an error's text says why not.
+pub type SpendingSource = Box<dyn Fn() -> BoxFuture<'static, Result<Spending, String>> + Send + Sync>;
 
 /// A handle to the budget; clones share it.
 #[derive(Debug, Clone)]
@@ -78,7 +90,9 @@ struct Granted {
     reservations: HashMap<u64, OpenReservation>,
     accounts: HashMap<AccountKey, HeldAccount>,
     last_id: u64,
-    /// While a new actor reads the journal: amounts recorded meanwhile.
+    /// Accounts without holders, whose charges the journal does not have yet; the oldest first.
+    unheld: VecDeque<AccountKey>,
+    /// While the actor reads the journal: amounts recorded meanwhile.
     recorded_late: Option<Vec<(AccountKey, u64)>>,
 }
 
@@ -125,21 +139,20 @@ impl Handle {
         }
     }
 
-    /// Applies other limits. Spending stays; `spending` adds what was not summed up while nothing was limited.
+    /// Applies other limits. If a budget of tenants is limited, their spending is read from the journal: it is
+    /// not summed up while nothing is limited.
     ///
     /// # Errors
-    /// The actor has stopped or fails.
-    pub async fn configure(
-        &self,
-        limits: budget::Options,
-        spending: BTreeMap<TenantId, TenantSpending>,
-    ) -> Result<(), GuardUnavailable> {
-        let (limits, spending) = (Arc::new(limits), Arc::new(spending));
-        // Before the actor has them: a reservation that needs no limit any more is granted at once, one that
-        // needs it asks.
-        self.0.limits.store(limits.clone());
-        let message = |reply| BudgetMessage::Configure(limits.clone(), spending.clone(), reply);
-        self.0.mailbox.ask(message).await.map_err(unavailable)
+    /// The journal cannot be read, or the actor has stopped or fails; then the limits stay as they were.
+    pub async fn configure(&self, limits: budget::Options) -> Result<(), GuardUnavailable> {
+        let limits = Arc::new(limits);
+        let message = |reply| BudgetMessage::Configure(limits.clone(), reply);
+        let reply = self.0.mailbox.ask(message).await.map_err(unavailable)?;
+        let failed = |why| GuardUnavailable {
+            guard: "cost budget",
+            reason: format!("cannot read what was spent: {why}"),
+        };
+        reply.map_err(failed)
     }
 
     /// Stops the actor; waiting questions get an error.
@@ -183,9 +196,15 @@ impl Budget for Handle {
         let held = granted.accounts.entry(account.clone()).or_default();
         held.holders += 1;
         held.spent = held.spent.max(spent);
+        granted.unheld.retain(|other| *other != account);
         self.0.mailbox.notify(BudgetMessage::Hold(account.clone(), spent));
         drop(granted);
         Hold::new(Some(self.0.clone()), account)
+    }
+
+    fn unrecorded(&self, account: &AccountKey) -> u64 {
+        let granted = self.0.granted();
+        granted.accounts.get(account).map_or(0, |held| u64::try_from(held.unrecorded).unwrap_or(0))
     }
 
     fn is_limited(&self, scope: BudgetScope) -> bool {
@@ -248,7 +267,7 @@ impl BudgetReturns for BudgetShared {
             held.holders = held.holders.saturating_sub(1);
             // While a new actor reads the journal, its charges may be in neither.
             if held.holders == 0 && granted.recorded_late.is_none() {
-                granted.accounts.remove(account);
+                granted.forget(account);
             }
         }
         self.mailbox.notify(BudgetMessage::Release(account.clone()));
@@ -278,11 +297,44 @@ impl Granted {
             late.push((account.clone(), amount));
         } else if let Some(held) = self.accounts.get_mut(account) {
             held.unrecorded = held.unrecorded.saturating_sub(signed(amount));
+            if held.holders == 0 {
+                self.forget(account);
+            }
         }
     }
 
+    /// Forgets an account without holders, unless its run is taken over later and its charges recorded then.
+    fn forget(&mut self, account: &AccountKey) {
+        let Some(held) = self.accounts.get(account).filter(|held| held.holders == 0) else { return };
+        if held.unrecorded <= 0 {
+            self.accounts.remove(account);
+            self.unheld.retain(|other| other != account);
+        } else if !self.unheld.contains(account) {
+            if self.unheld.len() >= MAX_UNHELD
+                && let Some(oldest) = self.unheld.pop_front()
+            {
+                self.accounts.remove(&oldest);
+            }
+            self.unheld.push_back(account.clone());
+        }
+    }
+
+    /// Ends the collection of late records: the journal is not being read any more.
+    fn apply_late_records(&mut self) {
+        for (account, amount) in self.recorded_late.take().unwrap_or_default() {
+            self.record(&account, amount);
+        }
+        let idle: Vec<AccountKey> =
+            self.accounts.iter().filter(|(_, held)| held.holders == 0).map(|(key, _)| key.clone()).collect();
+        idle.iter().for_each(|account| self.forget(account));
+    }
+
     /// Fills the ledger of a new actor, which has the spending of the journal.
-    fn announce(&mut self, ledger: &mut Ledger, mut spending: BTreeMap<TenantId, TenantSpending>) {
+    fn announce(&mut self, ledger: &mut Ledger, today: Date, read: Spending) {
+        let Spending { day, tenants: mut spending } = read;
+        if day != today {
+            spending.values_mut().for_each(|spent| spent.today = 0);
+        }
         for (account, held) in &self.accounts {
             let (AccountKey::Run(tenant, _)
             | AccountKey::Session(tenant, _)
@@ -302,10 +354,7 @@ impl Granted {
         for open in self.reservations.values() {
             ledger.add_reservation(&open.accounts, open.amount);
         }
-        for (account, amount) in self.recorded_late.take().unwrap_or_default() {
-            self.record(&account, amount);
-        }
-        self.accounts.retain(|_, held| held.holders > 0);
+        self.apply_late_records();
     }
 }
 
@@ -314,6 +363,7 @@ fn signed(amount: u64) -> i64 {
 }
 
 type ReserveReply = oneshot::Sender<Result<Reservation, Box<BudgetRefusal>>>;
+type ConfigureReply = oneshot::Sender<Result<(), String>>;
 
 /// What handles send. The first five are questions.
 enum BudgetMessage {
@@ -321,7 +371,7 @@ enum BudgetMessage {
     Affords(Arc<[AccountKey]>, u64, oneshot::Sender<Result<(), Box<BudgetRefusal>>>),
     Balance(AccountKey, oneshot::Sender<AccountBalance>),
     Report(oneshot::Sender<BudgetReport>),
-    Configure(Arc<budget::Options>, Arc<BTreeMap<TenantId, TenantSpending>>, oneshot::Sender<()>),
+    Configure(Arc<budget::Options>, ConfigureReply),
     /// Granted by the handle, because nothing is limited.
     Reserved(Arc<[AccountKey]>, u64),
     Settle {
@@ -332,8 +382,8 @@ enum BudgetMessage {
     Charge(Arc<[AccountKey]>, u64),
     Hold(AccountKey, u64),
     Release(AccountKey),
-    /// What the journal says, for a new actor.
-    SpendingRead(Result<BTreeMap<TenantId, TenantSpending>, String>),
+    /// What the journal says, for a new actor and for other limits.
+    SpendingRead(Result<Spending, String>),
     #[cfg(test)]
     #[expect(dead_code, reason = "dropped with the message")]
     Panic(oneshot::Sender<()>),
@@ -355,9 +405,11 @@ struct CostBudget {
     now: Arc<dyn Fn() -> Zoned + Send + Sync>,
     ledger: Ledger,
     rebuild: Rebuild,
+    /// Limits that apply from the next reading of the journal on.
+    configuring: Option<(Arc<budget::Options>, ConfigureReply)>,
 }
 
-/// How far a new actor is with the journal.
+/// How far the actor is with the journal.
 enum Rebuild {
     Done,
     Due { delay: Duration },
@@ -373,7 +425,7 @@ impl CostBudget {
         let limits = shared.upgrade().map(|shared| shared.limits.load_full()).unwrap_or_default();
         let ledger = Ledger::new(&limits, now().date());
         let rebuild = if is_first { Rebuild::Done } else { Rebuild::Due { delay: Duration::ZERO } };
-        Self { shared: shared.clone(), now: now.clone(), ledger, rebuild }
+        Self { shared: shared.clone(), now: now.clone(), ledger, rebuild, configuring: None }
     }
 
     fn reserve(&mut self, accounts: Arc<[AccountKey]>, amount: u64, now: &Zoned) -> Option<ReserveResult> {
@@ -393,18 +445,35 @@ impl CostBudget {
         }
     }
 
-    fn finish_rebuild(&mut self, read: Result<BTreeMap<TenantId, TenantSpending>, String>) {
+    /// Fills the ledger anew from the journal and the tables, under other limits if there are any.
+    fn finish_rebuild(&mut self, read: Result<Spending, String>, today: Date) {
         let Some(shared) = self.shared.upgrade() else { return };
+        let mut granted = shared.granted();
+        let configuring = self.configuring.take();
+        self.rebuild = Rebuild::Done;
         match read {
             Ok(spending) => {
-                let mut granted = shared.granted();
-                granted.announce(&mut self.ledger, spending);
+                if let Some((limits, _)) = &configuring {
+                    shared.limits.store(limits.clone());
+                }
+                self.ledger.restart(&shared.limits.load());
+                granted.announce(&mut self.ledger, today, spending);
                 // Under the lock: the tables reflect exactly the notices that are dropped.
                 shared.mailbox.retain(BudgetMessage::is_question);
-                self.rebuild = Rebuild::Done;
+                if let Some((_, reply)) = configuring {
+                    let _ = reply.send(Ok(()));
+                }
             }
             Err(error) => {
+                granted.apply_late_records();
+                if let Some((_, reply)) = configuring {
+                    // The ledger is as it was, and the notices are for it.
+                    let _ = reply.send(Err(error));
+                    return;
+                }
                 tracing::error!(%error, "the spending of tenants could not be read; trying again");
+                // A later reading finds in the tables what they say.
+                shared.mailbox.retain(BudgetMessage::is_question);
                 self.rebuild = Rebuild::Due { delay: READ_RETRY };
             }
         }
@@ -431,12 +500,9 @@ impl Behavior for CostBudget {
             }
             BudgetMessage::Balance(account, reply) => drop(reply.send(self.ledger.figures(&account))),
             BudgetMessage::Report(reply) => drop(reply.send(self.report())),
-            BudgetMessage::Configure(limits, spending, reply) => {
-                self.ledger.relimit(&limits);
-                for (tenant, spent) in &*spending {
-                    self.ledger.seed(tenant, spent.total, spent.today);
-                }
-                let _ = reply.send(());
+            BudgetMessage::Configure(limits, reply) => {
+                self.configuring = Some((limits, reply));
+                self.rebuild = Rebuild::Due { delay: Duration::ZERO };
             }
             BudgetMessage::Reserved(accounts, amount) => self.ledger.add_reservation(&accounts, amount),
             BudgetMessage::Settle { accounts, reserved, actual } => {
@@ -445,7 +511,7 @@ impl Behavior for CostBudget {
             BudgetMessage::Charge(accounts, amount) => self.ledger.charge(&accounts, amount),
             BudgetMessage::Hold(account, spent) => self.ledger.hold(account, spent),
             BudgetMessage::Release(account) => self.ledger.release(&account),
-            BudgetMessage::SpendingRead(read) => self.finish_rebuild(read),
+            BudgetMessage::SpendingRead(read) => self.finish_rebuild(read, now.date()),
             #[cfg(test)]
             BudgetMessage::Panic(_) => panic!("a test asked for it"),
         }
@@ -455,14 +521,21 @@ impl Behavior for CostBudget {
         let Rebuild::Due { delay } = self.rebuild else { return None };
         let shared = self.shared.upgrade()?;
         self.rebuild = Rebuild::Reading;
+        let limits = match &self.configuring {
+            Some((limits, _)) => limits.clone(),
+            None => shared.limits.load_full(),
+        };
         let sums = [BudgetScope::Tenant, BudgetScope::Day];
-        let is_summed = sums.iter().any(|scope| shared.limits.load().limit_usd(*scope).is_some());
+        let is_summed = sums.iter().any(|scope| limits.limit_usd(*scope).is_some());
+        let nothing = Spending { day: (self.now)().date(), tenants: BTreeMap::new() };
         shared.granted().recorded_late.get_or_insert_default();
         Some(Box::pin(async move {
             tokio::time::sleep(delay).await;
             let read = match shared.source.get().filter(|_| is_summed) {
-                Some(source) => source().await,
-                None => Ok(BTreeMap::new()),
+                Some(source) => tokio::time::timeout(READ_TIMEOUT, source())
+                    .await
+                    .unwrap_or_else(|_| Err(format!("it took longer than {} s", READ_TIMEOUT.as_secs()))),
+                None => Ok(nothing),
             };
             BudgetMessage::SpendingRead(read)
         }))

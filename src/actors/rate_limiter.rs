@@ -96,11 +96,13 @@ impl Handle {
 impl RateLimits for Handle {
     async fn enter(&self, tenant: &TenantId, model: &str, tokens: u64) -> Result<AttemptPermit, LimitError> {
         let limits = self.0.limits.load_full();
-        if limits.tenant == Rates::default() && !limits.models.contains_key(model) {
-            return Ok(AttemptPermit::unlimited());
+        let grant = PermitGrant { tenant: tenant.clone(), model: model.to_owned(), tokens };
+        if is_unlimited(&limits, model)
+            && let Some(permit) = self.0.grant_unlimited(&grant)
+        {
+            return Ok(permit);
         }
         let deadline = Instant::now() + Duration::from_millis(limits.max_wait_ms);
-        let grant = PermitGrant { tenant: tenant.clone(), model: model.to_owned(), tokens };
         let message = |reply| LimiterMessage::Enter(AttemptRequest { grant: grant.clone(), deadline, reply });
         let reply = self.0.mailbox.ask(message).await.map_err(unavailable)?;
         reply.map_err(LimitError::Refused)
@@ -109,6 +111,11 @@ impl RateLimits for Handle {
     async fn stats(&self) -> Result<LimitStats, GuardUnavailable> {
         self.0.mailbox.ask(LimiterMessage::Stats).await.map_err(unavailable)
     }
+}
+
+/// Whether neither a tenant nor this model is limited.
+fn is_unlimited(limits: &limits::Options, model: &str) -> bool {
+    limits.tenant == Rates::default() && !limits.models.contains_key(model)
 }
 
 fn unavailable(error: MailboxError) -> GuardUnavailable {
@@ -121,12 +128,18 @@ impl LimiterShared {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(self: &Arc<Self>, grant: PermitGrant) -> AttemptPermit {
-        let mut permits = self.permits();
+    fn open(self: &Arc<Self>, permits: &mut OpenPermits, grant: PermitGrant) -> AttemptPermit {
         permits.last_id += 1;
         let id = permits.last_id;
         permits.permits.insert(id, grant);
         AttemptPermit::new(self.clone(), id)
+    }
+
+    /// A permit without asking the actor, if the limits still do not concern it. It is in the table before the
+    /// actor reads the table for other limits, and then holds a place.
+    fn grant_unlimited(self: &Arc<Self>, grant: &PermitGrant) -> Option<AttemptPermit> {
+        let mut permits = self.permits();
+        is_unlimited(&self.limits.load(), &grant.model).then(|| self.open(&mut permits, grant.clone()))
     }
 
     /// A scheduler with the current limits, in which the open permits are taken. Drops the notices of returned
@@ -191,7 +204,7 @@ impl RateLimiter {
         let waiting = self.scheduler.take_waiting();
         self.scheduler = shared.scheduler();
         for request in waiting {
-            self.scheduler.enter(request, Instant::now());
+            self.scheduler.enter(request, Instant::now(), oneshot::Sender::is_closed);
         }
     }
 
@@ -199,7 +212,7 @@ impl RateLimiter {
         let Some(shared) = self.shared.upgrade() else { return };
         for (reply, outcome) in self.scheduler.advance(Instant::now(), oneshot::Sender::is_closed) {
             let outcome = match outcome {
-                Ok(grant) => Ok(shared.open(grant)),
+                Ok(grant) => Ok(shared.open(&mut shared.permits(), grant)),
                 Err(_) if reply.is_closed() => continue,
                 Err(refusal) => {
                     let refused = if refusal.models { &mut self.stats.model } else { &mut self.stats.tenant };
@@ -218,7 +231,9 @@ impl Behavior for RateLimiter {
 
     fn handle(&mut self, message: LimiterMessage) {
         match message {
-            LimiterMessage::Enter(request) => self.scheduler.enter(request, Instant::now()),
+            LimiterMessage::Enter(request) => {
+                self.scheduler.enter(request, Instant::now(), oneshot::Sender::is_closed);
+            }
             LimiterMessage::Stats(reply) => {
                 let _ = reply.send(self.stats);
                 return;

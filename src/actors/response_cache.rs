@@ -79,6 +79,8 @@ impl Handle {
     pub fn configure(&self, options: cache::Options) {
         self.0.options.store(Arc::new(options));
         self.0.mailbox.notify(CacheMessage::Configure);
+        // A cache that was turned off gets no lookup, and would keep its replies.
+        self.0.mailbox.wake();
     }
 
     /// Stops the actor.

@@ -229,6 +229,16 @@ impl<B: Behavior> Mailbox<B> {
         let _ = self.push(message, false);
     }
 
+    /// Has the actor handle what is queued, notices included.
+    pub(crate) fn wake(&self) {
+        let mut queue = self.lock();
+        let was_awake = std::mem::replace(&mut queue.awake, true);
+        drop(queue);
+        if !was_awake {
+            self.0.wake.notify_one();
+        }
+    }
+
     /// Drops queued messages that a newly built state already reflects.
     pub(crate) fn retain(&self, mut keep: impl FnMut(&B::Message) -> bool) {
         let mut queue = self.lock();

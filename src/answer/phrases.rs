@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::open_approvals;
 use crate::invisible::{self, one_line};
 use crate::language;
-use crate::run::{ApprovalId, ApprovalSubject, CallState, CallStatus, Effect, Outcome, RunState, exact_json};
+use crate::run::{
+    ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Effect, Outcome, RunState, exact_json,
+};
 
 /// Maximum length of a call's arguments in these texts, in characters. The document has them in full.
 const MAX_ARGUMENTS: usize = 4_000;
@@ -38,6 +40,10 @@ struct AnswerPhrases {
     nothing: &'static str,
     /// Introduces what a cancelled run had done.
     stopped: &'static str,
+    /// Follows a write about which a person said later that it was done.
+    found_done: &'static str,
+    /// Follows one about which a person said that it was not done.
+    found_not_done: &'static str,
 }
 
 /// The languages of the shipped scenes; the first one is the fallback.
@@ -55,6 +61,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         aside: "The server stopped several times in a row while it was working on this alone, so it was set aside. Resume it to have it carried on:",
         nothing: "It was stopped; nothing was done.",
         stopped: "It was stopped; this much had been done:",
+        found_done: "checked since then, it was done",
+        found_not_done: "checked since then, it was not done",
     },
     AnswerPhrases {
         language: "it",
@@ -69,6 +77,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         aside: "Il server si è fermato più volte di seguito mentre eseguiva solo questa richiesta, che è stata quindi messa da parte. Per continuare va ripresa:",
         nothing: "È stato annullato; non è stato fatto nulla.",
         stopped: "È stato annullato; fin qui era stato fatto:",
+        found_done: "da una verifica successiva risulta fatto",
+        found_not_done: "da una verifica successiva risulta non fatto",
     },
     AnswerPhrases {
         language: "de",
@@ -83,6 +93,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         aside: "Der Server ist mehrmals hintereinander ausgefallen, während er nur daran gearbeitet hat; deshalb wurde dies zurückgestellt. Damit es weitergeht, muss es fortgesetzt werden:",
         nothing: "Es wurde abgebrochen; nichts wurde getan.",
         stopped: "Es wurde abgebrochen; so viel war getan:",
+        found_done: "eine spätere Prüfung ergab: es wurde getan",
+        found_not_done: "eine spätere Prüfung ergab: es wurde nicht getan",
     },
     AnswerPhrases {
         language: "fr",
@@ -97,6 +109,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         aside: "Le serveur s'est arrêté plusieurs fois de suite alors qu'il ne traitait que cette demande ; elle a donc été mise de côté. Pour continuer, il faut la reprendre :",
         nothing: "C'est annulé ; rien n'a été fait.",
         stopped: "C'est annulé ; voici ce qui avait été fait :",
+        found_done: "après vérification, cela a été fait",
+        found_not_done: "après vérification, cela n'a pas été fait",
     },
     AnswerPhrases {
         language: "es",
@@ -111,6 +125,8 @@ const PHRASES: [AnswerPhrases; 5] = [
         aside: "El servidor se detuvo varias veces seguidas mientras solo trabajaba en esto, por lo que se dejó aparte. Para continuar hay que reanudarlo:",
         nothing: "Se ha cancelado; no se ha hecho nada.",
         stopped: "Se ha cancelado; esto ya se había hecho:",
+        found_done: "comprobado después: se hizo",
+        found_not_done: "comprobado después: no se hizo",
     },
 ];
 
@@ -211,6 +227,24 @@ pub(super) fn render_stopped(state: &RunState) -> String {
     out
 }
 
+/// An answer with a line for each write whose outcome was unknown when it was given, and that a person resolved.
+pub(super) fn with_findings(state: &RunState, answer: &str) -> String {
+    let words = phrases_for(state);
+    let mut out = answer.to_owned();
+    for approval in state.approvals.values() {
+        let ApprovalSubject::Outcome { call } = approval.matter else { continue };
+        let finding = match &approval.decided {
+            Some((Decision::Done, _)) => words.found_done,
+            Some((Decision::NotDone, _)) => words.found_not_done,
+            _ => continue,
+        };
+        let Some(call) = state.calls.get(&call) else { continue };
+        // Writing into a String cannot fail.
+        let _ = write!(out, "\n{}: {finding}", state.describe_call(call));
+    }
+    out
+}
+
 /// Writes the steps of the current plan, one per line.
 fn write_steps(out: &mut String, state: &RunState) {
     let Some(made) = state.plan() else { return };
@@ -261,6 +295,8 @@ mod tests {
                 words.decide_each,
                 words.nothing,
                 words.stopped,
+                words.found_done,
+                words.found_not_done,
             ];
             assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
             for other in &PHRASES[number + 1..] {

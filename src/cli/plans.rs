@@ -41,16 +41,7 @@ pub async fn run<W: Write, E: Write>(
     let (task, wish, note, json) = match what {
         PlansCommand::List { status, limit, json } => {
             let rows = stored.plans(status, limit).await?;
-            if json {
-                let rows: Vec<PlanSummary> = rows.into_iter().map(PlanSummary::from).collect();
-                output::document(out, &rows, false)?;
-            } else {
-                let mut listed = Vec::with_capacity(rows.len());
-                for row in rows {
-                    listed.push((stored.reported_plan_status(&row).await?, row));
-                }
-                list(out, &listed, &zone, table::width())?;
-            }
+            print_plans(out, &stored, rows, &zone, json).await?;
             return Ok(Exit::Completed);
         }
         PlansCommand::Show { task, json, mermaid } => {
@@ -92,6 +83,26 @@ pub async fn run<W: Write, E: Write>(
         document(out, &stored, &journal, &state).await?;
     }
     Ok(exit)
+}
+
+async fn print_plans<W: Write>(
+    out: &mut Output<W>,
+    stored: &StoredRuns,
+    rows: Vec<PlanRow>,
+    zone: &TimeZone,
+    json: bool,
+) -> Result<(), Failure> {
+    if json {
+        let rows: Vec<PlanSummary> = rows.into_iter().map(PlanSummary::from).collect();
+        output::document(out, &rows, false)?;
+        return Ok(());
+    }
+    let mut listed = Vec::with_capacity(rows.len());
+    for row in rows {
+        listed.push((stored.reported_plan_status(&row).await?, row));
+    }
+    list(out, &listed, zone, table::width())?;
+    Ok(())
 }
 
 /// Prints one plan and what waits in it.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
+use proscenium::answer_text;
 use proscenium::plan::{self, PlanStatus, StepStatus};
 use proscenium::run::{
     Approval, ApprovalId, CallState, CallStatus, Decision, Envelope, Event, Fault, Outcome, PlanCause,
@@ -41,8 +42,9 @@ pub fn run(
         if let Some(error) = &state.error {
             writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
         }
-        if let Some(answer) = state.answer.as_ref().map(|a| a.text.trim()).filter(|text| !text.is_empty()) {
-            writeln!(out, "\nAnswer:\n{}", clean(answer))?;
+        let answer = answer_text(state);
+        if state.answer.is_some() && !answer.trim().is_empty() {
+            writeln!(out, "\nAnswer:\n{}", clean(answer.trim()))?;
         }
         if parts.events {
             events(out, journal, zone)?;

@@ -1,7 +1,7 @@
 //! Why the conversation refuses something.
 
-use crate::language;
-use crate::run::{Fault, SessionId};
+use crate::language::Lang;
+use crate::run::{ApprovalId, Fault, SessionId};
 
 /// There is no room for a request.
 pub(crate) fn queue_full(max_queued: usize) -> Fault {
@@ -47,23 +47,20 @@ pub(super) fn ambiguous(approvals: &[String]) -> Fault {
 }
 
 /// A reply to a decision that is neither a yes nor a no.
-pub(super) fn undecided(approval: &str, message: &str) -> Fault {
-    let text = match language::detect(message) {
-        Some("it") => format!(
-            "L'approvazione {approval} è ancora aperta e nulla è stato fatto. Rispondi solo sì o no; per chiedere altro, rispondi prima no"
-        ),
-        Some("de") => format!(
-            "Die Genehmigung {approval} ist noch offen, und nichts wurde getan. Antworten Sie nur mit ja oder nein; für etwas anderes zuerst mit nein"
-        ),
-        Some("fr") => format!(
-            "L'approbation {approval} est toujours ouverte et rien n'a été fait. Répondez seulement oui ou non ; pour demander autre chose, répondez d'abord non"
-        ),
-        Some("es") => format!(
-            "La aprobación {approval} sigue abierta y no se ha hecho nada. Responda solo sí o no; para pedir otra cosa, responda primero no"
-        ),
-        _ => format!(
-            "The approval {approval} is still open, and nothing was done. Reply with only yes or no; to ask for something else, say no first"
-        ),
-    };
-    Fault::new("approval.ambiguous", text)
+pub(super) fn undecided(approval: ApprovalId, language: Lang) -> Fault {
+    let text = language.pick([
+        "è ancora aperta e nulla è stato fatto. Rispondi solo sì o no; per chiedere altro, rispondi prima no",
+        "is still open, and nothing was done. Reply with only yes or no; to ask for something else, say no first",
+        "est toujours ouverte et rien n'a été fait. Répondez seulement oui ou non ; pour demander autre chose, répondez d'abord non",
+        "ist noch offen, und nichts wurde getan. Antworten Sie nur mit ja oder nein; für etwas anderes zuerst mit nein",
+        "sigue abierta y no se ha hecho nada. Responda solo sí o no; para pedir otra cosa, responda primero no",
+    ]);
+    let what = language.pick([
+        "L'approvazione",
+        "The approval",
+        "L'approbation",
+        "Die Genehmigung",
+        "La aprobación",
+    ]);
+    Fault::new("approval.ambiguous", format!("{what} {approval} {text}"))
 }

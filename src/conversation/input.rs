@@ -97,6 +97,8 @@ pub(crate) struct OpenDecisions {
     pub(crate) approvals: Vec<u32>,
     /// Whether its answer shows everything that is to be decided.
     pub(crate) is_shown_whole: bool,
+    /// The language of its answer, as ISO 639-1, where known.
+    pub(crate) language: Option<String>,
 }
 
 /// Where a run is when no driver has it.

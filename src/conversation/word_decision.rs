@@ -2,6 +2,7 @@
 
 use super::side_effect::WordDecision;
 use super::{ConversationState, faults};
+use crate::language::{self, Lang};
 use crate::planner::consent;
 use crate::run::{ApprovalId, Fault};
 
@@ -24,10 +25,11 @@ impl ConversationState {
         let Some(is_yes) = consent::parse_consent(message) else {
             let [(approval, parked)] = open[..] else { return Ok(None) };
             // As a request of its own it would be a second wish beside the one that waits.
-            return match parked.is_shown && consent::is_undecided(message) {
-                true => Err(faults::undecided(&approval.to_string(), message)),
-                false => Ok(None),
-            };
+            if !parked.is_shown || !consent::is_undecided(message) {
+                return Ok(None);
+            }
+            let language = language::detect(message).or(parked.open.language.as_deref());
+            return Err(faults::undecided(approval, Lang::of(language.unwrap_or_default())));
         };
         if let [(approval, parked)] = open[..] {
             let decision = WordDecision { approval, is_yes, before: parked.open.seq };

@@ -97,7 +97,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
     parts.cast.start(&runtime, &parts.store, &journal, &parts.clock);
     // Before anything is resumed or accepted.
-    parts.cast.configure_budget(&config.budget, &parts.store, &parts.clock).await?;
+    parts.cast.configure_budget(&config.budget).await?;
     let mut handles = Vec::new();
     for _ in 0..worker_threads() {
         let arbiter = Arbiter::try_new()

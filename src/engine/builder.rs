@@ -158,21 +158,16 @@ impl Builder {
             is_serving: Arc::default(),
             tenants: Sharers::default(),
         };
-        let system = ActorSystem::start(parts.clone()).await;
-        let system = match system {
-            Ok(system) => system,
+        match ActorSystem::start(parts.clone()).await {
+            Ok(system) => {
+                let key_locks = idempotency::KeyLocks::default();
+                Ok(Engine { parts, system, workers: Some(workers), key_locks, earlier })
+            }
             Err(error) => {
                 workers.shutdown_background();
-                return Err(error);
+                Err(error)
             }
-        };
-        Ok(Engine {
-            parts,
-            system,
-            workers: Some(workers),
-            key_locks: idempotency::KeyLocks::default(),
-            earlier,
-        })
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The supporting actors between the gateway and the models: cache, budget and rate limits.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Zoned;
@@ -8,12 +7,11 @@ use tokio::runtime;
 
 use super::builder::{StartError, start_fault};
 use crate::actors::clock::EngineClock;
-use crate::actors::cost_budget::{self, SpendingSource, TenantSpending};
+use crate::actors::cost_budget::{self, Spending, SpendingSource, TenantSpending};
 use crate::actors::{journal, rate_limiter, response_cache};
 use crate::config::Config;
 use crate::llm::Guards;
 use crate::llm::budget;
-use crate::run::TenantId;
 use crate::store::Store;
 use crate::telemetry::ServerMetrics;
 
@@ -77,37 +75,22 @@ impl Cast {
         self.cache.start(runtime.clone());
     }
 
-    /// Applies budgets and what tenants have spent according to the journal, if a budget depends on it.
+    /// Applies budgets. What tenants have spent is read from the journal if a budget depends on it.
     ///
     /// # Errors
-    /// The journal cannot be read, or the actor has stopped.
-    pub(super) async fn configure_budget(
-        &self,
-        limits: &budget::Options,
-        store: &Store,
-        clock: &EngineClock,
-    ) -> Result<(), StartError> {
-        let is_summed = limits.tenant_usd.is_some() || limits.day_usd.is_some();
-        let spending = if is_summed { read_spending(store, clock).await? } else { BTreeMap::new() };
-        let configured = self.budget.configure(limits.clone(), spending).await;
+    /// The journal cannot be read, or the actor has stopped; then nothing has changed.
+    pub(super) async fn configure_budget(&self, limits: &budget::Options) -> Result<(), StartError> {
+        let configured = self.budget.configure(limits.clone()).await;
         configured.map_err(|error| start_fault("engine.start", error.to_string()))
     }
 
-    /// Applies a changed configuration. `journal` is flushed first where spending was not summed up so far.
+    /// Applies a changed configuration.
     ///
     /// # Errors
-    /// As [`Cast::configure_budget`]; then nothing has changed.
-    pub(super) async fn reload(
-        &self,
-        before: &Config,
-        config: &Config,
-        journal: &journal::Handle,
-        store: &Store,
-        clock: &EngineClock,
-    ) -> Result<(), StartError> {
+    /// As [`Cast::configure_budget`].
+    pub(super) async fn reload(&self, before: &Config, config: &Config) -> Result<(), StartError> {
         if before.budget != config.budget {
-            journal.flush().await.map_err(|error| StartError::Other(error.into()))?;
-            self.configure_budget(&config.budget, store, clock).await?;
+            self.configure_budget(&config.budget).await?;
         }
         if before.cache != config.cache {
             self.cache.configure(config.cache.clone());
@@ -127,18 +110,16 @@ impl Cast {
 }
 
 /// What each tenant has spent according to the journal.
-async fn read_spending(
-    store: &Store,
-    clock: &EngineClock,
-) -> Result<BTreeMap<TenantId, TenantSpending>, StartError> {
+async fn read_spending(store: &Store, clock: &EngineClock) -> Result<Spending, StartError> {
     let midnight = Zoned::now().with_time_zone(clock.zone()).start_of_day().map_err(|error| {
         start_fault("engine.clock", format!("cannot compute the start of today: {error}"))
     })?;
+    let day = midnight.date();
     let today = store.usage(Some(midnight.timestamp()), None).await?;
     let total = store.usage(None, None).await?;
-    let spending = total.into_iter().map(|(tenant, usage)| {
+    let tenants = total.into_iter().map(|(tenant, usage)| {
         let today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
         (tenant, TenantSpending { total: usage.cost_nano_usd, today })
     });
-    Ok(spending.collect())
+    Ok(Spending { day, tenants: tenants.collect() })
 }

@@ -11,6 +11,7 @@ use super::commands::submit_command;
 use super::intake;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
+use super::query::QueryParameters;
 use super::view::JournaledRun;
 use super::{next_cursor, parse_page};
 use crate::access::AccessAction;
@@ -124,7 +125,7 @@ async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<Approv
 pub(crate) async fn list(
     app: web::Data<App>,
     who: RequestPrincipal,
-    query: web::Query<ApprovalQuery>,
+    QueryParameters(query): QueryParameters<ApprovalQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(intake::parse_session_id).transpose()?;
     let (open_only, scope) = (!query.all.unwrap_or(false), who.visible_scope());

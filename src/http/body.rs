@@ -119,8 +119,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
         let place = error.path().to_string();
         let inner = error.inner();
         if inner.is_data() {
-            let place = if place == "." { "the body".to_owned() } else { format!("`{place}`") };
-            return Problem::unprocessable("request.body", format!("{place}: {inner}"));
+            return wrong_field("request.body", &place, "the body", &inner.to_string());
         }
         Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("the body is not valid JSON: {inner}"))
     })?;
@@ -132,6 +131,22 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
         )
     })?;
     Ok(value)
+}
+
+/// The problem for a field with a wrong value; `why` is serde's error. `whole` names what the path `.` means.
+pub(super) fn wrong_field(code: &str, path: &str, whole: &str, why: &str) -> Problem {
+    // The place in the text says less than the path, and the name of a type nothing.
+    let why = why.split(" at line ").next().unwrap_or(why);
+    let why = match why.split_once("expected struct ") {
+        Some((found, _)) => format!("{found}expected an object"),
+        None => why.to_owned(),
+    };
+    if path == "." {
+        return Problem::unprocessable(code, format!("{whole}: {why}"));
+    }
+    let top = path.split(['.', '[']).next().unwrap_or(path);
+    let problem = Problem::unprocessable(code, format!("`{path}`: {why}"));
+    Problem { param: Some(Box::new(top.to_owned())), ..problem }
 }
 
 #[cfg(test)]
@@ -147,7 +162,10 @@ mod tests {
         }
         let problem = parse::<Body>(br#"{"messages": [1, "two"]}"#, 8).unwrap_err();
         assert_eq!((problem.status, &*problem.code), (422, "request.body"));
-        assert!(problem.detail.contains("messages[1]"), "{}", problem.detail);
+        assert_eq!(&*problem.detail, "`messages[1]`: invalid type: string \"two\", expected u32");
+        assert_eq!(problem.param.as_ref().map(|param| param.as_str()), Some("messages"));
+        let problem = parse::<Body>(b"null", 8).unwrap_err();
+        assert_eq!(&*problem.detail, "the body: invalid type: null, expected an object");
         assert_eq!(parse::<Body>(b"{", 8).unwrap_err().status, 400);
         assert_eq!(parse::<Body>(b" [[1]]", 8).unwrap_err().code.as_ref(), "request.body");
         assert_eq!(parse::<Body>(b"[[[[]]]]", 3).unwrap_err().code.as_ref(), "request.too_deep");

@@ -231,15 +231,6 @@ pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
     Some(problem)
 }
 
-/// The answer's text, for clients that get nothing else. A cancelled run has a text, too.
-pub(crate) async fn answer_text(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
-    if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
-        return Ok(answer.answer.clone());
-    }
-    let state = app.engine.state_of(tenant, answer.run_id).await?;
-    Ok(state.map(|state| crate::answer::stopped_text(&state)).unwrap_or_default())
-}
-
 /// A problem after acceptance of the request: it names the run, and is never a client error.
 pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
     let mut problem = Problem::from(fault);

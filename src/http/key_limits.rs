@@ -82,7 +82,7 @@ impl KeyLimits {
         }
         let Err(not_until) = rate.limiter.check_key(&key) else { return Ok(()) };
         let wait = not_until.wait_time_from(DefaultClock::default().now());
-        let seconds = wait.as_secs_f64().ceil().max(1.0) as u64;
+        let seconds = wait.as_secs_f64().ceil().max(1.0) as u32;
         let detail = format!(
             "this API key may send {per_minute} such requests a minute (auth.limits.requests_per_minute); retry in \
              {seconds} s"

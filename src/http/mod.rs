@@ -20,6 +20,7 @@ mod planning;
 mod plans;
 mod principal;
 mod problem;
+mod query;
 mod revocation;
 mod runs;
 mod scenes;

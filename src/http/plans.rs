@@ -17,6 +17,7 @@ use super::body::AuthenticatedJson;
 use super::intake::{self, failure_problem};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
+use super::query::QueryParameters;
 use super::view::{JournaledRun, large_json};
 use super::{next_cursor, parse_page};
 use crate::access::AccessAction;
@@ -167,7 +168,7 @@ fn creation_problem(answer: &Answer) -> Option<Problem> {
 pub(crate) async fn list(
     app: web::Data<App>,
     who: RequestPrincipal,
-    query: web::Query<PlanQuery>,
+    QueryParameters(query): QueryParameters<PlanQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(intake::parse_session_id).transpose()?;
     let (since, until, scope) = (query.since, query.until, who.visible_scope());

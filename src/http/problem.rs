@@ -14,7 +14,7 @@ use crate::run::Fault;
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Default `Retry-After`, in seconds.
-const DEFAULT_RETRY_AFTER_S: u64 = 1;
+const DEFAULT_RETRY_AFTER_S: u32 = 1;
 
 /// An error reply (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -48,7 +48,12 @@ pub struct Problem {
     pub difference: Option<Box<DifferenceLines>>,
     /// Seconds to wait before a retry; also in the header `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u64>,
+    #[schema(value_type = Option<u64>)]
+    pub retry_after: Option<u32>,
+    /// The field of the body or query that is wrong, for protocols that name it apart.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub param: Option<Box<String>>,
 }
 
 /// How the current state differs from what the client had seen, one line per difference.
@@ -71,6 +76,7 @@ impl Problem {
             document: None,
             difference: None,
             retry_after,
+            param: None,
         }
     }
 
@@ -155,7 +161,8 @@ pub fn status_of(code: &str) -> StatusCode {
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let mut problem = Self::new(status_of(&fault.code), &fault.code, fault.message);
-        problem.retry_after = fault.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)).or(problem.retry_after);
+        let seconds = |ms: u64| u32::try_from(ms.div_ceil(1000).max(1)).unwrap_or(u32::MAX);
+        problem.retry_after = fault.retry_after_ms.map(seconds).or(problem.retry_after);
         problem
     }
 }

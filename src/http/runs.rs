@@ -9,6 +9,7 @@ use super::app::App;
 use super::commands::submit_command;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
+use super::query::QueryParameters;
 use super::sse;
 use crate::access::AccessAction;
 use crate::planner::CommandAction;
@@ -116,7 +117,7 @@ async fn authorized_run(
 pub(crate) async fn list(
     app: web::Data<App>,
     who: RequestPrincipal,
-    query: web::Query<RunQuery>,
+    QueryParameters(query): QueryParameters<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(super::intake::parse_session_id).transpose()?;
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;

@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 
 use super::app::{AnonymousAccess, App};
 use super::connections::Connections;
-use super::problem::Problem;
 use crate::Engine;
 use crate::config::Config;
 
@@ -199,13 +198,8 @@ fn build_server(
     actix_web::rt::spawn(lines.clone().close_idle(quiet));
     actix_web::rt::spawn(app.keys.clone().watch_revocations());
     let server = HttpServer::new(move || {
-        let query = web::QueryConfig::default().error_handler(|error, request| {
-            let detail = format!("invalid query: {error}");
-            super::protocol_error(request, Problem::unprocessable("request.query", detail))
-        });
         Application::new()
             .app_data(app.clone())
-            .app_data(query)
             .wrap(from_fn(super::middleware::guard_request))
             .configure(super::register_routes)
     })

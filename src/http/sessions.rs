@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::app::App;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
+use super::query::QueryParameters;
 use super::runs::RunView;
 use crate::access::AccessAction;
 use crate::run::SessionId;
@@ -74,7 +75,7 @@ fn session_id_from_path(text: &str) -> Result<SessionId, Problem> {
 pub(crate) async fn list(
     app: web::Data<App>,
     who: RequestPrincipal,
-    query: web::Query<SessionQuery>,
+    QueryParameters(query): QueryParameters<SessionQuery>,
 ) -> Result<HttpResponse, Problem> {
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), session_id_from_path)?;
     let rows = app.engine.sessions(&who.tenant, who.session_owner_filter(), &page).await?;

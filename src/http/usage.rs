@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::app::App;
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
+use super::query::QueryParameters;
 
 /// Maximum number of days in a report.
 const MAX_DAYS: i64 = 400;
@@ -79,7 +80,7 @@ fn parse_day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>
 pub(crate) async fn usage(
     app: web::Data<App>,
     who: RequestPrincipal,
-    query: web::Query<UsageQuery>,
+    QueryParameters(query): QueryParameters<UsageQuery>,
 ) -> Result<HttpResponse, Problem> {
     who.authorize_usage()?;
     let zone = app.engine.zone();

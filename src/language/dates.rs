@@ -502,6 +502,35 @@ pub(crate) fn day_number(norm: &str) -> Option<i8> {
     digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
 
+/// The words of a text that name a day which no month has, such as "31 February" or "2027-02-30".
+pub(crate) fn impossible_day(text: &str) -> Option<&str> {
+    let tokens = super::text::tokens(text);
+    let norm = |at: usize| tokens.get(at).map_or("", |token| token.norm.as_str());
+    let year_at = |at: usize| norm(at).parse::<i16>().ok().filter(|year| (1000..=9999).contains(year));
+    (0..tokens.len()).find_map(|at| {
+        let of = at + 1 + usize::from(["of", "di", "de", "del"].contains(&norm(at + 1)));
+        let last = if let (Some(day), Some(month)) = (day_number(norm(at)), month(norm(of))) {
+            (!has_day(month, day, year_at(of + 1))).then_some(of)
+        } else if let (Some(month), Some(day)) = (month(norm(at)), day_number(norm(at + 1))) {
+            (!has_day(month, day, year_at(at + 2))).then_some(at + 1)
+        } else {
+            match parse_numeric_date(norm(at)) {
+                Some(WrittenDate::Parts { day, month: Some(month), year }) => {
+                    (!has_day(month, day, year)).then_some(at)
+                }
+                _ => None,
+            }
+        }?;
+        Some(super::text::span(text, &tokens, at, last))
+    })
+}
+
+/// Whether a month has such a day, in this year or else in some year.
+fn has_day(month: i8, day: i8, year: Option<i16>) -> bool {
+    // 2024 is a leap year.
+    Date::new(year.unwrap_or(2024), month, day).is_ok()
+}
+
 /// Parses a numeric date: `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
 fn parse_numeric_date(norm: &str) -> Option<WrittenDate> {
     let parts: Vec<&str> = norm.split(['-', '/', '.']).collect();

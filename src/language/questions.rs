@@ -29,6 +29,18 @@ pub(crate) fn ask_for_missing(missing: &[&ArgumentField], lang: Lang) -> String 
     format!("{lead} {list}. {please}")
 }
 
+/// Asks for another day instead of `day`, which no calendar has.
+pub(crate) fn ask_for_possible_day(day: &str, lang: Lang) -> String {
+    let text = lang.pick([
+        "non è una data: che giorno intendi?",
+        "is not a date: which day do you mean?",
+        "n'est pas une date : quel jour voulez-vous dire ?",
+        "ist kein Datum: Welchen Tag meinen Sie?",
+        "no es una fecha: ¿qué día quiere decir?",
+    ]);
+    format!("«{day}» {text}")
+}
+
 /// Asks whether to make a call, with the tool's name in words and all its arguments.
 pub(crate) fn ask_to_confirm(tool: &str, arguments: &Value, lang: Lang) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

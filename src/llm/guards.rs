@@ -60,6 +60,10 @@ impl Budget for Unguarded {
         Hold::new(None, account)
     }
 
+    fn unrecorded(&self, _: &AccountKey) -> u64 {
+        0
+    }
+
     fn is_limited(&self, _: BudgetScope) -> bool {
         false
     }

@@ -115,8 +115,8 @@ impl RunState {
         })
     }
 
-    /// The tool and its arguments.
-    fn describe_call(&self, call: &CallState) -> String {
+    /// The tool and its arguments, on one line.
+    pub fn describe_call(&self, call: &CallState) -> String {
         let exact = |text: &str| match self.settings().has_rules(2) {
             true => invisible::exact_line(text),
             false => text.to_owned(),

@@ -205,17 +205,10 @@ fn check_tool(
     }
     check_variables(&shown, &draft.say, &parameters.value, report);
     check_variables(&shown, &draft.confirm, &parameters.value, report);
-    let (tool, source) = match draft.call? {
-        CallDraft::Ready(tool) => (tool, json!({"rust": shown})),
-        CallDraft::Native(native) => {
-            (resolve_native_tool(&native, around, report)?, json!({"native": native.value}))
-        }
-        CallDraft::Http(draft) => {
-            let terms =
-                http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms };
-            (compile_http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
-        }
-    };
+    let call = draft.call?;
+    let terms =
+        || Some(http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms });
+    let (tool, source) = compile_call(call, &shown, terms, around, report)?;
     Some(SceneTool {
         name: draft.name?.value,
         description: draft.description?.value.trim().to_owned(),
@@ -237,6 +230,25 @@ fn check_tool(
         source,
         tool,
         validator: Arc::new(validator?),
+    })
+}
+
+/// What a tool calls, and its source.
+fn compile_call<'a>(
+    call: CallDraft,
+    shown: &str,
+    terms: impl Fn() -> Option<http::HttpToolTerms<'a>>,
+    around: &CheckContext<'_>,
+    report: &FaultReport,
+) -> Option<(Arc<dyn Tool>, Value)> {
+    Some(match call {
+        CallDraft::Ready(tool) => (tool, json!({"rust": shown})),
+        CallDraft::Native(native) => {
+            (resolve_native_tool(&native, around, report)?, json!({"native": native.value}))
+        }
+        CallDraft::Http(draft) => {
+            (compile_http_tool(&draft, terms()?, around, report)?, json!({"http": draft.source}))
+        }
     })
 }
 

@@ -87,7 +87,7 @@ pub(super) fn tool_ended(span: &Span, run: &Span, end: &ToolEndLine<'_>) {
     let reason = error.map(failure_reason);
     if write && outcome == "unknown" {
         warn!(target: TARGET, parent: span, scene, tool, outcome, code, reason, millis, write, "the outcome of a write is unknown");
-    } else if matches!(outcome, "failed" | "unknown") {
+    } else if matches!(outcome, "failed" | "unknown") || code == Some("http.status") {
         warn!(target: TARGET, parent: span, scene, tool, outcome, code, reason, millis, write, "tool call failed");
     } else {
         info!(target: TARGET, parent: span, scene, tool, outcome, code, millis, write, "tool call ended");

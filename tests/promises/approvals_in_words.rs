@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::plans_api::{plan_path, settled_plan};
 use crate::server_api::ask;
-use crate::support::{Office, Reply, ServedEngine, Sse};
+use crate::support::{Office, Reply, ServedEngine, Setup, Sse};
 
 fn names(events: &[Sse]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
@@ -120,8 +120,14 @@ async fn no_in_words_ends_the_run_and_reports_it() {
         let (reply_text, finish) = words(&send_message(&served, session, "no", stream).await);
         assert!(!reply_text.trim().is_empty() && finish == "stop", "{reply_text:?} {finish:?}");
         let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
-        assert_eq!(run["status"], "cancelled", "{run:#}");
+        assert_eq!((&run["status"], &run["answer"]), (&json!("cancelled"), &json!(reply_text)), "{run:#}");
     }
+    let mut body = ask("book");
+    body["session_id"] = json!("s-3");
+    served.post("/api/chat", &body).await;
+    (body["messages"][0]["content"], body["stream"]) = (json!("no"), json!(false));
+    let document = served.post("/api/chat", &body).await.json();
+    assert_eq!(document["answer"], "It was stopped; nothing was done.", "{document:#}");
     assert!(office.reached().is_empty());
 }
 
@@ -163,6 +169,33 @@ async fn conditional_yes_decides_nothing_and_repeats_what_is_open() {
     let done = served.post("/api/chat", &body).await.json();
     assert_eq!((&done["run_id"], &done["status"]), (&first["run_id"], &json!("completed")), "{done:#}");
     assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn open_approval_is_repeated_in_the_language_of_its_request() {
+    let office = Office::open();
+    let served = ServedEngine::start(office.setup()).await;
+    let mut body = ask("prenota la sala per favore");
+    (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+    served.post("/api/chat", &body).await;
+    body["messages"][0]["content"] = json!("aspetta");
+    let problem = served.post("/api/chat", &body).await.assert_problem(409, "approval.ambiguous");
+    assert!(problem["detail"].as_str().unwrap().contains("Rispondi solo sì o no"), "{problem:#}");
+}
+
+#[tokio::test]
+async fn yes_with_nothing_open_is_told_so_in_its_language() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    for (said, expected) in [
+        ("yes", "Nothing is waiting for a yes or a no"),
+        ("ok", "Nothing is waiting for a yes or a no"),
+        ("sì", "Al momento nulla attende un sì o un no"),
+        ("oui", "Rien n'attend de oui ou de non"),
+        ("ja", "Im Moment wartet nichts auf ein Ja oder Nein"),
+    ] {
+        let answer = served.post("/api/chat", &ask(said)).await.json();
+        assert!(answer["answer"].as_str().unwrap().starts_with(expected), "{said}: {answer:#}");
+    }
 }
 
 #[tokio::test]

@@ -245,7 +245,7 @@ async fn write_in_flight_of_an_unresumable_run_is_sent_for_approval() {
 
     // Every server that resumes it panics.
     let panics =
-        [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
+        [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "100".to_owned())];
     let server = harness.start(&panics);
     let runs = server.get("/api/runs").await;
     let run = runs["runs"][0]["run_id"].as_str().unwrap();

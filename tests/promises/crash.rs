@@ -547,7 +547,7 @@ fn poisoned_env(panics: bool) -> Vec<(&'static str, String)> {
         ("CRASH_POINT_WORDS", "poison".to_owned()),
     ];
     if panics {
-        env.push(("CRASH_POINT_PANICS", "1".to_owned()));
+        env.push(("CRASH_POINT_PANICS", "100".to_owned()));
     }
     env
 }

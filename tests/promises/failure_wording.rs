@@ -118,6 +118,19 @@ fn failed_read_is_a_neutral_sentence_in_the_users_language() {
     }
 }
 
+/// A login form, say, with status 200: no result of a read, and no proof that a write was done.
+#[test]
+fn web_page_is_neither_shown_nor_a_success() {
+    let workspace = orders("");
+    let document = ask(&workspace, "Where is order 200?");
+    assert_eq!((&document["status"], &document["steps"][0]["status"]), (&"partial".into(), &"failed".into()));
+    assert_neutral(answer(&document));
+    let document = ask(&workspace, "Cancel order 200");
+    assert_neutral(&answer(&document).replace("200", ""));
+    assert!(answer(&document).contains("It is not known whether this was done"), "{document:#}");
+    assert_eq!(document["writes"][0]["outcome"], "unknown", "{document:#}");
+}
+
 #[test]
 fn failed_call_is_no_success_anywhere() {
     let workspace = orders("");

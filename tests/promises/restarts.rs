@@ -77,6 +77,15 @@ impl RestartHarness {
         Ok(Reply::of(request.send().await?).await)
     }
 
+    /// What the budget of the day has spent according to the metrics, in USD.
+    async fn day_spending(&self, server: &Server) -> f64 {
+        let metrics = self.client.get(format!("{}/metrics", server.address)).send().await.unwrap();
+        let metrics = metrics.text().await.unwrap();
+        let line =
+            metrics.lines().find(|line| line.starts_with("proscenium_budget_spent_usd{scope=\"day\"}"));
+        line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
     async fn get(&self, server: &Server, path: &str) -> Value {
         let request = self.client.get(format!("{}{path}", server.address)).timeout(PATIENCE);
         Reply::of(request.send().await.unwrap()).await.json()
@@ -193,6 +202,24 @@ async fn interrupted_keyed_write_is_repeated_under_its_key() {
     assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
 }
 
+/// The driver panics with the reply to the plan in hand: what the first attempt cost is charged once, as the
+/// journal has it.
+#[tokio::test]
+async fn model_call_of_a_panicked_driver_is_charged_once() {
+    let harness = RestartHarness::open();
+    harness.gate.open();
+    let env = [("CRASH_POINT_AT", "before:model_replied".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
+    let server = harness.start(&env);
+    let reply = harness.ask(&server, 1).await.unwrap();
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
+    assert_eq!(harness.plans.load(Ordering::SeqCst), 2, "the reply was lost with its driver");
+    let usage = harness.get(&server, "/api/usage").await;
+    let spent = harness.day_spending(&server).await;
+    assert!((spent - usage["cost_usd"].as_f64().unwrap()).abs() < 1e-9, "{spent} of {usage:#}");
+    server.process.signal("TERM");
+    server.process.end();
+}
+
 #[tokio::test]
 async fn interrupted_model_call_costs_its_reservation() {
     let harness = RestartHarness::open();
@@ -209,10 +236,7 @@ async fn interrupted_model_call_costs_its_reservation() {
     let usage = harness.get(&server, "/api/usage").await;
     let (of_run, listed_cost) = (document["usage"]["cost_usd"].as_f64(), usage["cost_usd"].as_f64());
     assert_eq!(of_run, listed_cost, "{document:#} {usage:#}");
-    let metrics = harness.client.get(format!("{}/metrics", server.address)).send().await.unwrap();
-    let metrics = metrics.text().await.unwrap();
-    let line = metrics.lines().find(|line| line.starts_with("proscenium_budget_spent_usd{scope=\"day\"}"));
-    let budget: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    let budget = harness.day_spending(&server).await;
     assert!((budget - listed_cost.unwrap()).abs() < 1e-9, "{budget} of {listed_cost:?}");
     server.process.signal("TERM");
     server.process.end();

@@ -46,6 +46,76 @@ fn delta_text(chunks: &[Value], key: &str) -> String {
     chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][key].as_str()).collect()
 }
 
+/// A chat interface sends the conversation with each request, without the calls.
+#[tokio::test]
+async fn follow_up_is_understood_from_the_messages_alone() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    for (first, next) in [
+        ("weather in Rome", ["And the day after?", "And in Naples?"]),
+        ("Che tempo fa a Roma?", ["E il giorno dopo?", "E a Napoli?"]),
+    ] {
+        let mut messages = Vec::new();
+        let mut told = Vec::new();
+        for words in [first].into_iter().chain(next) {
+            messages.push(json!({"role": "user", "content": words}));
+            let body = json!({"model": "proscenium", "messages": messages});
+            let reply = send(&served, &body, &[]).await.json();
+            let text = reply["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+            messages.push(json!({"role": "assistant", "content": text}));
+            told.push(text);
+        }
+        let [today, tomorrow, elsewhere] = &told[..] else { unreachable!() };
+        assert!(today.contains("Rom") && tomorrow.contains("Rom") && today != tomorrow, "{told:#?}");
+        assert!(elsewhere.contains("Nap"), "{told:#?}");
+        // It has the day of the question before.
+        let day = |text: &str| {
+            text.split_once("Rom").map(|(_, rest)| rest.chars().skip(1).take(11).collect::<String>())
+        };
+        let naples = elsewhere.replace("Naples", "Rome").replace("Napoli", "Roma");
+        assert_eq!(day(&naples), day(tomorrow), "{told:#?}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_type_is_reported_by_field_without_names_of_types() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    for (body, param, expected) in [
+        (with(ask("x"), "messages", json!(["x"])), json!("messages"), "expected an object with `role`"),
+        (
+            with(ask("x"), "messages", json!([{"role": "user", "content": 5}])),
+            json!("messages"),
+            "expected text",
+        ),
+        (with(ask("x"), "stream", "true"), json!("stream"), "`stream`"),
+        (with(ask("x"), "model", 3), json!("model"), "expected a string"),
+        (Value::Null, Value::Null, "the body: invalid type: null, expected an object"),
+    ] {
+        let error = send(&served, &body, &[]).await.json()["error"].clone();
+        assert_eq!((&error["code"], &error["param"]), (&json!("request.body"), &param), "{error:#}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(expected), "{message}");
+        for internal in ["struct", "enum", "untagged", "line 1"] {
+            assert!(!message.contains(internal), "{message}");
+        }
+    }
+    let problem = served.get("/api/runs?limit=x").await.assert_problem(422, "request.query");
+    assert!(problem["detail"].as_str().unwrap().starts_with("`limit`: "), "{problem:#}");
+}
+
+#[tokio::test]
+async fn day_that_does_not_exist_is_asked_about() {
+    let served = ServedEngine::start(Setup::offline()).await;
+    for (words, day) in [
+        ("weather in Rome on 31 February", "«31 February» is not a date"),
+        ("Che tempo fa a Roma il 31 febbraio?", "«31 febbraio» non è una data"),
+        ("weather in Rome on 30/02/2027", "«30/02/2027» is not a date"),
+    ] {
+        let reply = send(&served, &ask(words), &[]).await.json();
+        let text = reply["choices"][0]["message"]["content"].as_str().unwrap();
+        assert!(text.contains(day), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn completion_contains_the_answer_and_usage() {
     let shelf = Shelf::new();

@@ -6,7 +6,7 @@
 //! | `CRASH_POINT_AT` | the place: `before:tool_started`, `after:answered`, … |
 //! | `CRASH_POINT_SKIP` | how often it is passed first; 0 by default |
 //! | `CRASH_POINT_WORDS` | only runs whose request has these words |
-//! | `CRASH_POINT_PANICS` | set: panics each time instead of SIGKILL |
+//! | `CRASH_POINT_PANICS` | panics so often instead of SIGKILL |
 //! | `CRASH_MOST_EVENTS` | the maximum number of events per run |
 
 #[path = "../../src/cli/mod.rs"]
@@ -32,18 +32,26 @@ fn main() -> ExitCode {
 fn reached(when: &str, event: &str, request: &str) {
     static AT: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_AT").ok());
     static WORDS: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_WORDS").ok());
-    static PANICS: LazyLock<bool> = LazyLock::new(|| std::env::var_os("CRASH_POINT_PANICS").is_some());
+    static PANICS: LazyLock<Option<i64>> =
+        LazyLock::new(|| std::env::var("CRASH_POINT_PANICS").ok().and_then(|most| most.parse().ok()));
     static LEFT: LazyLock<AtomicI64> = LazyLock::new(|| {
         let skip = std::env::var("CRASH_POINT_SKIP").ok().and_then(|skip| skip.parse().ok());
         AtomicI64::new(skip.unwrap_or(0))
     });
     let here = AT.as_deref().and_then(|at| at.split_once(':')).is_some_and(|at| at == (when, event));
     let meant = WORDS.as_deref().is_none_or(|words| request.contains(words));
-    if !here || !meant || LEFT.fetch_sub(1, Ordering::SeqCst) > 0 {
+    if !here || !meant {
         return;
     }
-    if *PANICS {
-        std::panic::resume_unwind(Box::new("a crash point"));
+    let left = LEFT.fetch_sub(1, Ordering::SeqCst);
+    if left > 0 {
+        return;
+    }
+    if let Some(most) = *PANICS {
+        if left + most > 0 {
+            std::panic::resume_unwind(Box::new("a crash point"));
+        }
+        return;
     }
     // If even that fails, an abort leaves as little behind.
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

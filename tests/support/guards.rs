@@ -1,6 +1,5 @@
 //! The gateway's guards outside of an engine.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Zoned;
@@ -25,7 +24,7 @@ pub fn cost_budget(limits: &budget::Options) -> Arc<dyn Budget> {
         now: Arc::new(|| Zoned::now().with_time_zone(TimeZone::UTC)),
         metrics: ServerMetrics::default(),
     });
-    budget.start(runtime(), Box::new(|| Box::pin(async { Ok(BTreeMap::new()) })));
+    budget.start(runtime(), Box::new(|| Box::pin(async { Ok(cost_budget::Spending::default()) })));
     Arc::new(budget)
 }
 

@@ -22,7 +22,7 @@ fn assert_fold_equals_document(finished: &FinishedRun) {
     assert_eq!(state.seq, events.len() as u64);
     assert_eq!(state.status, answer.status);
     assert!(state.status.is_terminal());
-    assert_eq!(state.answer.as_ref().map_or("", |a| a.text.as_str()), answer.answer);
+    assert_eq!(proscenium::answer_text(state), answer.answer);
     assert_eq!(state.error, answer.error);
     assert_eq!(state.queued.as_ref().unwrap().task, answer.task_id);
     let steps: Vec<Value> = answer.steps.iter().map(|step| json!(step)).collect();

@@ -40,11 +40,16 @@ fn start(
     let budget = Handle::new(options);
     let source: SpendingSource = Box::new(move || {
         let total = recorded.load(Ordering::SeqCst);
-        let spending = TenantSpending { total, today: total };
-        Box::pin(async move { Ok([(TenantId::new("acme").unwrap(), spending)].into()) })
+        Box::pin(async move { Ok(of_acme(total, total)) })
     });
     budget.start(tokio::runtime::Handle::current(), source);
     budget
+}
+
+/// The journal's sums on 4 May, where only tenant `acme` has spent something.
+fn of_acme(total: u64, today: u64) -> Spending {
+    let tenants = [(TenantId::new("acme").unwrap(), TenantSpending { total, today })].into();
+    Spending { day: jiff::civil::date(2026, 5, 4), tenants }
 }
 
 fn budget(limits: &budget::Options) -> Handle {
@@ -63,12 +68,6 @@ async fn day(budget: &Handle, who: &Caller) -> AccountBalance {
     budget.balance(AccountKey::Day(who.tenant.clone())).await.unwrap()
 }
 
-async fn spending(budget: &Handle, who: &Caller, total: u64, today: u64) {
-    let limits = budget::Options::clone(&budget.0.limits.load());
-    let spent = [(who.tenant.clone(), TenantSpending { total, today })].into();
-    budget.configure(limits, spent).await.unwrap();
-}
-
 #[actix::test]
 async fn exact_fit_passes_and_one_nano_dollar_more_is_refused() {
     let budget = budget(&budget::Options { tenant_usd: Some(1.0), ..Default::default() });
@@ -85,9 +84,11 @@ async fn exact_fit_passes_and_one_nano_dollar_more_is_refused() {
 
 #[actix::test]
 async fn refusal_names_budget_limit_spending_and_renewal() {
-    let limited = budget(&budget::Options { day_usd: Some(0.5), ..Default::default() });
+    let limits = budget::Options { day_usd: Some(0.5), ..Default::default() };
+    let now = || at("2026-05-04T09:00:00+02:00[Europe/Rome]");
+    let limited = start(&limits, now, Arc::new(AtomicU64::new(400_000_000)));
     let who = caller("acme", "s", 1);
-    spending(&limited, &who, 9 * NANO, 400_000_000).await;
+    limited.configure(limits).await.unwrap();
     insta::assert_snapshot!(limited.reserve(&who, 200_000_000).await.unwrap_err(), @r#"the day's budget of tenant "acme" is 0.5 USD, of which 0.4 USD are spent and 0 USD reserved, and this call may cost 0.2 USD; it renews at 2026-05-05T00:00:00+02:00[Europe/Rome]; `budget.day_usd` sets it"#);
     let session = budget(&budget::Options { session_usd: Some(2.0), ..Default::default() });
     let _held = session.hold(session_account(&who), NANO);
@@ -174,7 +175,7 @@ async fn restart_keeps_reservations_holds_and_unrecorded_charges() {
     let now = || at("2026-05-04T09:00:00+02:00[Europe/Rome]");
     let budget = start(&limits, now, recorded.clone());
     let who = caller("acme", "s", 1);
-    spending(&budget, &who, 100, 100).await;
+    budget.configure(limits).await.unwrap();
     let hold = budget.hold(run_account(&who), 40);
     budget.reserve(&who, 30).await.unwrap().settle(20);
     let open = budget.reserve(&who, 7).await.unwrap();
@@ -205,14 +206,114 @@ async fn unreadable_journal_delays_questions_until_it_can_be_read() {
     let budget = Handle::new(options);
     let source: SpendingSource = Box::new(move || {
         let nth = counted.fetch_add(1, Ordering::SeqCst);
-        Box::pin(
-            async move { if nth < 2 { Err("the disk is full".to_owned()) } else { Ok(BTreeMap::new()) } },
-        )
+        Box::pin(async move { if nth < 2 { Err("the disk is full".to_owned()) } else { Ok(of_acme(0, 0)) } })
     });
     budget.start(tokio::runtime::Handle::current(), source);
     panic(&budget).await;
     budget.reserve(&caller("acme", "s", 1), 5).await.unwrap();
     assert!(attempts.load(Ordering::SeqCst) >= 3);
+}
+
+/// Between the reading and the end of a failed one, what is recorded and released stays bounded.
+#[actix::test]
+async fn failing_journal_keeps_no_released_accounts() {
+    let options = Options {
+        limits: budget::Options { tenant_usd: Some(1.0), ..Default::default() },
+        now: Arc::new(|| at("2026-05-04T09:00:00+02:00[Europe/Rome]")),
+        metrics: ServerMetrics::default(),
+    };
+    let budget = Handle::new(options);
+    let (reading, readings) = tokio::sync::watch::channel(0);
+    let source: SpendingSource = Box::new(move || {
+        reading.send_modify(|count| *count += 1);
+        Box::pin(async { Err("a page is damaged".to_owned()) })
+    });
+    budget.start(tokio::runtime::Handle::current(), source);
+    // The actor panics, and nothing is asked of the new one before it has read the journal.
+    let mut question = Box::pin(budget.0.mailbox.ask(BudgetMessage::Panic));
+    assert!(futures::poll!(&mut question).is_pending());
+    let mut readings = readings;
+    for round in 1..=2 {
+        readings.wait_for(|count| *count >= round * 2).await.unwrap();
+        for run in 0..100 {
+            let hold = budget.hold(run_account(&caller("acme", "s", run)), 0);
+            hold.record(1);
+        }
+    }
+    let last = *readings.borrow();
+    readings.wait_for(|count| *count > last + 1).await.unwrap();
+    let granted = budget.0.granted();
+    assert_eq!((granted.accounts.len(), granted.recorded_late.as_ref().map_or(0, Vec::len)), (0, 0));
+    drop(granted);
+    let mut queued = 0;
+    budget.0.mailbox.retain(|_| {
+        queued += 1;
+        true
+    });
+    assert_eq!(queued, 0);
+}
+
+#[actix::test]
+async fn spending_before_a_limit_was_set_counts() {
+    let recorded = Arc::new(AtomicU64::new(100));
+    let now = || at("2026-05-04T09:00:00+02:00[Europe/Rome]");
+    let budget = start(&budget::Options::default(), now, recorded.clone());
+    let who = caller("acme", "s", 1);
+    let _hold = budget.hold(run_account(&who), 0);
+    let open = budget.reserve(&who, 50).await.unwrap();
+    budget.reserve(&who, 30).await.unwrap().settle(20);
+    let limits = budget::Options { tenant_usd: Some(1.0), ..Default::default() };
+    budget.configure(limits).await.unwrap();
+    assert_eq!(tenant(&budget, &who).await, AccountBalance { spent: 120, reserved: 50 });
+    open.settle(5);
+    assert_eq!(tenant(&budget, &who).await, AccountBalance { spent: 125, reserved: 0 });
+}
+
+#[actix::test]
+async fn unreadable_journal_leaves_the_limits_as_they_were() {
+    let budget = Handle::new(Options {
+        limits: budget::Options { run_usd: Some(1.0), ..Default::default() },
+        now: Arc::new(|| at("2026-05-04T09:00:00+02:00[Europe/Rome]")),
+        metrics: ServerMetrics::default(),
+    });
+    let source: SpendingSource = Box::new(|| Box::pin(async { Err("the disk is gone".to_owned()) }));
+    budget.start(tokio::runtime::Handle::current(), source);
+    let who = caller("acme", "s", 1);
+    let hold = budget.hold(run_account(&who), 3);
+    let error = budget.configure(budget::Options { tenant_usd: Some(1.0), ..Default::default() }).await;
+    insta::assert_snapshot!(error.unwrap_err(), @"the cost budget cannot read what was spent: the disk is gone");
+    assert!(budget.is_limited(BudgetScope::Run) && !budget.is_limited(BudgetScope::Tenant));
+    drop(hold);
+    assert_eq!(budget.balance(run_account(&who)).await.unwrap(), AccountBalance::default());
+}
+
+#[actix::test]
+async fn sum_of_yesterday_is_not_charged_to_today() {
+    let limits = budget::Options { day_usd: Some(1.0), tenant_usd: Some(1.0), ..Default::default() };
+    let now = || at("2026-05-05T00:00:01+02:00[Europe/Rome]");
+    let budget = start(&limits, now, Arc::new(AtomicU64::new(70)));
+    let who = caller("acme", "s", 1);
+    budget.configure(limits).await.unwrap();
+    assert_eq!((tenant(&budget, &who).await.spent, day(&budget, &who).await.spent), (70, 0));
+    panic(&budget).await;
+    assert_eq!((tenant(&budget, &who).await.spent, day(&budget, &who).await.spent), (70, 0));
+}
+
+#[actix::test]
+async fn charge_of_a_driver_that_ended_is_known_until_it_is_recorded() {
+    let budget = budget(&budget::Options { tenant_usd: Some(1.0), ..Default::default() });
+    let who = caller("acme", "s", 1);
+    let hold = budget.hold(run_account(&who), 0);
+    let mut sent = budget.reserve(&who, 50).await.unwrap();
+    sent.sent();
+    drop((sent, hold));
+    assert_eq!(budget.unrecorded(&run_account(&who)), 50);
+    let next = budget.hold(run_account(&who), 0);
+    assert_eq!(budget.unrecorded(&run_account(&who)), 50);
+    next.record(50);
+    drop(next);
+    assert_eq!((budget.unrecorded(&run_account(&who)), budget.0.granted().accounts.len()), (0, 0));
+    assert_eq!(tenant(&budget, &who).await.spent, 50);
 }
 
 #[actix::test]

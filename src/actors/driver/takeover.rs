@@ -2,7 +2,8 @@
 
 use super::Driver;
 use crate::actors::recovery_gate::GateOutcome;
-use crate::run::{Event, Fault, recovery};
+use crate::llm::budget::AccountKey;
+use crate::run::{CallState, CallStatus, Event, Fault, Outcome, RunState, recovery};
 
 impl Driver {
     /// Records the takeover and the cost of interrupted model calls. Quarantines a run that has crashed its
@@ -24,6 +25,7 @@ impl Driver {
             let mut after = self.state.clone();
             after.apply_checked(&resumed);
             events.push(resumed);
+            self.log_interrupted_writes(&after);
             for (call, reserved) in after.unsettled_reservations() {
                 let spent = reserved.interrupted_attempt();
                 cost += spent.usage.cost_nano_usd;
@@ -37,17 +39,35 @@ impl Driver {
             tracing::error!(run = %self.state.run, code = %error.code, "{}", error.message);
             events.push(Event::RunPutAside { error });
         }
+        // The budget was restored from the journal before these events, so their cost is added here, but for
+        // what an earlier driver of this process was charged when it ended.
+        let budget = self.shared.gateway.guards().budget.clone();
+        let charged = budget.unrecorded(&AccountKey::Run(self.principal.tenant.clone(), self.state.run));
         if !events.is_empty() {
             self.append_together(events).await?;
         }
-        if cost > 0 {
-            // The budget was restored from the journal before this event, so the cost is added here.
-            self.shared.gateway.guards().budget.charge(&self.caller(), cost);
+        if cost > charged {
+            budget.charge(&self.caller(), cost - charged);
         }
         if let Some(gate) = gate {
             gate.record_quarantine(self.state.run).await;
         }
         Ok(())
+    }
+
+    /// Logs the writes whose outcome became unknown by the takeover.
+    fn log_interrupted_writes(&self, after: &RunState) {
+        let unknown = |call: &CallState| match &call.status {
+            CallStatus::Done { outcome: Outcome::Unknown { error } } => Some(error.code.clone()),
+            _ => None,
+        };
+        for (number, call) in &after.calls {
+            let was_unknown = self.state.calls.get(number).is_some_and(|before| unknown(before).is_some());
+            let Some(code) = unknown(call).filter(|_| !was_unknown) else { continue };
+            let (run, session) = (self.state.run, &self.session);
+            let (scene, tool) = (call.scene.as_str(), call.requested.tool.as_str());
+            tracing::warn!(%run, %session, scene, tool, code, "the outcome of a write is unknown");
+        }
     }
 
     /// Whether `events` are the first progress of a suspect run.

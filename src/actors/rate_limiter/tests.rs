@@ -182,6 +182,93 @@ async fn changed_limits_apply_to_waiting_calls() {
     assert!(futures::poll!(&mut third).is_pending(), "the permits in progress hold both places");
 }
 
+/// Calls that began while nothing was limited hold places of limits that are set meanwhile.
+#[actix::test]
+async fn limits_set_later_count_calls_in_progress() {
+    let limiter = limits(0, Rates::default(), Rates::default());
+    let options = limits::Options { models: [].into(), ..limits::Options::clone(&limiter.0.limits.load()) };
+    limiter.configure(options.clone());
+    let who = tenant("a");
+    let first = limiter.enter(&who, "m", 1).await.unwrap();
+    let _second = limiter.enter(&who, "m", 1).await.unwrap();
+    let models = [("m".to_owned(), rates(None, None, Some(2)))].into();
+    limiter.configure(limits::Options { models, ..options });
+    assert_eq!(refused(&limiter, "a", 1).await.key, "limits.models.m.concurrent");
+    drop(first);
+    let third = limiter.enter(&who, "m", 1).await.unwrap();
+    refused(&limiter, "a", 1).await;
+    drop(third);
+}
+
+/// The deadline of a later call may come first: after a reload with a shorter bound, and after a restart.
+#[actix::test]
+async fn call_is_refused_at_its_deadline_behind_one_that_waits_longer() {
+    for (of_tenant, of_model) in [(Some(1), None), (None, Some(1))] {
+        let tenant_rates = rates(None, None, of_tenant);
+        let limiter = limits(600_000, tenant_rates.clone(), rates(None, None, of_model));
+        let who = tenant("a");
+        let _first = limiter.enter(&who, "m", 1).await.unwrap();
+        let mut patient = limiter.enter(&who, "m", 1);
+        assert!(futures::poll!(&mut patient).is_pending());
+        let options = limits::Options::clone(&limiter.0.limits.load());
+        limiter.configure(limits::Options { max_wait_ms: 1, ..options });
+        let refusal = refused(&limiter, "a", 1).await;
+        assert!(refusal.key.ends_with(".concurrent"), "{refusal:?}");
+        assert!(futures::poll!(&mut patient).is_pending());
+    }
+}
+
+/// Tokens that calls in progress reserved and do not use come back before the rate refills.
+#[actix::test]
+async fn call_waits_for_tokens_that_a_call_in_progress_may_return() {
+    for (tenant_rates, model_rates) in [
+        (rates(None, Some(10_000), None), Rates::default()),
+        (Rates::default(), rates(None, Some(10_000), None)),
+    ] {
+        let limiter = limits(10_000, tenant_rates, model_rates);
+        let who = tenant("a");
+        let mut first = limiter.enter(&who, "m", 10_000).await.unwrap();
+        first.sent();
+        let mut second = limiter.enter(&who, "m", 6_000);
+        assert!(futures::poll!(&mut second).is_pending());
+        // The actor has looked at it.
+        limiter.stats().await.unwrap();
+        let mut third = limiter.enter(&who, "m", 3_000);
+        assert!(futures::poll!(&mut third).is_pending());
+        limiter.stats().await.unwrap();
+        first.settle(1_000);
+        let (second, third) = (second.await.unwrap(), third.await.unwrap());
+        drop((second, third));
+        // With nothing in progress, only time helps.
+        let mut all = limiter.enter(&who, "m", 9_000).await.unwrap();
+        all.sent();
+        all.settle(9_000);
+        assert!(refused(&limiter, "a", 6_000).await.key.ends_with(".tokens_per_minute"));
+    }
+}
+
+/// Attempts whose askers have gone do not count as queued before others.
+#[actix::test]
+async fn call_is_not_refused_for_those_that_have_gone() {
+    let limiter = limits(3_500, rates(Some(60), None, None), Rates::default());
+    for _ in 0..60 {
+        pass(&limiter, "a", 1).await.unwrap();
+    }
+    let who = tenant("a");
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let mut question = limiter.enter(&who, "m", 1);
+        assert!(futures::poll!(&mut question).is_pending());
+        waiting.push(question);
+    }
+    assert_eq!(refused(&limiter, "a", 1).await.key, "limits.tenant.requests_per_minute");
+    waiting.truncate(1);
+    let mut question = limiter.enter(&who, "m", 1);
+    assert!(futures::poll!(&mut question).is_pending());
+    limiter.stats().await.unwrap();
+    assert!(futures::poll!(&mut question).is_pending(), "it waits behind one");
+}
+
 /// What happens in a random history.
 #[derive(Debug, Clone)]
 enum Step {

@@ -374,3 +374,24 @@ proptest! {
         actix::System::new().block_on(play(steps));
     }
 }
+
+/// No lookup follows, so nothing else would make the actor apply its new size.
+#[actix::test]
+async fn cache_that_is_turned_off_lets_go_of_its_replies() {
+    let cache = cache();
+    asked(&cache, "q", Mode::On, "r").await;
+    // The actor has handled everything and sleeps.
+    cache.report().await.unwrap();
+    tokio::task::yield_now().await;
+    cache.configure(cache::Options { max_bytes: 0, ..cache::Options::default() });
+    let mut queued = usize::MAX;
+    while queued > 0 {
+        tokio::task::yield_now().await;
+        queued = 0;
+        cache.0.mailbox.retain(|_| {
+            queued += 1;
+            true
+        });
+    }
+    assert_eq!(cache.report().await.unwrap().entries, 0);
+}

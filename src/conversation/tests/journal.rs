@@ -58,8 +58,12 @@ impl Journal {
             let first = entry.last_approval + 1;
             entry.last_approval += approvals;
             let approvals = (first..=entry.last_approval).collect();
-            entry.condition =
-                RunCondition::Waiting(OpenDecisions { seq: entry.seq, approvals, is_shown_whole });
+            entry.condition = RunCondition::Waiting(OpenDecisions {
+                seq: entry.seq,
+                approvals,
+                is_shown_whole,
+                language: None,
+            });
         });
     }
 

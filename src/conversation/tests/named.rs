@@ -56,7 +56,7 @@ fn accept(number: u64) -> SideEffect {
 }
 
 fn open(seq: u64) -> OpenDecisions {
-    OpenDecisions { seq, approvals: vec![1], is_shown_whole: true }
+    OpenDecisions { seq, approvals: vec![1], is_shown_whole: true, language: None }
 }
 
 fn is_read(number: u64, condition: RunCondition) -> Input {

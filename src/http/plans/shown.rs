@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::super::app::App;
 use super::super::principal::RequestPrincipal;
 use super::super::problem::Problem;
+use super::super::query::QueryParameters;
 use super::super::view::{JournaledRun, large_json};
 use super::authorized_run_of_plan;
 use crate::access::AccessAction;
@@ -76,7 +77,7 @@ pub(crate) async fn one(
     app: web::Data<App>,
     who: RequestPrincipal,
     path: web::Path<String>,
-    query: web::Query<FormatQuery>,
+    QueryParameters(query): QueryParameters<FormatQuery>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let page = query.version_page()?;

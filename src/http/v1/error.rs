@@ -71,7 +71,8 @@ impl Error {
 
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
-        Self { problem: problem.into(), param: None }
+        let param = problem.param.as_ref().map(|param| param.to_string());
+        Self { problem: problem.into(), param }
     }
 }
 

@@ -20,7 +20,6 @@ use super::sse::ServerEvent;
 use super::{body, intake};
 use crate::llm::cache::Mode;
 use crate::run::RequestOptions;
-use crate::run::TenantId;
 use completion::ChatCompletion;
 pub(crate) use error::{Error, ErrorBody};
 use fingerprint::RequestFingerprint;
@@ -82,7 +81,7 @@ pub(crate) async fn completions(
             };
             let accepted = intake::accept(&app, asked, delivery).await.inspect_err(|problem| {
                 if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
-                    app.tries.record_refusal(key, seconds);
+                    app.tries.record_refusal(key, seconds.into());
                 }
             })?;
             log_omitted(&accepted, omitted);
@@ -92,9 +91,9 @@ pub(crate) async fn completions(
     if let Some(open) = open {
         let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await;
         let events = events.map_err(|fault| intake::accepted_problem(fault, accepted.run))?;
-        return Ok(stream::chunk_stream_reply(&app, tenant, accepted, events, with_usage, open));
+        return Ok(stream::chunk_stream_reply(&app.options, accepted, events, with_usage, open));
     }
-    completion_reply(&app, &tenant, accepted).await
+    completion_reply(accepted).await
 }
 
 /// Logs how many messages a run does not see.
@@ -106,11 +105,7 @@ fn log_omitted(accepted: &intake::AcceptedRequest, omitted: usize) {
 }
 
 /// Waits for the answer of an accepted request that is not streamed.
-async fn completion_reply(
-    app: &web::Data<App>,
-    tenant: &TenantId,
-    mut accepted: intake::AcceptedRequest,
-) -> Result<HttpResponse, Error> {
+async fn completion_reply(mut accepted: intake::AcceptedRequest) -> Result<HttpResponse, Error> {
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.is_replay);
     let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(intake::lost_run_fault(run)));
     accepted.mark_delivered();
@@ -125,10 +120,7 @@ async fn completion_reply(
     if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    let words = intake::answer_text(app, tenant, &answer)
-        .await
-        .map_err(|fault| intake::accepted_problem(fault, run))?;
-    Ok(response.json(ChatCompletion::of(&answer, words)))
+    Ok(response.json(ChatCompletion::of(&answer, answer.answer.clone())))
 }
 
 /// Opens an event stream for the key of a request; `fingerprint` is the request's, if it has one.
@@ -143,7 +135,7 @@ fn open_stream(
         if let (Some(key), Some(seconds), false) =
             (fingerprint, problem.retry_after, retry::is_retry(request))
         {
-            app.tries.record_refusal(key.clone(), seconds);
+            app.tries.record_refusal(key.clone(), seconds.into());
         }
     })
 }

@@ -13,6 +13,7 @@ use super::{MODEL, lenient};
 
 /// The body of `POST /v1/chat/completions`. Fields that are not listed have no effect.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(expecting = "an object with `model` and `messages`")]
 pub(crate) struct CompletionRequest {
     /// `proscenium`.
     #[schema(pattern = "^proscenium$")]
@@ -87,6 +88,7 @@ pub(crate) struct StreamOptions {
 
 /// One message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(expecting = "an object with `role` and `content`")]
 pub(crate) struct InputMessage {
     /// `system`, `developer`, `user` or `assistant`. Messages of a `tool` or `function` are ignored if a message
     /// of the user follows.
@@ -103,7 +105,7 @@ pub(crate) struct InputMessage {
 
 /// The content of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected text, or a list of objects with `type` and `text`")]
 pub(crate) enum MessageContent {
     /// As text.
     Text(String),

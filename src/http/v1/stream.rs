@@ -3,25 +3,22 @@
 use std::time::Duration;
 
 use actix_web::HttpResponse;
-use actix_web::web::{self, Bytes};
+use actix_web::web::Bytes;
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::super::app::App;
 use super::super::intake::{self, AcceptedRequest};
 use super::super::key_limits::OpenStream;
 use super::super::sse::{self, with_keep_alive};
 use super::MODEL;
 use super::completion::{self, CompletionUsage};
 use super::error::Error;
-use crate::config::ProgressMode;
+use crate::config::{ProgressMode, ServerConfig};
 use crate::public::{PublicEvent, PublicStream};
-use crate::run::{RunStatus, TenantId};
+use crate::run::RunStatus;
 
 /// The state of a stream of chunks.
 struct ChunkStream {
-    app: web::Data<App>,
-    tenant: TenantId,
     events: PublicStream,
     accepted: AcceptedRequest,
     head: Value,
@@ -34,27 +31,22 @@ struct ChunkStream {
 
 /// A reply that streams chunks until the run ends or waits for a person.
 pub(super) fn chunk_stream_reply(
-    app: &web::Data<App>,
-    tenant: TenantId,
+    options: &ServerConfig,
     accepted: AcceptedRequest,
     events: PublicStream,
     with_usage: bool,
     open: OpenStream,
 ) -> HttpResponse {
-    let options = &app.options;
     let (run, session) = (accepted.run, accepted.session.to_string());
     let head = json!({
         "id": completion::completion_id(run), "object": "chat.completion.chunk", "created": completion::unix_seconds(), "model": MODEL,
     });
-    let (app, progress) = (app.clone(), options.progress);
     let chunks = ChunkStream {
-        app,
-        tenant,
         events,
         accepted,
         head,
         with_usage,
-        progress,
+        progress: options.progress,
         has_sent_text: false,
         has_sent_role: false,
     };
@@ -130,8 +122,8 @@ impl ChunkStream {
         let answer = match answer {
             // Waiting and cancelled runs have no answer event: the text is made from the run's state.
             Ok(answer) if matches!(answer.status, RunStatus::Waiting | RunStatus::Cancelled) => {
-                let words = intake::answer_text(&self.app, &self.tenant, &answer).await;
-                words.map(|words| (answer, words)).map_err(|fault| intake::accepted_problem(fault, run))
+                let words = answer.answer.clone();
+                Ok((answer, words))
             }
             answer => answer.map(|answer| (answer, String::new())),
         };

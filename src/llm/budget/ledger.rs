@@ -186,9 +186,10 @@ impl Ledger {
         Self { limits, accounts: HashMap::new(), today, stats: BudgetStats::default(), refused_by: [0; 4] }
     }
 
-    /// Other limits from here on; what was spent stays spent.
-    pub(crate) fn relimit(&mut self, options: &Options) {
+    /// Forgets all accounts, to be filled again, and applies these limits. Refusals stay counted.
+    pub(crate) fn restart(&mut self, options: &Options) {
         self.limits = limits(options);
+        self.accounts.clear();
     }
 
     pub(crate) fn limit(&self, scope: BudgetScope) -> Option<u64> {
@@ -215,7 +216,6 @@ impl Ledger {
     }
 
     pub(crate) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
-        // What was spent since the journal was read is in the account already.
         for (key, spent) in
             [(AccountKey::Tenant(tenant.clone()), total), (AccountKey::Day(tenant.clone()), today)]
         {

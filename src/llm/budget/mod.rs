@@ -33,12 +33,16 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
     /// As [`reserve`](Self::reserve).
     async fn affords(&self, caller: &Caller, amount: u64) -> Result<(), BudgetError>;
 
-    /// Charges what a process that has ended spent and did not record.
+    /// Charges what was spent by a driver that ended without recording it, such as one of an earlier process.
     fn charge(&self, caller: &Caller, amount: u64);
 
     /// Keeps the account of a run or conversation, which has spent `spent` nano-USD so far, until the hold is
     /// dropped. An account without holders is forgotten once no reservation in it is open.
     fn hold(&self, account: AccountKey, spent: u64) -> Hold;
+
+    /// What this process charged to the account of a run or conversation that the journal does not have yet,
+    /// in nano-USD.
+    fn unrecorded(&self, account: &AccountKey) -> u64;
 
     /// Whether the budget of a scope is limited.
     fn is_limited(&self, scope: BudgetScope) -> bool;

@@ -29,6 +29,8 @@ pub(super) struct GateRefusal {
     pub(super) refusal: LimitRefusal,
     /// When it could pass, if only time stands in the way.
     pub(super) wait: Option<Duration>,
+    /// Whether attempts in progress may return so much that it can pass earlier.
+    pub(super) may_shorten: bool,
 }
 
 /// What attempts need before a certain one.
@@ -74,13 +76,13 @@ impl RateGate {
     /// Takes a place, a request and `tokens`, or nothing.
     pub(super) fn take(&mut self, tokens: u64) -> Result<(), GateRefusal> {
         if self.rates.concurrent.is_some_and(|most| self.taken >= most) {
-            return Err(GateRefusal { refusal: self.refuse_place(), wait: None });
+            return Err(GateRefusal { refusal: self.refuse_place(), wait: None, may_shorten: true });
         }
         if let Some(bucket) = &self.requests
             && let Err(blocked) = bucket.take(1)
         {
             let wait = blocked.wait();
-            return Err(GateRefusal { refusal: self.refuse_request(wait), wait });
+            return Err(GateRefusal { refusal: self.refuse_request(wait), wait, may_shorten: false });
         }
         if let Some(bucket) = &self.tokens
             && let Err(blocked) = bucket.take(tokens)
@@ -89,7 +91,8 @@ impl RateGate {
                 requests.settle(1, 0);
             }
             let wait = blocked.wait();
-            return Err(GateRefusal { refusal: self.refuse_tokens(tokens, wait), wait });
+            let may_shorten = self.taken > 0;
+            return Err(GateRefusal { refusal: self.refuse_tokens(tokens, wait), wait, may_shorten });
         }
         self.taken = self.taken.saturating_add(1);
         Ok(())
@@ -123,8 +126,20 @@ impl RateGate {
         }
     }
 
+    /// Why an attempt that has waited until its deadline is refused.
+    pub(super) fn refuse_expired(&mut self, tokens: u64) -> LimitRefusal {
+        match self.take(tokens) {
+            Err(blocked) => blocked.refusal,
+            Ok(()) => {
+                self.give_back(tokens, PermitUse::Unused);
+                self.refuse_place()
+            }
+        }
+    }
+
     /// How long the rates alone make an attempt wait behind a first one, which waits for `first`, and those
-    /// `between`: a lower bound. With what it is refused for, if that is too long.
+    /// `between`: a lower bound. Attempts in progress may return any number of tokens, but no requests. With
+    /// what it is refused for, if that is too long.
     pub(super) fn least_wait(
         &self,
         first: Duration,
@@ -138,7 +153,7 @@ impl RateGate {
         };
         let requests = first + minutes(between.requests + 1, self.rates.requests_per_minute);
         let by_tokens = first + minutes(between.tokens + tokens, self.rates.tokens_per_minute);
-        if by_tokens > requests {
+        if by_tokens > requests && self.taken == 0 {
             (by_tokens, self.refuse_tokens(tokens, Some(by_tokens)))
         } else {
             (requests, self.refuse_request(Some(requests)))

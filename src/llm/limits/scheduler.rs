@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -84,7 +83,9 @@ struct ModelLine<R> {
 struct LineTimer {
     at: Option<Instant>,
     blocked_until: Option<Instant>,
-    /// At a model: no deadline is before this.
+    /// Whether attempts in progress may let the first one pass before that.
+    may_shorten: bool,
+    /// No deadline is before this.
     earliest: Option<Instant>,
     /// Tokens that the first attempt needs.
     blocked_tokens: u64,
@@ -111,8 +112,9 @@ impl<R> Scheduler<R> {
         }
     }
 
-    /// Queues an attempt. The next [`Scheduler::advance`] says what becomes of it.
-    pub(crate) fn enter(&mut self, request: AttemptRequest<R>, now: Instant) {
+    /// Queues an attempt. The next [`Scheduler::advance`] says what becomes of it. Waiting ones that `is_gone`
+    /// do not count against it.
+    pub(crate) fn enter(&mut self, request: AttemptRequest<R>, now: Instant, is_gone: impl Fn(&R) -> bool) {
         let tokens = request.grant.tokens;
         // What can never pass takes nothing.
         let tenant = self.tenant_line(&request.grant.tenant).map(|line| &line.gate);
@@ -123,18 +125,40 @@ impl<R> Scheduler<R> {
             return self.outcomes.push((request.reply, Err(refusal)));
         }
         let name = request.grant.tenant.clone();
-        let Some(line) = self.tenants.get_mut(&name) else { return self.enter_model(request, now) };
-        let ahead = (line.waiting.len(), line.timer.tokens);
-        if let Err(refusal) = line.timer.admit(&line.gate, ahead.0, ahead.1, &request, now) {
-            return self.outcomes.push((request.reply, Err(refusal)));
+        if self.tenants.contains_key(&name) && self.admit_at_tenant(&request, now).is_err() {
+            self.remove_at_tenant(&name, |waiting| is_gone(&waiting.reply));
+            if let Err(refusal) = self.admit_at_tenant(&request, now) {
+                return self.outcomes.push((request.reply, Err(refusal)));
+            }
         }
+        let Some(line) = self.tenants.get_mut(&name) else { return self.enter_model(request, now, &is_gone) };
         if self.waiting >= MAX_WAITING {
             return self.outcomes.push((request.reply, Err(line.gate.refuse_place())));
         }
         self.waiting += 1;
-        line.timer.tokens += tokens;
+        line.timer.add(&request);
         line.waiting.push_back(request);
         self.ready.insert(LineName::Tenant(name));
+    }
+
+    /// Refuses an attempt that its tenant's rates alone keep waiting for too long.
+    fn admit_at_tenant(&self, request: &AttemptRequest<R>, now: Instant) -> Result<(), LimitRefusal> {
+        let Some(line) = self.tenants.get(&request.grant.tenant) else { return Ok(()) };
+        line.timer.admit(&line.gate, line.waiting.len(), line.timer.tokens, request, now)
+    }
+
+    /// Removes waiting attempts of a tenant.
+    fn remove_at_tenant(
+        &mut self,
+        tenant: &TenantId,
+        ends: impl Fn(&AttemptRequest<R>) -> bool,
+    ) -> Vec<AttemptRequest<R>> {
+        let Some(line) = self.tenants.get_mut(tenant) else { return Vec::new() };
+        let (removed, kept): (VecDeque<_>, VecDeque<_>) = line.waiting.drain(..).partition(ends);
+        line.waiting = kept;
+        self.waiting -= removed.len();
+        removed.iter().for_each(|request| line.timer.tokens -= request.grant.tokens);
+        removed.into()
     }
 
     /// Returns what a permit held.
@@ -171,7 +195,7 @@ impl<R> Scheduler<R> {
                 LineName::Tenant(tenant) => self.advance_tenant(tenant, now, &is_gone),
                 LineName::Model(model) => self.advance_model(model, now, &is_gone),
             }
-            self.set_timer(line);
+            self.set_timer(line, now);
         }
         std::mem::take(&mut self.outcomes)
     }
@@ -208,27 +232,50 @@ impl<R> Scheduler<R> {
         }))
     }
 
-    fn enter_model(&mut self, request: AttemptRequest<R>, now: Instant) {
+    fn enter_model(&mut self, request: AttemptRequest<R>, now: Instant, is_gone: &impl Fn(&R) -> bool) {
         let name = request.grant.model.clone();
-        let Some(line) = self.models.get_mut(&name) else {
+        if !self.models.contains_key(&name) {
             return self.outcomes.push((request.reply, Ok(request.grant)));
-        };
-        // Tenants take turns, so only those of its own tenant are certain to pass before it.
-        let own = line.waiting.len_of(&request.grant.tenant);
-        let certain = if own == line.waiting.len() { line.timer.tokens } else { 0 };
-        if let Err(refusal) = line.timer.admit(&line.gate, own, certain, &request, now) {
-            return self.refuse_at_model(request, refusal);
         }
+        if self.admit_at_model(&request, now).is_err() {
+            for gone in self.remove_at_model(&name, |waiting| is_gone(&waiting.reply)) {
+                self.leave_model(&gone.grant);
+            }
+            if let Err(refusal) = self.admit_at_model(&request, now) {
+                return self.refuse_at_model(request, refusal);
+            }
+        }
+        let Some(line) = self.models.get_mut(&name) else { return };
         if self.waiting >= MAX_WAITING {
             let refusal = line.gate.refuse_place();
             return self.refuse_at_model(request, refusal);
         }
         self.waiting += 1;
-        line.timer.tokens += request.grant.tokens;
-        let earliest = line.timer.earliest.map_or(request.deadline, |at| at.min(request.deadline));
-        line.timer.earliest = Some(earliest);
+        line.timer.add(&request);
         line.waiting.push(request.grant.tenant.clone(), request);
         self.ready.insert(LineName::Model(name));
+    }
+
+    /// Refuses an attempt that its model's rates alone keep waiting for too long.
+    fn admit_at_model(&self, request: &AttemptRequest<R>, now: Instant) -> Result<(), LimitRefusal> {
+        let Some(line) = self.models.get(&request.grant.model) else { return Ok(()) };
+        // Tenants take turns, so only those of its own tenant are certain to pass before it.
+        let own = line.waiting.len_of(&request.grant.tenant);
+        let certain = if own == line.waiting.len() { line.timer.tokens } else { 0 };
+        line.timer.admit(&line.gate, own, certain, request, now)
+    }
+
+    /// Removes waiting attempts of a model.
+    fn remove_at_model(
+        &mut self,
+        model: &str,
+        ends: impl Fn(&AttemptRequest<R>) -> bool,
+    ) -> Vec<AttemptRequest<R>> {
+        let Some(line) = self.models.get_mut(model) else { return Vec::new() };
+        let removed = line.waiting.remove_unless(|request| !ends(request));
+        self.waiting -= removed.len();
+        removed.iter().for_each(|request| line.timer.tokens -= request.grant.tokens);
+        removed
     }
 
     /// Ends the waiting of an attempt that has passed its tenant's limits.
@@ -245,30 +292,50 @@ impl<R> Scheduler<R> {
     }
 
     fn advance_tenant(&mut self, tenant: &TenantId, now: Instant, is_gone: &impl Fn(&R) -> bool) {
-        while let Some(line) = self.tenants.get_mut(tenant) {
-            line.timer.blocked_until = None;
-            let Some(first) = line.waiting.front() else { return };
-            let gone = is_gone(&first.reply);
-            let passed = if gone { Ok(()) } else { line.gate.take(first.grant.tokens) };
-            let refusal = match passed {
-                Ok(()) => None,
-                Err(GateRefusal { refusal, wait }) => {
-                    if !is_hopeless(first, wait, now) {
-                        line.timer.block(wait.map(|wait| now + wait), first.grant.tokens);
-                        return;
-                    }
-                    Some(refusal)
-                }
-            };
-            let Some(request) = line.waiting.pop_front() else { return };
-            self.waiting -= 1;
-            line.timer.tokens -= request.grant.tokens;
-            match refusal {
-                _ if gone => {}
-                None => self.enter_model(request, now),
+        while let Some((request, ended)) = self.next_at_tenant(tenant, now, is_gone) {
+            match ended {
+                None => self.enter_model(request, now, is_gone),
                 Some(refusal) => self.outcomes.push((request.reply, Err(refusal))),
             }
         }
+        // Any of the others may have waited long enough.
+        if !self.tenants.get(tenant).is_some_and(|line| line.timer.is_due(now)) {
+            return;
+        }
+        let ends = |request: &AttemptRequest<R>| request.deadline <= now || is_gone(&request.reply);
+        for request in self.remove_at_tenant(tenant, ends) {
+            let Some(line) = self.tenants.get_mut(tenant) else { return };
+            let refusal = line.gate.refuse_expired(request.grant.tokens);
+            self.outcomes.push((request.reply, Err(refusal)));
+        }
+    }
+
+    /// The next attempt that stops waiting at its tenant, with why it is refused if it is.
+    fn next_at_tenant(
+        &mut self,
+        tenant: &TenantId,
+        now: Instant,
+        is_gone: &impl Fn(&R) -> bool,
+    ) -> Option<(AttemptRequest<R>, Option<LimitRefusal>)> {
+        let TenantLine { gate, waiting, timer } = self.tenants.get_mut(tenant)?;
+        timer.blocked_until = None;
+        let first = waiting.front()?;
+        let ended = if is_gone(&first.reply) {
+            Some(gate.refuse_place())
+        } else {
+            match gate.take(first.grant.tokens) {
+                Ok(()) => None,
+                Err(blocked) if is_hopeless(first, &blocked, now) => Some(blocked.refusal),
+                Err(blocked) => {
+                    timer.block(&blocked, first.grant.tokens, now);
+                    return None;
+                }
+            }
+        };
+        let request = waiting.pop_front()?;
+        self.waiting -= 1;
+        timer.tokens -= request.grant.tokens;
+        Some((request, ended))
     }
 
     fn advance_model(&mut self, model: &str, now: Instant, is_gone: &impl Fn(&R) -> bool) {
@@ -279,16 +346,13 @@ impl<R> Scheduler<R> {
             }
         }
         // Any of the others may have waited long enough, also behind one whose turn it is.
-        let Some(line) = self.models.get_mut(model).filter(|line| line.timer.at.is_none_or(|at| at <= now))
-        else {
+        if !self.models.get(model).is_some_and(|line| line.timer.is_due(now)) {
             return;
-        };
-        let stays = |request: &AttemptRequest<R>| request.deadline > now && !is_gone(&request.reply);
-        for request in line.waiting.remove_unless(stays) {
+        }
+        let ends = |request: &AttemptRequest<R>| request.deadline <= now || is_gone(&request.reply);
+        for request in self.remove_at_model(model, ends) {
             let Some(line) = self.models.get_mut(model) else { return };
-            self.waiting -= 1;
-            line.timer.tokens -= request.grant.tokens;
-            let refusal = line.gate.refuse_place();
+            let refusal = line.gate.refuse_expired(request.grant.tokens);
             self.refuse_at_model(request, refusal);
         }
     }
@@ -315,12 +379,12 @@ impl<R> Scheduler<R> {
             }
             match gate.take(request.grant.tokens) {
                 Ok(()) => true,
-                Err(GateRefusal { refusal, wait }) if is_hopeless(request, wait, now) => {
-                    ended = Some(refusal);
+                Err(blocked) if is_hopeless(request, &blocked, now) => {
+                    ended = Some(blocked.refusal);
                     true
                 }
-                Err(GateRefusal { wait, .. }) => {
-                    timer.block(wait.map(|wait| now + wait), request.grant.tokens);
+                Err(blocked) => {
+                    timer.block(&blocked, request.grant.tokens, now);
                     is_blocked = true;
                     false
                 }
@@ -332,28 +396,19 @@ impl<R> Scheduler<R> {
         Some((request, ended))
     }
 
-    fn set_timer(&mut self, line: LineName) {
-        let (timer, deadline) = match &line {
-            LineName::Tenant(tenant) => match self.tenants.get_mut(tenant) {
-                Some(found) => (&mut found.timer, found.waiting.front().map(|first| first.deadline)),
-                None => return,
-            },
-            LineName::Model(model) => match self.models.get_mut(model) {
-                Some(found) => {
-                    // The bound stays until it is reached, so that not every change looks at every attempt.
-                    let timer = &mut found.timer;
-                    if found.waiting.is_empty() {
-                        timer.earliest = None;
-                    } else if timer.at.is_none_or(|at| !self.due.contains(&(at, line.clone()))) {
-                        timer.earliest = found.waiting.iter().map(|request| request.deadline).min();
-                    }
-                    let first = timer.earliest;
-                    (timer, first)
-                }
-                None => return,
-            },
+    fn set_timer(&mut self, line: LineName, now: Instant) {
+        let timer = match &line {
+            LineName::Tenant(tenant) => self.tenants.get_mut(tenant).map(|found| {
+                found.timer.update_earliest(now, found.waiting.iter().map(|request| request.deadline));
+                &mut found.timer
+            }),
+            LineName::Model(model) => self.models.get_mut(model).map(|found| {
+                found.timer.update_earliest(now, found.waiting.iter().map(|request| request.deadline));
+                &mut found.timer
+            }),
         };
-        let at = [deadline, timer.blocked_until].into_iter().flatten().min();
+        let Some(timer) = timer else { return };
+        let at = [timer.earliest, timer.blocked_until].into_iter().flatten().min();
         if let Some(before) = std::mem::replace(&mut timer.at, at) {
             self.due.remove(&(before, line.clone()));
         }
@@ -364,15 +419,36 @@ impl<R> Scheduler<R> {
 
     /// Moves the clock of the rates.
     #[cfg(test)]
-    pub(crate) fn advance_clock(&self, by: Duration) {
+    pub(crate) fn advance_clock(&self, by: std::time::Duration) {
         self.clock.advance(by);
     }
 }
 
 impl LineTimer {
     /// Notes that the first attempt, with so many tokens, cannot pass yet.
-    fn block(&mut self, until: Option<Instant>, tokens: u64) {
-        (self.blocked_until, self.blocked_tokens) = (until, tokens);
+    fn block(&mut self, blocked: &GateRefusal, tokens: u64, now: Instant) {
+        self.blocked_until = blocked.wait.map(|wait| now + wait);
+        (self.blocked_tokens, self.may_shorten) = (tokens, blocked.may_shorten);
+    }
+
+    /// Counts an attempt that begins to wait.
+    fn add<R>(&mut self, request: &AttemptRequest<R>) {
+        self.tokens += request.grant.tokens;
+        self.earliest = Some(self.earliest.map_or(request.deadline, |at| at.min(request.deadline)));
+    }
+
+    /// The bound stays until it is reached, so that not every change looks at every attempt.
+    fn update_earliest(&mut self, now: Instant, mut deadlines: impl Iterator<Item = Instant>) {
+        if self.is_due(now) {
+            self.earliest = deadlines.min();
+        } else if deadlines.next().is_none() {
+            self.earliest = None;
+        }
+    }
+
+    /// Whether a deadline may be reached.
+    fn is_due(&self, now: Instant) -> bool {
+        self.earliest.is_some_and(|at| at <= now)
     }
 
     /// Refuses an attempt that rates alone keep waiting beyond its deadline, behind `waiting` others with `tokens`.
@@ -384,7 +460,7 @@ impl LineTimer {
         request: &AttemptRequest<R>,
         now: Instant,
     ) -> Result<(), LimitRefusal> {
-        let Some(first) = self.blocked_until else { return Ok(()) };
+        let Some(first) = self.blocked_until.filter(|_| !self.may_shorten) else { return Ok(()) };
         let between = QueuedNeeds {
             requests: waiting.saturating_sub(1) as u64,
             tokens: tokens.saturating_sub(self.blocked_tokens),
@@ -395,9 +471,9 @@ impl LineTimer {
     }
 }
 
-/// Whether an attempt that is blocked, for `wait` if only time is needed, cannot pass by its deadline.
-fn is_hopeless<R>(request: &AttemptRequest<R>, wait: Option<Duration>, now: Instant) -> bool {
-    match wait {
+/// Whether a blocked attempt cannot pass by its deadline.
+fn is_hopeless<R>(request: &AttemptRequest<R>, blocked: &GateRefusal, now: Instant) -> bool {
+    match blocked.wait.filter(|_| !blocked.may_shorten) {
         Some(wait) => now + wait > request.deadline,
         None => now >= request.deadline,
     }

@@ -43,7 +43,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     {
         return left;
     }
-    if kind == Talk::Other && small_talk::is_bare_consent(&request) {
+    if matches!(kind, Talk::Other | Talk::Greeting) && small_talk::is_bare_consent(&request) {
         return nothing_open(lang);
     }
     let can = capabilities(prompt, lang);

@@ -31,16 +31,17 @@ pub(super) fn resolve(
         return None;
     }
     let mut chain: Vec<String> = vec![clause.to_owned()];
-    for turn in conversation.turns.iter().rev().take(MAX_TURNS) {
-        let hits: Vec<Hit> = turn
-            .calls
-            .iter()
-            .rev()
-            .filter_map(|c| index.named(&c.scene, &c.tool))
-            .filter(|h| !index.scenes[h.scene].tools[h.tool].writes())
-            .collect();
+    for (at, turn) in conversation.turns.iter().enumerate().rev().take(MAX_TURNS) {
+        let hits = reads_of(turn, index, now);
+        let is_elliptical = || is_mostly_new_value(&text::tokens(&turn.request), now);
         let Some(hit) = hits.first().copied() else {
-            // Skip a turn without calls ("grazie").
+            // In a conversation that the client keeps, an elliptical turn has no calls either. Skip others, such
+            // as "grazie".
+            if next_day(&turn.request).is_some() {
+                chain.extend(date_of(&conversation.turns[..=at], now).map(|day| day.to_string()));
+            } else if is_elliptical() {
+                chain.push(turn.request.clone());
+            }
             continue;
         };
         match base_clause(turn, &hits, index, now) {
@@ -54,13 +55,24 @@ pub(super) fn resolve(
             None if next_day(&turn.request).is_some() => {
                 chain.extend(last_date(turn).map(|day| day.to_string()))
             }
-            None if is_mostly_new_value(&text::tokens(&turn.request), now) => {
-                chain.push(turn.request.clone())
-            }
+            None if is_elliptical() => chain.push(turn.request.clone()),
             None => return Some((hit, clause.to_owned())),
         }
     }
     None
+}
+
+/// The reads that a turn led to, the last one first: its calls, or, in a conversation that the client keeps, those
+/// that its words clearly ask for.
+fn reads_of(turn: &PriorTurn, index: &CatalogueIndex, now: &Zoned) -> Vec<Hit> {
+    let is_read = |hit: &Hit| !index.scenes[hit.scene].tools[hit.tool].writes();
+    if turn.calls.is_empty() {
+        let clauses = clauses::split(&turn.request, &IndexRouter { index, now });
+        let routed = clauses.iter().rev().filter_map(|clause| index.route(&clause.text, now.date(), None));
+        return routed.filter(|hit| hit.score >= STRONG).filter(is_read).collect();
+    }
+    let called = turn.calls.iter().rev().filter_map(|call| index.named(&call.scene, &call.tool));
+    called.filter(is_read).collect()
 }
 
 /// The words for the day after the one that was spoken of; longer phrases first.
@@ -94,8 +106,26 @@ fn next_day(clause: &str) -> Option<std::ops::Range<usize>> {
 /// it does not speak of such a day.
 fn with_next_day(clause: &str, conversation: &Conversation, now: &Zoned) -> Option<String> {
     let place = next_day(clause)?;
-    let last = conversation.turns.iter().rev().find_map(last_date).unwrap_or_else(|| now.date());
+    let last = date_of(&conversation.turns, now).unwrap_or_else(|| now.date());
     Some(format!("{}{}{}", &clause[..place.start], last.tomorrow().ok()?, &clause[place.end..]))
+}
+
+/// The last date that the turns' calls have or, where there are none, their words.
+fn date_of(turns: &[PriorTurn], now: &Zoned) -> Option<Date> {
+    let (turn, earlier) = turns.split_last()?;
+    if let Some(date) = last_date(turn) {
+        return Some(date);
+    }
+    if turn.calls.is_empty() {
+        if next_day(&turn.request).is_some() {
+            return date_of(earlier, now).unwrap_or_else(|| now.date()).tomorrow().ok();
+        }
+        let spoken = Entities::in_tokens(&text::tokens(&turn.request), now.date());
+        if let Some(day) = spoken.days.last() {
+            return Some(day.date);
+        }
+    }
+    date_of(earlier, now)
 }
 
 /// The last of the dates of a turn's calls.

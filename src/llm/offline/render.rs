@@ -1,7 +1,7 @@
 //! Renders the results of calls: the scene's own sentence if there is one, otherwise a bounded readable list of
 //! the result's values.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Lang;
 use crate::llm::Message;
@@ -122,6 +122,18 @@ pub(super) fn result(value: &Value, lang: Lang) -> String {
     let mut lines = Vec::new();
     match value {
         Value::Object(map) if map.is_empty() => {}
+        // What an HTTP tool returns for an empty response.
+        Value::Object(map) if map.len() == 1 && has_success_status(map) => {
+            return lang
+                .pick([
+                    "Fatto; il servizio non ha restituito dati.",
+                    "Done; the service returned no data.",
+                    "C'est fait ; le service n'a renvoyé aucune donnée.",
+                    "Erledigt; der Dienst hat keine Daten zurückgegeben.",
+                    "Hecho; el servicio no devolvió datos.",
+                ])
+                .to_owned();
+        }
         Value::Array(list) if list.is_empty() => {
             return lang
                 .pick([
@@ -143,6 +155,10 @@ pub(super) fn result(value: &Value, lang: Lang) -> String {
         lines.push("…".to_owned());
     }
     lines.join("\n")
+}
+
+fn has_success_status(map: &Map<String, Value>) -> bool {
+    map.get("status").and_then(Value::as_u64).is_some_and(|status| (200..300).contains(&status))
 }
 
 fn write(value: &Value, depth: usize, lang: Lang, lines: &mut Vec<String>) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::candidates;
 use super::clarity::{self, ToolVocabulary};
+use super::dates;
 use super::lexicon;
 use super::memory;
 use super::prompt::{OpenQuestion, PromptText};
@@ -133,7 +134,10 @@ impl<'a> OfflineStep<'a> {
     }
 
     fn begin(&self) -> StepReply {
-        let filled = self.filled();
+        let mut filled = self.filled();
+        if let Some(question) = self.ask_for_possible_day(&mut filled) {
+            return question;
+        }
         let missing: Vec<&ArgumentField> = filled.missing(&self.fields);
         if missing.is_empty() {
             return self.call_or_confirm(&filled);
@@ -444,12 +448,29 @@ impl<'a> OfflineStep<'a> {
 
     /// The question for missing arguments.
     fn ask(&self, filled: &Filled, missing: &[&ArgumentField]) -> StepReply {
+        self.ask_with(questions::ask_for_missing(missing, self.prompt.language()), filled, missing)
+    }
+
+    fn ask_with(&self, question: String, filled: &Filled, missing: &[&ArgumentField]) -> StepReply {
         let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
-        let question = questions::ask_for_missing(missing, self.prompt.language());
         StepReply::Calls(vec![(
             ASK_USER.to_owned(),
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
         )])
+    }
+
+    /// The question for another day, if the words name one that does not exist: without it, a default would
+    /// stand in for it.
+    fn ask_for_possible_day(&self, filled: &mut Filled) -> Option<StepReply> {
+        if self.pending.is_some() || !self.approved.is_empty() {
+            return None;
+        }
+        let is_day =
+            |field: &&ArgumentField| matches!(field.kind, ArgumentKind::Date | ArgumentKind::DateTime);
+        let days: Vec<&ArgumentField> = self.fields.iter().filter(is_day).collect();
+        let day = dates::impossible_day(&self.purpose).filter(|_| !days.is_empty())?;
+        days.iter().for_each(|field| drop(filled.values.remove(&field.name)));
+        Some(self.ask_with(questions::ask_for_possible_day(day, self.prompt.language()), filled, &days))
     }
 }
 

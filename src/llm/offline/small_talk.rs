@@ -45,8 +45,9 @@ pub(super) fn is_bare_consent(request: &str) -> bool {
         "approvo", "approve",
     ];
     let tokens = text::tokens(request);
-    let mut words = tokens.iter().filter(|t| t.word && !lexicon::is_pleasantry(&t.norm)).peekable();
-    words.peek().is_some() && words.all(|t| CONSENT.contains(&t.norm.as_str()))
+    let is_consent = |word: &str| CONSENT.contains(&word);
+    let words = || tokens.iter().filter(|t| t.word).map(|t| t.norm.as_str());
+    words().any(is_consent) && words().all(|word| is_consent(word) || lexicon::is_pleasantry(word))
 }
 
 /// The words of a request, without accents.

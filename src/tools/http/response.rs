@@ -1,7 +1,7 @@
 //! Turns a response into a result or an error.
 
 use jiff::Timestamp;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ const REFUSAL_CHARS: usize = 300;
 enum ContentKind {
     Json,
     Text,
+    /// HTML that the tool did not ask for: a page for people, or anything from a server that labels all so.
+    Html,
     Unspecified,
     Other,
 }
@@ -47,6 +49,7 @@ impl HttpTool {
         let kind = match content_type.as_deref() {
             None | Some("") => ContentKind::Unspecified,
             Some(t) if t.ends_with("/json") || t.ends_with("+json") => ContentKind::Json,
+            Some("text/html" | "application/xhtml+xml") if !self.chooses_content() => ContentKind::Html,
             Some(t) if t.starts_with("text/") => ContentKind::Text,
             Some(_) => ContentKind::Other,
         };
@@ -76,6 +79,11 @@ impl HttpTool {
         cut: Option<Option<u64>>,
     ) -> Result<Value, ToolError> {
         let text = String::from_utf8_lossy(bytes);
+        if kind == ContentKind::Html && text.trim_start().starts_with('<') {
+            let message = format!("{place} answered {status} with a web page instead of data");
+            // Often a login form, so a write may not have been done.
+            return Err(self.unknown_outcome("http.unexpected_answer", FaultClass::BadData, message));
+        }
         if let Some(total) = cut {
             let shown = json!({
                 "truncated": true, "shown_bytes": bytes.len(), "total_bytes": total,
@@ -106,14 +114,13 @@ impl HttpTool {
         let value = match parsed {
             Some(value) => self.redact_value(value),
             None => {
-                let value = Value::String(self.redact(text.into_owned()));
                 if kind == ContentKind::Json || self.result.is_some() {
                     return self.unexpected_answer(
-                        value,
+                        json!({"status": status.as_u16()}),
                         format!("{place} answered {status} with a body that is not JSON"),
                     );
                 }
-                value
+                Value::String(self.redact(text.into_owned()))
             }
         };
         match &self.result {
@@ -128,10 +135,16 @@ impl HttpTool {
         }
     }
 
-    /// A success with an unexpected response: a failure for a read, but a completed write, whose result is
-    /// the response.
+    /// Whether the tool has an `Accept` header of its own.
+    fn chooses_content(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name == ACCEPT)
+    }
+
+    /// A success with an unexpected response: a failure for a read, but a completed write, whose result is what
+    /// can be shown of the response.
     fn unexpected_answer(&self, shown: Value, message: String) -> Result<Value, ToolError> {
         if self.write {
+            tracing::warn!("{}", self.redact(message));
             return Ok(shown);
         }
         Err(ToolError::failed("http.unexpected_answer", self.redact(message)).classed(FaultClass::BadData))

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::run::FaultClass;
 use crate::tools::ToolErrorKind;
 use crate::tools::testing::{Reply, Server, context, serve};
 
@@ -214,12 +215,36 @@ async fn completed_write_succeeds_with_any_answer() {
     assert_eq!(
         results,
         [
-            json!("not json"),
+            json!({"status": 201}),
             json!({"status": 204}),
             json!({"status": 200, "content_type": "image/png"}),
             json!({"other": 1})
         ]
     );
+}
+
+/// A login form, say: nothing of it is a result, and whether a write was done is unknown.
+#[tokio::test]
+async fn web_page_is_no_result() {
+    let page = || Reply::new(200, "text/html; charset=utf-8", "<!DOCTYPE html><p>Please log in</p>");
+    let html = |body: &str| Reply::new(200, "text/html", body);
+    let server = serve([page(), page(), page(), html(""), html("OK"), html("{\"id\": 7}"), html("OK")]).await;
+    let read = build(&get(server.url("/")), Effect::Read).unwrap();
+    let error = read.call(context(), json!({})).await.unwrap_err();
+    assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Failed, "http.unexpected_answer"));
+    assert_eq!(error.class, FaultClass::BadData);
+    assert!(!error.message.contains("DOCTYPE"), "{error:?}");
+    let error = write(&post(server.url("/"))).await.unwrap_err();
+    assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Unknown, "http.unexpected_answer"));
+    let mut spec = get(server.url("/"));
+    spec.headers.insert("Accept".into(), "text/html".into());
+    let asked_for = build(&spec, Effect::Read).unwrap().call(context(), json!({})).await;
+    assert_eq!(asked_for, Ok(json!("<!DOCTYPE html><p>Please log in</p>")));
+    // Servers that label everything as HTML.
+    for expected in [json!({"status": 200}), json!("OK"), json!({"id": 7})] {
+        assert_eq!(read.call(context(), json!({})).await, Ok(expected));
+    }
+    assert_eq!(write(&post(server.url("/"))).await, Ok(json!("OK")));
 }
 
 #[tokio::test]
