@@ -22,6 +22,7 @@ use crate::store::{About, ApprovalFilter};
 
 /// Filters for the list of approvals.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApprovalQuery {
     /// Only approvals of this conversation.

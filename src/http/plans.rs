@@ -51,6 +51,7 @@ pub(crate) struct CreatePlanBody {
 
 /// Filters for the list of plans.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanQuery {
     /// Only plans with this status.

@@ -20,6 +20,7 @@ use crate::{Answer, Engine};
 
 /// Filters for the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunQuery {
     /// Only runs of this conversation.

@@ -16,6 +16,7 @@ use crate::store::{MAX_PAGE, Page, RunFilter, SessionRow};
 
 /// Pagination of the list of conversations.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionQuery {
     /// Maximum number of conversations on the page, 1 to 500. Default: 50.

@@ -15,6 +15,7 @@ const MAX_DAYS: i64 = 400;
 
 /// The days of the report.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
     /// The first day, `YYYY-MM-DD`. Default: 29 days before the last.

@@ -35,6 +35,7 @@ pub(crate) enum PlanFormat {
 
 /// The format, and the page of versions.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
     /// `json`, `text` or `mermaid`. Default: from the header `Accept`.
