@@ -50,6 +50,7 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
         depends_on_step: DependsOn::from_iter(after.iter().copied()),
         prepared_calls: Vec::new(),
         unclear: false,
+        if_needed: Vec::new(),
     }
 }
 

@@ -180,6 +180,7 @@ impl Config {
             max_writes: self.execution.max_writes,
             language: self.execution.language.clone(),
             prepare: self.planning.prepare,
+            shortlist: self.planning.shortlist,
             scenes: self.execution.scenes,
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }

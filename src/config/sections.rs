@@ -103,6 +103,8 @@ pub struct PlanningConfig {
     pub system_prompt: String,
     /// Which calls a plan prepares.
     pub prepare: PrepareMode,
+    /// The number of scenes that a prompt for a plan describes in full; 0 describes all.
+    pub shortlist: u32,
 }
 
 impl Default for PlanningConfig {
@@ -119,6 +121,7 @@ impl Default for PlanningConfig {
             reader: settings.reader,
             system_prompt: settings.planner_instructions,
             prepare: settings.prepare,
+            shortlist: SHORTLIST,
         }
     }
 }
@@ -131,6 +134,7 @@ impl PlanningConfig {
         review.range("planning.max_retries", self.max_retries, 0..=10);
         review.range("planning.max_steps", self.max_steps, 1..=100);
         review.range("planning.max_replans", self.max_replans, 0..=20);
+        review.range("planning.shortlist", self.shortlist, 0..=1000);
         let length = self.system_prompt.chars().count();
         if length > MAX_SYSTEM_PROMPT_CHARS {
             let message = format!("`planning.system_prompt` has {length} characters");
@@ -139,6 +143,9 @@ impl PlanningConfig {
         review.into_problems()
     }
 }
+
+/// Default for the number of scenes that a prompt for a plan describes in full.
+const SHORTLIST: u32 = 24;
 
 /// `[execution]`: how a plan is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

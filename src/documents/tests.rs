@@ -13,9 +13,15 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         depends_on_step: DependsOn::none(),
         prepared_calls: Vec::new(),
         unclear: false,
+        if_needed: Vec::new(),
     };
-    let plan =
-        Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], unserved: Vec::new() };
+    let plan = Plan {
+        needs_execution: true,
+        reasoning: String::new(),
+        steps: vec![step],
+        unserved: Vec::new(),
+        answer: None,
+    };
     Envelope {
         seq: u64::from(version),
         run: None,
@@ -91,8 +97,13 @@ fn json_of_an_approval_is_one_flat_object_with_the_members_of_its_subject() {
         at: Timestamp::UNIX_EPOCH,
         note: Some("seen".to_owned()),
     };
-    let plan =
-        Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), unserved: Vec::new() };
+    let plan = Plan {
+        needs_execution: false,
+        reasoning: String::new(),
+        steps: Vec::new(),
+        unserved: Vec::new(),
+        answer: None,
+    };
     let plan = SubjectDocument::Plan { version: 3, plan, shown: "Plan".to_owned() };
     let documents = [
         approval(plan, None),

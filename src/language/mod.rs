@@ -20,6 +20,7 @@ pub(crate) mod times;
 use serde_json::Value;
 
 pub use detection::{detect, of_request};
+pub(crate) use text::first_sentence;
 
 /// The days that a text mentions, as of `now`.
 pub fn mentioned_days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {

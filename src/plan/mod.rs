@@ -54,6 +54,9 @@ pub struct Plan {
     /// Parts of the request that no scene serves, in the user's words. The answer lists them as not done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<String>,
+    /// The answer to a request that needs no scene, if the author wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// One step of a plan: a scene, its purpose, and its dependencies.
@@ -85,6 +88,9 @@ pub struct Step {
     /// them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unclear: bool,
+    /// Expected tools that turn out to be unnecessary in some cases: the step may end without calling them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub if_needed: Vec<String>,
 }
 
 /// The kind of a step: what executes it.

@@ -31,6 +31,7 @@ fn step(number: u32, depends: &[u32]) -> Step {
         depends_on_step: depends.iter().copied().collect(),
         prepared_calls: Vec::new(),
         unclear: false,
+        if_needed: Vec::new(),
     }
 }
 
@@ -180,6 +181,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 depends_on_step: depends.into_iter().collect(),
                 prepared_calls: Vec::new(),
                 unclear: false,
+                if_needed: Vec::new(),
             })
             .collect(),
     })

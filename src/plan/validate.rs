@@ -75,6 +75,10 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
             }
         }
         step.expected_tools = expected;
+        // What may turn out unnecessary is one of the expected tools.
+        let optional =
+            step.if_needed.iter().filter_map(|tool| unique_match(step.expected_tools.iter(), tool));
+        step.if_needed = optional.collect::<BTreeSet<_>>().into_iter().collect();
         for prepared in &mut step.prepared_calls {
             let bare = prepared.tool.split('(').next().unwrap_or_default().trim();
             if let Some(name) = unique_match(step.expected_tools.iter(), bare) {

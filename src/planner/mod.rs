@@ -12,11 +12,14 @@ mod completed_work;
 mod confirmation;
 pub mod consent;
 mod grounding;
+mod plan_prompt;
+mod plan_reply;
 mod planned_calls;
 mod preflight;
 mod prompt;
 mod read;
 mod required_reply;
+mod shortlist;
 mod supplied_plan;
 #[cfg(test)]
 mod tests;

@@ -99,7 +99,8 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let is_planned = |tool: &String| step.step.prepared_calls.iter().any(|call| call.tool == *tool);
     let writes = scene.into_iter().flat_map(|scene| &scene.tools).filter(|tool| tool.effect == Effect::Write);
     for tool in writes.map(|tool| &tool.name) {
-        if step.step.expected_tools.contains(tool) && !is_planned(tool) {
+        let is_optional = step.step.if_needed.contains(tool);
+        if step.step.expected_tools.contains(tool) && !is_optional && !is_planned(tool) {
             let why = "its arguments were not known when the plan was made".to_owned();
             unprepared.push(UnpreparedCall { tool: tool.clone(), arguments: Value::Null, why });
         }

@@ -7,76 +7,18 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::approval::planned_calls;
 use super::completed_work::{completed_work, dependency_results};
+use super::plan_prompt;
 use super::required_reply::{RequiredReply, choices, required_reply};
-use super::tools::{
-    CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, ask_user, check_continuation, create_plan, next_call,
-    nullable,
-};
+use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
 use super::work;
-use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
 use crate::run::{
     AskStatus, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, StepState,
     Subject, Turn,
 };
-use crate::scene::{Catalogue, PlannedCalls, Scene, SceneTool};
-
-const PLAN: &str = "\
-You plan how a user's request is carried out by scenes. You do not answer it yourself. Call the function \
-CreateExecutionPlan exactly once.
-- If no scene serves the request (small talk, general knowledge, a question about this conversation itself), set \
-needs_execution to false and give no steps. A scene serves only what its description says.
-- A step is one task for one scene from <scenes>. Use scene and tool names exactly as listed; never invent one.
-- Make one step for each thing the user asks for, and no step for anything the user does not ask for.
-- purpose: what the scene is to do, in the user's language, complete in itself: repeat every name, place, date and \
-number the user gave, resolve what the request refers to from <conversation>, and add nothing the user did not say.
-- expected_tools: the tools of that scene which the step needs. Name a tool with effect \"write\" only if the user asks \
-for that change.
-- depends_on_step: null if the step can start at once. If the user gives an order (\"then\", \"poi\") or the step needs \
-another's result, the number of that step.
-- A scene may take part in several steps, as when a value is read, changed and read again.
-- If a detail is missing, plan the step all the same: its scene asks the user.
-- A text that the user wants translated, corrected, summarised, given a title or questions, and a text that is quoted or \
-meant for somebody else, asks for nothing: needs_execution is false unless a scene does just that task. The same holds \
-where the chatbot's instructions set such a task.
-- What the user says not to do, did in the past, only asks about, or makes depend on a condition is no request for a \
-change: plan what can be looked up, and set unclear to true for a step whose change the user may not want.
-- unserved: the parts of the request that no scene serves, in the user's words; they are named as not done.
-- If there is <pending>, the assistant has asked the user that question. If the request answers it, plan a step for \
-that scene whose purpose joins the earlier purpose with what the user says now.";
-
-const PREPARED: &str = "
-- A person is shown the plan before it begins. prepared_calls: for each tool with effect \"write\" among expected_tools, \
-the call as it is to be made, with the arguments that the user said. Leave an argument out where the user did not say \
-it or another step finds it; never make one up. A date without a year is the next such date after <now>; the end of a \
-range is the first such date after its start.";
-
-const PREPARED_ALL: &str = "
-- prepared_calls: the calls that carry out the step, in their order; arguments is one JSON object as text. Give each call \
-whose required arguments are all known: said by the user, in <conversation>, or in the result of a step that this one \
-depends on. Such a result is referred to, never guessed: as the value of an argument write \
-{\"$ref\": {\"step\": 1, \"tool\": \"AddCity\", \"pointer\": \"/id\"}}, with a JSON pointer into that result. Leave a call out if an \
-argument is unknown or depends on what a call finds; the scene then decides. Never make a value up. A call with effect \
-\"write\" only for a change that the user asks for. A date without a year is the next such date after <now>; the end of a \
-range is the first such date after its start.";
-
-const OPERATOR: &str = "\nFurther instructions, from the operator; the rules above hold in any case:\n";
-
-const REPLAN: &str = "
-This is a further plan. <executed> was already done: never repeat it. Plan only what <missing> names, number the steps \
-from <number_from>, and let them depend on executed steps where they need their results. If nothing more can be done, \
-set needs_execution to false and give no steps.";
-
-const MANY_STEPS: &str = "
-- At most {most} steps. If the request needs more, plan the first {most}: the rest is planned afterwards.";
-
-const MODIFY: &str = "
-There is a plan already, in <plan>, and a person wants it changed as <feedback> says. Write the whole plan anew with that \
-change: keep every step that <feedback> does not speak of, with its words and tools, and number the steps from \
-<number_from>. What is in <executed> was already done: never repeat it.";
+use crate::scene::{Catalogue, Scene, SceneTool};
 
 const SCENE: &str = "
 Rules:
@@ -139,7 +81,7 @@ sentence that this is outside what you can do, and what you can do (<capabilitie
 /// `state` must have started (its settings, time and memory are frozen); before that, the prompt is empty.
 pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Request {
     match subject {
-        Subject::Plan { version } => plan(state, catalogue, version),
+        Subject::Plan { version } => plan_prompt::request(state, catalogue, version),
         Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
@@ -169,51 +111,6 @@ pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item 
         .tools
         .iter()
         .filter(|tool| tool.effect == Effect::Read || step.step.expected_tools.contains(&tool.name))
-}
-
-fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
-    let mut data = common(state);
-    data.push_str(catalogue.description(scenes));
-    let context = context(state);
-    sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
-    pending(&mut data, &context);
-    let mut system = PLAN.to_owned();
-    let most = state.settings().max_steps;
-    if state.settings().has_rules(1) {
-        system.push_str(&MANY_STEPS.replace("{most}", &most.to_string()));
-    }
-    let calls = planned_calls(state, catalogue);
-    if calls != PlannedCalls::None {
-        system.push_str(if calls == PlannedCalls::All { PREPARED_ALL } else { PREPARED });
-        // Some arguments describe the user.
-        sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
-    }
-    let own = &state.settings().planner_instructions;
-    if !own.is_empty() {
-        system.push_str(OPERATOR);
-        system.push_str(own);
-    }
-    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
-    if let Some(feedback) = feedback {
-        system.push_str(MODIFY);
-        if !state.finished_steps().is_empty() {
-            sections::push(&mut data, "executed", &completed_work(state, catalogue));
-        }
-        if let Some(made) = state.plan() {
-            sections::push(&mut data, "plan", &json!(made.plan).to_string());
-        }
-        sections::push(&mut data, "feedback", &feedback.words);
-        sections::push(&mut data, "number_from", &(state.last_fixed_step(true) + 1).to_string());
-    } else if version > 1 {
-        system.push_str(REPLAN);
-        sections::push(&mut data, "executed", &completed_work(state, catalogue));
-        let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();
-        sections::push(&mut data, "missing", &missing);
-        sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
-    }
-    sections::push(&mut data, "request", state.request());
-    let tries = state.tries(Subject::Plan { version });
-    forced(state, Purpose::Plan, system, data, create_plan(catalogue, calls, most), CREATE_PLAN, tries)
 }
 
 fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request {
@@ -251,7 +148,16 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
         (_, OutOfScope::Answer) => "out_of_scope",
         (_, OutOfScope::Decline) => "decline",
     };
-    let mut data = common(state);
+    let capabilities: Vec<String> = catalogue
+        .iter()
+        .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
+        .collect();
+    let mut data = String::new();
+    let stable_first = state.settings().has_rules(3);
+    if stable_first {
+        sections::push(&mut data, "capabilities", &capabilities.join("\n"));
+    }
+    data.push_str(&common(state));
     sections::push(&mut data, "mode", mode);
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
@@ -268,11 +174,9 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     }
     let mut system = ANSWER.to_owned();
     push_changes(state, &mut system, &mut data);
-    let capabilities: Vec<String> = catalogue
-        .iter()
-        .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
-        .collect();
-    sections::push(&mut data, "capabilities", &capabilities.join("\n"));
+    if !stable_first {
+        sections::push(&mut data, "capabilities", &capabilities.join("\n"));
+    }
     sections::push(&mut data, "request", state.request());
     let mut messages = vec![Message::System { text: system }, Message::User { text: data }];
     messages.extend(repair(state, state.tries(Subject::Answer)));
@@ -522,7 +426,7 @@ fn outcome_text(state: &RunState, call: u32) -> String {
 }
 
 /// A forced question: one named tool, and after a rejected reply that reply with all problems.
-fn forced(
+pub(super) fn forced(
     state: &RunState,
     purpose: Purpose,
     system: String,
@@ -575,7 +479,7 @@ fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
     messages
 }
 
-fn common(state: &RunState) -> String {
+pub(super) fn common(state: &RunState) -> String {
     let mut data = String::new();
     if let Some(started) = &state.started {
         // Rounded to the minute, so that the same question shortly after is the same prompt for caches.
@@ -586,11 +490,11 @@ fn common(state: &RunState) -> String {
     data
 }
 
-fn context(state: &RunState) -> Cow<'_, Context> {
+pub(super) fn context(state: &RunState) -> Cow<'_, Context> {
     state.started.as_ref().map(|started| Cow::Borrowed(&started.context)).unwrap_or_default()
 }
 
-fn pending(data: &mut String, context: &Context) {
+pub(super) fn pending(data: &mut String, context: &Context) {
     if let Some(pending) = &context.pending {
         // Models do not need to know what a plain yes would confirm.
         let question = json!({"request": pending.request, "scene": pending.scene, "purpose": pending.purpose,
@@ -599,39 +503,7 @@ fn pending(data: &mut String, context: &Context) {
     }
 }
 
-/// The section with one line per scene. Examples are listed with the tool that serves them, and arguments
-/// on one line: complete schemas would double the prompt without better plans.
-fn scenes(catalogue: &Catalogue) -> String {
-    let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
-        scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
-    };
-    let lines: Vec<String> = catalogue
-        .iter()
-        .map(|scene| SceneLine {
-            scene: scene.name.clone(),
-            description: scene.description.clone(),
-            tools: scene
-                .tools
-                .iter()
-                .map(|tool| ToolLine {
-                    name: tool.name.clone(),
-                    effect: if tool.effect == Effect::Write { "write" } else { "read" }.to_owned(),
-                    description: tool.description.clone(),
-                    arguments: signature::signature(&tool.parameters),
-                    examples: says(scene, Some(&tool.name)),
-                })
-                .collect(),
-            examples: says(scene, None),
-        })
-        // Serialising plain data cannot fail.
-        .map(|line| serde_json::to_string(&line).unwrap_or_default())
-        .collect();
-    let mut section = String::new();
-    sections::push(&mut section, "scenes", &lines.join("\n"));
-    section
-}
-
-fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'a Turn>) -> String {
+pub(super) fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'a Turn>) -> String {
     let turns: Vec<Value> = turns
         .map(|turn| {
             json!({"request": turn.request, "answer": turn.answer, "status": turn.status, "calls": turn.calls})

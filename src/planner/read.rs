@@ -5,21 +5,21 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
-use super::approval::{may_be_shown, planned_calls, required_call_approval, unfit_calls, with_approval};
+use super::approval::required_call_approval;
 use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
-use super::planned_calls as prepared_calls;
+use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
-use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
+use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
 use super::work;
 use crate::language;
 use crate::llm::reader;
-use crate::plan::{self, Plan, PlanProblem};
+use crate::plan::PlanProblem;
 use crate::run::{
-    AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
-    ReaderMode, Repeat, Reply, ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, ConfirmPolicy, Effect, Event, Fault, Outcome, Question, ReaderMode, Repeat, Reply, ReplyCall,
+    RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
-use crate::scene::{Catalogue, PlannedCalls, Scene, SceneTool, arguments};
+use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
 /// The code of a reply without text and without calls.
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
@@ -40,7 +40,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         return Event::ReplyRejected { call, problems: vec![error] };
     };
     let event = match subject {
-        Subject::Plan { version } => read_plan(state, catalogue, reply, version, fallback),
+        Subject::Plan { version } => plan_reply::read_plan(state, catalogue, reply, version, fallback),
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
@@ -86,75 +86,13 @@ fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> R
     from_arguments(reader::read(reply, tool, state.settings().reader)?, tool)
 }
 
-fn from_arguments<T: DeserializeOwned>(value: Value, tool: &str) -> Result<T, Vec<PlanProblem>> {
+pub(super) fn from_arguments<T: DeserializeOwned>(value: Value, tool: &str) -> Result<T, Vec<PlanProblem>> {
     serde_json::from_value(value).map_err(|error| {
         vec![PlanProblem::new(
             "reply.shape",
             format!("the arguments of {tool} do not have the right shape: {error}"),
         )]
     })
-}
-
-fn read_plan(
-    state: &RunState,
-    catalogue: &Catalogue,
-    reply: &Reply,
-    version: u32,
-    fallback: bool,
-) -> Result<Event, Vec<PlanProblem>> {
-    let mut written = reader::read(reply, CREATE_PLAN, state.settings().reader)?;
-    let calls = planned_calls(state, catalogue);
-    if calls == PlannedCalls::All {
-        prepared_calls::parse_arguments(&mut written);
-    }
-    let mut plan: Plan = from_arguments(written, CREATE_PLAN)?;
-    let known = catalogue.known_names();
-    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
-    let last = state.last_fixed_step(feedback.is_some());
-    plan::normalise(&mut plan, known, last);
-    if calls == PlannedCalls::All {
-        let shown = may_be_shown(state, catalogue);
-        prepared_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps(), shown);
-    }
-    let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
-    let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let unfit = unfit_calls(catalogue, &plan);
-    if !unfit.is_empty() {
-        // This one is among them.
-        let tries = state.tries(Subject::Plan { version }).len();
-        if tries <= state.settings().max_retries as usize {
-            return Err(unfit);
-        }
-        // An otherwise valid plan is better than none: its writes then need separate approvals.
-        plan.steps.iter_mut().for_each(|step| step.prepared_calls.clear());
-    }
-    let maker = if fallback { PlanMaker::Fallback } else { PlanMaker::Deterministic };
-    let cause = match feedback {
-        Some(_) => PlanCause::Feedback,
-        None if version == 1 => PlanCause::Request,
-        None => PlanCause::Continuation,
-    };
-    if feedback.is_some() && !plan.needs_execution {
-        return Err(vec![PlanProblem::new(
-            "plan.nothing_left",
-            "the changed plan has no steps: change the plan as <feedback> says and keep the rest of it",
-        )]);
-    }
-    if let (Some(_), Some(before)) = (feedback, state.plan())
-        && plan::diff(&before.plan, &plan).is_empty()
-    {
-        return Err(vec![PlanProblem::new(
-            "plan.unchanged",
-            "that is the plan as it was: change it as <feedback> says",
-        )]);
-    }
-    let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
-    let made = PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) };
-    let made = with_approval(state, catalogue, made);
-    Ok(if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) })
 }
 
 fn read_verdict(

@@ -76,7 +76,13 @@ fn repeats_earlier_calls(state: &RunState, step: &StepState) -> bool {
 }
 
 fn expects_write(scene: &Scene, step: &StepState) -> bool {
-    offered(scene, step).any(|tool| tool.effect == Effect::Write)
+    required_writes(scene, step).next().is_some()
+}
+
+/// The expected writes, apart from those that may turn out unnecessary.
+fn required_writes<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item = &'a SceneTool> {
+    let writes = offered(scene, step).filter(|tool| tool.effect == Effect::Write);
+    writes.filter(|tool| !step.step.if_needed.contains(&tool.name))
 }
 
 /// Whether a reply to the question that is due was rejected because it omitted what the plan expects.
@@ -99,7 +105,7 @@ pub(super) fn writes_not_called<'a>(state: &RunState, scene: &'a Scene, step: &'
     if has_expected_result(state, step) && !step.scene().is_some_and(|work| work.decided) {
         return Vec::new();
     }
-    let writes = offered(scene, step).filter(|tool| tool.effect == Effect::Write);
+    let writes = required_writes(scene, step);
     writes.map(|tool| tool.name.as_str()).filter(|name| !was_called(state, step, name)).collect()
 }
 

@@ -6,14 +6,18 @@ use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
 use crate::run::Effect;
-use crate::scene::{Catalogue, PlannedCalls, SceneTool};
+use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
 
 pub use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
 
+/// The field of plans that says whether any scene has to act.
+pub(super) const NEEDS_EXECUTION: &str = "needs_execution";
 /// The field of `CheckContinuation` that says whether work is left.
 pub(super) const SHOULD_CONTINUE: &str = "should_continue";
-/// Its field with the answer.
+/// The field of plans with scenes to be described first.
+pub(super) const MORE_SCENES: &str = "more_scenes";
+/// The field of plans and verdicts with the answer.
 pub(super) const ANSWER: &str = "answer";
 /// The choice for no further call.
 pub const NOTHING: &str = "nothing";
@@ -25,50 +29,25 @@ pub const NOTHING: &str = "nothing";
 ///
 /// With [`PlannedCalls::Writes`], its steps have `prepared_calls` for the writes of their scene. Their arguments
 /// are those of the tools, none of them required, which providers with strict schemas do not accept. With
-/// [`PlannedCalls::All`], arguments are JSON as text, which any schema can be strict about.
-pub fn create_plan(catalogue: &Catalogue, calls: PlannedCalls, max_steps: u32) -> ToolSpec {
+/// [`PlannedCalls::All`], and where only some scenes are described, arguments are JSON as text, which any schema can be
+/// strict about.
+pub fn create_plan(catalogue: &Catalogue, shape: PlanShape) -> ToolSpec {
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
         description: "Says which scenes take part in answering the request, for what, and in which order."
             .to_owned(),
-        parameters: catalogue
-            .plan_schema(calls, max_steps, |catalogue| plan_schema(catalogue, calls, max_steps)),
-        strict: calls != PlannedCalls::Writes,
+        parameters: catalogue.plan_schema(shape, |catalogue| plan_schema(catalogue, shape)),
+        strict: shape.shortlisted || shape.calls != PlannedCalls::Writes,
     }
 }
 
-fn plan_schema(catalogue: &Catalogue, planned: PlannedCalls, max_steps: u32) -> Schema {
-    let mut steps: Vec<Value> = catalogue
-        .iter()
-        .map(|scene| {
-            let tools: Vec<&str> = scene.tools.iter().map(|t| t.name.as_str()).collect();
-            let mut step = step_of(&json!({"type": "string", "enum": [scene.name]}), &tools);
-            let writes = scene.tools.iter().filter(|tool| tool.effect == Effect::Write);
-            match planned {
-                PlannedCalls::None => {}
-                PlannedCalls::Writes => {
-                    let calls: Vec<Value> = writes.map(prepared_call).collect();
-                    if !calls.is_empty() {
-                        step["properties"]["prepared_calls"] =
-                            json!({"type": "array", "items": {"anyOf": calls}});
-                    }
-                }
-                PlannedCalls::All => add_calls_as_text(&mut step, &tools),
-            }
-            step
-        })
-        .collect();
-    let step = match steps.len() {
-        0 => step_of(&json!({"type": "string"}), &[]),
-        1 => steps.remove(0),
-        _ => json!({"anyOf": steps}),
-    };
-    Schema::from(json!({
+fn plan_schema(catalogue: &Catalogue, shape: PlanShape) -> Schema {
+    let mut schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "required": ["needs_execution", "reasoning", "steps", "unserved"],
+        "required": [NEEDS_EXECUTION, "reasoning", "steps", "unserved"],
         "properties": {
-            "needs_execution": {
+            NEEDS_EXECUTION: {
                 "type": "boolean",
                 "description": "false, with no steps, when no scene serves the request"
             },
@@ -78,8 +57,8 @@ fn plan_schema(catalogue: &Catalogue, planned: PlannedCalls, max_steps: u32) -> 
                 "description": "Numbered 1, 2, 3, …; purpose: what the scene is to do, with every fact it needs; \
                                 expected_tools: the scene's tools that will be called; depends_on_step: steps \
                                 that must be done before: null, a number or a list of numbers",
-                "maxItems": max_steps,
-                "items": step
+                "maxItems": shape.max_steps,
+                "items": step_schema(catalogue, shape)
             },
             "unserved": {
                 "type": "array",
@@ -87,12 +66,67 @@ fn plan_schema(catalogue: &Catalogue, planned: PlannedCalls, max_steps: u32) -> 
                 "items": {"type": "string"}
             }
         }
-    }))
+    });
+    if shape.answers {
+        let about = "The answer to the user where needs_execution is false, otherwise null";
+        require(&mut schema, ANSWER, json!({"type": ["string", "null"], "description": about}));
+    }
+    if shape.shortlisted {
+        let about = "Names or topics of scenes to be described first; mostly empty";
+        let list = json!({"type": "array", "description": about, "items": {"type": "string"}});
+        require(&mut schema, MORE_SCENES, list);
+    }
+    Schema::from(schema)
 }
 
-/// Adds `prepared_calls` of these tools to the schema of a step.
-fn add_calls_as_text(step: &mut Value, tools: &[&str]) {
-    step["properties"]["prepared_calls"] = json!({
+/// The schema of a step: one alternative for each scene, or, where not every scene is described, one for all of them.
+fn step_schema(catalogue: &Catalogue, shape: PlanShape) -> Value {
+    if shape.shortlisted {
+        let names: Vec<&str> = catalogue.iter().map(|scene| scene.name.as_str()).collect();
+        let mut step = step_of(&json!({"type": "string", "enum": names}), &[]);
+        if shape.calls != PlannedCalls::None {
+            add_calls_as_text(&mut step, &[], shape.calls);
+        }
+        return step;
+    }
+    let mut steps: Vec<Value> = catalogue
+        .iter()
+        .map(|scene| {
+            let tools: Vec<&str> = scene.tools.iter().map(|t| t.name.as_str()).collect();
+            let mut step = step_of(&json!({"type": "string", "enum": [scene.name]}), &tools);
+            let writes = scene.tools.iter().filter(|tool| tool.effect == Effect::Write);
+            match shape.calls {
+                PlannedCalls::None => {}
+                PlannedCalls::Writes => {
+                    let calls: Vec<Value> = writes.map(prepared_call).collect();
+                    if !calls.is_empty() {
+                        step["properties"]["prepared_calls"] =
+                            json!({"type": "array", "items": {"anyOf": calls}});
+                    }
+                }
+                PlannedCalls::All => add_calls_as_text(&mut step, &tools, shape.calls),
+            }
+            step
+        })
+        .collect();
+    match steps.len() {
+        0 => step_of(&json!({"type": "string"}), &[]),
+        1 => steps.remove(0),
+        _ => json!({"anyOf": steps}),
+    }
+}
+
+/// Adds a required property to the schema of an object.
+fn require(schema: &mut Value, name: &str, property: Value) {
+    schema["properties"][name] = property;
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.push(json!(name));
+    }
+}
+
+/// Adds `prepared_calls` of these tools to the schema of a step, and which of its tools may turn out unnecessary.
+fn add_calls_as_text(step: &mut Value, tools: &[&str], planned: PlannedCalls) {
+    let calls = json!({
         "type": "array",
         "items": {
             "type": "object",
@@ -104,8 +138,9 @@ fn add_calls_as_text(step: &mut Value, tools: &[&str]) {
             }
         }
     });
-    if let Some(required) = step["required"].as_array_mut() {
-        required.push(json!("prepared_calls"));
+    require(step, "prepared_calls", calls);
+    if planned == PlannedCalls::All {
+        require(step, "if_needed", json!({"type": "array", "items": names(tools)}));
     }
 }
 

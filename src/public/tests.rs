@@ -52,6 +52,7 @@ fn events() -> Vec<Event> {
         depends_on_step: plan::DependsOn::none(),
         prepared_calls: Vec::new(),
         unclear: false,
+        if_needed: Vec::new(),
     };
     let plan =
         Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };

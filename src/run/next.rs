@@ -452,6 +452,10 @@ impl RunState {
             let text = self.with_omissions(text);
             return vec![record(Event::Answered { text, degraded: false })];
         }
+        if let Some(text) = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_ref())
+        {
+            return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
+        }
         match self.due_question(Subject::Answer, PLAIN_RETRIES) {
             DueQuestion::GiveUp(_) => {
                 vec![record(Event::Answered {

@@ -66,6 +66,9 @@ pub struct Settings {
     /// Whether scenes are asked at all.
     #[serde(skip_serializing_if = "is_default")]
     pub scenes: SceneMode,
+    /// The number of scenes that a prompt for a plan describes in full; 0 describes all.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shortlist: u32,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -75,7 +78,7 @@ pub struct Settings {
 /// | 0 | until 0.1: days of a write are refused unless the user named them; a repeated write shares the first one's outcome; reads are repeated after a write of their own scene; the last round offers no tools |
 /// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool declares so, repeated; reads are repeated after any write; a step cut short by a limit makes the run partial; parts that no scene serves are listed |
 /// | 2 | an answer ends with every open question; a question, an echo or a summary written by a model is no source of a write's arguments; undeclared arguments of writes are dropped; spelling variants of a write are repetitions |
-/// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone |
+/// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone; a plan may contain the answer to a request that needs no scene; prompts begin with what is the same for every request |
 pub const RULES_REVISION: u16 = 3;
 
 /// Which calls a plan prepares (`planning.prepare`).
@@ -183,6 +186,7 @@ impl Default for Settings {
             planner_instructions: String::new(),
             prepare: PrepareMode::Approval,
             scenes: SceneMode::Model,
+            shortlist: 0,
         }
     }
 }

@@ -12,6 +12,7 @@ mod load;
 mod options;
 mod parameters;
 mod parse;
+mod search;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub use builder::{SceneBuilder, ToolBuilder};
 pub use fault::{SceneFault, Severity};
 pub use load::{LoadedScenes, SceneFolder, SceneLoader, load, load_dir};
 pub use options::Options;
+use search::SceneSearch;
 
 /// The JSON Schema (draft 7, which editors know) of a `scene.toml`.
 pub const FILE_SCHEMA: &str = include_str!("scene.schema.json");
@@ -166,8 +168,23 @@ pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
     description: Arc<OnceLock<String>>,
+    overview: Arc<OnceLock<String>>,
+    search: Arc<OnceLock<SceneSearch>>,
     /// By [`PlannedCalls`].
-    plan_schemas: Arc<[OnceLock<(u32, Schema)>; 3]>,
+    plan_schemas: Arc<[OnceLock<(PlanShape, Schema)>; 3]>,
+}
+
+/// What the schema of plans depends on besides the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlanShape {
+    /// Which calls the plan prepares.
+    pub calls: PlannedCalls,
+    /// Maximum number of steps.
+    pub max_steps: u32,
+    /// Whether the plan may contain the answer to a request that needs no scene.
+    pub answers: bool,
+    /// Whether the prompt describes only some scenes in full, so that the plan may ask for others.
+    pub shortlisted: bool,
 }
 
 /// Which calls a plan prepares.
@@ -216,16 +233,30 @@ impl Catalogue {
         self.description.get_or_init(|| render(self))
     }
 
-    /// The schema of plans with at most `most` steps. It is cached for the first `most`, which nearly every
-    /// run uses.
-    pub(crate) fn plan_schema(
-        &self,
-        calls: PlannedCalls,
-        most: u32,
-        make: impl Fn(&Self) -> Schema,
-    ) -> Schema {
-        let (of, schema) = self.plan_schemas[calls as usize].get_or_init(|| (most, make(self)));
-        if *of == most { schema.clone() } else { make(self) }
+    /// One line for each scene, for prompts that do not describe all of them in full; `render` is called once only.
+    pub(crate) fn overview(&self, render: impl FnOnce(&Self) -> String) -> &str {
+        self.overview.get_or_init(|| render(self))
+    }
+
+    /// The index of the scenes' words.
+    pub(crate) fn search(&self) -> &SceneSearch {
+        self.search.get_or_init(|| SceneSearch::of(self))
+    }
+
+    /// The number of scenes.
+    pub fn len(&self) -> usize {
+        self.scenes.len()
+    }
+
+    /// Whether there are no scenes.
+    pub fn is_empty(&self) -> bool {
+        self.scenes.is_empty()
+    }
+
+    /// The schema of plans of this shape. It is cached for the first shape, which nearly every run uses.
+    pub(crate) fn plan_schema(&self, shape: PlanShape, make: impl Fn(&Self) -> Schema) -> Schema {
+        let (of, schema) = self.plan_schemas[shape.calls as usize].get_or_init(|| (shape, make(self)));
+        if *of == shape { schema.clone() } else { make(self) }
     }
 
     /// SHA-256 of everything that models and tools see of the catalogue, in hex.

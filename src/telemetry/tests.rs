@@ -112,6 +112,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         depends_on_step: Default::default(),
         prepared_calls: Vec::new(),
         unclear: false,
+        if_needed: Vec::new(),
     });
     let plan = Plan {
         needs_execution: true,

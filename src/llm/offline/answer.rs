@@ -118,7 +118,10 @@ fn declined_notice(request: &str, lang: Lang) -> Option<String> {
 
 /// Lists the capabilities by the scenes' descriptions.
 fn capabilities(prompt: &PromptText, lang: Lang) -> String {
-    let list: Vec<Capability> = prompt.lines("capabilities");
+    let list: Vec<Capability> = match prompt.get("capabilities") {
+        none if none.is_empty() => prompt.lines("scenes"),
+        _ => prompt.lines("capabilities"),
+    };
     let lines: Vec<String> = list
         .iter()
         .filter(|c| !c.scene.is_empty())

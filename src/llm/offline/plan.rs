@@ -7,6 +7,7 @@ use std::rc::Rc;
 use jiff::Zoned;
 use serde_json::{Value, json};
 
+use super::answer;
 use super::candidates;
 use super::clauses::{self, Clause, ClauseLink, ClauseRouter};
 use super::drafts::StepDraft;
@@ -32,8 +33,12 @@ const MAX_STEPS: usize = 10;
 
 /// The arguments of `CreateExecutionPlan` for a request.
 pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
-    let section = prompt.get("scenes");
-    let index = CatalogueIndex::of_catalogue(&section, || prompt.lines("scenes"));
+    // Of many scenes, the prompt describes only some in full.
+    let (name, section) = match prompt.get("shortlist") {
+        listed if !listed.is_empty() => ("shortlist", listed),
+        _ => ("scenes", prompt.get("scenes")),
+    };
+    let index = CatalogueIndex::of_catalogue(&section, || prompt.lines(name));
     let now = prompt.now();
     let executed: Vec<Executed> = prompt.lines("executed");
     let missing = prompt.get("missing");
@@ -82,7 +87,15 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
         plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
     }
     prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
+    if plan["needs_execution"] == false && may_answer(request) {
+        plan["answer"] = json!(answer::answer(prompt));
+    }
     plan
+}
+
+/// Whether the plan may contain the answer to a request that needs no scene, by the schema.
+fn may_answer(request: &Request) -> bool {
+    request.tools.first().is_some_and(|tool| tool.parameters.pointer("/properties/answer").is_some())
 }
 
 /// The maximum number of steps by the schema.

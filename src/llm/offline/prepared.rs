@@ -52,8 +52,10 @@ fn is_unchanged(step: &Value, before: &Value) -> bool {
 
 /// The prepared calls that a scene's steps may carry.
 struct PreparableCalls<'a> {
-    /// By tool: the schema of its arguments.
-    tools: Vec<(&'a str, &'a Value)>,
+    /// By tool: the schema of its arguments. `None` where any tool may be called.
+    tools: Option<Vec<(&'a str, &'a Value)>>,
+    /// Whether only writes are prepared.
+    writes_only: bool,
     /// Whether each step must have a list of calls, even an empty one.
     required: bool,
     /// Whether arguments are written as text, and reads are prepared as well: the schemas are then those of the
@@ -70,20 +72,20 @@ impl<'a> PreparableCalls<'a> {
         };
         let step = alternatives(steps).into_iter().find(is_its)?;
         let items = step.pointer("/properties/prepared_calls/items")?;
+        let required = step["required"].as_array().into_iter().flatten();
+        let required = required.into_iter().any(|name| name == "prepared_calls");
+        let writes_only = step.pointer("/properties/if_needed").is_none();
+        if items.pointer("/properties/arguments/type").is_some_and(|kind| kind == "string") {
+            let names = items.pointer("/properties/tool").and_then(allowed_strings);
+            let tools = names.map(|names| names.into_iter().map(|name| (name, &Value::Null)).collect());
+            return Some(Self { tools, writes_only, required, as_text: true });
+        }
         let tool = |item: &'a Value| {
             let names = allowed_strings(item.pointer("/properties/tool")?)?;
             Some((*names.first()?, item.pointer("/properties/arguments")?))
         };
         let tools = alternatives(items).into_iter().filter_map(tool).collect();
-        let required = step["required"].as_array().into_iter().flatten();
-        let required = required.into_iter().any(|name| name == "prepared_calls");
-        if let Some(names) = items.pointer("/properties/tool").and_then(allowed_strings)
-            && items.pointer("/properties/arguments/type").is_some_and(|kind| kind == "string")
-        {
-            let tools = names.into_iter().map(|name| (name, &Value::Null)).collect();
-            return Some(Self { tools, required, as_text: true });
-        }
-        Some(Self { tools, required, as_text: false })
+        Some(Self { tools: Some(tools), writes_only, required, as_text: false })
     }
 
     /// The calls that the scene of `step` will make, with the arguments known in advance.
@@ -93,7 +95,10 @@ impl<'a> PreparableCalls<'a> {
         let Some(scene) = scenes.iter().find(|scene| step["scene_name"] == scene.scene.as_str()) else {
             return Vec::new();
         };
-        let is_preparable = |name: &str| self.tools.iter().any(|(tool, _)| *tool == name);
+        let writes = |name: &str| scene.tools.iter().any(|tool| tool.name == name && tool.writes());
+        let is_listed =
+            |name: &str| self.tools.as_ref().is_none_or(|tools| tools.iter().any(|(tool, _)| *tool == name));
+        let is_preparable = |name: &str| is_listed(name) && (!self.writes_only || writes(name));
         if !expected.iter().any(|name| is_preparable(name)) {
             return Vec::new();
         }
@@ -121,7 +126,6 @@ impl<'a> PreparableCalls<'a> {
         // Reads alone would end a step that needs what they find.
         let covers = |name: &&str| calls.iter().any(|(tool, _)| tool == name);
         if self.as_text && !expected.iter().all(covers) {
-            let writes = |name: &str| scene.tools.iter().any(|tool| tool.name == name && tool.writes());
             calls.retain(|(name, _)| writes(name));
         }
         let written = |arguments: Value| if self.as_text { json!(arguments.to_string()) } else { arguments };
@@ -143,7 +147,7 @@ impl<'a> PreparableCalls<'a> {
 
     /// The schema that the plan has of a tool's arguments.
     fn own_schema(&self, card: &ToolCard) -> Option<&'a Value> {
-        let own = self.tools.iter().find(|(name, _)| *name == card.name);
+        let own = self.tools.iter().flatten().find(|(name, _)| *name == card.name);
         own.map(|(_, schema)| *schema).filter(|_| !self.as_text)
     }
 

@@ -49,6 +49,7 @@ pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
         depends_on_step: Default::default(),
         prepared_calls: Vec::new(),
         unclear: false,
+        if_needed: Vec::new(),
     };
     Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() }
 }

@@ -44,6 +44,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             depends_on_step: depends,
             prepared_calls,
             unclear: false,
+            if_needed: Vec::new(),
         });
     }
     for i in (1..steps.len()).rev() {

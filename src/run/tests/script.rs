@@ -141,6 +141,7 @@ impl Script {
             depends_on_step: depends.iter().copied().collect(),
             prepared_calls: Vec::new(),
             unclear: false,
+            if_needed: Vec::new(),
         });
         let plan = Plan {
             needs_execution: true,

@@ -1,0 +1,105 @@
+//! Reads the reply to a question for a plan.
+
+use super::approval::{may_be_shown, unfit_calls, with_approval};
+use super::plan_prompt::shape;
+use super::planned_calls;
+use super::read::{from_arguments, only_repeats};
+use super::shortlist::more_scenes;
+use super::tools::CREATE_PLAN;
+use crate::llm::reader;
+use crate::plan::{self, Plan, PlanProblem};
+use crate::run::{Event, PlanCause, PlanMade, PlanMaker, Reply, RunState, Subject};
+use crate::scene::{Catalogue, PlanShape, PlannedCalls};
+
+/// The event that a reply to the question for plan `version` yields.
+///
+/// # Errors
+/// Every problem of the reply, for its author.
+pub(super) fn read_plan(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reply: &Reply,
+    version: u32,
+    fallback: bool,
+) -> Result<Event, Vec<PlanProblem>> {
+    let mut written = reader::read(reply, CREATE_PLAN, state.settings().reader)?;
+    if let Some(problem) = more_scenes(state, catalogue, version, &written) {
+        return Err(vec![problem]);
+    }
+    let shape = shape(state, catalogue, version);
+    if shape.calls == PlannedCalls::All || shape.shortlisted {
+        planned_calls::parse_arguments(&mut written);
+    }
+    let plan: Plan = from_arguments(written, CREATE_PLAN)?;
+    let mut plan = usable_plan(state, catalogue, plan, version, shape)?;
+    // A model that could not plan may still be able to answer.
+    plan.answer = plan.answer.filter(|_| !fallback);
+    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    if feedback.is_some() {
+        check_change(state, &plan)?;
+    }
+    let maker = if fallback { PlanMaker::Fallback } else { PlanMaker::Deterministic };
+    let cause = match feedback {
+        Some(_) => PlanCause::Feedback,
+        None if version == 1 => PlanCause::Request,
+        None => PlanCause::Continuation,
+    };
+    let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
+    let made = PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) };
+    let made = with_approval(state, catalogue, made);
+    Ok(if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) })
+}
+
+/// The plan as it may be executed: normalised and validated, with the prepared calls that can be made.
+fn usable_plan(
+    state: &RunState,
+    catalogue: &Catalogue,
+    mut plan: Plan,
+    version: u32,
+    shape: PlanShape,
+) -> Result<Plan, Vec<PlanProblem>> {
+    let known = catalogue.known_names();
+    let feedback = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
+    let last = state.last_fixed_step(feedback);
+    plan::normalise(&mut plan, known, last);
+    if shape.calls == PlannedCalls::All {
+        let shown = may_be_shown(state, catalogue);
+        planned_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps(), shown);
+    }
+    let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
+    let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let unfit = unfit_calls(catalogue, &plan);
+    if !unfit.is_empty() {
+        // This one is among them.
+        let tries = state.tries(Subject::Plan { version }).len();
+        if tries <= state.settings().max_retries as usize {
+            return Err(unfit);
+        }
+        // An otherwise valid plan is better than none: its writes then need separate approvals.
+        plan.steps.iter_mut().for_each(|step| step.prepared_calls.clear());
+    }
+    // Some small models echo the request. The answer is then asked for separately.
+    let is_answer = |text: &String| !text.trim().is_empty() && !only_repeats(text, state.request());
+    plan.answer = plan.answer.filter(|text| shape.answers && !plan.needs_execution && is_answer(text));
+    Ok(plan)
+}
+
+/// Checks that a plan changed as a person asked has steps, and differs from the plan before.
+fn check_change(state: &RunState, plan: &Plan) -> Result<(), Vec<PlanProblem>> {
+    if !plan.needs_execution {
+        return Err(vec![PlanProblem::new(
+            "plan.nothing_left",
+            "the changed plan has no steps: change the plan as <feedback> says and keep the rest of it",
+        )]);
+    }
+    if state.plan().is_some_and(|before| plan::diff(&before.plan, plan).is_empty()) {
+        return Err(vec![PlanProblem::new(
+            "plan.unchanged",
+            "that is the plan as it was: change it as <feedback> says",
+        )]);
+    }
+    Ok(())
+}
