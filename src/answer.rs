@@ -221,6 +221,8 @@ impl Answer {
                 reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
                 steps: state.steps.values().map(|s| s.step.clone()).collect(),
                 unserved: state.unserved().map(str::to_owned).collect(),
+                // It is in the field `answer`.
+                answer: None,
             }),
             metadata: Metadata {
                 planned_execution_path: state.steps.values().map(|s| s.step.label().to_owned()).collect(),

@@ -170,6 +170,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         needs_execution,
         reasoning: String::new(),
         unserved: Vec::new(),
+        answer: None,
         steps: steps
             .into_iter()
             .map(|(step_number, scene, purpose, tools, depends)| Step {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::plan_prompt::may_answer;
 use super::read::{only_repeats, words};
-use super::tools::{ANSWER, CHECK_CONTINUATION, CREATE_PLAN, NEEDS_EXECUTION, SHOULD_CONTINUE};
+use super::tools::{ANSWER, CHECK_CONTINUATION, SHOULD_CONTINUE};
 use crate::llm::reader::{self, Partial};
 use crate::run::{Reply, RunState, Subject};
 
@@ -26,7 +25,6 @@ enum PreviewSource {
     Text,
     /// A field of the forced call, or of the JSON in its place from models that are forced by a schema.
     Call {
-        function: ForcedFunction,
         partial: Partial,
         /// Whether there is a call, so that the text is not the answer.
         called: bool,
@@ -37,50 +35,21 @@ enum PreviewSource {
     },
 }
 
-/// A forced function that may carry the answer.
-#[derive(Debug, Clone, Copy)]
-enum ForcedFunction {
-    Plan,
-    Check,
-}
-
-impl ForcedFunction {
-    fn name(self) -> &'static str {
-        match self {
-            ForcedFunction::Plan => CREATE_PLAN,
-            ForcedFunction::Check => CHECK_CONTINUATION,
-        }
-    }
-
-    /// Reads the answer, which counts only if nothing is to be executed or continued.
-    fn answer(self) -> Partial {
-        match self {
-            ForcedFunction::Plan => Partial::new(NEEDS_EXECUTION, ANSWER),
-            ForcedFunction::Check => Partial::new(SHOULD_CONTINUE, ANSWER),
-        }
-    }
-}
-
 impl AnswerPreview {
     /// The preview of a reply to a question about `subject`; `None` if no part of it can be the answer.
     pub fn of(state: &RunState, subject: Subject) -> Option<Self> {
-        let function = match subject {
-            Subject::Answer => {
-                return Some(Self { source: PreviewSource::Text, held: String::new(), begun: false });
-            }
+        let source = match subject {
+            Subject::Answer => PreviewSource::Text,
             // Without results, the answer is a plain list, whatever the check says.
             Subject::Continuation { .. } if state.settings().answer_with_check && !state.has_no_results() => {
-                ForcedFunction::Check
+                PreviewSource::Call {
+                    partial: answer_of_verdict(),
+                    called: false,
+                    request: state.request().to_owned(),
+                    asked: words(state.request()).into_iter().collect(),
+                }
             }
-            Subject::Plan { version } if may_answer(state, version) => ForcedFunction::Plan,
             Subject::Continuation { .. } | Subject::Plan { .. } | Subject::Scene { .. } => return None,
-        };
-        let source = PreviewSource::Call {
-            function,
-            partial: function.answer(),
-            called: false,
-            request: state.request().to_owned(),
-            asked: words(state.request()).into_iter().collect(),
         };
         Some(Self { source, held: String::new(), begun: false })
     }
@@ -89,8 +58,8 @@ impl AnswerPreview {
     pub fn restart(&mut self) {
         self.held.clear();
         self.begun = false;
-        if let PreviewSource::Call { function, partial, called, .. } = &mut self.source {
-            *partial = function.answer();
+        if let PreviewSource::Call { partial, called, .. } = &mut self.source {
+            *partial = answer_of_verdict();
             *called = false;
         }
     }
@@ -116,15 +85,13 @@ impl AnswerPreview {
 
     /// Takes a chunk of the arguments of a call; returns what may be shown.
     pub fn push_arguments(&mut self, call: usize, name: &str, piece: &str) -> String {
-        let PreviewSource::Call { function, partial, called, .. } = &mut self.source else {
-            return String::new();
-        };
-        if call != 0 || !reader::same(function.name(), name) {
+        let PreviewSource::Call { partial, called, .. } = &mut self.source else { return String::new() };
+        if call != 0 || !reader::same(CHECK_CONTINUATION, name) {
             return String::new();
         }
         if !*called {
             // Text before a call is not part of it.
-            *partial = function.answer();
+            *partial = answer_of_verdict();
             *called = true;
         }
         self.push_json(piece)
@@ -151,11 +118,11 @@ impl AnswerPreview {
     /// before it can be read.
     pub fn whole_reply(&mut self, reply: &Reply) -> String {
         self.restart();
-        let PreviewSource::Call { function, partial, request, .. } = &mut self.source else {
+        let PreviewSource::Call { partial, request, .. } = &mut self.source else {
             return reply.text.trim().to_owned();
         };
         let arguments = match reply.calls.first() {
-            Some(call) if reader::same(function.name(), &call.name) => &call.arguments,
+            Some(call) if reader::same(CHECK_CONTINUATION, &call.name) => &call.arguments,
             Some(_) => return String::new(),
             None => &reply.text,
         };
@@ -163,6 +130,11 @@ impl AnswerPreview {
         let is_answer = partial.is_whole() && !text.trim().is_empty() && !only_repeats(&text, request);
         if is_answer { text } else { String::new() }
     }
+}
+
+/// Reads the answer that a continuation check carries, which counts only if nothing is to be continued.
+fn answer_of_verdict() -> Partial {
+    Partial::new(SHOULD_CONTINUE, ANSWER)
 }
 
 #[cfg(test)]
@@ -175,8 +147,7 @@ mod tests {
     fn shown(request: &str) -> AnswerPreview {
         AnswerPreview {
             source: PreviewSource::Call {
-                function: ForcedFunction::Check,
-                partial: ForcedFunction::Check.answer(),
+                partial: answer_of_verdict(),
                 called: false,
                 request: request.to_owned(),
                 asked: words(request).into_iter().collect(),
