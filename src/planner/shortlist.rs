@@ -36,37 +36,33 @@ pub(super) fn is_shortlisted(state: &RunState, catalogue: &Catalogue) -> bool {
 /// always among them. The others are found by the words of the request, of what is missing, and of recent turns.
 pub(super) fn shortlist<'a>(state: &RunState, catalogue: &'a Catalogue, version: u32) -> Vec<&'a Arc<Scene>> {
     let most = state.settings().shortlist as usize;
-    let scenes: Vec<&Arc<Scene>> = catalogue.iter().collect();
-    let mut listed: BTreeSet<usize> = BTreeSet::new();
+    let mut listed: BTreeSet<&str> = BTreeSet::new();
     let mut add = |name: &str| {
         let name = name.trim();
-        listed.extend(scenes.iter().position(|scene| scene.name.eq_ignore_ascii_case(name)));
+        let found = catalogue.iter().find(|scene| scene.name.eq_ignore_ascii_case(name));
+        listed.extend(found.map(|scene| scene.name.as_str()));
     };
     let context = state.started.as_ref().map(|started| &started.context);
-    let turns = || context.into_iter().flat_map(|context| context.turns.iter().rev().take(RECENT_TURNS));
-    turns().flat_map(|turn| &turn.calls).for_each(|call| add(&call.scene));
+    let turns = context.into_iter().flat_map(|context| context.turns.iter().rev().take(RECENT_TURNS));
+    turns.flat_map(|turn| &turn.calls).for_each(|call| add(&call.scene));
     let pending = context.and_then(|context| context.pending.as_ref());
     pending.into_iter().for_each(|pending| add(&pending.scene));
     let planned = state.plans.iter().flat_map(|made| &made.plan.steps);
     planned.for_each(|step| add(&step.scene_name));
-    for reply in rejected_replies(state, version) {
-        for name in named_scenes(reply) {
-            add(&name);
-        }
-    }
+    rejected_replies(state, version).flat_map(named_scenes).for_each(|name| add(&name));
     let topics: Vec<String> = rejected_replies(state, version).flat_map(wanted_in).collect();
     topics.iter().for_each(|topic| add(topic));
     for topic in &topics {
-        listed.extend(catalogue.search().ranking(topic).into_iter().take(PER_TOPIC));
+        listed.extend(catalogue.matching(topic).take(PER_TOPIC).map(|scene| scene.name.as_str()));
     }
     let most = most.max(listed.len());
-    for place in catalogue.search().ranking(&words(state)) {
+    for scene in catalogue.matching(&words(state)) {
         if listed.len() >= most {
             break;
         }
-        listed.insert(place);
+        listed.insert(&scene.name);
     }
-    listed.into_iter().map(|place| scenes[place]).collect()
+    catalogue.iter().filter(|scene| listed.contains(scene.name.as_str())).collect()
 }
 
 /// The words to search by: of the request, what it continues, and what is still missing.

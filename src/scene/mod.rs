@@ -238,9 +238,10 @@ impl Catalogue {
         self.overview.get_or_init(|| render(self))
     }
 
-    /// The index of the scenes' words.
-    pub(crate) fn search(&self) -> &SceneSearch {
-        self.search.get_or_init(|| SceneSearch::of(self))
+    /// The scenes that share words with `text`, in any of the languages of the lexicon, the best match first.
+    pub fn matching(&self, text: &str) -> impl Iterator<Item = &Arc<Scene>> {
+        let found = self.search.get_or_init(|| SceneSearch::of(self)).ranking(text);
+        found.into_iter().filter_map(|place| self.scenes.get(place))
     }
 
     /// The number of scenes.

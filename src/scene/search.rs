@@ -110,7 +110,12 @@ fn counted_terms(scene: &Arc<Scene>) -> BTreeMap<Term, u32> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::SceneTool;
     use super::*;
+    use crate::run::Effect;
+    use crate::tools::{ToolContext, native};
 
     fn catalogue() -> Catalogue {
         let scene =
@@ -125,8 +130,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<String> {
         let catalogue = catalogue();
-        let scenes: Vec<&Arc<Scene>> = catalogue.iter().collect();
-        catalogue.search().ranking(text).into_iter().map(|place| scenes[place].name.clone()).collect()
+        catalogue.matching(text).map(|scene| scene.name.clone()).collect()
     }
 
     #[test]

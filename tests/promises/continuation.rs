@@ -302,7 +302,40 @@ async fn question_to_the_user_is_kept_when_the_check_overlooks_it() {
 }
 
 #[tokio::test]
-async fn request_outside_all_scenes_takes_one_more_call() {
+async fn request_outside_all_scenes_is_answered_by_the_plan() {
+    for choice in [OutOfScope::Answer, OutOfScope::Decline] {
+        let mut written = plan(json!([]));
+        written["answer"] = json!("Leonardo da Vinci painted it.");
+        let llm = ModelRules::of(written).start();
+        let town = Town::open(&llm, |config| config.planning.out_of_scope = choice).await;
+        let finished = town.ask("Who painted the Mona Lisa?").await;
+        let kinds: Vec<QuestionKind> = llm.requests().iter().map(question_kind).collect();
+        assert_eq!(kinds, [QuestionKind::Plan]);
+        assert_eq!(finished.answer.status, RunStatus::Completed);
+        assert_eq!(finished.answer.answer, "Leonardo da Vinci painted it.");
+    }
+}
+
+#[tokio::test]
+async fn answer_in_a_plan_counts_only_if_it_is_one() {
+    // Of a plan with steps, empty, and an echo of the request.
+    let steps = plan(json!([step(1, "Library", &["FindBook"], Value::Null)]));
+    let cases = [(steps, "Done.", FROM_CHECK), (plan(json!([])), " ", FROM_ANSWER), (
+        plan(json!([])),
+        "who painted the Mona Lisa",
+        FROM_ANSWER,
+    )];
+    for (mut written, answer, expected) in cases {
+        written["answer"] = json!(answer);
+        let llm = ModelRules::of(written).start();
+        let town = Town::open(&llm, |_| {}).await;
+        let finished = town.ask("Who painted the Mona Lisa?").await;
+        assert_eq!(finished.answer.answer, expected, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn request_outside_all_scenes_without_an_answer_in_the_plan_takes_one_more_call() {
     for (choice, mode) in [(OutOfScope::Answer, "out_of_scope"), (OutOfScope::Decline, "decline")] {
         let llm = ModelRules::of(plan(json!([]))).start();
         let town = Town::open(&llm, |config| config.planning.out_of_scope = choice).await;

@@ -30,6 +30,7 @@ mod hostile_provider;
 mod imports;
 mod keys;
 mod llm_faults;
+mod many_scenes;
 mod metrics;
 mod names;
 mod old_journals;

@@ -137,6 +137,30 @@ async fn scene_is_told_which_prepared_call_was_not_made_and_why() {
 }
 
 #[tokio::test]
+async fn expected_write_that_was_not_prepared_asks_the_scene_unless_it_may_be_unnecessary() {
+    for (optional, asked) in [(false, 2), (true, 0)] {
+        let find = vec![call("FindBook", &arguments_of("FindBook"))];
+        let mut written = prepared(step(1, "Library", &["FindBook", "ReserveBook"], Value::Null), find);
+        written["if_needed"] = if optional { json!(["reservebook"]) } else { json!([]) };
+        let llm = ModelRules::of(plan(json!([written])))
+            .scene(|request, _| {
+                let reserves = section(request, "unprepared").is_some_and(|why| why.contains("ReserveBook"));
+                let reserved = request["messages"].to_string().matches("ReserveBook").count() > 1;
+                match reserves && !reserved && request["messages"].as_array().unwrap().len() < 5 {
+                    true => Scripted::call("ReserveBook", arguments_of("ReserveBook")),
+                    false => Scripted::Text("Reserved.".to_owned()),
+                }
+            })
+            .start();
+        let town = open(&llm).await;
+        let run = town.ask("Find the book Dune, and reserve it for 7 days if it is there.").await;
+        assert_eq!(run.answer.status, RunStatus::Completed, "{run:#?}");
+        assert_eq!(scene_questions(&llm).len(), asked, "optional: {optional}");
+        assert_eq!(town.log.names().contains(&"ReserveBook".to_owned()), !optional);
+    }
+}
+
+#[tokio::test]
 async fn prepared_write_that_nobody_asked_for_is_not_made() {
     let asked = "How many parking spaces are free tomorrow?";
     let only = plan(json!([prepared(

@@ -1,0 +1,235 @@
+//! Catalogues with more scenes than `planning.shortlist`: a plan's prompt lists all of them and describes some, and the
+//! planner can ask for others.
+
+use proscenium::Config;
+use proscenium::run::{ConfirmPolicy, Effect, RunStatus};
+use proscenium::scene::{Scene, SceneTool};
+use proscenium::tools::{ToolContext, native};
+use serde_json::{Value, json};
+
+use crate::support::planner_engine::{
+    CallLog, ModelRules, QuestionKind, Town, arguments_of, plan, requests, scenes, step,
+};
+use crate::support::{Scripted, ScriptedLlm, section};
+
+/// Scenes besides those of the town.
+const OTHERS: usize = 40;
+
+/// A scene that no request of these tests is about.
+fn other(number: usize) -> Scene {
+    let work = native(|_: Value, _: ToolContext| async { Ok(json!("found")) });
+    let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
+    let tool = SceneTool::dynamic("LookUp", "Looks up an entry by its id.", Effect::Read, schema, work);
+    Scene::builder(&format!("Register{number}"))
+        .description(&format!("Keeps the entries of the commercial register {number}. Only clerks use it."))
+        .tool(tool)
+        .build()
+        .unwrap()
+}
+
+async fn open(llm: &ScriptedLlm, shortlist: u32) -> Town {
+    let mut config = Config { llm: llm.options(), ..Config::default() };
+    config.planning.fallback_enabled = false;
+    config.planning.shortlist = shortlist;
+    config.execution.confirm = ConfirmPolicy::Never;
+    let log = CallLog::default();
+    let scenes = scenes(&log).into_iter().chain((0..OTHERS).map(other)).collect();
+    Town::with(config, scenes, log).await
+}
+
+/// The names of the scenes of a section, in order.
+fn names(request: &Value, name: &str) -> Vec<String> {
+    let lines = section(request, name).unwrap_or_default();
+    let scene = |line: &str| serde_json::from_str::<Value>(line).unwrap()["scene"].as_str().unwrap().to_owned();
+    lines.lines().map(scene).collect()
+}
+
+fn find_book() -> Value {
+    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
+}
+
+#[tokio::test]
+async fn prompt_lists_every_scene_and_describes_those_that_fit_the_request() {
+    let llm = ModelRules::of(find_book()).start();
+    let town = open(&llm, 5).await;
+    let run = town.ask("On which shelf is the book Dune?").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{run:#?}");
+    let asked = &requests(&llm, QuestionKind::Plan)[0];
+    assert_eq!(names(asked, "scenes").len(), OTHERS + 3);
+    let overview = section(asked, "scenes").unwrap();
+    assert!(!overview.contains("Only clerks use it") && !overview.contains("LookUp"), "{overview}");
+    let shortlist = names(asked, "shortlist");
+    assert!(shortlist.len() <= 5 && shortlist.contains(&"Library".to_owned()), "{shortlist:?}");
+    assert!(section(asked, "shortlist").unwrap().contains("FindBook"));
+    let tool = &asked["tools"][0]["function"];
+    assert_eq!(tool["strict"], true);
+    let scenes = &tool["parameters"]["properties"]["steps"]["items"]["properties"]["scene_name"]["enum"];
+    assert_eq!(scenes.as_array().unwrap().len(), OTHERS + 3, "any scene may be planned");
+}
+
+#[tokio::test]
+async fn tools_and_scenes_come_first_and_are_the_same_for_every_request() {
+    let llm = ModelRules::of(find_book()).start();
+    let town = open(&llm, 5).await;
+    town.ask("On which shelf is the book Dune?").await;
+    town.ask("Is there a parking space tomorrow?").await;
+    let asked = requests(&llm, QuestionKind::Plan);
+    assert_eq!(asked[0]["tools"], asked[1]["tools"]);
+    assert_eq!(asked[0]["messages"][0], asked[1]["messages"][0]);
+    let text = |request: &Value| request["messages"][1]["content"].as_str().unwrap().to_owned();
+    let (first, second) = (text(&asked[0]), text(&asked[1]));
+    let same = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
+    assert!(first[..same].contains("</scenes>"), "{}", &first[..same]);
+}
+
+#[tokio::test]
+async fn planner_is_shown_the_scenes_that_it_asks_for() {
+    for wanted in ["Parking", "a space for the car"] {
+        let llm = ModelRules::of(json!(null))
+            .plan(move |request, nth| {
+                let mut written = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
+                if nth == 0 {
+                    written = plan(json!([]));
+                    written["more_scenes"] = json!([wanted]);
+                }
+                Scripted::forced(request, written)
+            })
+            .start();
+        let town = open(&llm, 1).await;
+        let run = town.ask("Find the book Dune.").await;
+        let asked = requests(&llm, QuestionKind::Plan);
+        assert_eq!(names(&asked[0], "shortlist"), ["Library"]);
+        assert!(names(&asked[1], "shortlist").contains(&"Parking".to_owned()), "{wanted}");
+        assert_eq!(run.rejected(), [["plan.more_scenes"]]);
+        assert_eq!(town.log.names(), ["BookSpace"]);
+    }
+}
+
+#[tokio::test]
+async fn planner_is_shown_more_scenes_once() {
+    let llm = ModelRules::of(json!(null))
+        .plan(|request, _| {
+            let mut written = find_book();
+            written["more_scenes"] = json!(["Parking"]);
+            Scripted::forced(request, written)
+        })
+        .start();
+    let town = open(&llm, 1).await;
+    let run = town.ask("Find the book Dune.").await;
+    assert_eq!(requests(&llm, QuestionKind::Plan).len(), 2);
+    assert_eq!(run.answer.status, RunStatus::Completed, "{run:#?}");
+    assert!(!run.has("planning_failed"));
+    assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
+}
+
+#[tokio::test]
+async fn repair_of_a_plan_describes_the_scenes_that_it_named() {
+    let llm = ModelRules::of(json!(null))
+        .plan(|request, nth| {
+            let tool = if nth == 0 { "Book" } else { "BookSpace" };
+            Scripted::forced(request, plan(json!([step(1, "Parking", &[tool], Value::Null)])))
+        })
+        .start();
+    let town = open(&llm, 1).await;
+    town.ask("Find the book Dune.").await;
+    let asked = requests(&llm, QuestionKind::Plan);
+    assert!(!names(&asked[0], "shortlist").contains(&"Parking".to_owned()));
+    assert!(names(&asked[1], "shortlist").contains(&"Parking".to_owned()));
+    assert_eq!(town.log.names(), ["BookSpace"]);
+}
+
+#[tokio::test]
+async fn few_scenes_are_all_described() {
+    let llm = ModelRules::of(find_book()).start();
+    let town = open(&llm, OTHERS as u32 + 3).await;
+    town.ask("Find the book Dune.").await;
+    let asked = &requests(&llm, QuestionKind::Plan)[0];
+    assert_eq!(section(asked, "shortlist"), None);
+    assert!(section(asked, "scenes").unwrap().contains("FindBook"));
+}
+
+/// Requests in English and Italian of the labelled set, with up to 500 scenes. Prints the share of the labelled scenes that
+/// are on the shortlist.
+mod recall {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use proscenium::scene::{self, Catalogue};
+    use proscenium::tools::NetworkPolicy;
+
+    use super::*;
+    use crate::support::eval::{self, Labelled, Lang, Service};
+
+    /// The default of `planning.shortlist`.
+    const SHORTLIST: usize = 24;
+
+    /// What other departments of a company have, for scenes that no labelled request is about.
+    const AREAS: [&str; 25] = [
+        "invoice", "contract", "warehouse", "shipment", "recruiting", "training", "expense", "payroll", "insurance",
+        "newsletter", "campaign", "complaint", "warranty", "supplier", "tender", "audit", "incident", "firewall",
+        "backup", "licence", "canteen", "printer", "visitor", "furniture", "translation",
+    ];
+    const WORK: [&str; 20] = [
+        "archive", "approval", "report", "forecast", "search", "planning", "pricing", "history", "statistics",
+        "reminder", "template", "inventory", "schedule", "request", "registration", "review", "budget", "export",
+        "notification", "booking",
+    ];
+
+    fn distractor(area: &str, work: &str) -> Scene {
+        let tool = |name: &str, about: String, effect| {
+            let call = native(|_: Value, _: ToolContext| async { Ok(Value::Null) });
+            let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
+            SceneTool::dynamic(name, about, effect, schema, call)
+        };
+        let name = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
+        Scene::builder(&format!("{}{}", name(area), name(work)))
+            .description(&format!("The {work} of the {area} department: look up, list and change a {area} {work}."))
+            .tool(tool("Get", format!("Gets one {area} {work}."), Effect::Read))
+            .tool(tool("Change", format!("Changes a {area} {work}."), Effect::Write))
+            .build()
+            .unwrap()
+    }
+
+    /// The scenes of the labelled requests: the shipped ones and those of the test services.
+    fn labelled_scenes() -> Vec<Scene> {
+        let folder = tempfile::tempdir().unwrap();
+        for service in Service::of("all") {
+            std::fs::create_dir(folder.path().join(&service.folder)).unwrap();
+            std::fs::write(folder.path().join(&service.folder).join("scene.toml"), service.scene).unwrap();
+        }
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
+        let load = |path: &Path| scene::load_dir(path, &proscenium::shipped::tools(), &NetworkPolicy::default());
+        [shipped.as_path(), folder.path()].into_iter().flat_map(|path| load(path).scenes).collect()
+    }
+
+    #[test]
+    fn labelled_scenes_are_on_the_shortlist() {
+        let own = labelled_scenes();
+        let requests: Vec<Labelled> = eval::sets().into_iter().flat_map(|set| set.requests).collect();
+        let mut all: Vec<Scene> = own.clone();
+        all.extend(AREAS.iter().flat_map(|area| WORK.iter().map(|work| distractor(area, work))));
+        println!("{:>6} {:>9} {:>8} {:>8} {:>8}", "scenes", "language", "labels", "listed", "recall");
+        for size in [5, 50, 500] {
+            for lang in [Lang::En, Lang::It] {
+                let (mut labels, mut listed) = (0, 0);
+                for request in requests.iter().filter(|one| one.lang == lang) {
+                    let expected: BTreeSet<&str> = request.scenes.iter().flatten().map(String::as_str).collect();
+                    let named = |scene: &&Scene| expected.contains(scene.name.as_str());
+                    let others = all.iter().rev().filter(|scene| !named(scene));
+                    let chosen = own.iter().filter(named).chain(others).take(size).cloned();
+                    let catalogue = Catalogue::new(chosen);
+                    let found: BTreeSet<&str> =
+                        catalogue.matching(&request.say).take(SHORTLIST.min(size)).map(|s| s.name.as_str()).collect();
+                    let known = expected.iter().filter(|name| catalogue.get(name).is_some());
+                    for name in known {
+                        labels += 1;
+                        listed += usize::from(size <= SHORTLIST || found.contains(name));
+                    }
+                }
+                let recall = f64::from(listed as u32) / f64::from(labels as u32);
+                println!("{size:>6} {lang:>9?} {labels:>8} {listed:>8} {:>7.1}%", recall * 100.0);
+                assert!(recall >= 0.9, "{size} scenes, {lang:?}: {recall}");
+            }
+        }
+    }
+}
