@@ -136,18 +136,13 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
 
 /// What plan `version` may contain.
 pub(super) fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> PlanShape {
+    let changes = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
     PlanShape {
         calls: planned_calls(state, catalogue),
         max_steps: state.settings().max_steps,
-        answers: may_answer(state, version),
+        answers: version == 1 && !changes && state.settings().has_rules(3) && !state.is_plan_only(),
         shortlisted: is_shortlisted(state, catalogue),
     }
-}
-
-/// Whether plan `version` may contain the answer: a first plan that a request asks for.
-pub(super) fn may_answer(state: &RunState, version: u32) -> bool {
-    let changes = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
-    version == 1 && !changes && state.settings().has_rules(3) && !state.is_plan_only()
 }
 
 fn instructions(state: &RunState, shape: PlanShape) -> String {

@@ -118,8 +118,11 @@ mod tests {
     use crate::tools::{ToolContext, native};
 
     fn catalogue() -> Catalogue {
-        let scene =
-            |name: &str, about: &str| Scene::builder(name).description(about).build().expect("a scene");
+        let scene = |name: &str, about: &str| {
+            let work = native(|_: Value, _: ToolContext| async { Ok(Value::Null) });
+            let tool = SceneTool::dynamic("Find", "Finds it.", Effect::Read, json!({"type": "object"}), work);
+            Scene::builder(name).description(about).instructions("Be brief.").tool(tool).build().unwrap()
+        };
         Catalogue::new([
             scene("Weather", "Forecasts for cities."),
             scene("Invoices", "Lists, pays and archives invoices of suppliers."),

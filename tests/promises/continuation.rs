@@ -320,11 +320,11 @@ async fn request_outside_all_scenes_is_answered_by_the_plan() {
 async fn answer_in_a_plan_counts_only_if_it_is_one() {
     // Of a plan with steps, empty, and an echo of the request.
     let steps = plan(json!([step(1, "Library", &["FindBook"], Value::Null)]));
-    let cases = [(steps, "Done.", FROM_CHECK), (plan(json!([])), " ", FROM_ANSWER), (
-        plan(json!([])),
-        "who painted the Mona Lisa",
-        FROM_ANSWER,
-    )];
+    let cases = [
+        (steps, "Done.", FROM_CHECK),
+        (plan(json!([])), " ", FROM_ANSWER),
+        (plan(json!([])), "who painted the Mona Lisa", FROM_ANSWER),
+    ];
     for (mut written, answer, expected) in cases {
         written["answer"] = json!(answer);
         let llm = ModelRules::of(written).start();

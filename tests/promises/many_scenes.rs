@@ -22,6 +22,7 @@ fn other(number: usize) -> Scene {
     let tool = SceneTool::dynamic("LookUp", "Looks up an entry by its id.", Effect::Read, schema, work);
     Scene::builder(&format!("Register{number}"))
         .description(&format!("Keeps the entries of the commercial register {number}. Only clerks use it."))
+        .instructions("Be brief.")
         .tool(tool)
         .build()
         .unwrap()
@@ -40,7 +41,8 @@ async fn open(llm: &ScriptedLlm, shortlist: u32) -> Town {
 /// The names of the scenes of a section, in order.
 fn names(request: &Value, name: &str) -> Vec<String> {
     let lines = section(request, name).unwrap_or_default();
-    let scene = |line: &str| serde_json::from_str::<Value>(line).unwrap()["scene"].as_str().unwrap().to_owned();
+    let scene =
+        |line: &str| serde_json::from_str::<Value>(line).unwrap()["scene"].as_str().unwrap().to_owned();
     lines.lines().map(scene).collect()
 }
 
@@ -155,7 +157,7 @@ mod recall {
     use std::path::Path;
 
     use proscenium::scene::{self, Catalogue};
-    use proscenium::tools::NetworkPolicy;
+    use proscenium::tools::guard::NetworkPolicy;
 
     use super::*;
     use crate::support::eval::{self, Labelled, Lang, Service};
@@ -165,25 +167,67 @@ mod recall {
 
     /// What other departments of a company have, for scenes that no labelled request is about.
     const AREAS: [&str; 25] = [
-        "invoice", "contract", "warehouse", "shipment", "recruiting", "training", "expense", "payroll", "insurance",
-        "newsletter", "campaign", "complaint", "warranty", "supplier", "tender", "audit", "incident", "firewall",
-        "backup", "licence", "canteen", "printer", "visitor", "furniture", "translation",
+        "invoice",
+        "contract",
+        "warehouse",
+        "shipment",
+        "recruiting",
+        "training",
+        "expense",
+        "payroll",
+        "insurance",
+        "newsletter",
+        "campaign",
+        "complaint",
+        "warranty",
+        "supplier",
+        "tender",
+        "audit",
+        "incident",
+        "firewall",
+        "backup",
+        "licence",
+        "canteen",
+        "printer",
+        "visitor",
+        "furniture",
+        "translation",
     ];
     const WORK: [&str; 20] = [
-        "archive", "approval", "report", "forecast", "search", "planning", "pricing", "history", "statistics",
-        "reminder", "template", "inventory", "schedule", "request", "registration", "review", "budget", "export",
-        "notification", "booking",
+        "archive",
+        "approval",
+        "report",
+        "forecast",
+        "search",
+        "planning",
+        "pricing",
+        "history",
+        "statistics",
+        "reminder",
+        "template",
+        "inventory",
+        "schedule",
+        "request",
+        "registration",
+        "review",
+        "budget",
+        "export",
+        "notification",
+        "booking",
     ];
 
     fn distractor(area: &str, work: &str) -> Scene {
         let tool = |name: &str, about: String, effect| {
             let call = native(|_: Value, _: ToolContext| async { Ok(Value::Null) });
             let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
-            SceneTool::dynamic(name, about, effect, schema, call)
+            SceneTool::dynamic(name, &about, effect, schema, call)
         };
         let name = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
         Scene::builder(&format!("{}{}", name(area), name(work)))
-            .description(&format!("The {work} of the {area} department: look up, list and change a {area} {work}."))
+            .description(&format!(
+                "The {work} of the {area} department: look up, list and change a {area} {work}."
+            ))
+            .instructions("Be brief.")
             .tool(tool("Get", format!("Gets one {area} {work}."), Effect::Read))
             .tool(tool("Change", format!("Changes a {area} {work}."), Effect::Write))
             .build()
@@ -198,7 +242,8 @@ mod recall {
             std::fs::write(folder.path().join(&service.folder).join("scene.toml"), service.scene).unwrap();
         }
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
-        let load = |path: &Path| scene::load_dir(path, &proscenium::shipped::tools(), &NetworkPolicy::default());
+        let load =
+            |path: &Path| scene::load_dir(path, &proscenium::shipped::tools(), &NetworkPolicy::default());
         [shipped.as_path(), folder.path()].into_iter().flat_map(|path| load(path).scenes).collect()
     }
 
@@ -210,25 +255,24 @@ mod recall {
         all.extend(AREAS.iter().flat_map(|area| WORK.iter().map(|work| distractor(area, work))));
         println!("{:>6} {:>9} {:>8} {:>8} {:>8}", "scenes", "language", "labels", "listed", "recall");
         for size in [5, 50, 500] {
+            // Small catalogues need not contain what a request is about; it is then not counted.
+            let catalogue = Catalogue::new(all.iter().take(size).cloned());
             for lang in [Lang::En, Lang::It] {
-                let (mut labels, mut listed) = (0, 0);
+                let (mut labels, mut listed) = (0_u32, 0_u32);
                 for request in requests.iter().filter(|one| one.lang == lang) {
-                    let expected: BTreeSet<&str> = request.scenes.iter().flatten().map(String::as_str).collect();
-                    let named = |scene: &&Scene| expected.contains(scene.name.as_str());
-                    let others = all.iter().rev().filter(|scene| !named(scene));
-                    let chosen = own.iter().filter(named).chain(others).take(size).cloned();
-                    let catalogue = Catalogue::new(chosen);
                     let found: BTreeSet<&str> =
-                        catalogue.matching(&request.say).take(SHORTLIST.min(size)).map(|s| s.name.as_str()).collect();
-                    let known = expected.iter().filter(|name| catalogue.get(name).is_some());
-                    for name in known {
+                        catalogue.matching(&request.say).take(SHORTLIST).map(|s| s.name.as_str()).collect();
+                    let expected: BTreeSet<&str> =
+                        request.scenes.iter().flatten().map(String::as_str).collect();
+                    for name in expected.into_iter().filter(|name| catalogue.get(name).is_some()) {
                         labels += 1;
-                        listed += usize::from(size <= SHORTLIST || found.contains(name));
+                        // All scenes of a small catalogue are described.
+                        listed += u32::from(size <= SHORTLIST || found.contains(name));
                     }
                 }
-                let recall = f64::from(listed as u32) / f64::from(labels as u32);
+                let recall = f64::from(listed) / f64::from(labels);
                 println!("{size:>6} {lang:>9?} {labels:>8} {listed:>8} {:>7.1}%", recall * 100.0);
-                assert!(recall >= 0.9, "{size} scenes, {lang:?}: {recall}");
+                assert!(recall >= 0.95, "{size} scenes, {lang:?}: {recall}");
             }
         }
     }
