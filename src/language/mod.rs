@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** pure, and knows nothing of models, plans or scenes.
 
+mod actions;
 pub(crate) mod date_expression;
 mod date_expression_reader;
 pub(crate) mod dates;
@@ -19,6 +20,7 @@ pub(crate) mod times;
 
 use serde_json::Value;
 
+pub(crate) use actions::names_action;
 pub use detection::{detect, of_request};
 pub(crate) use text::first_sentence;
 

@@ -141,9 +141,7 @@ fn was_shown(state: &RunState, pending: &PendingQuestion) -> bool {
 fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Vec<String> {
     let mut why = Vec::new();
     let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
-    let sources = sources(state, catalogue);
-    let nowhere = sources.map(|from| untraced(&asked.tool.parameters, asked.arguments, &from));
-    let nowhere = nowhere.unwrap_or_default();
+    let nowhere = untraced_arguments(state, catalogue, asked.tool, asked.arguments);
     if !nowhere.is_empty() {
         why.push(format!("nobody said and no tool found: {}", nowhere.join(", ")));
     }
@@ -159,6 +157,17 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
         why.push(format!("the run has begun {most} writes already"));
     }
     why
+}
+
+/// The names of the arguments that nobody said and no tool found.
+pub(super) fn untraced_arguments(
+    state: &RunState,
+    catalogue: &Catalogue,
+    tool: &SceneTool,
+    arguments: &Value,
+) -> Vec<String> {
+    let sources = sources(state, catalogue);
+    sources.map(|from| untraced(&tool.parameters, arguments, &from)).unwrap_or_default()
 }
 
 /// Most writes that the run may begin without confirmation.

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::approval::unfit_call;
+use super::confirmation::untraced_arguments;
+use super::prompt::binding_calls;
 use super::read::{SceneReplyCall, read_call, unusable};
+use crate::language;
 use crate::llm::reader;
 use crate::plan::{self, Plan, Reference};
 use crate::run::{Effect, Event, Fault, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall};
@@ -129,12 +132,55 @@ fn prepared_call(
         is_prepared: true,
     };
     let call = read_call(state, catalogue, scene, step, &written);
-    match (&call.problem, &call.confirm) {
-        (Some(problem), _) => Err(problem.message.clone()),
-        // The scene asks the user what is missing, rather than whether an invented value is right.
-        (None, Some(confirm)) => Err(confirm.why.join("; ")),
-        (None, None) => Ok(call),
+    if let Some(problem) = &call.problem {
+        return Err(problem.message.clone());
     }
+    // The scene asks the user what is missing, rather than whether an invented value is right.
+    if let Some(confirm) = &call.confirm {
+        return Err(confirm.why.join("; "));
+    }
+    // What a person wrote or approved needs no second opinion.
+    if call.approval.is_none() && binding_calls(state, step).is_empty() {
+        second_opinion(state, catalogue, scene, &call)?;
+    }
+    Ok(call)
+}
+
+/// Whether a call that only the planner considered is made without its scene: a read whose values were all said or
+/// found, and a write whose action the user named.
+///
+/// # Errors
+/// Why its scene has to decide.
+fn second_opinion(
+    state: &RunState,
+    catalogue: &Catalogue,
+    scene: &Scene,
+    call: &RequestedCall,
+) -> Result<(), String> {
+    let Some(tool) = scene.tool(&call.tool) else { return Ok(()) };
+    if call.effect == Effect::Read {
+        let nowhere = untraced_arguments(state, catalogue, tool, &call.arguments);
+        return match nowhere.is_empty() {
+            true => Ok(()),
+            false => Err(format!("nobody said and no tool found: {}", nowhere.join(", "))),
+        };
+    }
+    let examples = scene.examples.iter().filter(|example| example.tool.as_ref() == Some(&tool.name));
+    let about = examples.map(|example| example.say.as_str()).chain([tool.description.as_str()]);
+    match language::names_action(&requested_in_words(state), &tool.name, about) {
+        true => Ok(()),
+        false => Err(format!("the request does not name what {} does", tool.name)),
+    }
+}
+
+/// The words by which the user asks: of the request, of one whose question it answers, and of changes to the plan.
+fn requested_in_words(state: &RunState) -> String {
+    let context = state.started.as_ref().map(|started| &started.context);
+    let pending = context.and_then(|context| context.pending.as_ref());
+    let changes = state.plans.iter().filter_map(|made| made.why.as_deref());
+    let asked = pending.map(|pending| pending.request.as_str());
+    let said: Vec<&str> = asked.into_iter().chain([state.request()]).chain(changes).collect();
+    said.join("\n")
 }
 
 /// The arguments with the values that their references stand for.

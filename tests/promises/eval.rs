@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use jiff::civil::Date;
-use proscenium::run::{Effect, RunId, RunState, TenantId};
+use proscenium::run::{Effect, PrepareMode, RunId, RunState, TenantId};
 use proscenium::{Answer, ChatRequest};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -49,12 +49,14 @@ struct PlayedRequest {
     answer: String,
     scenes: BTreeSet<String>,
     calls: Vec<MadeCall>,
+    model_calls: u32,
+    tokens: u64,
     /// The whole document, for display.
     document: Value,
 }
 
 impl EvalServer {
-    async fn of(set: &Set) -> Self {
+    async fn of(set: &Set, prepare: PrepareMode) -> Self {
         let scenes = tempfile::tempdir().unwrap();
         let mut backends = vec![];
         for service in Service::of(&set.catalogue) {
@@ -69,6 +71,7 @@ impl EvalServer {
         let setup = Setup::offline()
             .set("execution.fixed_now", &set.clock)
             .set("execution.time_zone", &set.time_zone)
+            .set("planning.prepare", json!(prepare).as_str().unwrap())
             .set("scenes.allow_private_addresses", true)
             .scenes(scenes.path());
         let setup = if set.alone { setup.alone() } else { setup };
@@ -171,6 +174,8 @@ impl EvalServer {
             answer: answer.answer.clone(),
             scenes: answer.steps.iter().map(|step| step.scene_name.clone()).collect(),
             calls: calls.collect(),
+            model_calls: answer.usage.llm_calls,
+            tokens: answer.usage.input_tokens,
             document: json!({"plan": answer.plan, "steps": answer.steps}),
         }
     }
@@ -214,7 +219,9 @@ impl PlayedRequest {
     fn without_a_run(labelled: &Labelled, why: String) -> Self {
         let (scenes, calls) = (BTreeSet::new(), vec![]);
         let status = "none".to_owned();
-        Self { labelled: labelled.clone(), status, answer: why, scenes, calls, document: Value::Null }
+        let labelled = labelled.clone();
+        let (model_calls, tokens) = (0, 0);
+        Self { labelled, status, answer: why, scenes, calls, model_calls, tokens, document: Value::Null }
     }
 
     fn brief(&self) -> String {
@@ -248,12 +255,12 @@ fn display(played: &PlayedRequest) -> String {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn labelled_requests_are_executed_as_labelled() {
+/// Plays all labelled requests and prints what came of them.
+async fn played(prepare: PrepareMode) -> Vec<(PlayedRequest, Judged)> {
     let start = Instant::now();
     let mut all = vec![];
     for set in eval::sets() {
-        let place = EvalServer::of(&set).await;
+        let place = EvalServer::of(&set, prepare).await;
         place.assert_known(&set);
         let playing = set.requests.iter().map(|labelled| place.play(labelled));
         let played: Vec<PlayedRequest> = futures::stream::iter(playing).buffered(AT_ONCE).collect().await;
@@ -263,11 +270,47 @@ async fn labelled_requests_are_executed_as_labelled() {
             all.push((played, judged));
         }
     }
+    let tally = tally(&all);
+    println!("planning.prepare = {}\n{}", json!(prepare), faults(&all));
+    println!("{}\n{}({:.1?})", by_class(&all), tally.table(), start.elapsed());
+    all
+}
+
+fn tally(all: &[(PlayedRequest, Judged)]) -> Tally {
     let mut tally = Tally::default();
     all.iter().for_each(|(played, judged)| tally.add(played, judged));
-    println!("{}\n{}\n{}({:.1?})", faults(&all), by_class(&all), tally.table(), start.elapsed());
     let missed: Vec<&str> = tally.bars().iter().filter(|bar| !bar.4).map(|bar| bar.0).collect();
-    assert!(missed.is_empty(), "bars that are not met: {}", missed.join(", "));
+    assert!(
+        missed.is_empty(),
+        "bars that are not met: {}\n{}\n{}",
+        missed.join(", "),
+        faults(all),
+        tally.table()
+    );
+    tally
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn labelled_requests_are_executed_as_labelled() {
+    let step_by_step = played(PrepareMode::Approval).await;
+    let prepared = played(PrepareMode::Always).await;
+    println!("| planning.prepare | model calls a request | prompt tokens a request |");
+    println!("| ---------------- | --------------------: | ----------------------: |");
+    let mut means = vec![];
+    for (name, all) in [("approval", &step_by_step), ("always", &prepared)] {
+        let mean = |sum: f64| sum / all.len() as f64;
+        let calls = mean(all.iter().map(|(played, _)| f64::from(played.model_calls)).sum());
+        let tokens = mean(all.iter().map(|(played, _)| played.tokens as f64).sum());
+        println!("| {name:16} | {calls:21.2} | {tokens:23.0} |");
+        means.push(calls);
+    }
+    assert!(means[1] < means[0], "{means:?}");
+    // No request that was executed completely step by step is left undone when its calls are prepared.
+    let left = |(played, judged): &(PlayedRequest, Judged)| (played.labelled.id.clone(), judged.left);
+    let before: BTreeMap<String, usize> = step_by_step.iter().map(left).collect();
+    let worse: Vec<String> =
+        prepared.iter().map(left).filter(|(id, left)| *left > before[id]).map(|(id, _)| id).collect();
+    assert!(worse.is_empty(), "worse when prepared: {}", worse.join(", "));
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod plans_api;
 mod plans_cli;
 mod power_loss;
 mod prepared_calls;
+mod prepared_worth;
 mod prepared_writes;
 mod process;
 mod provider_outage;
