@@ -34,8 +34,12 @@ pub struct ToolLine {
     pub effect: String,
     /// What it does.
     pub description: String,
-    /// Its [`signature`].
+    /// Its [`signature`], unless `parameters` are given.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub arguments: String,
+    /// The JSON Schema of its arguments, for planners that write them.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub parameters: Value,
     /// Example requests.
     pub examples: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::approval::planned_calls;
 use super::completed_work::completed_work;
@@ -92,7 +92,12 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     let shape = shape(state, catalogue, version);
     let mut system = instructions(state, shape);
     let mut data = String::new();
-    let scenes = if shape.shortlisted { catalogue.overview(overview) } else { catalogue.description(scenes) };
+    // Who writes arguments has to know what they mean.
+    let schemas = shape.calls == PlannedCalls::All;
+    let scenes = match shape.shortlisted {
+        true => catalogue.overview(overview),
+        false => catalogue.description(schemas, |catalogue| scenes(catalogue, schemas)),
+    };
     if state.settings().has_rules(3) {
         data.push_str(scenes);
         data.push_str(&common(state));
@@ -109,7 +114,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     }
     if shape.shortlisted {
         let listed = shortlist(state, catalogue, version);
-        sections::push(&mut data, "shortlist", &lines(listed.into_iter()));
+        sections::push(&mut data, "shortlist", &lines(listed.into_iter(), schemas));
     }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if let Some(feedback) = feedback {
@@ -176,9 +181,9 @@ fn instructions(state: &RunState, shape: PlanShape) -> String {
 }
 
 /// The section with every scene in full.
-fn scenes(catalogue: &Catalogue) -> String {
+fn scenes(catalogue: &Catalogue, schemas: bool) -> String {
     let mut section = String::new();
-    sections::push(&mut section, "scenes", &lines(catalogue.iter()));
+    sections::push(&mut section, "scenes", &lines(catalogue.iter(), schemas));
     section
 }
 
@@ -196,9 +201,9 @@ fn overview(catalogue: &Catalogue) -> String {
     section
 }
 
-/// One line for each scene. Examples are listed with the tool that serves them, and arguments on one line: complete schemas
-/// would double the prompt without better plans.
-fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>) -> String {
+/// One line for each scene. Examples are listed with the tool that serves them, and arguments by their signature: complete
+/// `schemas` would double the prompt without better plans, unless the plan prepares calls.
+fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>, schemas: bool) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
         scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
     };
@@ -213,7 +218,11 @@ fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>) -> String {
                     name: tool.name.clone(),
                     effect: if tool.effect == Effect::Write { "write" } else { "read" }.to_owned(),
                     description: tool.description.clone(),
-                    arguments: signature::signature(&tool.parameters),
+                    arguments: match schemas {
+                        true => String::new(),
+                        false => signature::signature(&tool.parameters),
+                    },
+                    parameters: if schemas { Value::clone(&tool.parameters) } else { Value::Null },
                     examples: says(scene, Some(&tool.name)),
                 })
                 .collect(),

@@ -167,7 +167,8 @@ impl ToolApproval {
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
-    description: Arc<OnceLock<String>>,
+    /// Without and with the schemas of arguments.
+    descriptions: Arc<[OnceLock<String>; 2]>,
     overview: Arc<OnceLock<String>>,
     search: Arc<OnceLock<SceneSearch>>,
     /// By [`PlannedCalls`].
@@ -227,10 +228,10 @@ impl Catalogue {
         })
     }
 
-    /// The description of the whole catalogue for the planner. A catalogue never changes, so `render` is called
-    /// once only.
-    pub(crate) fn description(&self, render: impl FnOnce(&Self) -> String) -> &str {
-        self.description.get_or_init(|| render(self))
+    /// The description of the whole catalogue for the planner, with the schemas of arguments or with their signatures. A
+    /// catalogue never changes, so `render` is called once only for each.
+    pub(crate) fn description(&self, schemas: bool, render: impl FnOnce(&Self) -> String) -> &str {
+        self.descriptions[usize::from(schemas)].get_or_init(|| render(self))
     }
 
     /// One line for each scene, for prompts that do not describe all of them in full; `render` is called once only.

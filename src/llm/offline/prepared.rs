@@ -106,7 +106,7 @@ impl<'a> PreparableCalls<'a> {
             scene.tools.iter().filter(|tool| !tool.writes() || expected.contains(&tool.name.as_str()));
         let offered: Vec<&ToolCard> = offered.collect();
         let purpose = step["purpose"].as_str().unwrap_or_default();
-        let scene_prompt = scene_prompt(prompt, &scene.scene, &expected, purpose);
+        let scene_prompt = scene_prompt(prompt, &scene.scene, &expected, (purpose, &step["unclear"]));
         let waits = match &step["depends_on_step"] {
             Value::Array(list) => !list.is_empty(),
             one => !one.is_null(),
@@ -114,7 +114,11 @@ impl<'a> PreparableCalls<'a> {
         let calls_for_order = |order: usize| {
             let tools: Vec<ToolSpec> = offered.iter().map(|tool| self.tool_spec(tool, order)).collect();
             let tools: Vec<&ToolSpec> = tools.iter().collect();
-            let mut calls = scene::prepared_calls(&scene_prompt, &tools, waits);
+            // Calls that are executed without the scene are those that it would make at once.
+            let mut calls = match self.writes_only {
+                true => scene::prepared_calls(&scene_prompt, &tools, waits),
+                false => scene::first_calls(&scene_prompt, &tools, waits, &scene.description),
+            };
             calls.retain(|(name, _)| is_preparable(name));
             calls
         };
@@ -154,7 +158,8 @@ impl<'a> PreparableCalls<'a> {
     /// The tool as in the scene's prompt, with its required arguments in one of the orders.
     fn tool_spec(&self, card: &ToolCard, order: usize) -> ToolSpec {
         let own = self.own_schema(card);
-        let mut parameters = own.map_or_else(|| card.parameters.clone(), Clone::clone);
+        let known = card.schema.as_ref().unwrap_or(&card.parameters);
+        let mut parameters = own.unwrap_or(known).clone();
         if let Some(schema) = own {
             let mut required = required(schema, card);
             if is_order_known(schema, &required) {
@@ -211,7 +216,12 @@ fn keep_common(calls: &mut Vec<(String, Value)>, others: &[(String, Value)]) {
 }
 
 /// The prompt that the scene of a step will get, built from the planner's prompt.
-fn scene_prompt(prompt: &PromptText, scene: &str, expected: &[&str], purpose: &str) -> PromptText {
+fn scene_prompt(
+    prompt: &PromptText,
+    scene: &str,
+    expected: &[&str],
+    (purpose, unclear): (&str, &Value),
+) -> PromptText {
     let mut conversation: Value = prompt.json("conversation");
     if let Some(turns) = conversation["turns"].as_array() {
         let first = turns.len().saturating_sub(LAST_TURNS);
@@ -230,6 +240,7 @@ fn scene_prompt(prompt: &PromptText, scene: &str, expected: &[&str], purpose: &s
         ("pending", &prompt.get("pending")),
         ("request", &prompt.request()),
         ("expected_tools", &expected.join("\n")),
+        ("unclear", if unclear == true { "true" } else { "" }),
         ("purpose", purpose),
     ])
 }

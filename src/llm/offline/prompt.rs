@@ -43,7 +43,11 @@ impl From<SceneLine> for SceneCard {
                 name: tool.name,
                 effect: tool.effect,
                 description: tool.description,
-                parameters: signature::schema(&tool.arguments),
+                parameters: match &tool.parameters {
+                    Value::Null => signature::schema(&tool.arguments),
+                    schema => signature::schema(&signature::signature(schema)),
+                },
+                schema: Some(tool.parameters).filter(|schema| !schema.is_null()),
             });
         }
         card.examples.extend(line.examples.into_iter().map(|say| ExampleRequest { say, tool: None }));
@@ -60,8 +64,10 @@ pub(super) struct ToolCard {
     pub effect: String,
     /// Its description.
     pub description: String,
-    /// JSON Schema of its arguments, as far as their signature contains it.
+    /// JSON Schema of its arguments, as far as their signature contains it: tools are chosen by this.
     pub parameters: Value,
+    /// The complete schema, if the prompt contains it: arguments are filled by this.
+    pub schema: Option<Value>,
 }
 
 impl ToolCard {

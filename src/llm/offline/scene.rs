@@ -76,6 +76,21 @@ pub(super) fn prepared_calls(prompt: &PromptText, tools: &[&ToolSpec], waits: bo
     step.map(|step| step.calls(&step.filled())).unwrap_or_default()
 }
 
+/// The calls that the scene will make at once, if it does not ask the user first. `about` says what the scene is.
+pub(super) fn first_calls(
+    prompt: &PromptText,
+    tools: &[&ToolSpec],
+    waits: bool,
+    about: &str,
+) -> Vec<(String, Value)> {
+    let step = OfflineStep::read(prompt, tools);
+    let reply = step.map(|step| OfflineStep { waits, about: about.to_owned(), ..step }.begin());
+    match reply {
+        Some(StepReply::Calls(calls)) if calls.iter().all(|(name, _)| name != ASK_USER) => calls,
+        _ => Vec::new(),
+    }
+}
+
 struct OfflineStep<'a> {
     prompt: &'a PromptText,
     /// The offered tools.

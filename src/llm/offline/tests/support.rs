@@ -478,6 +478,7 @@ pub fn scene_line(scene: &Value) -> String {
                 description: text(&tool["description"]),
                 arguments: signature::signature(&tool["parameters"]),
                 examples: says(tool["name"].as_str()),
+                ..ToolLine::default()
             })
             .collect(),
         examples: says(None),
