@@ -181,6 +181,7 @@ impl Config {
             language: self.execution.language.clone(),
             prepare: self.planning.prepare,
             shortlist: self.planning.shortlist,
+            prompt_tokens: self.llm.prompt_tokens(),
             scenes: self.execution.scenes,
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }

@@ -257,6 +257,14 @@ impl ModelOptions {
 }
 
 impl Options {
+    /// Tokens that a prompt may have, so that it and a reply fit into every model's window; 0 without models, since the
+    /// offline model has no such limit.
+    pub fn prompt_tokens(&self) -> u32 {
+        let windows =
+            self.models.iter().map(|model| model.context_window.saturating_sub(model.max_output_tokens));
+        windows.min().unwrap_or(0)
+    }
+
     /// Everything that is wrong with these values.
     pub fn problems(&self) -> Vec<SettingProblem> {
         let mut review = SettingsReview::default();

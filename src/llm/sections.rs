@@ -30,6 +30,17 @@ pub fn get(text: &str, name: &str) -> Option<String> {
     Some(unescape(&rest[..end]))
 }
 
+/// Replaces the body of the first section called `name`, if there is one.
+pub fn replace(text: &mut String, name: &str, body: &str) {
+    let open = format!("<{name}>\n");
+    let found =
+        if text.starts_with(&open) { Some(0) } else { text.find(&format!("\n{open}")).map(|at| at + 1) };
+    let Some(start) = found.map(|at| at + open.len()) else { return };
+    if let Some(length) = text[start..].find(&format!("\n</{name}>")) {
+        text.replace_range(start..start + length, &escape(body));
+    }
+}
+
 fn escape(body: &str) -> String {
     let mut out = String::with_capacity(body.len());
     let mut chars = body.chars().peekable();

@@ -24,6 +24,7 @@ mod supplied_plan;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod window;
 mod work;
 
 pub use answer_preview::AnswerPreview;
@@ -38,3 +39,4 @@ pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
 pub use supplied_plan::supplied_plan;
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
+pub use window::unfit_request;

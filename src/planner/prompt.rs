@@ -11,6 +11,7 @@ use super::completed_work::{completed_work, dependency_results};
 use super::plan_prompt;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
+use super::window;
 use super::work;
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
@@ -80,12 +81,13 @@ sentence that this is outside what you can do, and what you can do (<capabilitie
 ///
 /// `state` must have started (its settings, time and memory are frozen); before that, the prompt is empty.
 pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Request {
-    match subject {
+    let request = match subject {
         Subject::Plan { version } => plan_prompt::request(state, catalogue, version),
         Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
-    }
+    };
+    window::fit(request, state.settings().prompt_tokens)
 }
 
 /// The sources of an answer: completed work, the conversation, the request and the time.

@@ -431,38 +431,27 @@ impl RunState {
         {
             return undo;
         }
-        // There are no results for a model to word, and small models would invent some.
-        if empty_handed {
-            return vec![record(Event::Answered {
-                text: self.with_omissions(&self.plain_answer()),
-                degraded: true,
-            })];
+        self.answer_actions(empty_handed, more)
+    }
+
+    /// The answer: what is known of it already, or the question for it.
+    fn answer_actions(&self, empty_handed: bool, more: bool) -> Vec<Action> {
+        let plain = || {
+            vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true })]
+        };
+        // Without results, there is nothing for a model to word, and small models would invent some. The check has
+        // not seen what was undone since. Confirmed calls whose results are all phrased need no model.
+        if empty_handed || self.has_undone() || (self.is_confirmation() && self.is_phrased()) {
+            return plain();
         }
-        // The check has not seen what was undone since. Confirmed calls whose results are all phrased need
-        // no model.
-        if self.has_undone() || (self.is_confirmation() && self.is_phrased()) {
-            return vec![record(Event::Answered {
-                text: self.with_omissions(&self.plain_answer()),
-                degraded: true,
-            })];
-        }
-        if let Some(text) =
-            verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty())
-        {
-            let text = self.with_omissions(text);
-            return vec![record(Event::Answered { text, degraded: false })];
-        }
-        if let Some(text) = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_ref())
-        {
+        let checked = self.verdicts.last().and_then(|v| v.answer.as_deref());
+        let checked = checked.filter(|text| !more && !text.trim().is_empty());
+        let planned = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_deref());
+        if let Some(text) = checked.or(planned) {
             return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
         }
         match self.due_question(Subject::Answer, PLAIN_RETRIES) {
-            DueQuestion::GiveUp(_) => {
-                vec![record(Event::Answered {
-                    text: self.with_omissions(&self.plain_answer()),
-                    degraded: true,
-                })]
-            }
+            DueQuestion::GiveUp(_) => plain(),
             due => self.question_actions(due, Subject::Answer),
         }
     }

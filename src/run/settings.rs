@@ -69,6 +69,9 @@ pub struct Settings {
     /// The number of scenes that a prompt for a plan describes in full; 0 describes all.
     #[serde(skip_serializing_if = "is_default")]
     pub shortlist: u32,
+    /// The number of tokens that a prompt may have, so that it fits into every model's window; 0 does not limit it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prompt_tokens: u32,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -187,6 +190,7 @@ impl Default for Settings {
             prepare: PrepareMode::Approval,
             scenes: SceneMode::Model,
             shortlist: 0,
+            prompt_tokens: 0,
         }
     }
 }

@@ -150,6 +150,55 @@ async fn few_scenes_are_all_described() {
     assert!(section(asked, "scenes").unwrap().contains("FindBook"));
 }
 
+#[tokio::test]
+async fn prompts_fit_into_the_window_and_say_what_was_cut() {
+    let log = CallLog::default();
+    let work = native(|_: Value, _: ToolContext| async { Ok(json!({"text": "All is well. ".repeat(2000)})) });
+    let schema = json!({"type": "object", "properties": {}});
+    let archive = Scene::builder("Archive")
+        .description("Keeps old letters.")
+        .instructions("Be brief.")
+        .tool(SceneTool::dynamic("ReadLetter", "Reads a letter.", Effect::Read, schema, work))
+        .build()
+        .unwrap();
+    let llm = ModelRules::of(plan(json!([step(1, "Archive", &["ReadLetter"], Value::Null)])))
+        .scene(|request, nth| match nth {
+            0 => Scripted::call("ReadLetter", json!({})),
+            _ => {
+                assert!(request["messages"].to_string().contains("All is well"), "its beginning is shown");
+                Scripted::Text("All is well.".to_owned())
+            }
+        })
+        .start();
+    let mut config = Config { llm: llm.options(), ..Config::default() };
+    config.llm.models[0].context_window = 4000;
+    config.llm.models[0].max_output_tokens = 1000;
+    let town = Town::with(config, vec![archive], log).await;
+    let run = town.ask("Read the letter.").await;
+    assert_eq!(run.answer.status, RunStatus::Completed, "{run:#?}");
+    for request in llm.requests() {
+        let bytes = request["messages"].to_string().len() + request["tools"].to_string().len();
+        assert!(bytes * 2 / 7 < 4000, "{bytes} bytes");
+    }
+    let asked = &requests(&llm, QuestionKind::Scene)[1];
+    assert!(asked["messages"].to_string().contains("\\\"cut\\\":true"), "{asked:#}");
+}
+
+#[tokio::test]
+async fn request_that_cannot_fit_is_refused_by_name_before_it_is_sent() {
+    let llm = ModelRules::of(find_book()).start();
+    let town = Town::open(&llm, |config| {
+        config.llm.models[0].context_window = 1000;
+        config.llm.models[0].max_output_tokens = 200;
+    })
+    .await;
+    let run = town.ask(&"Find the book Dune. ".repeat(300)).await;
+    assert_eq!(run.answer.status, RunStatus::Failed);
+    assert_eq!(run.answer.error.unwrap().code, "prompt.too_large");
+    assert_eq!(llm.count(), 0);
+    assert_eq!(run.answer.usage.llm_calls, 0);
+}
+
 /// Requests in English and Italian of the labelled set, with up to 500 scenes. Prints the share of the labelled scenes that
 /// are on the shortlist.
 mod recall {

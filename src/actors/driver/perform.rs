@@ -78,10 +78,15 @@ impl Driver {
                 let request = planner::request(&self.state, &self.shared.catalogue, subject);
                 let prompt_hash = planner::prompt_hash(&request);
                 let replaced = self.replaced_part(subject, &request, fallback);
-                let priced = !fallback && replaced.is_none();
+                let unfit = planner::unfit_request(&self.state).filter(|_| !fallback);
+                let priced = !fallback && replaced.is_none() && unfit.is_none();
                 let reserved = if priced { self.shared.gateway.reserved(&request) } else { None };
                 let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
                 self.append(asked).await?;
+                if let Some(error) = unfit {
+                    let (usage, attempts) = (Usage::default(), Vec::new());
+                    return self.record(Event::ModelFailed { call, error, usage, millis: 0, attempts }).await;
+                }
                 self.start_model_call(call, subject, request, fallback, replaced);
                 Ok(())
             }

@@ -85,18 +85,7 @@ impl HttpTool {
             return Err(self.unknown_outcome("http.unexpected_answer", FaultClass::BadData, message));
         }
         if let Some(total) = cut {
-            let shown = json!({
-                "truncated": true, "shown_bytes": bytes.len(), "total_bytes": total,
-                "value": self.redact_truncated(text.trim_end_matches('\u{fffd}').to_owned()),
-            });
-            if kind == ContentKind::Text && self.result.is_none() {
-                return Ok(shown);
-            }
-            let most = self.max_response_bytes;
-            return self.unexpected_answer(
-                shown,
-                format!("{place} answered with more than {most} bytes: ask for less"),
-            );
+            return self.truncated_result(place, kind, &text, (bytes.len(), total));
         }
         if text.trim().is_empty() {
             let nothing = json!({"status": status.as_u16()});
@@ -133,6 +122,25 @@ impl HttpTool {
                 ),
             },
         }
+    }
+
+    /// The result of an answer with more than the allowed bytes: what was read, if it is text and may be any text.
+    fn truncated_result(
+        &self,
+        place: &str,
+        kind: ContentKind,
+        text: &str,
+        (shown, total): (usize, Option<u64>),
+    ) -> Result<Value, ToolError> {
+        let shown = json!({
+            "truncated": true, "shown_bytes": shown, "total_bytes": total,
+            "value": self.redact_truncated(text.trim_end_matches('\u{fffd}').to_owned()),
+        });
+        if kind == ContentKind::Text && self.result.is_none() {
+            return Ok(shown);
+        }
+        let most = self.max_response_bytes;
+        self.unexpected_answer(shown, format!("{place} answered with more than {most} bytes: ask for less"))
     }
 
     /// Whether the tool has an `Accept` header of its own.

@@ -1,0 +1,172 @@
+//! Prompts that fit into the model's window: what matters least is cut first, and the prompt says what was cut.
+//!
+//! The order: long results, to shorter and shorter beginnings; then the examples of scenes. The conversation has a share of
+//! its own, beyond which it is summarised (`memory/`). The request, the instructions and the schemas are never cut. If that does
+//! not suffice, the prompt is left as it is: the provider then says what its model takes.
+
+use serde_json::{Value, json};
+
+use crate::llm::{Message, Request, sections, tokens};
+use crate::run::{Fault, FaultClass, RunState};
+
+/// Bytes of a result that are kept, one after another until the prompt fits.
+const RESULT_BYTES: [usize; 3] = [8000, 2000, 500];
+
+/// The sections with one line of JSON per step, whose calls have results.
+const WORK: [&str; 2] = ["executed", "earlier"];
+/// The sections with one line of JSON per scene.
+const SCENES: [&str; 2] = ["scenes", "shortlist"];
+
+/// The fault of a user's request that alone does not fit into the model's window.
+pub fn unfit_request(state: &RunState) -> Option<Fault> {
+    let most = u64::from(state.settings().prompt_tokens);
+    let needed = tokens::text(state.request());
+    (most > 0 && needed > most).then(|| {
+        let message = format!(
+            "the request has about {needed} tokens, and a prompt may have {most} (`context_window` less \
+             `max_output_tokens` of the smallest model): shorten it, or configure a model with a larger window"
+        );
+        Fault::new("prompt.too_large", message).classed(FaultClass::BadData)
+    })
+}
+
+/// The request, cut to at most `most` tokens where that is possible; 0 does not limit it.
+pub(super) fn fit(request: Request, most: u32) -> Request {
+    let fits = |request: &Request| tokens::request(request) <= u64::from(most);
+    if most == 0 || fits(&request) {
+        return request;
+    }
+    let mut cut = request.clone();
+    for bytes in RESULT_BYTES {
+        shorten_results(&mut cut, bytes);
+        if fits(&cut) {
+            return cut;
+        }
+    }
+    drop_examples(&mut cut);
+    if fits(&cut) { cut } else { request }
+}
+
+/// Rewrites each line of a section of the first user message that is a JSON object.
+fn rewrite(request: &mut Request, name: &str, change: impl Fn(&mut Value)) {
+    let first = request.messages.iter_mut().find_map(|message| match message {
+        Message::User { text } => Some(text),
+        _ => None,
+    });
+    let Some(text) = first else { return };
+    let Some(body) = sections::get(text, name) else { return };
+    let lines = body.lines().map(|line| match serde_json::from_str::<Value>(line) {
+        Ok(mut value) => {
+            change(&mut value);
+            value.to_string()
+        }
+        Err(_) => line.to_owned(),
+    });
+    sections::replace(text, name, &lines.collect::<Vec<_>>().join("\n"));
+}
+
+/// Shortens results of more than `most` bytes of JSON.
+fn shorten_results(request: &mut Request, most: usize) {
+    for name in WORK {
+        rewrite(request, name, |step| {
+            let calls = step["calls"].as_array_mut().into_iter().flatten();
+            calls.for_each(|call| shorten(call, most));
+        });
+    }
+    for message in &mut request.messages {
+        if let Message::Tool { text, .. } = message
+            && let Ok(mut outcome) = serde_json::from_str::<Value>(text)
+        {
+            shorten(&mut outcome, most);
+            *text = outcome.to_string();
+        }
+    }
+}
+
+fn shorten(outcome: &mut Value, most: usize) {
+    let Some(result) = outcome.get_mut("result") else { return };
+    let whole = match result.get("beginning").and_then(Value::as_str) {
+        Some(beginning) => beginning.to_owned(),
+        None => result.to_string(),
+    };
+    if whole.len() > most {
+        let bytes = result["bytes"].as_u64().unwrap_or(whole.len() as u64);
+        let end = whole.floor_char_boundary(most);
+        *result = json!({"cut": true, "bytes": bytes, "beginning": &whole[..end]});
+    }
+}
+
+/// Drops the examples of the scenes.
+fn drop_examples(request: &mut Request) {
+    for name in SCENES {
+        rewrite(request, name, |scene| {
+            let tools = scene["tools"].as_array_mut().into_iter().flatten();
+            tools.for_each(|tool| tool["examples"] = json!([]));
+            scene["examples"] = json!([]);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::{Purpose, ToolChoice};
+
+    fn request(data: &str, results: &[&str]) -> Request {
+        let tool = |text: &&str| Message::Tool { call_id: "call_1".to_owned(), text: (*text).to_owned() };
+        let mut messages =
+            vec![Message::System { text: "Plan.".to_owned() }, Message::User { text: data.to_owned() }];
+        messages.extend(results.iter().map(tool));
+        let (tools, choice) = (Vec::new(), ToolChoice::None);
+        Request {
+            purpose: Purpose::Scene,
+            messages,
+            tools,
+            choice,
+            temperature: None,
+            max_output_tokens: None,
+        }
+    }
+
+    fn data() -> String {
+        let mut data = String::new();
+        sections::push(&mut data, "request", "What else?");
+        data
+    }
+
+    #[test]
+    fn what_fits_is_left_as_it_is() {
+        let whole = request(&data(), &[]);
+        assert_eq!(fit(whole.clone(), 0), whole);
+        assert_eq!(fit(whole.clone(), 10_000), whole);
+    }
+
+    #[test]
+    fn examples_of_scenes_are_left_out_after_results() {
+        let scene = json!({"scene": "Library", "tools": [{"name": "Find", "examples": ["x".repeat(4000)]}]});
+        let mut text = String::new();
+        sections::push(&mut text, "scenes", &scene.to_string());
+        let cut = fit(request(&text, &[r#"{"outcome":"ok","result":"kept"}"#]), 400);
+        assert!(tokens::request(&cut) <= 400);
+        let Message::User { text } = &cut.messages[1] else { panic!("a user message") };
+        assert!(text.contains("Find") && !text.contains("xxx"), "{text}");
+        assert!(matches!(&cut.messages[2], Message::Tool { text, .. } if text.contains("kept")));
+    }
+
+    #[test]
+    fn long_results_keep_their_beginning_and_their_size() {
+        let long = json!({"outcome": "ok", "result": "é".repeat(20_000)}).to_string();
+        let cut = fit(request(&data(), &[&long]), 1500);
+        assert!(tokens::request(&cut) <= 1500);
+        let Message::Tool { text, .. } = &cut.messages[2] else { panic!("a result") };
+        let outcome: Value = serde_json::from_str(text).unwrap();
+        assert_eq!((&outcome["outcome"], &outcome["result"]["cut"]), (&json!("ok"), &json!(true)));
+        assert_eq!(outcome["result"]["bytes"], 40_002);
+    }
+
+    #[test]
+    fn what_cannot_fit_is_not_cut_in_vain() {
+        let whole = request(&data(), &[]);
+        assert_eq!(fit(whole.clone(), 20), whole);
+    }
+}
