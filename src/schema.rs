@@ -1,11 +1,15 @@
 //! JSON Schemas with cached text, because each is serialized many times: for prompts, their hashes, and
 //! requests to providers.
 
+mod ordered;
+
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+
+use ordered::PropertiesInOrder;
 
 /// The JSON Schema of a function's arguments. Dereferences to its value. Clones share the value and the text,
 /// which is serialized once.
@@ -16,6 +20,8 @@ struct SharedSchema {
     value: Value,
     /// `None` inside if serialization failed; no such value is known.
     text: OnceLock<Option<Box<RawValue>>>,
+    /// The same, with properties in the order of `required`.
+    ordered: OnceLock<Option<Box<RawValue>>>,
 }
 
 impl Schema {
@@ -29,9 +35,24 @@ impl Schema {
     }
 }
 
+/// A schema that is serialized with its properties in the order of `required`, as models should write them.
+#[derive(Debug, Clone, Copy)]
+pub struct OrderedSchema<'a>(pub &'a Schema);
+
+impl Serialize for OrderedSchema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let schema = self.0;
+        let ordered = || to_raw_value(&PropertiesInOrder(&schema.0.value)).ok();
+        match schema.0.ordered.get_or_init(ordered) {
+            Some(text) => text.serialize(serializer),
+            None => schema.serialize(serializer),
+        }
+    }
+}
+
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
-        Self(Arc::new(SharedSchema { value, text: OnceLock::new() }))
+        Self(Arc::new(SharedSchema { value, text: OnceLock::new(), ordered: OnceLock::new() }))
     }
 }
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::super::options::{Forcing, ModelOptions};
 use super::super::{Message, Request, ToolChoice, ToolSpec};
 use super::form::Form;
-use super::ordered::SchemaOrdered;
 use crate::run::ReplyCall;
+use crate::schema::OrderedSchema;
 
 /// The body of `POST /chat/completions`. Large parts are borrowed: a schema is written as it is.
 #[derive(Debug, Serialize)]
@@ -48,7 +48,7 @@ struct FunctionSpec<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: SchemaOrdered<'a>,
+    parameters: OrderedSchema<'a>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
 }
@@ -64,7 +64,7 @@ struct ResponseFormat<'a> {
 struct EncodedSchema<'a> {
     name: &'a str,
     strict: bool,
-    schema: SchemaOrdered<'a>,
+    schema: OrderedSchema<'a>,
 }
 
 /// A request in the protocol's form.
@@ -105,7 +105,7 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form
         }
         (Some(tool), Forcing::JsonSchema) => {
             let schema =
-                EncodedSchema { name: &tool.name, strict: true, schema: SchemaOrdered(&tool.parameters) };
+                EncodedSchema { name: &tool.name, strict: true, schema: OrderedSchema(&tool.parameters) };
             body.response_format = Some(ResponseFormat { r#type: "json_schema", json_schema: schema });
         }
         (None, _) if request.tools.is_empty() => {}
@@ -119,7 +119,7 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form
 
 fn offered(tool: &ToolSpec) -> FunctionSpec<'_> {
     let ToolSpec { name, description, parameters, strict } = tool;
-    let parameters = SchemaOrdered(parameters);
+    let parameters = OrderedSchema(parameters);
     FunctionSpec { r#type: "function", function: Function { name, description, parameters, strict: *strict } }
 }
 

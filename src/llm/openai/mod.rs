@@ -8,7 +8,6 @@
 mod encode;
 mod form;
 mod key;
-mod ordered;
 mod redact;
 mod reply;
 mod stream;

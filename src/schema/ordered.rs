@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 /// A value whose schemas are serialized with their properties in the order of `required`, followed by the optional
 /// ones.
 #[derive(Debug)]
-pub(super) struct SchemaOrdered<'a>(pub(super) &'a Value);
+pub(super) struct PropertiesInOrder<'a>(pub(super) &'a Value);
 
-impl Serialize for SchemaOrdered<'_> {
+impl Serialize for PropertiesInOrder<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(object) => {
@@ -22,7 +22,7 @@ impl Serialize for SchemaOrdered<'_> {
                         ("properties", Value::Object(properties), Some(Value::Array(required))) => {
                             map.serialize_entry(key, &Properties { properties, required })?;
                         }
-                        _ => map.serialize_entry(key, &SchemaOrdered(value))?,
+                        _ => map.serialize_entry(key, &PropertiesInOrder(value))?,
                     }
                 }
                 map.end()
@@ -30,7 +30,7 @@ impl Serialize for SchemaOrdered<'_> {
             Value::Array(items) => {
                 let mut seq = serializer.serialize_seq(Some(items.len()))?;
                 for item in items {
-                    seq.serialize_element(&SchemaOrdered(item))?;
+                    seq.serialize_element(&PropertiesInOrder(item))?;
                 }
                 seq.end()
             }
@@ -56,7 +56,7 @@ impl Serialize for Properties<'_> {
         let mut map = serializer.serialize_map(None)?;
         for name in names {
             if let Some(property) = self.properties.get(name) {
-                map.serialize_entry(name, &SchemaOrdered(property))?;
+                map.serialize_entry(name, &PropertiesInOrder(property))?;
             }
         }
         map.end()
@@ -75,7 +75,7 @@ mod tests {
             "b": {}, "a": {}, "m": {"required": ["y"], "properties": {"x": 1, "y": [2]}}, "z": {},
         }});
         let body = json!({"tools": [{"function": {"parameters": schema}}], "properties": {"b": 1, "a": 2}});
-        let text = serde_json::to_string(&SchemaOrdered(&body)).unwrap();
+        let text = serde_json::to_string(&PropertiesInOrder(&body)).unwrap();
         let written =
             r#""properties":{"z":{},"m":{"properties":{"y":[2],"x":1},"required":["y"]},"a":{},"b":{}}"#;
         assert!(text.contains(written), "{text}");
