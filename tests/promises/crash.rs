@@ -213,9 +213,10 @@ impl CrashHarness {
             clients.push(server.ask_and_approve(&self.client, words, key));
         }
         // They end with an answer or with a broken connection.
-        let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
+        let ended = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
         *self.ledger.killer.pid.lock().unwrap() = None;
-        server.kill()
+        // A connection breaks a moment before the process has ended.
+        if ended.iter().any(Result::is_err) { server.await_end().await } else { server.kill() }
     }
 
     /// A server that is not killed: every run ends, every retrying client gets an answer, and the journal and
@@ -437,6 +438,17 @@ impl Server {
             assert!(began.elapsed() < PATIENCE, "{left} runs do not end");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Waits until it has ended by itself.
+    async fn await_end(mut self) -> bool {
+        let Some(mut process) = self.process.take() else { return true };
+        let began = Instant::now();
+        while !process.has_ended() {
+            assert!(began.elapsed() < PATIENCE, "connections broke, and the server goes on");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        true
     }
 
     /// Kills it and returns whether it had ended before.

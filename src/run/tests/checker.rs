@@ -39,8 +39,17 @@ struct WatchedCall {
     /// A person approved it by itself.
     approved: bool,
     starts: u32,
+    /// How many starts a restart of the server interrupted.
+    interruptions: u32,
     /// The write that it undoes.
     undoes: Option<u32>,
+}
+
+impl WatchedCall {
+    /// Starts that no restart interrupted.
+    fn own_starts(&self) -> u32 {
+        self.starts - self.interruptions
+    }
 }
 
 /// The model so far.
@@ -114,7 +123,7 @@ impl RunChecker {
         assert!(!self.stopped || !self.begins(event), "{event:?} begins something after the wish to stop");
         match event {
             Event::RunStarted(started) => self.settings = started.settings.clone(),
-            Event::RunResumed { .. } => self.crash(),
+            Event::RunResumed { restart, .. } => self.crash(*restart),
             Event::Planning { version, .. } => {
                 assert!(self.planned_rounds <= self.settings.max_replans, "a plan too many");
                 assert!(*version == 1 || self.new_calls > 0, "another plan after a round without a new call");
@@ -171,6 +180,7 @@ impl RunChecker {
                         overtaken: false,
                         approved: false,
                         starts: 0,
+                        interruptions: 0,
                     };
                     assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
                 }
@@ -332,6 +342,7 @@ impl RunChecker {
             overtaken: false,
             approved: false,
             starts: 0,
+            interruptions: 0,
             undoes: Some(undoes),
         };
         assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
@@ -398,8 +409,8 @@ impl RunChecker {
         assert!(this.requested.confirm.is_none(), "a write that nobody has confirmed ran");
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
             (CallProgress::Asked, _, _) => true,
-            (CallProgress::Cut, Effect::Read, _) => this.starts < 4,
-            (CallProgress::Unknown, Effect::Write, Repeat::Key) => this.starts < 2,
+            (CallProgress::Cut, Effect::Read, _) => true,
+            (CallProgress::Unknown, Effect::Write, Repeat::Key) => this.own_starts() < 2,
             (CallProgress::Wanted, Effect::Write, _) => true,
             _ => false,
         };
@@ -476,12 +487,14 @@ impl RunChecker {
         }
     }
 
-    fn crash(&mut self) {
+    /// A driver ended. Calls that a restart of the server interrupted are not held against them.
+    fn crash(&mut self, restart: bool) {
         self.crashes += 1;
         let mut cut_off = Vec::new();
         for call in self.calls.values_mut().filter(|c| c.seen == CallProgress::Flying) {
+            call.interruptions += u32::from(restart);
             call.seen = match call.requested.effect {
-                Effect::Read if call.starts < 4 => CallProgress::Cut,
+                Effect::Read if restart || call.own_starts() < 4 => CallProgress::Cut,
                 Effect::Read => CallProgress::Harmless,
                 Effect::Write => {
                     cut_off.push(call.scene.clone());
