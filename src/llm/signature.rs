@@ -4,6 +4,7 @@
 //! are optional, in a quarter of the tokens of a JSON Schema. The notation is that of
 //! TypeScript's parameters, which models know.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
@@ -34,12 +35,11 @@ pub struct ToolLine {
     pub effect: String,
     /// What it does.
     pub description: String,
-    /// Its [`signature`], unless `parameters` are given.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// Its [`signature`].
     pub arguments: String,
-    /// The JSON Schema of its arguments, for planners that write them.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub parameters: Value,
+    /// What its arguments mean, by name, for planners that write them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub about: BTreeMap<String, String>,
     /// Example requests.
     pub examples: Vec<String>,
 }
@@ -58,6 +58,24 @@ pub fn signature(schema: &Value) -> String {
         let _ = write!(out, "{name}{optional}: {}", kind(property));
     }
     out
+}
+
+/// The descriptions of the properties of a JSON Schema of an object, by name.
+pub fn descriptions(schema: &Value) -> BTreeMap<String, String> {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let described = properties.filter_map(|(name, property)| Some((name, property["description"].as_str()?)));
+    described.map(|(name, text)| (name.clone(), text.trim().to_owned())).collect()
+}
+
+/// The JSON Schema of a signature, with these descriptions of its properties.
+pub fn described_schema(line: &str, about: &BTreeMap<String, String>) -> Value {
+    let mut schema = schema(line);
+    for (name, text) in about {
+        if let Some(property) = schema["properties"].get_mut(name) {
+            property["description"] = text.as_str().into();
+        }
+    }
+    schema
 }
 
 /// The JSON Schema of a signature: names, types, formats, allowed values, and which are required. Unreadable parts

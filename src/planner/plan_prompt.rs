@@ -1,8 +1,9 @@
 //! The prompt for a plan. What is the same for every request of a catalogue comes first, so that providers can cache it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::approval::planned_calls;
 use super::completed_work::completed_work;
@@ -93,10 +94,10 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     let mut system = instructions(state, shape);
     let mut data = String::new();
     // Who writes arguments has to know what they mean.
-    let schemas = shape.calls == PlannedCalls::All;
+    let described = shape.calls == PlannedCalls::All;
     let scenes = match shape.shortlisted {
         true => catalogue.overview(overview),
-        false => catalogue.description(schemas, |catalogue| scenes(catalogue, schemas)),
+        false => catalogue.description(described, |catalogue| scenes(catalogue, described)),
     };
     if state.settings().has_rules(3) {
         data.push_str(scenes);
@@ -114,7 +115,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     }
     if shape.shortlisted {
         let listed = shortlist(state, catalogue, version);
-        sections::push(&mut data, "shortlist", &lines(listed.into_iter(), schemas));
+        sections::push(&mut data, "shortlist", &lines(listed.into_iter(), described));
     }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if let Some(feedback) = feedback {
@@ -181,9 +182,9 @@ fn instructions(state: &RunState, shape: PlanShape) -> String {
 }
 
 /// The section with every scene in full.
-fn scenes(catalogue: &Catalogue, schemas: bool) -> String {
+fn scenes(catalogue: &Catalogue, described: bool) -> String {
     let mut section = String::new();
-    sections::push(&mut section, "scenes", &lines(catalogue.iter(), schemas));
+    sections::push(&mut section, "scenes", &lines(catalogue.iter(), described));
     section
 }
 
@@ -202,8 +203,8 @@ fn overview(catalogue: &Catalogue) -> String {
 }
 
 /// One line for each scene. Examples are listed with the tool that serves them, and arguments by their signature: complete
-/// `schemas` would double the prompt without better plans, unless the plan prepares calls.
-fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>, schemas: bool) -> String {
+/// schemas would double the prompt without better plans. Who prepares calls gets arguments `described`.
+fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>, described: bool) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
         scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
     };
@@ -218,11 +219,11 @@ fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>, schemas: bool) -> Str
                     name: tool.name.clone(),
                     effect: if tool.effect == Effect::Write { "write" } else { "read" }.to_owned(),
                     description: tool.description.clone(),
-                    arguments: match schemas {
-                        true => String::new(),
-                        false => signature::signature(&tool.parameters),
+                    arguments: signature::signature(&tool.parameters),
+                    about: match described {
+                        true => signature::descriptions(&tool.parameters),
+                        false => BTreeMap::new(),
                     },
-                    parameters: if schemas { Value::clone(&tool.parameters) } else { Value::Null },
                     examples: says(scene, Some(&tool.name)),
                 })
                 .collect(),

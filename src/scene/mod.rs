@@ -167,7 +167,7 @@ impl ToolApproval {
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     known: Arc<OnceLock<KnownScenes>>,
-    /// Without and with the schemas of arguments.
+    /// Without and with descriptions of arguments.
     descriptions: Arc<[OnceLock<String>; 2]>,
     overview: Arc<OnceLock<String>>,
     search: Arc<OnceLock<SceneSearch>>,
@@ -228,10 +228,10 @@ impl Catalogue {
         })
     }
 
-    /// The description of the whole catalogue for the planner, with the schemas of arguments or with their signatures. A
+    /// The description of the whole catalogue for the planner, with descriptions of arguments or without. A
     /// catalogue never changes, so `render` is called once only for each.
-    pub(crate) fn description(&self, schemas: bool, render: impl FnOnce(&Self) -> String) -> &str {
-        self.descriptions[usize::from(schemas)].get_or_init(|| render(self))
+    pub(crate) fn description(&self, described: bool, render: impl FnOnce(&Self) -> String) -> &str {
+        self.descriptions[usize::from(described)].get_or_init(|| render(self))
     }
 
     /// One line for each scene, for prompts that do not describe all of them in full; `render` is called once only.

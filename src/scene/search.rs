@@ -38,7 +38,7 @@ pub(crate) struct SceneSearch {
 impl SceneSearch {
     /// Indexes the scenes of a catalogue.
     pub(super) fn of(catalogue: &Catalogue) -> Self {
-        let counts: Vec<BTreeMap<Term, u32>> = catalogue.iter().map(|scene| counted_terms(scene)).collect();
+        let counts: Vec<BTreeMap<Term, u32>> = catalogue.iter().map(counted_terms).collect();
         let lengths: Vec<f64> = counts.iter().map(|terms| terms.values().sum::<u32>().into()).collect();
         let average = (lengths.iter().sum::<f64>() / lengths.len().max(1) as f64).max(1.0);
         let mut containing: HashMap<Term, Vec<(usize, f64)>> = HashMap::new();

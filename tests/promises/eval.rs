@@ -255,25 +255,28 @@ fn display(played: &PlayedRequest) -> String {
     }
 }
 
-/// Plays all labelled requests and prints what came of them.
-async fn played(prepare: PrepareMode) -> Vec<(PlayedRequest, Judged)> {
+/// Plays all labelled requests; also returns what came of them as text.
+async fn played(prepare: PrepareMode) -> (Vec<(PlayedRequest, Judged)>, String) {
     let start = Instant::now();
     let mut all = vec![];
+    let mut report = String::new();
     for set in eval::sets() {
         let place = EvalServer::of(&set, prepare).await;
         place.assert_known(&set);
         let playing = set.requests.iter().map(|labelled| place.play(labelled));
         let played: Vec<PlayedRequest> = futures::stream::iter(playing).buffered(AT_ONCE).collect().await;
         for played in played {
-            print!("{}", display(&played));
+            report.push_str(&display(&played));
             let judged = played.judged(place.today);
             all.push((played, judged));
         }
     }
     let tally = tally(&all);
-    println!("planning.prepare = {}\n{}", json!(prepare), faults(&all));
-    println!("{}\n{}({:.1?})", by_class(&all), tally.table(), start.elapsed());
-    all
+    let (by_class, table) = (by_class(&all), tally.table());
+    let took = start.elapsed();
+    report.push_str(&format!("planning.prepare = {}\n{}\n", json!(prepare), faults(&all)));
+    report.push_str(&format!("{by_class}\n{table}({took:.1?})"));
+    (all, report)
 }
 
 fn tally(all: &[(PlayedRequest, Judged)]) -> Tally {
@@ -292,8 +295,10 @@ fn tally(all: &[(PlayedRequest, Judged)]) -> Tally {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn labelled_requests_are_executed_as_labelled() {
-    let step_by_step = played(PrepareMode::Approval).await;
-    let prepared = played(PrepareMode::Always).await;
+    let (step_by_step, report) = played(PrepareMode::Approval).await;
+    println!("{report}");
+    let (prepared, report) = played(PrepareMode::Always).await;
+    println!("{report}");
     println!("| planning.prepare | model calls a request | prompt tokens a request |");
     println!("| ---------------- | --------------------: | ----------------------: |");
     let mut means = vec![];

@@ -158,8 +158,7 @@ impl<'a> PreparableCalls<'a> {
     /// The tool as in the scene's prompt, with its required arguments in one of the orders.
     fn tool_spec(&self, card: &ToolCard, order: usize) -> ToolSpec {
         let own = self.own_schema(card);
-        let known = card.schema.as_ref().unwrap_or(&card.parameters);
-        let mut parameters = own.unwrap_or(known).clone();
+        let mut parameters = own.unwrap_or(&card.schema).clone();
         if let Some(schema) = own {
             let mut required = required(schema, card);
             if is_order_known(schema, &required) {

@@ -43,11 +43,8 @@ impl From<SceneLine> for SceneCard {
                 name: tool.name,
                 effect: tool.effect,
                 description: tool.description,
-                parameters: match &tool.parameters {
-                    Value::Null => signature::schema(&tool.arguments),
-                    schema => signature::schema(&signature::signature(schema)),
-                },
-                schema: Some(tool.parameters).filter(|schema| !schema.is_null()),
+                parameters: signature::schema(&tool.arguments),
+                schema: signature::described_schema(&tool.arguments, &tool.about),
             });
         }
         card.examples.extend(line.examples.into_iter().map(|say| ExampleRequest { say, tool: None }));
@@ -66,8 +63,8 @@ pub(super) struct ToolCard {
     pub description: String,
     /// JSON Schema of its arguments, as far as their signature contains it: tools are chosen by this.
     pub parameters: Value,
-    /// The complete schema, if the prompt contains it: arguments are filled by this.
-    pub schema: Option<Value>,
+    /// The same with descriptions, if the prompt contains them: arguments are filled by this.
+    pub schema: Value,
 }
 
 impl ToolCard {
