@@ -435,7 +435,14 @@ impl<'a> OfflineStep<'a> {
             values.retain(|_, value| !value.is_null());
             one(values)
         };
-        filled.several.iter().take(MAX_CALLS).map(with).collect()
+        let mut calls = Vec::new();
+        for call in filled.several.iter().take(MAX_CALLS).map(with) {
+            // "The room Milano … the room Milano": one act named twice.
+            if !calls.contains(&call) {
+                calls.push(call);
+            }
+        }
+        calls
     }
 
     /// The call of a read of the scene that may list the identifier that the tool needs.

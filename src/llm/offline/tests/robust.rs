@@ -52,6 +52,16 @@ proptest! {
 }
 
 #[test]
+fn room_named_twice_without_a_time_is_prepared_once() {
+    let mut world = World::all();
+    world.run("Che tempo fa a Milano?");
+    let request =
+        "sala sala dopo Milano e Milano giugno dopo poi \" ma ferie e ma dopo a alle alle al al prenota";
+    let prepared = world.run(request).prepared;
+    assert_eq!(prepared.iter().filter(|(tool, _)| tool == "book_room").count(), 1, "{prepared:?}");
+}
+
+#[test]
 fn single_possessive_word_gets_a_reply() {
     for words in ["mia", "my", "il mio"] {
         World::all().run(words);

@@ -336,6 +336,8 @@ impl World {
             .collect();
         let asked = !known.is_empty();
         let writes = if asked { known } else { writes };
+        // The question for what several calls lack has the values of the first one.
+        let prepared = if asked { &prepared[..prepared.len().min(writes.len())] } else { prepared };
         let looked_up = !asked && calls.len() > writes.len();
         if looked_up || (!asked && !step["depends_on_step"].is_null()) || !self.exact {
             let part = |a: &Value, b: &Value| {
