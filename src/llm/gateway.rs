@@ -27,6 +27,7 @@ use super::breaker::{self, AttemptReport};
 use super::budget::{BudgetError, Reservation};
 use super::cache::{self, CacheKey, Mode, ResolvedReply};
 use super::error::{Error, ErrorKind};
+use super::fair_tasks::FairTasks;
 use super::limits::{AttemptPermit, LimitError};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
@@ -34,9 +35,10 @@ use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
 use super::{Caller, Completion, Guards, Purpose, Replied, Request, Sink, retry, tokens};
-use crate::run::{AskReservation, Attempt};
+use crate::run::{AskReservation, Attempt, TenantId};
 
-/// Fewest threads of the runtime on which providers are called; it has one for each core.
+/// Fewest tasks that run at the same time on the runtime on which providers are called; it has one thread for
+/// each core, and one that queues tasks ([`FairTasks`]).
 const THREADS: usize = 2;
 
 /// A handle to the gateway; clones share it. Providers run on a separate runtime, so callers on any runtime, or
@@ -173,13 +175,14 @@ impl Gateway {
         sink: Sink,
     ) -> Result<Replied, Error> {
         let (core, guards) = (self.core.clone(), self.guards.clone());
+        let tenant = caller.tenant.clone();
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
             let call = GatewayCall { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
             core.ask(&call, fallback).await
         };
-        self.worker.run(ask).await?
+        self.worker.run(self.worker.tasks.task(tenant, ask)).await?
     }
 
     /// Spawns `work` on the threads where models are called, so that its calls stay on one thread. It must not
@@ -194,12 +197,24 @@ impl Gateway {
         self.worker.spawn(work)
     }
 
+    /// [`spawn`](Self::spawn), with the processor shared fairly between tenants.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn spawn_for<T: Send + 'static>(
+        &self,
+        tenant: TenantId,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<JoinHandle<T>, Error> {
+        self.worker.spawn(self.worker.tasks.task(tenant, work))
+    }
+
     /// The runtime of the threads where models are called. It ends with the last handle of the gateway.
     ///
     /// # Errors
     /// Only while the gateway itself ends.
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, Error> {
-        let runtime = self.worker.0.as_ref().ok_or_else(|| internal(&"the gateway has stopped"))?;
+        let runtime = self.worker.runtime.as_ref().ok_or_else(|| internal(&"the gateway has stopped"))?;
         Ok(runtime.handle().clone())
     }
 
@@ -501,24 +516,30 @@ impl Core {
 }
 
 /// The runtime on which providers are called.
-struct Worker(Option<Runtime>);
+struct Worker {
+    /// Absent only while it is dropped.
+    runtime: Option<Runtime>,
+    tasks: FairTasks,
+}
 
 impl Worker {
     fn start() -> Result<Self, Error> {
         let next = AtomicUsize::new(1);
+        let places = std::thread::available_parallelism().map_or(THREADS, |n| n.get().max(THREADS));
         let runtime = Builder::new_multi_thread()
-            .worker_threads(std::thread::available_parallelism().map_or(THREADS, |n| n.get().max(THREADS)))
+            .worker_threads(places + 1)
             .thread_name_fn(move || format!("llm-{}", next.fetch_add(1, Ordering::Relaxed)))
             .enable_all()
             .build();
-        runtime.map(|runtime| Self(Some(runtime))).map_err(|e| internal(&e))
+        let runtime = runtime.map_err(|e| internal(&e))?;
+        Ok(Self { runtime: Some(runtime), tasks: FairTasks::new(places) })
     }
 
     fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<JoinHandle<T>, Error> {
-        let Some(runtime) = &self.0 else { return Err(internal(&"the gateway has stopped")) };
+        let Some(runtime) = &self.runtime else { return Err(internal(&"the gateway has stopped")) };
         Ok(runtime.spawn(work))
     }
 
@@ -536,7 +557,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         // A runtime that is simply dropped waits for its threads, and panics inside another runtime.
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }

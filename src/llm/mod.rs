@@ -13,6 +13,7 @@ pub mod cache;
 mod caller;
 mod embedded;
 mod error;
+mod fair_tasks;
 pub mod functions;
 mod gateway;
 mod guards;

@@ -144,12 +144,14 @@ impl SceneManager {
             // A new driver's inbox has room for all of them.
             let _ = self.deliver(caller, run);
         }
+        let tenant = self.tenant.clone();
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
             let driven = async move { driver.run(context, gate.admit(run).await).await };
-            let task = gateway.spawn(all.run_until_shutdown(driven)).map_err(|e| e.to_string())?;
+            let work = all.run_until_shutdown(driven);
+            let task = gateway.spawn_for(tenant, work).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
