@@ -1,7 +1,7 @@
 //! Processor time shared between tenants. The tasks of a runtime are polled in order of their wakes, so a tenant
 //! with 200 ready runs would have a request of another tenant wait for 200 polls at each of its steps. Tasks
-//! that are spawned here are polled in turn by tenant instead (weighted fair queueing of Demers, Keshav and
-//! Shenker, 1989, with a poll as the quantum).
+//! that are spawned here are polled in turn by tenant instead (the fair queueing of Nagle, RFC 970, with a poll
+//! in place of a packet).
 //!
 //! A poll takes one of a fixed number of places. If none is free, the task queues under its tenant and is woken
 //! when its turn has come. The runtime has one thread more than there are places: while all places are taken,
