@@ -336,8 +336,18 @@ impl World {
             .collect();
         let asked = !known.is_empty();
         let writes = if asked { known } else { writes };
-        // The question for what several calls lack has the values of the first one.
-        let prepared = if asked { &prepared[..prepared.len().min(writes.len())] } else { prepared };
+        // A question for several calls has the values of the first one. The others are of its tool; they are
+        // incomplete, too, or wait for the confirmation.
+        let (prepared, others) =
+            prepared.split_at(if asked { prepared.len().min(writes.len()) } else { prepared.len() });
+        for (tool, arguments) in others {
+            assert_eq!(questions[0]["tool"], *tool, "{request}: {step} {questions:?}");
+            let confirms = questions[0]["missing"].as_array().unwrap().is_empty();
+            let schema = &tools.iter().find(|t| t["name"] == *tool).unwrap()["parameters"];
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let lacks = required.iter().any(|name| arguments.get(name.as_str().unwrap()).is_none());
+            assert!(confirms || lacks, "{request}: {step} {questions:?}");
+        }
         let looked_up = !asked && calls.len() > writes.len();
         if looked_up || (!asked && !step["depends_on_step"].is_null()) || !self.exact {
             let part = |a: &Value, b: &Value| {
