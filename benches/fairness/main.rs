@@ -39,19 +39,33 @@ struct Part {
     name: &'static str,
     /// How long a tool call of the flood takes.
     tool_ms: u64,
+    /// How long a tool call of the other tenant takes.
+    other_ms: u64,
     /// `server.max_in_flight`, unless it is the default.
     max_in_flight: Option<usize>,
 }
 
-const PARTS: [Part; 4] = [
-    Part { name: "calls of 2 s in one scene", tool_ms: 2000, max_in_flight: None },
-    Part { name: "the same, `server.max_in_flight` = 50", tool_ms: 2000, max_in_flight: Some(50) },
+const PARTS: [Part; 5] = [
+    Part { name: "calls of 2 s in one scene", tool_ms: 2000, other_ms: 0, max_in_flight: None },
+    Part {
+        name: "the same, `server.max_in_flight` = 50",
+        tool_ms: 2000,
+        other_ms: 0,
+        max_in_flight: Some(50),
+    },
     Part {
         name: "processor only (the offline model, tools that answer at once)",
         tool_ms: 0,
+        other_ms: 0,
         max_in_flight: None,
     },
-    Part { name: "the same, `server.max_in_flight` = 10", tool_ms: 0, max_in_flight: Some(10) },
+    Part { name: "the same, `server.max_in_flight` = 10", tool_ms: 0, other_ms: 0, max_in_flight: Some(10) },
+    Part {
+        name: "processor only, calls of 500 ms of the other tenant",
+        tool_ms: 0,
+        other_ms: 500,
+        max_in_flight: None,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -101,7 +115,8 @@ impl Part {
         data.path().clone_into(&mut config.store.data_dir);
         config.server.addr = "127.0.0.1:0".to_owned();
         config.server.max_in_flight = self.max_in_flight.unwrap_or(config.server.max_in_flight);
-        let engine = Engine::builder(config.clone()).scene(weather(self.tool_ms)?).start().await?;
+        let engine =
+            Engine::builder(config.clone()).scene(weather(self.tool_ms, self.other_ms)?).start().await?;
         let engine = Arc::new(engine);
         let (flood, other) = (key(&engine, FLOOD).await?, key(&engine, OTHER).await?);
         let server = Server::start(engine.clone(), &config).await?;
@@ -133,11 +148,12 @@ struct GetForecast {
     city: String,
 }
 
-/// A scene whose calls take `tool_ms` for the flood, and no time for others.
-fn weather(tool_ms: u64) -> Result<Scene, Failure> {
+/// A scene whose calls take `tool_ms` for the flood and `other_ms` for others.
+fn weather(tool_ms: u64, other_ms: u64) -> Result<Scene, Failure> {
     let forecast = move |asked: GetForecast, context: ToolContext| async move {
-        if context.principal.tenant.as_str() == FLOOD {
-            tokio::time::sleep(Duration::from_millis(tool_ms)).await;
+        let takes_ms = if context.principal.tenant.as_str() == FLOOD { tool_ms } else { other_ms };
+        if takes_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(takes_ms)).await;
         }
         Ok(json!({"city": asked.city, "min_c": 11, "max_c": 24}))
     };
