@@ -113,10 +113,20 @@ impl TupleReader<'_> {
                 let link = matches!(token.raw.as_str(), "." | ",") || token.lower == "e";
                 (link || token.is(&["and", "ed"])) && !source.found.taken[*i] && !source.found.quoted[*i]
             };
-            for i in (1..source.tokens.len()).filter(joins).take(MAX_SPLITS) {
+            let joins: Vec<usize> = (1..source.tokens.len()).filter(joins).take(MAX_SPLITS).collect();
+            for (at, &i) in joins.iter().enumerate() {
                 let token = &source.tokens[i];
                 let (left, right) = (text.get(..token.start)?, text.get(token.end..)?);
-                let Some(mut first) = self.accepted(before, self.filled(left)) else { continue };
+                let own = self.filled(left);
+                let again = before.is_none() && {
+                    let parts = joins[at..].iter().enumerate().map(|(n, &from)| {
+                        let end = joins.get(at + n + 1).map_or(text.len(), |&to| source.tokens[to].start);
+                        text.get(source.tokens[from].end..end).unwrap_or_default()
+                    });
+                    parts.into_iter().all(|part| self.says_again(&own, left, part))
+                };
+                let accepted = if again { Some(own) } else { self.accepted(before, own) };
+                let Some(mut first) = accepted else { continue };
                 if let Some(rest) = self.read(Some(&first), right, depth + 1) {
                     first.used.resize(i, false);
                     return Some(std::iter::once(first).chain(rest).collect());
@@ -126,6 +136,33 @@ impl TupleReader<'_> {
         before?;
         let own = self.filled(text);
         self.accepted(before, own).map(|own| vec![own])
+    }
+
+    /// Whether `right` says the same as `left` with another value for the only argument of both: "weather in
+    /// Rome and weather in Milan".
+    fn says_again(&self, first: &Filled, left: &str, right: &str) -> bool {
+        let second = self.filled(right);
+        let only = |filled: &Filled| match self.stated(filled)[..] {
+            [field] if !is_timed(field) && field.kind != ArgumentKind::Text => Some(field.name.clone()),
+            _ => None,
+        };
+        let Some(name) = only(first).filter(|name| only(&second).as_ref() == Some(name)) else {
+            return false;
+        };
+        let single = first.several.is_empty() && second.several.is_empty();
+        if !single || first.values == second.values || self.needed.iter().any(|f| f.name != name) {
+            return false;
+        }
+        let free = |text: &str, used: &[bool]| -> Vec<String> {
+            let source = SourceText::new(text, self.now);
+            let tokens = source.tokens.iter().enumerate();
+            tokens
+                .filter(|(i, t)| t.word && used.get(*i) != Some(&true))
+                .map(|(_, t)| t.norm.clone())
+                .collect()
+        };
+        let (left, right) = (free(left, &first.used), free(right, &second.used));
+        right.iter().any(|word| !lexicon::is_stop_word(word)) && right.iter().all(|word| left.contains(word))
     }
 
     fn filled(&self, text: &str) -> Filled {

@@ -117,6 +117,19 @@ fn each_value_of_a_list_gets_its_own_call() {
             "meteo a Roma, Milano e Torino",
             each("WeatherForecast_Get", "city", json!(["Roma", "Milano", "Torino"])),
         ),
+        (
+            "weather in Rome and weather in Milan",
+            each("WeatherForecast_Get", "city", json!(["Rome", "Milan"])),
+        ),
+        (
+            "meteo a Roma, meteo a Milano e meteo a Torino",
+            each("WeatherForecast_Get", "city", json!(["Roma", "Milano", "Torino"])),
+        ),
+        (
+            "What's the weather in Rome and the weather in Milan?",
+            each("WeatherForecast_Get", "city", json!(["Rome", "Milan"])),
+        ),
+        ("weather in Rome, not the weather in Milan", each("WeatherForecast_Get", "city", json!(["Rome"]))),
         ("Weather in Paris, France", each("WeatherForecast_Get", "city", json!(["Paris, France"]))),
         (
             "Weather in Portland, OR and in Paris, France",
