@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
 use std::process::{Child as Process, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
@@ -182,7 +183,9 @@ enum ChildResources {
 
 async fn begin(role: &Role) -> Result<(ChildResources, Option<String>), Failure> {
     Ok(match role.clone() {
-        Role::Provider => (ChildResources::Serves(None), Some(provider::start(None).await?.to_string())),
+        Role::Provider => {
+            (ChildResources::Serves(None), Some(provider::start(None, Duration::ZERO).await?.to_string()))
+        }
         Role::Bare { provider, bodies } => {
             let url = format!("http://{provider}/v1/chat/completions");
             let bodies = Arc::new(Bodies::of(&bodies)?);

@@ -3,7 +3,7 @@
 use proscenium::config::Config;
 use proscenium::llm::limits::Rates;
 use proscenium::llm::{ModelOptions, StreamMode};
-use proscenium::run::{ConfirmPolicy, Effect};
+use proscenium::run::{ConfirmPolicy, Effect, PrepareMode};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::{Builder, Engine};
 use schemars::JsonSchema;
@@ -78,6 +78,8 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
         ..ModelOptions::default()
     }];
     data.clone_into(&mut config.store.data_dir);
+    // The bare client makes the same six calls.
+    config.planning.prepare = PrepareMode::Approval;
     config.execution.time_zone = "Europe/Rome".to_owned();
     // The dates of the write come from the scripted model; the request does not contain them.
     config.execution.confirm = ConfirmPolicy::Never;

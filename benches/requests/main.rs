@@ -4,6 +4,7 @@
 
 mod child;
 mod flow;
+mod latency;
 mod load;
 mod measure;
 mod provider;
@@ -29,10 +30,12 @@ fn fail(why: impl Into<String>) -> Failure {
 
 const HELP: &str = "\
 cargo bench --bench requests -- [--quick] [--rounds N] [--slice-ms N] [--only bare|library|book|server]
+                                [--latency-ms N]
   --quick      two short rounds, to check that it works
   --rounds N   rounds of everything, 5 by default
   --slice-ms N how long each subject is driven in a round, 1500 by default
-  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; prints its process id";
+  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; prints its process id
+  --latency-ms N  only one request at a time, step by step and prepared, with a provider that takes N ms a call";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,6 +65,10 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
             "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
             "--slice-ms" => plan.slice_ms = value()?.parse::<u64>()?.clamp(100, 10_000),
             "--only" => plan.only = Some(value()?.clone()),
+            "--latency-ms" => {
+                latency::measure(value()?.parse::<u64>()?.min(60_000))?;
+                return Ok(None);
+            }
             "--help" => {
                 println!("{HELP}");
                 return Ok(None);

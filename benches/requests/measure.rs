@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -222,7 +223,7 @@ fn record() -> Result<Vec<String>, Failure> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let bodies = Record::default();
     runtime.block_on(async {
-        let address = provider::start(Some(bodies.clone())).await?.to_string();
+        let address = provider::start(Some(bodies.clone()), Duration::ZERO).await?.to_string();
         let engine = flow::engine(flow::config(&address, data.path(), &[]))?.start().await?;
         engine.chat(engine.request(&flow::message(1_000_000, false), None)).await?;
         engine.stop().await?;

@@ -1,7 +1,8 @@
-//! A provider that replies at once: it inspects the request and sends prepared bytes.
+//! A provider that replies at once, or after a while: it inspects the request and sends prepared bytes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,14 +11,17 @@ use tokio::net::{TcpListener, TcpStream};
 use super::flow::BOOK;
 use super::{Failure, fail};
 
+/// The employee whose balance is read.
+pub const EMPLOYEE: u64 = 4711;
+
 /// Longer requests do not belong to the benchmark.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Bodies in the order of arrival, if they are recorded.
 pub type Record = Arc<Mutex<Vec<String>>>;
 
-/// Serves until its runtime ends, on a free port.
-pub async fn start(record: Option<Record>) -> Result<SocketAddr, Failure> {
+/// Serves until its runtime ends, on a free port. Each reply takes `latency`.
+pub async fn start(record: Option<Record>, latency: Duration) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let replies = Arc::new(Replies::new());
@@ -25,13 +29,18 @@ pub async fn start(record: Option<Record>) -> Result<SocketAddr, Failure> {
         while let Ok((stream, _)) = listener.accept().await {
             let (replies, record) = (replies.clone(), record.clone());
             // The client reports broken connections.
-            tokio::spawn(async move { drop(serve(stream, &replies, record).await) });
+            tokio::spawn(async move { drop(serve(stream, &replies, record, latency).await) });
         }
     });
     Ok(address)
 }
 
-async fn serve(mut stream: TcpStream, replies: &Replies, record: Option<Record>) -> Result<(), Failure> {
+async fn serve(
+    mut stream: TcpStream,
+    replies: &Replies,
+    record: Option<Record>,
+    latency: Duration,
+) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(16 * 1024);
     loop {
@@ -55,6 +64,9 @@ async fn serve(mut stream: TcpStream, replies: &Replies, record: Option<Record>)
         if let Some(record) = &record {
             record.lock().unwrap_or_else(PoisonError::into_inner).push(body.to_owned());
         }
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
         stream.write_all(replies.to(body)).await?;
         buffer.drain(..head + length);
     }
@@ -77,6 +89,7 @@ fn content_length(head: &[u8]) -> Result<usize, Failure> {
 struct Replies {
     plan: Vec<u8>,
     plan_booking: Vec<u8>,
+    plan_prepared: Vec<u8>,
     forecast: Vec<u8>,
     balance: Vec<u8>,
     booking: Vec<u8>,
@@ -88,10 +101,11 @@ struct Replies {
 impl Replies {
     fn new() -> Self {
         Self {
-            plan: plan("Tell the balance of leave of the employee", "GetBalance"),
-            plan_booking: plan("Book the employee's leave from 2030-06-15 to 2030-06-17", "BookLeave"),
+            plan: plan("Tell the balance of leave of the employee", "GetBalance", false),
+            plan_booking: plan("Book the employee's leave from 2030-06-15 to 2030-06-17", "BookLeave", false),
+            plan_prepared: plan("Tell the balance of leave of the employee", "GetBalance", true),
             forecast: call("GetForecast", &json!({"city": "Milan"})),
-            balance: call("GetBalance", &json!({"employee": 4711})),
+            balance: call("GetBalance", &json!({"employee": EMPLOYEE})),
             booking: call("BookLeave", &json!({"from": "2030-06-15", "to": "2030-06-17"})),
             weather: words("In Milan it is 11 to 24 °C today (station 7)."),
             leave: words("That are 3 of the 12 days of leave."),
@@ -115,22 +129,30 @@ impl Replies {
                 (false, false) => &self.balance,
             }
         } else if body.contains("CreateExecutionPlan") {
-            if body.contains(BOOK) { &self.plan_booking } else { &self.plan }
+            match (body.contains("prepared_calls"), body.contains(BOOK)) {
+                (true, _) => &self.plan_prepared,
+                (false, true) => &self.plan_booking,
+                (false, false) => &self.plan,
+            }
         } else {
             &self.check
         }
     }
 }
 
-fn plan(purpose: &str, tool: &str) -> Vec<u8> {
-    call(
-        "CreateExecutionPlan",
-        &json!({"needs_execution": true, "reasoning": "Two scenes, which need nothing of each other", "steps": [
-            {"step_number": 1, "scene_name": "Weather", "purpose": "Tell the weather in Milan today",
-             "expected_tools": ["GetForecast"], "depends_on_step": null},
-            {"step_number": 2, "scene_name": "Leave", "purpose": purpose,
-             "expected_tools": [tool], "depends_on_step": null}]}),
-    )
+fn plan(purpose: &str, tool: &str, prepared: bool) -> Vec<u8> {
+    let mut plan = json!({"needs_execution": true, "reasoning": "Two scenes, which need nothing of each other", "steps": [
+        {"step_number": 1, "scene_name": "Weather", "purpose": "Tell the weather in Milan today",
+         "expected_tools": ["GetForecast"], "depends_on_step": null},
+        {"step_number": 2, "scene_name": "Leave", "purpose": purpose,
+         "expected_tools": [tool], "depends_on_step": null}]});
+    if prepared {
+        let calls =
+            |tool: &str, arguments: Value| json!([{"tool": tool, "arguments": arguments.to_string()}]);
+        plan["steps"][0]["prepared_calls"] = calls("GetForecast", json!({"city": "Milan"}));
+        plan["steps"][1]["prepared_calls"] = calls("GetBalance", json!({"employee": EMPLOYEE}));
+    }
+    call("CreateExecutionPlan", &plan)
 }
 
 fn call(name: &str, arguments: &Value) -> Vec<u8> {

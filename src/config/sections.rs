@@ -120,7 +120,7 @@ impl Default for PlanningConfig {
             out_of_scope: settings.out_of_scope,
             reader: settings.reader,
             system_prompt: settings.planner_instructions,
-            prepare: settings.prepare,
+            prepare: PrepareMode::Always,
             shortlist: SHORTLIST,
         }
     }

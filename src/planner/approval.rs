@@ -133,19 +133,19 @@ pub(super) fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall
     Some(PlanProblem::new("plan.prepared_arguments", what))
 }
 
-/// Which calls the plan being made should prepare.
+/// Which calls the plan being made should prepare. A plan that a person may have to approve shows what is known of its
+/// writes, also where their arguments are incomplete.
 pub(super) fn planned_calls(state: &RunState, catalogue: &Catalogue) -> PlannedCalls {
     match state.settings().prepare {
+        _ if may_be_shown(state, catalogue) => PlannedCalls::Writes,
         PrepareMode::Always if !state.is_plan_only() => PlannedCalls::All,
-        PrepareMode::Always | PrepareMode::Approval | PrepareMode::Never => {
-            if may_be_shown(state, catalogue) { PlannedCalls::Writes } else { PlannedCalls::None }
-        }
+        PrepareMode::Always | PrepareMode::Approval | PrepareMode::Never => PlannedCalls::None,
     }
 }
 
 /// Whether the plan being made may need approval, so that it should include the known arguments of its
 /// writes.
-pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
+fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
     if state.is_plan_only() || state.is_dry_run() || state.settings().prepare == PrepareMode::Never {
         return false;
     }

@@ -1,6 +1,6 @@
 //! Reads the reply to a question for a plan.
 
-use super::approval::{may_be_shown, unfit_calls, with_approval};
+use super::approval::{unfit_calls, with_approval};
 use super::plan_prompt::shape;
 use super::planned_calls;
 use super::read::{from_arguments, only_repeats};
@@ -63,8 +63,7 @@ fn usable_plan(
     let last = state.last_fixed_step(feedback);
     plan::normalise(&mut plan, known, last);
     if shape.calls == PlannedCalls::All {
-        let shown = may_be_shown(state, catalogue);
-        planned_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps(), shown);
+        planned_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps());
     }
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);

@@ -43,9 +43,8 @@ fn parse_call(call: &mut Value) -> bool {
 
 /// Drops the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
 /// fit, or that refer to no earlier step. Their scene makes them. A reference to an earlier step that the step does
-/// not depend on makes it depend on it. Where a person is `shown` the plan, unfit arguments are kept: they are
-/// returned to the planner.
-pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &BTreeSet<u32>, shown: bool) {
+/// not depend on makes it depend on it.
+pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &BTreeSet<u32>) {
     let numbers: BTreeSet<u32> = plan.steps.iter().map(|step| step.step_number).collect();
     for step in &mut plan.steps {
         let number = step.step_number;
@@ -56,7 +55,7 @@ pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &B
         calls.retain(|call| {
             step.expected_tools.contains(&call.tool)
                 && call.references().all(|found| precedes(&found))
-                && (shown || unfit_call(catalogue, step, call).is_none())
+                && unfit_call(catalogue, step, call).is_none()
         });
         step.prepared_calls = calls;
     }

@@ -1,7 +1,7 @@
 //! Prompts that fit into the model's window: what matters least is cut first, and the prompt says what was cut.
 //!
-//! The order: long results, to shorter and shorter beginnings; then the examples of scenes. The conversation has a share of
-//! its own, beyond which it is summarised (`memory/`). The request, the instructions and the schemas are never cut. If that does
+//! The order: long results, to shorter and shorter beginnings; then the examples of scenes; then the oldest turns of the
+//! conversation, which has a share of its own beyond which it is summarised (`memory/`). The request, the instructions and the schemas are never cut. If that does
 //! not suffice, the prompt is left as it is: the provider then says what its model takes.
 
 use serde_json::{Value, json};
@@ -44,11 +44,16 @@ pub(super) fn fit(request: Request, most: u32) -> Request {
         }
     }
     drop_examples(&mut cut);
-    if fits(&cut) { cut } else { request }
+    while !fits(&cut) {
+        if !drop_oldest_turn(&mut cut) {
+            return request;
+        }
+    }
+    cut
 }
 
 /// Rewrites each line of a section of the first user message that is a JSON object.
-fn rewrite(request: &mut Request, name: &str, change: impl Fn(&mut Value)) {
+fn rewrite(request: &mut Request, name: &str, mut change: impl FnMut(&mut Value)) {
     let first = request.messages.iter_mut().find_map(|message| match message {
         Message::User { text } => Some(text),
         _ => None,
@@ -107,6 +112,20 @@ fn drop_examples(request: &mut Request) {
     }
 }
 
+/// Drops the oldest turn of the conversation and counts it in `left_out`; false if only the last one is there.
+fn drop_oldest_turn(request: &mut Request) -> bool {
+    let mut dropped = false;
+    rewrite(request, "conversation", |conversation| {
+        let Some(turns) = conversation["turns"].as_array_mut().filter(|turns| turns.len() > 1) else {
+            return;
+        };
+        turns.remove(0);
+        dropped = true;
+        conversation["left_out"] = json!(conversation["left_out"].as_u64().unwrap_or(0) + 1);
+    });
+    dropped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +158,21 @@ mod tests {
         let whole = request(&data(), &[]);
         assert_eq!(fit(whole.clone(), 0), whole);
         assert_eq!(fit(whole.clone(), 10_000), whole);
+    }
+
+    #[test]
+    fn oldest_turns_are_left_out_and_counted_until_the_prompt_fits() {
+        let turn = |n: usize| json!({"request": format!("turn {n}"), "answer": "x".repeat(400)});
+        let turns: Vec<Value> = (1..=5).map(turn).collect();
+        let mut text = data();
+        sections::push(&mut text, "conversation", &json!({"summary": "Before.", "turns": turns}).to_string());
+        let cut = fit(request(&text, &[]), 400);
+        assert!(tokens::request(&cut) <= 400);
+        let Message::User { text } = &cut.messages[1] else { panic!("{cut:?}") };
+        let kept: Value = serde_json::from_str(&sections::get(text, "conversation").unwrap()).unwrap();
+        assert_eq!((&kept["summary"], &kept["left_out"]), (&json!("Before."), &json!(3)));
+        assert_eq!(kept["turns"][0]["request"], "turn 4");
+        assert!(text.contains("What else?"));
     }
 
     #[test]

@@ -93,8 +93,8 @@ pub enum PrepareMode {
     /// The writes of plans that a person may have to approve. Scenes still make the calls.
     #[default]
     Approval,
-    /// Reads and writes of every plan. A step whose calls are complete, valid and allowed is executed by them,
-    /// without asking its scene.
+    /// Reads and writes of every plan; of a plan that a person may have to approve, its writes. A step whose calls are
+    /// complete, valid and allowed is executed by them, without asking its scene.
     Always,
 }
 

@@ -86,7 +86,10 @@ fn json_flag_prints_only_the_complete_answer_document() {
     for (part, names) in [
         ("", &document[..]),
         ("/plan", &["needs_execution", "reasoning", "steps"]),
-        ("/plan/steps/1", &["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step"]),
+        (
+            "/plan/steps/1",
+            &["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step", "prepared_calls"],
+        ),
         ("/steps/0", &["step_number", "scene_name", "status", "result", "tool_calls"]),
         ("/steps/0/tool_calls/0", &["tool", "arguments", "outcome", "result"]),
         ("/metadata", &["planned_execution_path", "current_path_index"]),

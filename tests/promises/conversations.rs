@@ -231,7 +231,7 @@ async fn memory_is_summarised_before_it_exceeds_the_context_window() {
     let setup =
         setup.model("context_window", &WINDOW.to_string()).model("max_output_tokens", &REPLY.to_string());
     let test = setup.start().await;
-    for turn in 1..=28 {
+    for turn in 1..=31 {
         let finished = test.chat("s-1", &format!("look at lamp {turn}.")).await;
         assert_eq!(finished.answer.status, RunStatus::Completed, "{:#?}", finished.answer);
     }
@@ -251,7 +251,7 @@ async fn memory_is_summarised_before_it_exceeds_the_context_window() {
         assert!(summary.contains("look at lamp 1."), "request {number} has no summary: {conversation:#}");
     }
     let memory = fold(&test, &test.session("s-1").await);
-    assert_eq!(memory.total_turns(), 28);
+    assert_eq!(memory.total_turns(), 31);
     for turn in 1..=memory.covered() {
         assert!(
             memory.summary().unwrap().contains(&format!("look at lamp {turn}.")),

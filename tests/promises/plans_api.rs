@@ -524,7 +524,7 @@ async fn resumed_run_does_not_repeat_completed_work() {
 #[tokio::test]
 async fn plan_approval_covers_shown_writes_only() {
     let office = Office::open();
-    let served = ServedEngine::start(office.setup()).await;
+    let served = ServedEngine::start(office.setup().set("planning.prepare", "approval")).await;
     let plan = waiting_plan(&served, "see and book").await;
     let shown = &plan["plan"]["steps"][1]["prepared_calls"];
     assert_eq!(*shown, json!([{"tool": "Book", "arguments": {"room": "r1"}}]), "{plan:#}");
@@ -560,6 +560,26 @@ async fn plan_approval_covers_shown_writes_only() {
     assert_eq!(yes.status, 200, "{yes:#?}");
     assert_eq!(settled_plan(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+/// As configured by default, the calls of an approved plan are made as they were shown.
+#[tokio::test]
+async fn approved_write_that_an_approver_changed_is_executed_as_changed() {
+    let office = Office::open();
+    let served = ServedEngine::start(office.setup()).await;
+    let plan = waiting_plan(&served, "see and book").await;
+    let mut by_hand = plan["plan"].clone();
+    by_hand["steps"][1]["prepared_calls"] = json!([{"tool": "Book", "arguments": {"room": "r2"}}]);
+    let changed = served.post(&plan_path(&plan, "/modify"), &json!({"plan": by_hand})).await;
+    assert_eq!(changed.status, 200, "{changed:#?}");
+    assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
+    let done = settled_plan(&served, &plan).await;
+    assert_eq!((&done["status"], done["approvals"].as_array().map_or(0, Vec::len)), (&json!("completed"), 0));
+    assert_eq!(office.reached(), ["GET /See", "POST /Book"]);
+    let run = served.get(&format!("/api/runs/{}", plan["run_id"].as_str().unwrap())).await.json();
+    let calls = run["steps"][1]["tool_calls"].as_array().unwrap();
+    let made: Vec<&Value> = calls.iter().map(|call| &call["arguments"]).collect();
+    assert_eq!(made, [&json!({"room": "r2"})], "{run:#}");
 }
 
 #[tokio::test]
