@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::clauses::{self, Clause, ClauseLink};
+use super::clauses::{self, Clause, ClauseLink, ClauseRouter as _};
 use super::followup;
 use super::lexicon;
 use super::mood;
@@ -141,6 +141,7 @@ impl OfflinePlanner {
     /// Drafts a clause that requests something, clearly or not.
     fn draft_asked(&self, drafts: &mut Drafts, clause: &Clause, act: Act, near: Option<usize>) {
         let hit = self.route(clause, near, drafts.previous.as_ref());
+        let hit = hit.or_else(|| self.read_of_other_value(drafts, clause));
         if !drafts.pending_answered
             && act != Act::Condition
             && let Some(draft) = self.draft_for_reply(clause, hit.as_ref().map(|h| h.0))
@@ -276,6 +277,34 @@ impl OfflinePlanner {
             read
         };
         Some((read, whole))
+    }
+
+    /// "Che tempo fa a Roma e poi a Milano?": the read of the previous words, if the clause has no verb and says
+    /// nothing but another value for it. The purpose takes the words before the previous value.
+    fn read_of_other_value(&self, drafts: &Drafts, clause: &Clause) -> Option<(Hit, String)> {
+        let (last, previous) = (drafts.list.last()?, drafts.previous.as_ref()?);
+        let linked = clause.link != ClauseLink::Next && !self.has_verb_or_question(&clause.text);
+        if !linked || self.writes(last.hit) || !last.purpose.contains(&previous.text) {
+            return None;
+        }
+        let (before, own) = (self.filled(last.hit, &last.purpose), self.filled(last.hit, &clause.text));
+        let tokens = text::tokens(&clause.text);
+        let is_extra = |(i, token): (usize, &Token)| {
+            token.word
+                && own.used.get(i) != Some(&true)
+                && !lexicon::is_stop_word(&token.norm)
+                && !lexicon::is_pleasantry(&token.norm)
+        };
+        let whole = own.missing(self.index.fields(last.hit)).is_empty();
+        if !whole || own.values == before.values || tokens.iter().enumerate().any(is_extra) {
+            return None;
+        }
+        let said = text::tokens(&last.purpose);
+        let value = said.iter().enumerate().position(|(i, _)| before.used.get(i) == Some(&true))?;
+        let leads = |token: &&Token| token.word && tokens.first().is_some_and(|t| t.norm == token.norm);
+        let value = value - usize::from(value > 0 && said.get(value - 1).as_ref().is_some_and(leads));
+        let lead = last.purpose.get(..said[value].start)?.trim_end();
+        (!lead.is_empty()).then(|| (last.hit, format!("{lead} {}", clause.text)))
     }
 
     /// Whether a write was not clearly requested. A statement is a clear request only if one of the tool's

@@ -129,6 +129,19 @@ fn each_value_of_a_list_gets_its_own_call() {
             "What's the weather in Rome and the weather in Milan?",
             each("WeatherForecast_Get", "city", json!(["Rome", "Milan"])),
         ),
+        ("Che tempo fa a Roma e poi a Milano?", each("WeatherForecast_Get", "city", json!(["Roma", "Milano"]))),
+        (
+            "What is the weather in Rome and then in Milan, please?",
+            each("WeatherForecast_Get", "city", json!(["Rome", "Milan"])),
+        ),
+        (
+            "Che tempo fa a Roma, poi a Milano e infine a Torino?",
+            each("WeatherForecast_Get", "city", json!(["Roma", "Milano", "Torino"])),
+        ),
+        (
+            "Where is parcel PK-1001 and then PK-1002?",
+            each("TrackParcel", "code", json!(["PK-1001", "PK-1002"])),
+        ),
         ("weather in Rome, not the weather in Milan", each("WeatherForecast_Get", "city", json!(["Rome"]))),
         ("Weather in Paris, France", each("WeatherForecast_Get", "city", json!(["Paris, France"]))),
         (
