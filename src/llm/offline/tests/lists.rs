@@ -129,7 +129,10 @@ fn each_value_of_a_list_gets_its_own_call() {
             "What's the weather in Rome and the weather in Milan?",
             each("WeatherForecast_Get", "city", json!(["Rome", "Milan"])),
         ),
-        ("Che tempo fa a Roma e poi a Milano?", each("WeatherForecast_Get", "city", json!(["Roma", "Milano"]))),
+        (
+            "Che tempo fa a Roma e poi a Milano?",
+            each("WeatherForecast_Get", "city", json!(["Roma", "Milano"])),
+        ),
         (
             "What is the weather in Rome and then in Milan, please?",
             each("WeatherForecast_Get", "city", json!(["Rome", "Milan"])),
