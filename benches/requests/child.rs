@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 
-use super::flow::{self, Part};
+use super::flow::{self, Kind, Part};
 use super::load::{Load, Sample, drive};
 use super::subject::{Bodies, Subject, http, serve};
 use super::usage::{Meter, Usage};
@@ -27,11 +27,11 @@ pub enum Role {
     /// The bare client, with the bodies it sends.
     Bare { provider: String, bodies: Vec<String> },
     /// The engine.
-    Library { provider: String, data: PathBuf, off: Vec<Part>, book: bool },
+    Library { provider: String, data: PathBuf, off: Vec<Part>, kind: Kind },
     /// The engine behind its server.
-    Server { provider: String, data: PathBuf },
+    Server { provider: String, data: PathBuf, kind: Kind },
     /// A client of that server.
-    Client { server: String },
+    Client { server: String, kind: Kind },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -191,18 +191,18 @@ async fn begin(role: &Role) -> Result<(ChildResources, Option<String>), Failure>
             let bodies = Arc::new(Bodies::of(&bodies)?);
             (ChildResources::Drives(Subject::Bare { http: http()?, url, bodies }), None)
         }
-        Role::Library { provider, data, off, book } => {
-            let engine = flow::engine(flow::config(&provider, &data, &off))?.start().await?;
-            (ChildResources::Drives(Subject::Library { engine: Arc::new(engine), book }), None)
+        Role::Library { provider, data, off, kind } => {
+            let engine = flow::engine(flow::config(&provider, &data, &off, kind))?.start().await?;
+            (ChildResources::Drives(Subject::Library { engine: Arc::new(engine), kind }), None)
         }
-        Role::Server { provider, data } => {
-            let server = serve(flow::config(&provider, &data, &[])).await?;
+        Role::Server { provider, data, kind } => {
+            let server = serve(flow::config(&provider, &data, &[], kind)).await?;
             let address = server.addr().to_string();
             (ChildResources::Serves(Some(server)), Some(address))
         }
-        Role::Client { server } => {
+        Role::Client { server, kind } => {
             let url = format!("http://{server}/api/chat");
-            (ChildResources::Drives(Subject::Client { http: http()?, url }), None)
+            (ChildResources::Drives(Subject::Client { http: http()?, url, kind }), None)
         }
     })
 }

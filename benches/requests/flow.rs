@@ -10,9 +10,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::provider::EMPLOYEE;
 use super::{Failure, fail};
 
-/// Model calls in one flow: the plan, two for each of two scenes, and the check with the answer.
+/// How a flow comes by its tool calls, and what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Two reads, step by step: six model calls.
+    Steps,
+    /// A read and a write, step by step.
+    Book,
+    /// Two reads that the plan prepares: two model calls.
+    Prepared,
+}
+
+impl Kind {
+    /// Model calls in one flow: the plan, and the check with the answer; step by step, also two for each of two
+    /// scenes.
+    pub fn calls(self) -> u64 {
+        if self == Kind::Prepared { 2 } else { CALLS }
+    }
+}
+
+/// Model calls in one flow step by step.
 pub const CALLS: u64 = 6;
 
 /// The words that make the provider book a leave as well.
@@ -59,13 +80,21 @@ impl Part {
 }
 
 /// The request of flow number `n`. No two have the same words, so the cache never has the reply.
-pub fn message(n: u64, book: bool) -> String {
-    let more = if book { BOOK } else { "and tell me the balance of the leave" };
-    format!("What is the weather in Milan, {more} of employee {n}")
+pub fn message(n: u64, kind: Kind) -> String {
+    match kind {
+        Kind::Steps => {
+            format!("What is the weather in Milan, and tell me the balance of the leave of employee {n}")
+        }
+        Kind::Book => format!("What is the weather in Milan, {BOOK} of employee {n}"),
+        // The provider prepares the call for one employee, and only values that were said are used.
+        Kind::Prepared => format!(
+            "What is the weather in Milan, and tell me the balance of the leave of employee {EMPLOYEE}, request {n}"
+        ),
+    }
 }
 
 /// Everything enabled except `off`, with the provider at `address` and the data under `data`.
-pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
+pub fn config(address: &str, data: &std::path::Path, off: &[Part], kind: Kind) -> Config {
     let on = |part: Part| !off.contains(&part);
     let mut config = Config::default();
     config.llm.models = vec![ModelOptions {
@@ -78,8 +107,10 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
         ..ModelOptions::default()
     }];
     data.clone_into(&mut config.store.data_dir);
-    // The bare client makes the same six calls.
-    config.planning.prepare = PrepareMode::Approval;
+    config.planning.prepare = match kind {
+        Kind::Prepared => PrepareMode::Always,
+        Kind::Steps | Kind::Book => PrepareMode::Approval,
+    };
     config.execution.time_zone = "Europe/Rome".to_owned();
     // The dates of the write come from the scripted model; the request does not contain them.
     config.execution.confirm = ConfirmPolicy::Never;

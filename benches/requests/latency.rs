@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use proscenium::run::{PrepareMode, RunStatus};
+use proscenium::run::RunStatus;
 
-use super::{Failure, fail, flow, provider};
+use super::flow::{self, Kind};
+use super::{Failure, fail, provider};
 
 /// Requests of a row, one after another.
-const REQUESTS: usize = 5;
+const REQUESTS: u64 = 5;
 
 /// Prints the median time of a request over two scenes, for each way to come by its calls.
 ///
@@ -19,26 +20,23 @@ pub fn measure(latency_ms: u64) -> Result<(), Failure> {
     println!("| --- | ---: | ---: | ---: |");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        for (name, prepare) in [("approval", PrepareMode::Approval), ("always", PrepareMode::Always)] {
-            row(name, prepare, Duration::from_millis(latency_ms)).await?;
+        for (name, kind) in [("approval", Kind::Steps), ("always", Kind::Prepared)] {
+            row(name, kind, Duration::from_millis(latency_ms)).await?;
         }
         Ok(())
     })
 }
 
-async fn row(name: &str, prepare: PrepareMode, latency: Duration) -> Result<(), Failure> {
+async fn row(name: &str, kind: Kind, latency: Duration) -> Result<(), Failure> {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(&place)?;
     let data = tempfile::Builder::new().prefix("latency-").tempdir_in(place)?;
     let address = provider::start(None, latency).await?.to_string();
-    let mut config = flow::config(&address, data.path(), &[]);
-    config.planning.prepare = prepare;
-    let engine = flow::engine(config)?.start().await?;
+    let engine = flow::engine(flow::config(&address, data.path(), &[], kind))?.start().await?;
     let mut seconds = Vec::new();
     let mut calls = 0;
     for n in 0..REQUESTS {
-        // No reply comes from the cache.
-        let words = format!("{}, request {n}", flow::message(provider::EMPLOYEE, false));
+        let words = flow::message(n, kind);
         let begun = Instant::now();
         let answer = engine.chat(engine.request(&words, None)).await?;
         seconds.push(begun.elapsed().as_secs_f64());
@@ -48,7 +46,7 @@ async fn row(name: &str, prepare: PrepareMode, latency: Duration) -> Result<(), 
         }
     }
     seconds.sort_by(f64::total_cmp);
-    let median = seconds[REQUESTS / 2];
+    let median = seconds[seconds.len() / 2];
     let in_a_row = median / latency.as_secs_f64().max(f64::EPSILON);
     println!("| `{name}` | {calls} | {median:.2} | {in_a_row:.1} |");
     engine.shut_down().await?;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use super::child::{Child, Role};
-use super::flow::{self, Part};
+use super::flow::{self, Kind, Part};
 use super::load::{Load, Sample};
 use super::provider::{self, Record};
 use super::table::{self, Measured};
@@ -100,6 +100,19 @@ impl Plan {
         drop(subjects);
         table::speed(&main);
 
+        let mut subjects = vec![stage.subject("prepared")?, stage.subject("prepared server")?];
+        self.warm(&mut subjects)?;
+        let mut prepared = Vec::new();
+        for round in 0..self.rounds {
+            eprintln!("prepared: round {} of {}", round + 1, self.rounds);
+            for sessions in SESSIONS {
+                let load = Load { sessions, millis: self.slice_ms, rate: None };
+                self.round(&mut subjects, &mut stage.provider, load, &mut prepared)?;
+            }
+        }
+        drop(subjects);
+        table::prepared(&prepared);
+
         let mut subjects = vec![stage.subject("library")?, stage.subject("book")?];
         for part in Part::ALL {
             subjects.push(stage.without(part.name(), &[part])?);
@@ -173,19 +186,21 @@ impl Stage {
             "bare" => {
                 RunningSubject::alone(name, &Role::Bare { provider, bodies: self.bodies.clone() }, vec![])
             }
-            "library" | "book" => {
+            "library" | "book" | "prepared" => {
                 let data = directory(&disk())?;
-                let (path, book) = (data.path().to_owned(), name == "book");
-                RunningSubject::alone(
-                    name,
-                    &Role::Library { provider, data: path, off: vec![], book },
-                    vec![data],
-                )
+                let kind = match name {
+                    "book" => Kind::Book,
+                    "prepared" => Kind::Prepared,
+                    _ => Kind::Steps,
+                };
+                let role = Role::Library { provider, data: data.path().to_owned(), off: vec![], kind };
+                RunningSubject::alone(name, &role, vec![data])
             }
-            "server" => {
+            "server" | "prepared server" => {
                 let data = directory(&disk())?;
-                let server = Child::start(&Role::Server { provider, data: data.path().to_owned() })?;
-                let driver = Child::start(&Role::Client { server: server.address.clone() })?;
+                let kind = if name == "server" { Kind::Steps } else { Kind::Prepared };
+                let server = Child::start(&Role::Server { provider, data: data.path().to_owned(), kind })?;
+                let driver = Child::start(&Role::Client { server: server.address.clone(), kind })?;
                 Ok(RunningSubject { name: name.to_owned(), driver, server: Some(server), _data: vec![data] })
             }
             "nothing" => self.without(name, &Part::ALL),
@@ -201,7 +216,7 @@ impl Stage {
             provider: self.provider.address.clone(),
             data: data.path().to_owned(),
             off: off.to_vec(),
-            book: false,
+            kind: Kind::Steps,
         };
         RunningSubject::alone(name, &role, vec![data])
     }
@@ -224,8 +239,8 @@ fn record() -> Result<Vec<String>, Failure> {
     let bodies = Record::default();
     runtime.block_on(async {
         let address = provider::start(Some(bodies.clone()), Duration::ZERO).await?.to_string();
-        let engine = flow::engine(flow::config(&address, data.path(), &[]))?.start().await?;
-        engine.chat(engine.request(&flow::message(1_000_000, false), None)).await?;
+        let engine = flow::engine(flow::config(&address, data.path(), &[], Kind::Steps))?.start().await?;
+        engine.chat(engine.request(&flow::message(1_000_000, Kind::Steps), None)).await?;
         engine.stop().await?;
         Ok::<_, Failure>(())
     })?;

@@ -7,7 +7,7 @@ use proscenium::run::RunStatus;
 use proscenium::{Answer, Config, Engine};
 use serde_json::{Value, json};
 
-use super::flow::{self, CALLS};
+use super::flow::{self, CALLS, Kind};
 use super::{Failure, fail};
 
 /// Executes flows.
@@ -16,9 +16,9 @@ pub enum Subject {
     /// Sends what the engine sends, in the same order, and does nothing else.
     Bare { http: reqwest::Client, url: String, bodies: Arc<Bodies> },
     /// The engine in this process.
-    Library { engine: Arc<Engine>, book: bool },
+    Library { engine: Arc<Engine>, kind: Kind },
     /// The engine behind its server, over kept connections.
-    Client { http: reqwest::Client, url: String },
+    Client { http: reqwest::Client, url: String, kind: Kind },
 }
 
 /// The bodies of one flow.
@@ -87,28 +87,28 @@ impl Subject {
                 futures::future::try_join_all(bodies.scenes.iter().map(|bodies| scene(bodies))).await?;
                 ask(&bodies.check).await
             }
-            Subject::Library { engine, book } => {
-                let request = engine.request(&flow::message(n, *book), None);
-                checked(&engine.chat(request).await?)
+            Subject::Library { engine, kind } => {
+                let request = engine.request(&flow::message(n, *kind), None);
+                checked(&engine.chat(request).await?, *kind)
             }
-            Subject::Client { http, url } => {
-                let body = json!({"messages": [{"role": "user", "content": flow::message(n, false)}]});
+            Subject::Client { http, url, kind } => {
+                let body = json!({"messages": [{"role": "user", "content": flow::message(n, *kind)}]});
                 let reply = http.post(url).json(&body).send().await?;
                 let status = reply.status();
                 let bytes = reply.bytes().await?;
                 if !status.is_success() {
                     return Err(fail(format!("{status}: {}", String::from_utf8_lossy(&bytes))));
                 }
-                checked(&serde_json::from_slice(&bytes)?)
+                checked(&serde_json::from_slice(&bytes)?, *kind)
             }
         }
     }
 }
 
-fn checked(answer: &Answer) -> Result<(), Failure> {
+fn checked(answer: &Answer, kind: Kind) -> Result<(), Failure> {
     let whole = answer.status == RunStatus::Completed
         && answer.steps.len() == 2
         && answer.steps.iter().all(|step| step.tool_calls.len() == 1)
-        && u64::from(answer.usage.llm_calls) == CALLS;
+        && u64::from(answer.usage.llm_calls) == kind.calls();
     if whole { Ok(()) } else { Err(fail(format!("a flow ended unexpectedly: {answer:?}"))) }
 }

@@ -74,6 +74,20 @@ pub fn speed(all: &[Measured]) {
     }
 }
 
+/// Prints the speed of flows whose calls the plan prepares.
+pub fn prepared(all: &[Measured]) {
+    println!("\n| prepared, sessions | who | flows/s | p50 ms | p99 ms | CPU µs/flow | provider's CPU | peak MiB |");
+    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for sessions in SESSIONS {
+        for (name, who) in [("prepared", "library"), ("prepared server", "server")] {
+            let Row { rate, p50, p99, cpu_us, provider_us, peak_mib } = row(all, name, sessions, false);
+            println!(
+                "| {sessions} | {who} | {rate:.0} | {p50:.1} | {p99:.1} | {cpu_us:.0} | {provider_us:.0} | {peak_mib:.0} |"
+            );
+        }
+    }
+}
+
 /// Prints the cost of each part: the library with `MANY` sessions, less the library without that part.
 pub fn parts(all: &[Measured]) {
     println!("\n| library, {MANY} sessions | flows/s | p50 ms | p99 ms | CPU µs/flow | CPU saved |");

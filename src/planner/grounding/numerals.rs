@@ -1,4 +1,9 @@
 //! Number words in English, Italian, French, German and Spanish.
+//!
+//! Every word of a text is looked up here several times, so an ordinary word must be rejected at once.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 const SMALL: &[(&str, u32)] = &[
     ("zero", 0),
@@ -208,13 +213,30 @@ const ORDINALS: &[(&str, u32)] = &[
     ("cuarto", 4),
 ];
 
+static SMALL_BY_WORD: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| by_word(SMALL));
+static ORDINALS_BY_WORD: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| by_word(ORDINALS));
+
+/// The tens from which numbers such as "ventuno" are made, as they begin: whole, and without their last vowel.
+static TENS: LazyLock<Vec<(&str, &str, u32)>> = LazyLock::new(|| {
+    let tens = SMALL.iter().filter(|(_, value)| *value >= 20 && value % 10 == 0);
+    tens.map(|(word, value)| (*word, word.trim_end_matches(['i', 'a', 'e']), *value)).collect()
+});
+
+/// Bytes of the shortest number that is made of tens and a unit.
+const SHORTEST_SUM: usize = 6;
+
+fn by_word(list: &'static [(&'static str, u32)]) -> HashMap<&'static str, u32> {
+    // Of a word that is listed twice, the first value counts.
+    list.iter().rev().copied().collect()
+}
+
 /// The value of one word that is a whole number: "three", "ventuno", "duecentocinquanta".
 pub(super) fn spoken(norm: &str) -> Option<u32> {
     if norm.len() > 40 {
         return None;
     }
-    if let Some((_, value)) = SMALL.iter().find(|(word, _)| *word == norm) {
-        return Some(*value);
+    if let Some(value) = small(norm) {
+        return Some(value);
     }
     match norm {
         "hundred" | "cento" | "cent" | "hundert" | "cien" | "ciento" => return Some(100),
@@ -236,15 +258,17 @@ pub(super) fn spoken(norm: &str) -> Option<u32> {
         return Some(tens + unit);
     }
     // ventuno, ventitre, trentotto
-    SMALL.iter().filter(|(_, value)| *value >= 20 && value % 10 == 0).find_map(|(tens, value)| {
-        let stem = tens.trim_end_matches(['i', 'a', 'e']);
-        let rest = norm.strip_prefix(tens).or_else(|| norm.strip_prefix(stem))?;
-        spoken_unit(rest).map(|unit| value + unit)
+    if norm.len() < SHORTEST_SUM {
+        return None;
+    }
+    TENS.iter().find_map(|(tens, stem, value)| {
+        let rest = norm.strip_prefix(stem)?;
+        spoken_unit(norm.strip_prefix(tens).unwrap_or(rest)).map(|unit| value + unit)
     })
 }
 
 fn small(norm: &str) -> Option<u32> {
-    SMALL.iter().find(|(word, _)| *word == norm).map(|(_, value)| *value)
+    SMALL_BY_WORD.get(norm).copied()
 }
 
 fn spoken_unit(norm: &str) -> Option<u32> {
@@ -253,7 +277,7 @@ fn spoken_unit(norm: &str) -> Option<u32> {
 
 /// The value of an ordinal: "third", "terzo", "3rd", "3o".
 pub(super) fn ordinal(norm: &str) -> Option<u32> {
-    if let Some((_, value)) = ORDINALS.iter().find(|(word, _)| *word == norm) {
+    if let Some(value) = ORDINALS_BY_WORD.get(norm) {
         return Some(*value);
     }
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
