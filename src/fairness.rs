@@ -137,6 +137,16 @@ impl<K: Hash + Eq + Clone, T> SharedPlaces<K, T> {
         Some((key, item))
     }
 
+    /// The number of waiting items.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Removes all waiting items and returns them.
+    pub fn remove_waiting(&mut self) -> Vec<T> {
+        self.waiting.remove_unless(|_| false)
+    }
+
     /// Returns a place of `key`. Without one this does nothing.
     pub fn give_back(&mut self, key: &K) {
         let Some(held) = self.held.get_mut(key) else { return };

@@ -1,26 +1,27 @@
-//! The actor of one scene: holds its tools, bounds its concurrency, asks its model, calls its tools and
-//! reports each outcome.
+//! One scene: holds its tools, bounds its concurrency, asks its model, calls its tools and reports each outcome.
 //!
 //! Tenants share the scene's places ([`crate::fairness`]): each has a share of those in which calls run, of those
 //! in which they wait, and of the permits for model calls, and waiting calls are served tenant by tenant.
 //!
-//! Supervision: calls run on the worker runtime, where a panic ends only that call; a dead actor is
-//! replaced at the next message. The reply channel travels with the call, so neither case loses calls in
-//! progress.
+//! A call that finds a free place starts at once: only its tool runs on another thread. The scene's actor holds the
+//! calls that wait.
+//!
+//! Supervision: tools run on the worker runtime, where a panic ends only that call; a dead actor is
+//! replaced at the next message, and the calls that wait are kept. The reply channel travels with the call, so neither
+//! case loses calls in progress.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::prelude::{
-    ActorFutureExt, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture,
-};
+use actix::prelude::{Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, SendError};
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::fairness::{FairPermit, FairPermits, NoPermit, SharedPlaces, Sharers};
-use crate::llm::{self, Caller, Gateway, Replied, Sink};
+use crate::llm::{self, Caller, DigestedRequest, Gateway, Replied, Sink};
 use crate::nesting;
 use crate::run::{Attempt, Effect, Fault, FaultClass, Outcome, RunId, SessionId, TenantId};
 use crate::scene::{Scene, SceneTool};
@@ -99,6 +100,8 @@ pub struct Handle {
     scene: Arc<Scene>,
     options: Options,
     address: Arc<Mutex<Addr<SceneActor>>>,
+    /// The calls in progress, at most the scene's `concurrency`, and those that wait.
+    places: ScenePlaces,
     /// Permits for tool calls, running (`concurrency`) and waiting (`mailbox`). They are taken before a call is
     /// sent, so that a flood cannot fill the actor's mailbox for other tenants.
     tool_permits: FairPermits<TenantId>,
@@ -110,36 +113,45 @@ pub struct Handle {
 impl Handle {
     /// Starts the scene's actor.
     pub fn start(scene: Arc<Scene>, options: Options) -> Self {
-        let address = Arc::new(Mutex::new(SceneActor::launch(&scene, &options)));
+        let places = ScenePlaces::new(scene.concurrency as usize);
+        let address = Arc::new(Mutex::new(SceneActor::launch(&scene, &options, &places)));
         let tool_permits = FairPermits::new(calls_at_once(&scene));
         let model_permits = FairPermits::new(scene.mailbox as usize);
-        Self { scene, options, address, tool_permits, model_permits }
+        Self { scene, options, address, places, tool_permits, model_permits }
     }
 
-    /// Asks the scene's model for `caller`.
+    /// Asks the scene's model for `caller`, which is a task of the gateway.
     ///
     /// # Errors
     /// The gateway's, or `scene.busy` when too many model calls are in progress.
     pub async fn ask(
         &self,
         caller: Caller,
-        request: llm::Request,
+        request: DigestedRequest,
         fallback: bool,
         cancelled: CancellationToken,
     ) -> Result<Replied, FailedModelCall> {
         let _permit =
             self.permit(&self.model_permits, &caller.tenant).map_err(FailedModelCall::without_attempts)?;
-        // The gateway calls the model in its own task; this future only waits for it.
         let asked =
-            self.options.gateway.complete_streaming(caller, request, fallback, &cancelled, Sink::default());
+            self.options.gateway.complete_in_task(caller, request, fallback, &cancelled, Sink::default());
         asked.await.map_err(FailedModelCall::from)
     }
 
     /// Calls one of the scene's tools. The outcome of a write that was interrupted or timed out is `Unknown`.
     pub async fn call(&self, call: SceneCall) -> Outcome {
+        let permit = match self.permit(&self.tool_permits, &call.principal.tenant) {
+            Ok(permit) => permit,
+            Err(error) => return Outcome::Failed { error },
+        };
+        if let Some(place) = self.free_place(&call.principal.tenant) {
+            let _queued = self.options.outside.enqueue(Component::Scene);
+            return run_tool(&self.scene, &self.options, call, HeldPlace { _place: place, _permit: permit })
+                .await;
+        }
         let effect = self.scene.tool(&call.tool).map_or(Effect::Read, |t| t.effect);
         let (reply, answer) = oneshot::channel();
-        if let Err(error) = self.send(call, reply) {
+        if let Err(error) = self.send(call, reply, permit) {
             return Outcome::Failed { error };
         }
         match answer.await {
@@ -149,18 +161,33 @@ impl Handle {
         }
     }
 
-    fn send(&self, call: SceneCall, reply: oneshot::Sender<Outcome>) -> Result<(), Fault> {
-        let permit = self.permit(&self.tool_permits, &call.principal.tenant)?;
-        let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A place in which a call of `tenant` may run now.
+    fn free_place(&self, tenant: &TenantId) -> Option<CallPlace> {
+        let is_free = self.places.lock().calls.take(tenant, self.options.tenants.is_shared());
+        is_free.then(|| CallPlace {
+            places: self.places.clone(),
+            tenant: tenant.clone(),
+            actor: lock(&self.address).clone(),
+        })
+    }
+
+    fn send(
+        &self,
+        call: SceneCall,
+        reply: oneshot::Sender<Outcome>,
+        permit: FairPermit<TenantId>,
+    ) -> Result<(), Fault> {
+        let mut address = lock(&self.address);
         if !address.connected() {
             tracing::warn!(scene = %self.scene.name, "the scene's actor died and is replaced");
             self.options.outside.record_restart(Component::Scene);
-            *address = SceneActor::launch(&self.scene, &self.options);
+            *address = SceneActor::launch(&self.scene, &self.options, &self.places);
         }
         let outside = &self.options.outside;
         let waiting = outside.enqueue(Component::Scene);
         // The mailbox has room for every call with a permit.
-        address.try_send(QueuedSceneCall { call, reply, waiting, permit }).map_err(|_| {
+        let sent = address.try_send(QueuedSceneCall { call, reply, waiting, permit });
+        sent.map_err(|_| {
             outside.shed(Component::Scene);
             busy(&self.scene, NoPermit::AllTaken)
         })
@@ -217,105 +244,224 @@ struct QueuedSceneCall {
     permit: FairPermit<TenantId>,
 }
 
+/// The places of a scene, shared by its handles and its actor.
+#[derive(Clone)]
+struct ScenePlaces(Arc<Mutex<PlacesState>>);
+
+struct PlacesState {
+    calls: SharedPlaces<TenantId, QueuedSceneCall>,
+    /// Whether a [`PlaceFreed`] is on its way to the actor: one is enough.
+    is_actor_told: bool,
+}
+
+impl ScenePlaces {
+    fn new(total: usize) -> Self {
+        let calls = SharedPlaces::new(total);
+        Self(Arc::new(Mutex::new(PlacesState { calls, is_actor_told: false })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PlacesState> {
+        lock(&self.0)
+    }
+}
+
+/// Changes are one step each, so the state is consistent even after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A place in which a call runs. It is returned when this is dropped; a call that waits for it is then started.
+struct CallPlace {
+    places: ScenePlaces,
+    tenant: TenantId,
+    actor: Addr<SceneActor>,
+}
+
+impl Drop for CallPlace {
+    fn drop(&mut self) {
+        let mut places = self.places.lock();
+        places.calls.give_back(&self.tenant);
+        if places.is_actor_told || places.calls.waiting() == 0 {
+            return;
+        }
+        // With a full mailbox the actor starts the call when it handles its next message.
+        places.is_actor_told = match self.actor.try_send(PlaceFreed) {
+            Ok(()) => true,
+            Err(SendError::Full(_)) => false,
+            Err(SendError::Closed(_)) => {
+                // Nobody would start them: their callers hear that they are lost.
+                let lost = places.calls.remove_waiting();
+                drop(places);
+                drop(lost);
+                return;
+            }
+        };
+    }
+}
+
+/// What a call holds until it has ended.
+struct HeldPlace {
+    _place: CallPlace,
+    _permit: FairPermit<TenantId>,
+}
+
+/// A call has ended while others waited.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct PlaceFreed;
+
 struct SceneActor {
     scene: Arc<Scene>,
     options: Options,
-    /// The calls in progress, at most the scene's `concurrency`, and those that wait.
-    places: SharedPlaces<TenantId, QueuedSceneCall>,
+    places: ScenePlaces,
 }
 
 impl SceneActor {
-    fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
-        let actor = Self {
-            scene: scene.clone(),
-            options: options.clone(),
-            places: SharedPlaces::new(scene.concurrency as usize),
-        };
+    fn launch(scene: &Arc<Scene>, options: &Options, places: &ScenePlaces) -> Addr<Self> {
+        let actor = Self { scene: scene.clone(), options: options.clone(), places: places.clone() };
         launch::start_actor(&options.arbiter, calls_at_once(scene), actor)
     }
 
     /// Starts the calls that may run now.
-    fn start_calls(&mut self, ctx: &mut Context<Self>) {
-        while let Some((tenant, work)) = self.places.next(self.options.tenants.is_shared()) {
-            self.start_call(tenant, work, ctx);
+    fn start_calls(&self, actor: &Addr<Self>) {
+        self.places.lock().is_actor_told = false;
+        loop {
+            let next = self.places.lock().calls.next(self.options.tenants.is_shared());
+            let Some((tenant, work)) = next else { return };
+            let place = CallPlace { places: self.places.clone(), tenant, actor: actor.clone() };
+            self.start_call(place, work);
         }
     }
 
-    fn start_call(&mut self, tenant: TenantId, work: QueuedSceneCall, ctx: &mut Context<Self>) {
+    fn start_call(&self, place: CallPlace, work: QueuedSceneCall) {
         let QueuedSceneCall { call, reply, waiting, permit } = work;
         drop(waiting);
-        // A call whose driver is gone, or whose run was cancelled while it waited, has certainly done nothing:
-        // it stays so.
-        if reply.is_closed() || call.cancelled.is_cancelled() {
-            self.places.give_back(&tenant);
-            drop(permit);
-            let error = Fault::new("tool.cancelled", format!("{} was cancelled before it began", call.tool));
-            let _ = reply.send(Outcome::Failed { error });
+        let held = HeldPlace { _place: place, _permit: permit };
+        // A call whose driver is gone has certainly done nothing: it stays so.
+        if reply.is_closed() {
             return;
         }
-        let scene = self.scene.clone();
-        let options = self.options.clone();
+        let (scene, options) = (self.scene.clone(), self.options.clone());
         // A separate task, so that it outlives this actor.
-        let task = self.options.workers.spawn(async move {
-            let outcome = run_tool(&scene, &options, call).await;
-            // Before the reply, because its receiver may call again at once.
-            drop(permit);
+        self.options.workers.spawn(async move {
+            let outcome = run_tool(&scene, &options, call, held).await;
             // The caller may have dropped its future.
             let _ = reply.send(outcome);
         });
-        let ended = async move {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "the task of a tool call panicked");
-            }
-        };
-        ctx.spawn(ended.into_actor(self).map(move |(), actor, ctx| {
-            actor.places.give_back(&tenant);
-            actor.start_calls(ctx);
-        }));
     }
 }
 
 impl actix::Actor for SceneActor {
     type Context = Context<Self>;
+
+    /// Calls may have been waiting for the actor that this one replaces.
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        self.start_calls(&ctx.address());
+    }
 }
 
 impl Handler<QueuedSceneCall> for SceneActor {
     type Result = ();
 
     fn handle(&mut self, work: QueuedSceneCall, ctx: &mut Context<Self>) {
-        self.places.queue(work.call.principal.tenant.clone(), work);
-        self.start_calls(ctx);
+        self.places.lock().calls.queue(work.call.principal.tenant.clone(), work);
+        self.start_calls(&ctx.address());
+    }
+}
+
+impl Handler<PlaceFreed> for SceneActor {
+    type Result = ();
+
+    fn handle(&mut self, _: PlaceFreed, ctx: &mut Context<Self>) {
+        self.start_calls(&ctx.address());
+    }
+}
+
+/// A tool at work on the tools' threads, with what its call holds. If nobody waits for it any more, a read is
+/// aborted, and a write completes within its time.
+struct ToolTask {
+    /// Absent once it has ended or was given up.
+    running: Option<(JoinHandle<Result<Value, ToolError>>, HeldPlace)>,
+    effect: Effect,
+    limit: Duration,
+    workers: tokio::runtime::Handle,
+}
+
+/// How a tool ended: with its result, unless it panicked, or was given up with a code.
+type ToolEnd = Result<Result<Result<Value, ToolError>, tokio::task::JoinError>, &'static str>;
+
+impl ToolTask {
+    fn start(
+        tool: &SceneTool,
+        call: &SceneCall,
+        context: ToolContext,
+        held: HeldPlace,
+        options: &Options,
+    ) -> Self {
+        let (body, arguments) = (tool.tool.clone(), call.arguments.clone());
+        let workers = options.workers.clone();
+        let task = workers.spawn(async move { body.call(context, arguments).await });
+        let limit = Duration::from_millis(tool.timeout_ms);
+        Self { running: Some((task, held)), effect: tool.effect, limit, workers }
+    }
+
+    /// Waits for the end. What the call holds is returned then, because its caller may call again at once.
+    async fn end(mut self, cancelled: &CancellationToken) -> ToolEnd {
+        let Some((task, _)) = &mut self.running else { return Err("tool.cancelled") };
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(self.limit, &mut *task) => ended.map_err(|_| "tool.timeout"),
+            () = cancelled_if_read(cancelled, self.effect) => Err("tool.cancelled"),
+        };
+        if ended.is_err() {
+            task.abort();
+        }
+        self.running = None;
+        ended
+    }
+}
+
+impl Drop for ToolTask {
+    fn drop(&mut self) {
+        let Some((task, held)) = self.running.take() else { return };
+        if self.effect == Effect::Read {
+            return task.abort();
+        }
+        let (limit, abort) = (self.limit, task.abort_handle());
+        self.workers.spawn(async move {
+            if tokio::time::timeout(limit, task).await.is_err() {
+                abort.abort();
+            }
+            drop(held);
+        });
     }
 }
 
 /// Executes one call, with its timeout and its result bound. A panic of the tool is an ordinary outcome.
-async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Outcome {
+async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall, held: HeldPlace) -> Outcome {
     let Some(tool) = scene.tool(&call.tool).cloned() else {
         let message = format!("scene {} has no tool {}", scene.name, call.tool);
         return Outcome::Refused { error: Fault::new("tool.unknown", message) };
     };
+    // A call whose run was cancelled while it waited has certainly done nothing: it stays so.
+    if call.cancelled.is_cancelled() {
+        let message = format!("{} was cancelled before it began", tool.name);
+        return Outcome::Failed { error: Fault::new("tool.cancelled", message) };
+    }
     let context = ToolContext {
-        principal: call.principal,
-        now: call.now,
+        principal: call.principal.clone(),
+        now: call.now.clone(),
         language: call.language.clone(),
-        session: call.session,
+        session: call.session.clone(),
         run: call.run,
         step: call.step,
-        idempotency_key: call.idempotency_key,
+        idempotency_key: call.idempotency_key.clone(),
         store: options.store.clone(),
         http: options.http.clone(),
         settings: scene.settings.clone(),
         cancelled: call.cancelled.clone(),
     };
     let started = Instant::now();
-    let limit = Duration::from_millis(tool.timeout_ms);
-    let body = tool.tool.clone();
-    let arguments = call.arguments.clone();
-    let mut task = tokio::spawn(async move { body.call(context, arguments).await });
-    let ended = tokio::select! {
-        ended = tokio::time::timeout(limit, &mut task) => ended.map_err(|_| "tool.timeout"),
-        () = cancelled_if_read(&call.cancelled, tool.effect) => Err("tool.cancelled"),
-    };
+    let ended = ToolTask::start(&tool, &call, context, held, options).end(&call.cancelled).await;
     let outcome = match ended {
         Ok(Ok(Ok(result))) => {
             let result = nesting::truncate_deep(result);
@@ -327,16 +473,11 @@ async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Out
             unfinished_outcome(&tool, "tool.panicked", format!("{} failed with an internal error", tool.name))
         }
         Err("tool.cancelled") => {
-            task.abort();
             unfinished_outcome(&tool, "tool.cancelled", format!("{} was cancelled with its run", tool.name))
         }
         Err(code) => {
-            task.abort();
-            unfinished_outcome(
-                &tool,
-                code,
-                format!("{} did not answer within {} ms", tool.name, tool.timeout_ms),
-            )
+            let message = format!("{} did not answer within {} ms", tool.name, tool.timeout_ms);
+            unfinished_outcome(&tool, code, message)
         }
     };
     tracing::debug!(scene = %scene.name, tool = %tool.name, elapsed = ?started.elapsed(), "tool call ended");

@@ -79,8 +79,9 @@ pub(crate) struct SceneManager {
     window: usize,
     callers: HashMap<CallerId, WaitingCaller>,
     last_caller: u64,
-    /// The runs that are queued, read or driven, and those being appended.
-    runs: HashMap<RunId, RunEntry>,
+    /// The runs that are queued, read or driven, and those being appended. Boxed, since an emptied map keeps its
+    /// buckets.
+    runs: HashMap<RunId, Box<RunEntry>>,
     /// The last sequence number of the session's stream.
     seq: SessionSeq,
     /// Ends the summary in progress.

@@ -23,11 +23,25 @@ impl SessionHistory {
 
     /// Takes the events of the stream that are not in the memory yet, in any order.
     pub(super) fn extend(&mut self, events: Vec<(u64, SessionEvent)>) {
-        self.early.extend(events.into_iter().filter(|(seq, _)| *seq > self.last));
-        while let Some(event) = self.early.remove(&(self.last + 1)) {
-            self.last += 1;
-            self.memory.apply(&event);
+        for (seq, event) in events {
+            if seq == self.last + 1 {
+                self.apply(&event);
+            } else if seq > self.last {
+                self.early.insert(seq, event);
+            }
         }
+        while let Some(event) = self.early.remove(&(self.last + 1)) {
+            self.apply(&event);
+        }
+        if self.early.is_empty() {
+            // An emptied map keeps a node of several kilobytes, for as long as the conversation is awake.
+            self.early = BTreeMap::new();
+        }
+    }
+
+    fn apply(&mut self, event: &SessionEvent) {
+        self.last += 1;
+        self.memory.apply(event);
     }
 
     pub(super) fn memory(&self) -> &Memory {

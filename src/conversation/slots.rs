@@ -91,7 +91,12 @@ impl RunTable {
     }
 
     pub(super) fn remove(&mut self, run: RunId) -> Option<RunSlot> {
-        self.slots.remove(&run)
+        let removed = self.slots.remove(&run);
+        if self.slots.is_empty() {
+            // An emptied map keeps a node of kilobytes, and most conversations have no run most of the time.
+            self.slots = BTreeMap::new();
+        }
+        removed
     }
 
     pub(super) fn clear(&mut self) {
@@ -111,7 +116,7 @@ impl RunTable {
             _ => None,
         };
         let (_, run) = self.slots.iter().filter_map(place).min()?;
-        match self.slots.remove(&run) {
+        match self.remove(run) {
             Some(RunSlot::Queued { active, .. }) => Some((run, active)),
             _ => None,
         }

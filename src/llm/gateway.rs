@@ -14,9 +14,11 @@
 //!
 //! The offline model is free and immediate, so it passes none of these stages.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use futures::FutureExt;
 use futures::future::join_all;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -34,7 +36,10 @@ use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Caller, Completion, Guards, Purpose, Replied, Request, Sink, retry, tokens};
+use super::{
+    Caller, Completion, DigestedRequest, Guards, Purpose, Replied, Request, RequestDigest, Sink, retry,
+    tokens,
+};
 use crate::run::{AskReservation, Attempt, TenantId};
 
 /// Fewest tasks that run at the same time on the runtime on which providers are called; it has one thread for
@@ -74,6 +79,7 @@ struct GatewayModel {
 /// One question in the gateway.
 struct GatewayCall<'a> {
     request: &'a Request,
+    digest: &'a RequestDigest,
     caller: &'a Caller,
     ctl: &'a CallControl,
     guards: &'a Guards,
@@ -174,15 +180,45 @@ impl Gateway {
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
-        let (core, guards) = (self.core.clone(), self.guards.clone());
         let tenant = caller.tenant.clone();
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
-        let ask = async move {
-            let prompt = tokens::request(&request);
-            let call = GatewayCall { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
-            core.ask(&call, fallback).await
-        };
+        let ask = self.asking(caller, DigestedRequest::new(request), fallback, cancelled, sink);
         self.worker.run(self.worker.tasks.task(tenant, ask)).await?
+    }
+
+    /// [`complete_streaming`](Self::complete_streaming) for callers that are tasks of this gateway
+    /// ([`spawn_for`](Self::spawn_for)): the call is polled with its caller, without a task of its own.
+    ///
+    /// Errors: as there.
+    pub(crate) async fn complete_in_task(
+        &self,
+        caller: Caller,
+        request: DigestedRequest,
+        fallback: bool,
+        cancelled: &CancellationToken,
+        sink: Sink,
+    ) -> Result<Replied, Error> {
+        let ask = self.asking(caller, request, fallback, cancelled, sink);
+        // A panic of a provider ends this call and not its caller.
+        let asked = AssertUnwindSafe(ask).catch_unwind().await;
+        asked.unwrap_or_else(|_| Err(internal(&"the call of a model panicked")))
+    }
+
+    fn asking(
+        &self,
+        caller: Caller,
+        request: DigestedRequest,
+        fallback: bool,
+        cancelled: &CancellationToken,
+        sink: Sink,
+    ) -> impl Future<Output = Result<Replied, Error>> + Send + 'static {
+        let (core, guards) = (self.core.clone(), self.guards.clone());
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
+        async move {
+            let (request, digest) = (request.request(), request.digest());
+            let prompt = tokens::request(request);
+            let call = GatewayCall { request, digest, caller: &caller, ctl: &ctl, guards: &guards, prompt };
+            core.ask(&call, fallback).await
+        }
     }
 
     /// Spawns `work` on the threads where models are called, so that its calls stay on one thread. It must not
@@ -393,14 +429,14 @@ impl Core {
         call: &GatewayCall<'_>,
         tried: &mut Vec<Attempt>,
     ) -> Result<ResolvedReply, Error> {
-        let GatewayCall { request, caller, ctl, guards, .. } = call;
+        let GatewayCall { request, digest, caller, ctl, guards, .. } = call;
         let mode = guards.cache.mode(caller, request.purpose);
         let ask = self.try_model(model, another, call, tried);
         // What is not looked up needs no key, which takes a hash of the whole request.
         let Some(identity) = model.identity.as_ref().filter(|_| mode != Mode::Off) else {
             return ask.await.map(ResolvedReply::uncached);
         };
-        let key = CacheKey::new(&caller.tenant, identity, request);
+        let key = CacheKey::new(&caller.tenant, identity, digest);
         let asked = Instant::now();
         let found = cache::resolve(&guards.cache, key, mode, call.max_output(model), ctl, ask).await?;
         if let Some(saved) = found.saved {

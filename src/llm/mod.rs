@@ -11,6 +11,7 @@ pub mod breaker;
 pub mod budget;
 pub mod cache;
 mod caller;
+mod digest;
 mod embedded;
 mod error;
 mod fair_tasks;
@@ -42,6 +43,7 @@ use crate::schema::Schema;
 pub use crate::run::Purpose;
 pub use cache::Confirm;
 pub use caller::Caller;
+pub use digest::{DigestedRequest, RequestDigest};
 pub use error::{Error, ErrorKind};
 pub use gateway::Gateway;
 pub use guards::{GuardUnavailable, Guards, Unguarded};
@@ -68,6 +70,24 @@ pub struct Request {
     pub temperature: Option<f32>,
     /// Maximum number of reply tokens; `None` uses the model's setting.
     pub max_output_tokens: Option<u32>,
+}
+
+impl Request {
+    /// About as many bytes as its JSON text has, so that a buffer need not grow.
+    fn json_bytes(&self) -> usize {
+        const FRAME: usize = 64;
+        let message = |message: &Message| match message {
+            Message::System { text } | Message::User { text } | Message::Tool { text, .. } => text.len(),
+            Message::Assistant { text, calls } => {
+                text.len() + calls.iter().map(|call| FRAME + call.arguments.len()).sum::<usize>()
+            }
+        };
+        let messages: usize = self.messages.iter().map(|one| FRAME + message(one)).sum();
+        let tool = |tool: &ToolSpec| FRAME + tool.description.len() + tool.parameters.json_bytes();
+        // Quotes and line breaks are escaped.
+        let texts = messages + self.tools.iter().map(tool).sum::<usize>();
+        texts + texts / 8 + FRAME
+    }
 }
 
 /// One message.

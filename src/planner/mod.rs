@@ -35,7 +35,7 @@ pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseE
 pub use confirmation::confirmed;
 pub use planned_calls::prepared;
 pub use preflight::plan_problems_before_start;
-pub use prompt::{offered, prompt_hash, request};
+pub use prompt::{offered, request};
 pub use read::read;
 pub use supplied_plan::supplied_plan;
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};

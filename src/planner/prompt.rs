@@ -97,15 +97,6 @@ pub(super) fn answer_sources(state: &RunState, catalogue: &Catalogue) -> String 
     format!("{}\n{conversation}\n{}\n{}", common(state), completed_work(state, catalogue), state.request())
 }
 
-/// SHA-256 of a request in hex: what `model_asked` records.
-pub fn prompt_hash(request: &Request) -> String {
-    use data_encoding::HEXLOWER;
-    use sha2::{Digest, Sha256};
-    // Serialising a request cannot fail.
-    let bytes = serde_json::to_vec(request).unwrap_or_default();
-    HEXLOWER.encode(&Sha256::digest(&bytes))
-}
-
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
 /// expects.
 pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item = &'a SceneTool> {

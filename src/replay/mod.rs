@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::llm::Request;
+use crate::llm::{Request, RequestDigest};
 use crate::planner;
 use crate::run::{Action, Envelope, Event, Origin, RunId, RunState, RunStatus, Subject};
 use crate::scene::Catalogue;
@@ -305,7 +305,7 @@ impl<'a> ReplayWalk<'a> {
     fn compare_prompt(&mut self, seq: u64, event: &Event, subject: Subject, recorded: &str) {
         let Event::ModelAsked { call, .. } = event else { return };
         let request = planner::request(&self.state, self.catalogue, subject);
-        let today = planner::prompt_hash(&request);
+        let today = RequestDigest::of(&request).hex();
         if today == recorded {
             return;
         }

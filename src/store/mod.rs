@@ -86,6 +86,8 @@ const EXCLUSIVE_VFS: &str = "unix-excl";
 const EXCLUSIVE_TRIES: u32 = 20;
 const EXCLUSIVE_PAUSE: Duration = Duration::from_millis(25);
 
+/// Pages of 4 KiB in the log from which it is checkpointed.
+const CHECKPOINT_PAGES: &str = "4000";
 /// How long a statement waits for another connection's write, and a caller waits for a free connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -176,6 +178,8 @@ impl Store {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
+            // Most commits change the same pages: the rarer a checkpoint, the fewer copies of them it writes.
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
         if let Some(vfs) = vfs {

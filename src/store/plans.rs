@@ -251,10 +251,15 @@ impl PlanHead {
 /// the change. Task and user are empty if the row already exists.
 pub(super) type PlanTuple<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
 
-/// The statement that writes [`PlanTuple`] rows.
-pub(super) const WRITE_PLANS: &str = "; \
-    INSERT INTO plans (run, task, user, only_wanted, status, version, updated) \
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \
-    FROM json_each(?) WHERE true \
-    ON CONFLICT (run) DO UPDATE SET status = excluded.status, version = excluded.version, \
-    updated = excluded.updated";
+/// Adds the statement that writes some rows.
+pub(super) fn write_plans(sql: &mut QueryBuilder<Sqlite>, plans: &[PlanTuple<'_>]) {
+    sql.push("; INSERT INTO plans (run, task, user, only_wanted, status, version, updated) ");
+    sql.push_values(plans, |mut values, (run, task, user, only_wanted, status, version, updated)| {
+        values.push_bind(run.as_str()).push_bind(task.as_str()).push_bind(*user).push_bind(*only_wanted);
+        values.push_bind(*status).push_bind(*version).push_bind(*updated);
+    });
+    sql.push(
+        " ON CONFLICT (run) DO UPDATE SET status = excluded.status, version = excluded.version, \
+         updated = excluded.updated",
+    );
+}

@@ -3,25 +3,29 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use sqlx::{AssertSqlSafe, SqliteConnection};
+use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite, SqliteConnection};
 
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::record::{JournalRow, StreamId};
+use super::write::MAX_ROWS;
 use crate::run::TenantId;
 
-/// Adds what one transaction appends, a row per tenant.
-pub(super) const ADD_BYTES: &str = "; \
-    INSERT INTO tenant_bytes (tenant, bytes) SELECT value ->> 0, value ->> 1 FROM json_each(?) WHERE true \
-    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes";
-
-/// The bytes that `rows` add, by tenant.
-pub(super) fn added_bytes<'r>(rows: &[&'r JournalRow]) -> Vec<(&'r str, usize)> {
-    let mut sums: BTreeMap<&str, usize> = BTreeMap::new();
+/// Adds the statement that counts the bytes of `rows`, a row per tenant.
+pub(super) fn add_bytes(sql: &mut QueryBuilder<Sqlite>, rows: &[&JournalRow]) {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for row in rows {
-        *sums.entry(row.tenant.as_str()).or_default() += row.body.len();
+        let sum = sums.entry(row.tenant.as_str()).or_default();
+        *sum = sum.saturating_add(i64::try_from(row.body.len()).unwrap_or(i64::MAX));
     }
-    sums.into_iter().collect()
+    let sums: Vec<(&str, i64)> = sums.into_iter().collect();
+    for sums in sums.chunks(MAX_ROWS) {
+        sql.push("; INSERT INTO tenant_bytes (tenant, bytes) ");
+        sql.push_values(sums, |mut values, (tenant, bytes)| {
+            values.push_bind(*tenant).push_bind(*bytes);
+        });
+        sql.push(" ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes");
+    }
 }
 
 /// Subtracts the streams about to be erased: the streams of tenant `?1` that the SQL condition `which` selects by

@@ -1,14 +1,12 @@
 //! Appends to many streams in one transaction, with each stream checked separately.
 //!
-//! Every statement costs a round trip to the database's thread. So a whole transaction is one constant
-//! text of several statements that takes all its rows as JSON lists, and the stream heads are cached
-//! instead of read ([`heads`]).
+//! Every statement that is sent by itself costs a round trip to the database's thread. So a transaction is one text of
+//! several statements, each with all rows of its table as bound values, and the stream heads are cached instead of
+//! read ([`heads`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, SqliteConnection};
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 use super::Store;
 use super::approvals;
@@ -16,28 +14,13 @@ use super::audit;
 use super::claims::Claims;
 use super::error::Error;
 use super::heads::{self, StreamHead, advance};
-use super::plans;
+use super::plans::{self, PlanTuple};
 use super::record::{JournalRow, StreamId};
 use super::tenant_bytes::{self, StoredBytes};
 use super::writer::WriterGuard;
 
-/// Inserts the rows of one transaction. Texts that may be long are concatenated in a separate parameter,
-/// and the lists hold their offsets: inside a list they would be parsed again for each column. (A substring
-/// of an empty parameter is NULL.)
-const INSERT_ROWS: &str = "\
-    INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) \
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
-    CAST(substr(?, value ->> 7, value ->> 8) AS TEXT) FROM json_each(?); \
-    INSERT INTO runs (run, tenant, session, status, created, updated, epoch, last_seq, request) \
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, \
-    coalesce(CAST(substr(?, value ->> 8, value ->> 9) AS TEXT), '') FROM json_each(?) WHERE true \
-    ON CONFLICT (run) DO UPDATE SET request = excluded.request, status = excluded.status, \
-    updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq; \
-    INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) \
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \
-    FROM json_each(?) WHERE true \
-    ON CONFLICT (tenant, session) DO UPDATE SET turns = excluded.turns, \
-    updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq";
+/// Maximum number of rows of one statement: of the 32,766 values that SQLite binds, a row takes at most ten.
+pub(super) const MAX_ROWS: usize = 3_000;
 
 impl Store {
     /// Appends `groups` in one transaction, in order. Within a group, the rows of one stream are atomic: a
@@ -163,17 +146,6 @@ fn is_unique_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// A row of the journal: stream, sequence number, session, tenant, time, epoch, schema, offset and length of
-/// the body.
-type EventTuple<'a> = (String, i64, &'a str, &'a str, i64, u32, u16, usize, usize);
-
-/// A row of the list of runs: run, tenant, session, status, created, updated, epoch, last sequence number,
-/// offset and length of the request.
-type RunTuple<'a> = (String, &'a str, &'a str, &'a str, i64, i64, u32, i64, usize, usize);
-
-/// A row of the list of sessions: tenant, session, turns, created, updated, epoch, last sequence number.
-type SessionTuple<'a> = (&'a str, &'a str, i64, i64, i64, u32, i64);
-
 /// Writes the rows and updates the rows of their streams in the lists.
 async fn commit(
     connection: &mut SqliteConnection,
@@ -182,35 +154,20 @@ async fn commit(
     claims: Claims,
     synced: bool,
 ) -> Result<(), sqlx::Error> {
-    let (bodies, events) = event_rows(rows);
-    let HeadRows { requests, runs, sessions, plans } = HeadRows::of(heads);
     let changes = approvals::approval_changes(rows, heads);
     let decisions = audit::audit_decisions(rows);
     let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty();
     // SQLite accepts this setting only outside a transaction.
     let synchronous = if synced { "FULL" } else { "NORMAL" };
-    let add_bytes = tenant_bytes::ADD_BYTES;
-    let mut sql = format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE; {INSERT_ROWS}{add_bytes}");
-    if !plans.is_empty() {
-        sql.push_str(plans::WRITE_PLANS);
-    }
+    let mut sql = QueryBuilder::new(format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
+    insert_events(&mut sql, rows);
+    write_heads(&mut sql, heads);
+    tenant_bytes::add_bytes(&mut sql, rows);
     if alone {
-        sql.push_str("; COMMIT");
+        sql.push("; COMMIT");
     }
-    // Safe: only constants were concatenated.
-    let mut query = sqlx::query(AssertSqlSafe(sql))
-        // Cached statements terminate the database's thread if one of several cannot be prepared again.
-        .persistent(false)
-        .bind(bodies.0)
-        .bind(json_list(&events))
-        .bind(requests.0)
-        .bind(json_list(&runs))
-        .bind(json_list(&sessions))
-        .bind(json_list(&tenant_bytes::added_bytes(rows)));
-    if !plans.is_empty() {
-        query = query.bind(json_list(&plans));
-    }
-    query.execute(&mut *connection).await?;
+    // Cached statements terminate the database's thread if one of several cannot be prepared again.
+    sql.build().persistent(false).execute(&mut *connection).await?;
     if !alone {
         claims.write(connection).await?;
         approvals::write_approvals(connection, &changes).await?;
@@ -220,70 +177,61 @@ async fn commit(
     Ok(())
 }
 
-/// The texts and rows of the events to append.
-fn event_rows<'r>(rows: &[&'r JournalRow]) -> (TextBuffer, Vec<EventTuple<'r>>) {
-    let mut bodies = TextBuffer::default();
-    let mut events: Vec<EventTuple<'r>> = Vec::with_capacity(rows.len());
-    for row in rows {
-        let (from, length) = bodies.add(&row.body);
-        let (session, tenant) = (row.session.as_str(), row.tenant.as_str());
-        let stream = row.stream.to_string();
-        events.push((stream, row.seq, session, tenant, row.at, row.epoch, row.schema, from, length));
+/// Adds the statements that insert the events.
+fn insert_events(sql: &mut QueryBuilder<Sqlite>, rows: &[&JournalRow]) {
+    for rows in rows.chunks(MAX_ROWS) {
+        sql.push("; INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) ");
+        sql.push_values(rows, |mut values, row| {
+            values.push_bind(row.stream.to_string()).push_bind(row.seq).push_bind(row.session.as_str());
+            values.push_bind(row.tenant.as_str()).push_bind(row.at).push_bind(row.epoch);
+            values.push_bind(row.schema).push_bind(row.body.as_str());
+        });
     }
-    (bodies, events)
 }
 
-/// The rows of the changed runs, conversations and plans.
-struct HeadRows<'h> {
-    /// The texts of the runs' requests.
-    requests: TextBuffer,
-    runs: Vec<RunTuple<'h>>,
-    sessions: Vec<SessionTuple<'h>>,
-    plans: Vec<plans::PlanTuple<'h>>,
-}
-
-impl<'h> HeadRows<'h> {
-    fn of(heads: &'h BTreeMap<&StreamId, StreamHead>) -> Self {
-        let mut requests = TextBuffer::default();
-        let mut runs: Vec<RunTuple<'h>> = Vec::new();
-        let mut sessions: Vec<SessionTuple<'h>> = Vec::new();
-        let mut plans: Vec<plans::PlanTuple<'h>> = Vec::new();
-        for (stream, head) in heads {
-            let StreamHead {
-                tenant, session, last_seq, epoch, created, updated, status, request, turns, ..
-            } = head;
-            let (tenant, session) = (tenant.as_str(), session.as_str());
-            match stream {
-                StreamId::Run(run) => {
-                    let (from, length) = requests.add(request);
-                    let (run, status) = (run.to_string(), <&'static str>::from(*status));
-                    plans.extend(head.plan.as_ref().and_then(|plan| plan.unwritten_row(&run)));
-                    runs.push((
-                        run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,
-                    ));
-                }
-                StreamId::Session(..) => {
-                    sessions.push((tenant, session, *turns, *created, *updated, *epoch, *last_seq));
-                }
-            }
+/// Adds the statements that write the changed runs, conversations and plans.
+fn write_heads(sql: &mut QueryBuilder<Sqlite>, heads: &BTreeMap<&StreamId, StreamHead>) {
+    let (mut runs, mut sessions) = (Vec::new(), Vec::new());
+    for (stream, head) in heads {
+        match stream {
+            StreamId::Run(run) => runs.push((run.to_string(), head)),
+            StreamId::Session(..) => sessions.push(head),
         }
-        Self { requests, runs, sessions, plans }
     }
-}
-
-fn json_list<T: Serialize>(rows: &[T]) -> Json<&[T]> {
-    Json(rows)
-}
-
-/// Concatenated texts.
-#[derive(Default)]
-struct TextBuffer(Vec<u8>);
-
-impl TextBuffer {
-    /// Appends a text; returns its 1-based offset, as SQL counts, and its length in bytes.
-    fn add(&mut self, text: &str) -> (usize, usize) {
-        let from = self.0.len() + 1;
-        self.0.extend_from_slice(text.as_bytes());
-        (from, text.len())
+    for runs in runs.chunks(MAX_ROWS) {
+        sql.push(
+            "; INSERT INTO runs (run, tenant, session, status, created, updated, epoch, last_seq, request) ",
+        );
+        sql.push_values(runs, |mut values, (run, head)| {
+            values.push_bind(run.as_str()).push_bind(head.tenant.as_str()).push_bind(head.session.as_str());
+            values
+                .push_bind(<&'static str>::from(head.status))
+                .push_bind(head.created)
+                .push_bind(head.updated);
+            values.push_bind(head.epoch).push_bind(head.last_seq).push_bind(head.request.as_str());
+        });
+        sql.push(
+            " ON CONFLICT (run) DO UPDATE SET request = excluded.request, status = excluded.status, \
+             updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq",
+        );
+    }
+    for sessions in sessions.chunks(MAX_ROWS) {
+        sql.push("; INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) ");
+        sql.push_values(sessions, |mut values, head| {
+            values.push_bind(head.tenant.as_str()).push_bind(head.session.as_str()).push_bind(head.turns);
+            values.push_bind(head.created).push_bind(head.updated);
+            values.push_bind(head.epoch).push_bind(head.last_seq);
+        });
+        sql.push(
+            " ON CONFLICT (tenant, session) DO UPDATE SET turns = excluded.turns, updated = excluded.updated, \
+             epoch = excluded.epoch, last_seq = excluded.last_seq",
+        );
+    }
+    let plans: Vec<PlanTuple<'_>> = runs
+        .iter()
+        .filter_map(|(run, head)| head.plan.as_ref().and_then(|plan| plan.unwritten_row(run)))
+        .collect();
+    for plans in plans.chunks(MAX_ROWS) {
+        plans::write_plans(sql, plans);
     }
 }

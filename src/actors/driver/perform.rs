@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, replaced_parts};
 use crate::actors::scene;
-use crate::llm::{self, Caller, Sink};
+use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
     Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
@@ -76,11 +76,12 @@ impl Driver {
             }
             Action::Ask { call, subject, attempt, fallback } => {
                 let request = planner::request(&self.state, &self.shared.catalogue, subject);
-                let prompt_hash = planner::prompt_hash(&request);
-                let replaced = self.replaced_part(subject, &request, fallback);
+                let request = DigestedRequest::new(request);
+                let prompt_hash = request.digest().hex();
+                let replaced = self.replaced_part(subject, request.request(), fallback);
                 let unfit = planner::unfit_request(&self.state).filter(|_| !fallback);
                 let priced = !fallback && replaced.is_none() && unfit.is_none();
-                let reserved = if priced { self.shared.gateway.reserved(&request) } else { None };
+                let reserved = if priced { self.shared.gateway.reserved(request.request()) } else { None };
                 let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
                 self.append(asked).await?;
                 if let Some(error) = unfit {
@@ -126,7 +127,7 @@ impl Driver {
         &mut self,
         call: u32,
         subject: Subject,
-        request: llm::Request,
+        request: DigestedRequest,
         fallback: bool,
         replaced: Option<replaced_parts::PartRequest>,
     ) {
@@ -156,7 +157,7 @@ impl Driver {
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_streaming(caller, request, fallback, &stop, sink)
+                    .complete_in_task(caller, request, fallback, &stop, sink)
                     .await
                     .map_err(scene::FailedModelCall::from),
             };

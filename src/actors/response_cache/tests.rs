@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::llm::cache::{ReplyCache as _, ResolvedReply, resolve};
-use crate::llm::{CallControl, Completion, Error, ErrorKind, Message, Request, ToolChoice};
+use crate::llm::{CallControl, Completion, Error, ErrorKind, Message, Request, RequestDigest, ToolChoice};
 use crate::run::{Reply, TenantId, Usage};
 
 fn question(words: &str) -> Request {
@@ -25,7 +25,7 @@ fn tenant(name: &str) -> TenantId {
 }
 
 fn key(words: &str) -> CacheKey {
-    CacheKey::new(&tenant("acme"), "m", &question(words))
+    CacheKey::new(&tenant("acme"), "m", &RequestDigest::of(&question(words)))
 }
 
 fn completion(text: &str) -> Completion {
@@ -149,14 +149,14 @@ async fn each_mode_reads_and_writes_as_named() {
 fn key_depends_on_tenant_model_and_every_part_of_the_question() {
     let base = question("q");
     let mut others = vec![
-        CacheKey::new(&tenant("other"), "m", &base),
-        CacheKey::new(&tenant("acme"), "n", &base),
+        CacheKey::new(&tenant("other"), "m", &RequestDigest::of(&base)),
+        CacheKey::new(&tenant("acme"), "n", &RequestDigest::of(&base)),
         key("r"),
     ];
     let mut changed = |change: &dyn Fn(&mut Request)| {
         let mut request = base.clone();
         change(&mut request);
-        others.push(CacheKey::new(&tenant("acme"), "m", &request));
+        others.push(CacheKey::new(&tenant("acme"), "m", &RequestDigest::of(&request)));
     };
     changed(&|r| r.purpose = Purpose::Answer);
     changed(&|r| r.temperature = None);

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::SceneManager;
 use super::callers::{CommandCaller, WaitingCaller};
-use super::runs::RunEntry;
 use crate::actors::active_runs::{RunCommand, RunWatch};
 use crate::answer::Answer;
 use crate::conversation::{CallerId, IncomingRequest, Input};
@@ -148,7 +147,7 @@ impl Handler<SessionDelivery> for SceneManager {
 impl SceneManager {
     fn request(&mut self, submit: Box<RequestMessage>) -> Input {
         // The answer of a run may be read before its driver has left.
-        let is_published = |run: &RunId| self.runs.get(run).is_some_and(RunEntry::is_answer_published);
+        let is_published = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.is_answer_published());
         let answered = self.state.current_run().filter(is_published);
         let decides = submit.plan.is_none() && !submit.plan_only && !submit.options.dry_run;
         let request = IncomingRequest {

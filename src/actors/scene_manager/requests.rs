@@ -73,7 +73,8 @@ impl SceneManager {
         };
         let live = self.options.shared.load().live.clone();
         let (entered, watch) = live.register(run, queued.task, &self.tenant, &self.session);
-        self.runs.insert(run, RunEntry::new(run, queued, entered, submit.received, submit.waiting));
+        let entry = RunEntry::new(run, queued, entered, submit.received, submit.waiting);
+        self.runs.insert(run, Box::new(entry));
         let (answer, answered) = oneshot::channel();
         let accepted = Box::new(Acceptance { watch, before: 0, answer: answered });
         (Record::Run(envelope.into()), WaitingCaller::Appended { reply: submit.reply, accepted, answer })

@@ -100,7 +100,7 @@ impl SceneManager {
             let (own, _) = live.register(state.run, queued.task, &self.tenant, &self.session);
             let run = state.run;
             let entry = RunEntry { live: Some(Arc::new(own)), ..RunEntry::read(state) };
-            self.runs.insert(run, entry);
+            self.runs.insert(run, Box::new(entry));
             entered.push(run);
         }
         entered
@@ -113,7 +113,7 @@ impl SceneManager {
             entry.live = before.live;
             entry.received = before.received;
         }
-        self.runs.insert(run, entry);
+        self.runs.insert(run, Box::new(entry));
     }
 
     /// Starts a driver. It is a task of its own: a panic in it ends nothing else. It runs where models are
@@ -187,12 +187,12 @@ impl SceneManager {
     /// Lets go of a run, and then replies to those that wait for it: what a caller does next then refers to
     /// a run that is not live any more.
     pub(super) fn finish(&mut self, run: RunId, callers: Vec<CallerId>, fault: Option<Fault>) {
-        let Some(RunEntry { live, received, waiting, state, overhead, refused, .. }) = self.runs.remove(&run)
-        else {
+        let Some(entry) = self.runs.remove(&run) else {
             let fault = fault.unwrap_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")));
             callers.into_iter().for_each(|caller| self.answer(caller, Err(fault.clone())));
             return;
         };
+        let RunEntry { live, received, waiting, state, overhead, refused, .. } = *entry;
         drop(waiting);
         if let Some(refused) = refused {
             refused.reply_all();

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use super::guards::GuardUnavailable;
-use super::{CallControl, Caller, Completion, Error, ErrorKind, Purpose, Request};
+use super::{CallControl, Caller, Completion, Error, ErrorKind, Purpose, RequestDigest};
 use crate::run::{Attempt, Reply, TenantId, Usage};
 
 pub use confirm::Confirm;
@@ -69,27 +69,16 @@ pub type FlightResult = Result<Completion, Error>;
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The key of a request of `tenant` to the model that `model` identifies.
-    pub(crate) fn new(tenant: &TenantId, model: &str, request: &Request) -> Self {
-        let mut hash = HashWriter(Sha256::new());
-        // As JSON, so that no two different triples are the same text. Writing into a hash cannot fail,
-        // and a request is plain data.
-        let _ = serde_json::to_writer(&mut hash, &(tenant, model, request));
-        Self(hash.0.finalize().into())
-    }
-}
-
-/// What is written into it is hashed.
-struct HashWriter(Sha256);
-
-impl std::io::Write for HashWriter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+    /// The key of the request with this digest, of `tenant`, to the model that `model` identifies.
+    pub(crate) fn new(tenant: &TenantId, model: &str, request: &RequestDigest) -> Self {
+        let mut hash = Sha256::new();
+        // Each text behind its length, so that no two different triples are the same bytes.
+        for text in [tenant.as_str(), model] {
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        hash.update(request.bytes());
+        Self(hash.finalize().into())
     }
 }
 

@@ -3,6 +3,8 @@
 //! Histories are made valid, whatever earlier replies were like: every call gets a unique id and exactly one
 //! result, arguments are JSON, and names contain only valid characters.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -34,7 +36,7 @@ pub(super) struct ChatRequestBody<'a> {
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
-    messages: Vec<Value>,
+    messages: Vec<WireMessage<'a>>,
 }
 
 /// An offered function.
@@ -123,38 +125,69 @@ fn offered(tool: &ToolSpec) -> FunctionSpec<'_> {
     FunctionSpec { r#type: "function", function: Function { name, description, parameters, strict: *strict } }
 }
 
+/// A message as the protocol has it.
+#[derive(Debug, Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    /// Also if it is empty: some servers refuse null beside calls, others a missing member.
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct WireCall<'a> {
+    id: String,
+    r#type: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct CalledFunction<'a> {
+    name: String,
+    arguments: Cow<'a, str>,
+}
+
+impl<'a> WireMessage<'a> {
+    fn text(role: &'static str, content: impl Into<Cow<'a, str>>) -> Self {
+        Self { role, tool_call_id: None, content: content.into(), tool_calls: Vec::new() }
+    }
+
+    fn result(id: String, content: impl Into<Cow<'a, str>>) -> Self {
+        Self { tool_call_id: Some(id), ..Self::text("tool", content) }
+    }
+}
+
 /// The history with calls and results as the protocol has them.
-fn with_calls(messages: &[Message]) -> Vec<Value> {
-    let mut out = Vec::new();
+fn with_calls(messages: &[Message]) -> Vec<WireMessage<'_>> {
+    let mut out = Vec::with_capacity(messages.len());
     // Calls without a result: the original id and the id that was sent.
     let mut open: Vec<(&str, String)> = Vec::new();
     let mut ordinal = 0_usize;
     for message in messages {
         if let Message::Tool { call_id, text } = message {
-            match open.iter().position(|(written, _)| written == call_id) {
-                Some(at) => out.push(result(&open.remove(at).1, text)),
-                None => out.push(json!({"role": "user", "content": text})),
-            }
+            out.push(match open.iter().position(|(written, _)| written == call_id) {
+                Some(at) => WireMessage::result(open.remove(at).1, text),
+                None => WireMessage::text("user", text),
+            });
             continue;
         }
         close(&mut open, &mut out);
         match message {
-            Message::System { text } => out.push(json!({"role": "system", "content": text})),
-            Message::User { text } => out.push(json!({"role": "user", "content": text})),
-            Message::Assistant { text, calls } if calls.is_empty() => {
-                out.push(json!({"role": "assistant", "content": text}));
-            }
+            Message::System { text } => out.push(WireMessage::text("system", text)),
+            Message::User { text } => out.push(WireMessage::text("user", text)),
             Message::Assistant { text, calls } => {
-                let mut sent = Vec::new();
+                let mut tool_calls = Vec::with_capacity(calls.len());
                 for call in calls {
                     ordinal += 1;
                     let id = format!("call_{ordinal}");
-                    sent.push(json!({"id": id, "type": "function",
-                        "function": {"name": name(&call.name), "arguments": arguments(call)}}));
+                    let function = CalledFunction { name: name(&call.name), arguments: arguments(call) };
+                    tool_calls.push(WireCall { id: id.clone(), r#type: "function", function });
                     open.push((&call.id, id));
                 }
-                // Also if it is empty: some servers refuse null here, others a missing member.
-                out.push(json!({"role": "assistant", "content": text, "tool_calls": sent}));
+                out.push(WireMessage { tool_calls, ..WireMessage::text("assistant", text) });
             }
             Message::Tool { .. } => {}
         }
@@ -164,37 +197,34 @@ fn with_calls(messages: &[Message]) -> Vec<Value> {
 }
 
 /// Adds a result for every call without one, because servers refuse such calls.
-fn close(open: &mut Vec<(&str, String)>, out: &mut Vec<Value>) {
-    for (_, id) in open.drain(..) {
-        out.push(result(&id, r#"{"outcome":"skipped","reason":"not executed"}"#));
-    }
-}
-
-fn result(id: &str, text: &str) -> Value {
-    json!({"role": "tool", "tool_call_id": id, "content": text})
+fn close(open: &mut Vec<(&str, String)>, out: &mut Vec<WireMessage<'_>>) {
+    let skipped = r#"{"outcome":"skipped","reason":"not executed"}"#;
+    out.extend(open.drain(..).map(|(_, id)| WireMessage::result(id, skipped)));
 }
 
 /// The history for a server that is offered no functions: calls and results as plain messages.
-fn as_text(messages: &[Message]) -> Vec<Value> {
-    let as_text = |message: &Message| match message {
-        Message::System { text } => json!({"role": "system", "content": text}),
-        Message::User { text } | Message::Tool { text, .. } => json!({"role": "user", "content": text}),
-        Message::Assistant { text, calls } => {
-            let words =
-                std::iter::once(text.as_str()).chain(calls.iter().map(|call| call.arguments.as_str()));
-            let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
-            json!({"role": "assistant", "content": words.join("\n")})
+fn as_text(messages: &[Message]) -> Vec<WireMessage<'_>> {
+    fn message_as_text(message: &Message) -> WireMessage<'_> {
+        match message {
+            Message::System { text } => WireMessage::text("system", text),
+            Message::User { text } | Message::Tool { text, .. } => WireMessage::text("user", text),
+            Message::Assistant { text, calls } => {
+                let words =
+                    std::iter::once(text.as_str()).chain(calls.iter().map(|call| call.arguments.as_str()));
+                let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
+                WireMessage::text("assistant", words.join("\n"))
+            }
         }
-    };
-    messages.iter().map(as_text).collect()
+    }
+    messages.iter().map(message_as_text).collect()
 }
 
 /// Templates of some servers parse the arguments of earlier calls and fail if they are not valid JSON.
-fn arguments(call: &ReplyCall) -> String {
+fn arguments(call: &ReplyCall) -> Cow<'_, str> {
     match serde_json::from_str::<Value>(&call.arguments) {
-        Ok(Value::Object(_)) => call.arguments.clone(),
-        _ if call.arguments.trim().is_empty() => "{}".to_owned(),
-        _ => json!({"invalid_json": call.arguments}).to_string(),
+        Ok(Value::Object(_)) => call.arguments.as_str().into(),
+        _ if call.arguments.trim().is_empty() => "{}".into(),
+        _ => json!({"invalid_json": call.arguments}).to_string().into(),
     }
 }
 
