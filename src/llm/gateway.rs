@@ -63,6 +63,8 @@ struct GatewayModel {
     price: Price,
     context_window: u32,
     max_output_tokens: u32,
+    /// Whether it serves embeddings, and nothing else.
+    embeddings: bool,
     /// Distinguishes its cached replies from those of other models; absent for the offline model, whose replies
     /// are not cached.
     identity: Option<Arc<str>>,
@@ -174,9 +176,34 @@ impl Gateway {
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
+        self.ask(caller, request, fallback, ctl).await
+    }
+
+    /// [`complete`](Self::complete) for at most `timeout_ms` milliseconds, or `llm.deadline_ms` if that is less.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn complete_within(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        timeout_ms: u64,
+        cancelled: &CancellationToken,
+    ) -> Result<Replied, Error> {
+        let ctl = CallControl::new(cancelled.clone(), timeout_ms.min(self.core.options.deadline_ms));
+        self.ask(caller.clone(), request.clone(), false, ctl).await
+    }
+
+    async fn ask(
+        &self,
+        caller: Caller,
+        request: Request,
+        fallback: bool,
+        ctl: CallControl,
+    ) -> Result<Replied, Error> {
         let (core, guards) = (self.core.clone(), self.guards.clone());
         let tenant = caller.tenant.clone();
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
             let call = GatewayCall { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
@@ -218,8 +245,8 @@ impl Gateway {
         Ok(runtime.handle().clone())
     }
 
-    /// Sends every configured model one small question in each way of forcing, all models at once, and reports
-    /// which ways work, how fast, and which setting to use. For `check --live`.
+    /// Sends every configured model one small question in each way of forcing (one text, to a model of embeddings), all
+    /// models at once, and reports which ways work, how fast, and which setting to use. For `check --live`.
     pub async fn probe(&self) -> Result<Vec<Probe>, Error> {
         let servers = self.core.servers.clone();
         let deadline_ms = self.core.options.deadline_ms;
@@ -288,7 +315,12 @@ impl Gateway {
 
     /// Whether a model is configured, so that the offline model are the fallback and not the model.
     pub fn has_models(&self) -> bool {
-        !self.core.models.is_empty()
+        self.core.models.iter().any(|model| !model.embeddings)
+    }
+
+    /// What distinguishes the model that serves embeddings from any other; `None` if none does.
+    pub fn embedding_model(&self) -> Option<Arc<str>> {
+        self.core.models_for(Purpose::Embedding).next()?.identity.clone()
     }
 }
 
@@ -321,6 +353,7 @@ impl Core {
                 price: Price::of(model),
                 context_window: model.context_window,
                 max_output_tokens: model.max_output_tokens,
+                embeddings: model.embeddings,
                 // Plain data is always serialisable.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
                 breaker: breaker::ModelBreaker::new(&options.breaker),
@@ -333,6 +366,7 @@ impl Core {
             price: Price::default(),
             context_window: options.offline_context_window,
             max_output_tokens: 0,
+            embeddings: false,
             identity: None,
             breaker: breaker::ModelBreaker::new(&options.breaker),
             handed_over: Arc::default(),
@@ -346,8 +380,10 @@ impl Core {
             OFFLINE => Some(&self.offline),
             name => self.models.iter().find(|model| model.provider.name() == name),
         });
-        let all = self.models.iter().filter(move |_| named.is_none());
-        let rules = (named.is_none() && self.models.is_empty()).then_some(&self.offline);
+        let embeds = purpose == Purpose::Embedding;
+        let all = self.models.iter().filter(move |model| named.is_none() && model.embeddings == embeds);
+        let none = !embeds && self.models.iter().all(|model| model.embeddings);
+        let rules = (named.is_none() && none).then_some(&self.offline);
         listed.chain(all).chain(rules)
     }
 
@@ -432,6 +468,10 @@ impl Core {
                 Err(error) => error,
             };
             ctl.sink.restart();
+            // Whoever wants an embedding can do without it.
+            if call.request.purpose == Purpose::Embedding {
+                return Err(error);
+            }
             // It has just been given up, or another attempt finds out.
             if model.breaker.state() != breaker::BreakerState::Closed {
                 return Err(error);

@@ -12,6 +12,7 @@ pub mod budget;
 pub mod cache;
 mod caller;
 mod embedded;
+pub mod embeddings;
 mod error;
 mod fair_tasks;
 pub mod functions;
