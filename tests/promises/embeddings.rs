@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::tz::TimeZone;
-use proscenium::Config;
-use proscenium::run::{ConfirmPolicy, Effect, Event, RunStatus, Subject};
+use proscenium::run::{ConfirmPolicy, Effect, Event, RunStatus, Subject, TenantId};
 use proscenium::scene::{Catalogue, Scene, SceneTool};
 use proscenium::tools::{ToolContext, native};
+use proscenium::{ChatRequest, Config};
 use serde_json::{Value, json};
 
 use crate::process::Workspace;
@@ -106,28 +106,48 @@ async fn request_in_other_words_reaches_its_scene() {
     assert!(embeddings::counts(&vectors).values().all(|count| *count == 1));
     town.ask("Does that roadster stay overnight?").await;
     assert_eq!(vectors.count(), 4, "the vectors of scenes are kept");
+    let run = town.ask(REQUEST).await;
+    assert_eq!((rankings(&run), vectors.count()), ((1, vec![]), 4), "the embedding of the request is cached");
 }
 
 #[tokio::test]
 async fn ranking_costs_its_run_and_vectors_of_scenes_the_default_tenant() {
     let (llm, vectors) = (planner(), embeddings::server());
     let town = open(config(&llm, Some(&vectors))).await;
-    let run = town.ask(REQUEST).await;
+    let (own, user) = town.engine.default_principal();
+    let other = TenantId::new("acme").unwrap();
+    let answer = town.engine.chat(ChatRequest::new(REQUEST, other.clone(), user)).await.unwrap();
     // Ten tokens a text, at one USD per million.
-    assert_eq!(run.answer.usage.cost_usd, 10.0 / 1e6);
-    let of_ranking = run.events.iter().find_map(|event| match event {
-        Event::ModelReplied { attempts, usage, reply, .. } if reply.model == "vectors" => {
-            Some((attempts.len(), attempts[0].purpose.clone(), usage.cost_nano_usd))
-        }
-        _ => None,
+    assert_eq!(answer.usage.cost_usd, 10.0 / 1e6);
+    let embedded = async |tenant: &TenantId| {
+        let rows = town.engine.store().usage_breakdown(tenant, None, None, &TimeZone::UTC).await.unwrap();
+        let rows = rows.into_iter().filter(|row| row.purpose == "embedding" && row.model == "vectors");
+        rows.map(|row| (row.calls, row.cost_nano_usd)).collect::<Vec<_>>()
+    };
+    assert_eq!(embedded(&other).await, [(1, 10_000)]);
+    assert_eq!(embedded(&own).await, [(2, (OTHERS as u64 + 3) * 10_000)]);
+    let total = town.engine.store().usage(None, None).await.unwrap();
+    assert_eq!(
+        total[&own].cost_nano_usd,
+        (OTHERS as u64 + 3) * 10_000,
+        "a start rebuilds the budget from this"
+    );
+}
+
+#[tokio::test]
+async fn reload_tries_at_once_what_failed_before() {
+    let llm = planner();
+    let vectors = ScriptedLlm::start(|request, nth| match nth {
+        0 => Scripted::status(401),
+        _ => embeddings::embedded(request),
     });
-    assert_eq!(of_ranking, Some((1, "embedding".to_owned(), 10_000)));
-    let (tenant, _) = town.engine.default_principal();
-    let rows = town.engine.store().usage_breakdown(&tenant, None, None, &TimeZone::UTC).await.unwrap();
-    let embedded: Vec<_> = rows.iter().filter(|row| row.purpose == "embedding").collect();
-    let texts = OTHERS as u64 + 3 + 1;
-    assert_eq!((embedded.len(), embedded[0].model.as_str()), (1, "vectors"));
-    assert_eq!((embedded[0].calls, embedded[0].cost_nano_usd), (3, texts * 10_000));
+    let config = config(&llm, Some(&vectors));
+    let town = open(config.clone()).await;
+    assert_eq!(rankings(&town.ask(REQUEST).await), (1, vec!["llm.unauthorized".to_owned()]));
+    town.engine.reload(config).await.unwrap();
+    let run = town.ask(REQUEST).await;
+    assert_eq!(rankings(&run), (1, vec![]));
+    assert!(run.has("scenes_ranked"));
 }
 
 #[tokio::test]
