@@ -52,7 +52,7 @@ struct SharedVectors {
 struct VectorState {
     vectors: HashMap<Key, Arc<Vector>>,
     is_computing: bool,
-    /// Failures since the last success.
+    /// Failures since the last ranking that succeeded.
     failures: u32,
     /// Until when nothing is computed, and why.
     pause: Option<(Instant, Fault)>,
@@ -114,7 +114,8 @@ impl SceneVectors {
         let mut state = self.state();
         state.is_computing = false;
         match result {
-            Ok(()) => (state.failures, state.pause) = (0, None),
+            // Only a ranking shows that the vectors are of use.
+            Ok(()) => state.pause = None,
             Err(fault) => state.pause_after(fault),
         }
         drop(state);
@@ -124,7 +125,7 @@ impl SceneVectors {
 
 impl VectorState {
     fn pause_after(&mut self, fault: Fault) {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(MAX_PAUSE);
+        let pause = pause_after(self.failures);
         self.failures = self.failures.saturating_add(1);
         let (code, pause_s) = (fault.code.as_str(), pause.as_secs());
         tracing::warn!(code, pause_s, "scenes are ranked by words alone for now: {}", fault.message);
@@ -157,6 +158,9 @@ impl SceneRanking {
         let vectors = found.map_err(FailedModelCall::without_attempts)?;
         let left = deadline.saturating_duration_since(Instant::now()).as_millis();
         let left = u64::try_from(left).unwrap_or(u64::MAX);
+        if left == 0 {
+            return Err(FailedModelCall::without_attempts(late(timeout)));
+        }
         let mut replied =
             self.gateway.complete_within(caller, request, left, stop).await.map_err(|error| {
                 let failed = FailedModelCall::from(error);
@@ -165,6 +169,7 @@ impl SceneRanking {
             })?;
         match self.names(&replied.reply.text, &vectors) {
             Ok(names) => {
+                self.vectors.state().failures = 0;
                 replied.reply.text = names;
                 Ok(replied)
             }
@@ -228,7 +233,7 @@ impl SceneRanking {
             return VectorLookup::Failed(Fault::new(&fault.code, why));
         }
         state.is_computing = true;
-        // The task may end before the lock is released.
+        // A computation that cannot be spawned ends at once, for which it needs the lock.
         drop(state);
         let computation = VectorComputation { ranking: self.clone(), is_finished: false };
         match self.gateway.spawn(computation.run()) {
@@ -363,6 +368,11 @@ impl Drop for VectorComputation {
     }
 }
 
+/// How long nothing is computed after a failure that follows `earlier` others.
+fn pause_after(earlier: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << earlier.min(16)).min(MAX_PAUSE)
+}
+
 fn key(model: &str, text: &str) -> Key {
     let mut hasher = Sha256::new();
     hasher.update(model);
@@ -377,4 +387,21 @@ fn late(timeout: Duration) -> Fault {
         timeout.as_millis()
     );
     Fault::new("llm.timeout", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_doubles_with_each_failure_up_to_an_hour() {
+        let seconds: Vec<u64> = [0, 1, 2, 6, 7, u32::MAX].map(|n| pause_after(n).as_secs()).to_vec();
+        assert_eq!(seconds, [30, 60, 120, 1_920, 3_600, 3_600]);
+    }
+
+    #[test]
+    fn key_depends_on_model_and_text() {
+        let keys = [key("a", "b"), key("a", "c"), key("b", "b"), key("", "ab"), key("ab", "")];
+        assert!((0..keys.len()).all(|i| (0..i).all(|j| keys[i] != keys[j])));
+    }
 }

@@ -318,9 +318,12 @@ impl Gateway {
         self.core.models.iter().any(|model| !model.embeddings)
     }
 
-    /// What distinguishes the model that serves embeddings from any other; `None` if none does.
-    pub fn embedding_model(&self) -> Option<Arc<str>> {
-        self.core.models_for(Purpose::Embedding).next()?.identity.clone()
+    /// What the vectors of a text depend on: the server of the model that serves embeddings, its id there, and its window,
+    /// to which texts are cut. `None` without such a model.
+    pub fn embedding_model(&self) -> Option<String> {
+        let name = self.core.models_for(Purpose::Embedding).next()?.provider.name();
+        let model = self.core.options.models.iter().find(|model| model.name == name)?;
+        Some(format!("{} {} {}", model.base_url, model.id(), model.context_window))
     }
 }
 

@@ -263,8 +263,11 @@ impl ModelOptions {
                 "remove it; `input_usd_per_million` is the price",
             );
         }
-        let most = self.context_window.clamp(2, MOST_TOKENS) - 1;
-        review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=most);
+        // Embeddings have no output.
+        if !self.embeddings {
+            let most = self.context_window.clamp(2, MOST_TOKENS) - 1;
+            review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=most);
+        }
     }
 }
 
@@ -406,7 +409,7 @@ mod tests {
         assert_eq!(told(&options), [""; 0]);
         assert!(options.offers_embeddings() && !with_embeddings(&[]).offers_embeddings());
         options.models[1].context_window = 512;
-        options.models[1].max_output_tokens = 1;
+        assert_eq!(told(&options), [""; 0], "its replies take nothing of its window");
         assert_eq!(options.prompt_tokens(), 128_000 - 2_048, "its window does not bound prompts");
         options.purposes = BTreeMap::from([
             (Purpose::Plan, vec!["main".into(), "vectors".into()]),

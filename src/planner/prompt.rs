@@ -87,7 +87,7 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
-        // Nothing of a prompt, and cut to its own bound.
+        // A text, not a prompt; it has a bound of its own.
         Subject::Ranking => return shortlist::ranking_request(state),
     };
     window::fit(request, state.settings().prompt_tokens)

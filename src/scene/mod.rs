@@ -247,7 +247,7 @@ impl Catalogue {
     }
 
     /// The scenes that share words with `text` or are named in `similar`, the best match first. `similar` is a ranking
-    /// by embeddings, the most similar first; both rankings count the same. Unknown names are ignored.
+    /// by embeddings, the most similar first; both rankings count the same ([`fusion`]). Unknown names are ignored.
     pub fn ranked(&self, text: &str, similar: &[String]) -> impl Iterator<Item = &Arc<Scene>> {
         let words = self.search.get_or_init(|| SceneSearch::of(self)).ranking(text);
         // The scenes are ordered by name.

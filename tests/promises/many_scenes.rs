@@ -209,6 +209,7 @@ mod recall {
 
     use proscenium::llm::embeddings::{self as vector, MAX_TEXTS, Vector};
     use proscenium::llm::{Caller, Gateway, Options};
+    use proscenium::planner::MAX_RANKED;
     use proscenium::run::{SessionId, TenantId};
     use proscenium::scene::{self, Catalogue};
     use proscenium::tools::guard::NetworkPolicy;
@@ -408,7 +409,8 @@ mod recall {
                 let (mut words, mut both) = (Recall::default(), Recall::default());
                 for (request, own) in requests.iter().zip(&of_requests).filter(|(one, _)| one.set == set) {
                     let places = vector::by_similarity(own, &of_scenes).unwrap();
-                    let similar: Vec<String> = places.iter().map(|place| names[*place].to_owned()).collect();
+                    let places = places.iter().take(MAX_RANKED);
+                    let similar: Vec<String> = places.map(|place| names[*place].to_owned()).collect();
                     let listed = |similar: &[String]| -> BTreeSet<&str> {
                         let ranked = catalogue.ranked(&request.say, similar).take(SHORTLIST);
                         ranked.map(|scene| scene.name.as_str()).collect()
