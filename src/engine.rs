@@ -341,6 +341,7 @@ impl Engine {
     /// Errors of the store, if the last events could not be written.
     pub async fn shut_down(&self) -> Result<(), store::Error> {
         self.begin_shutdown().await;
+        self.parts.vectors.stop();
         let written = self.system.journal.stop().await;
         // The last log lines of runs.
         self.system.kpis.stop().await;
@@ -352,6 +353,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.parts.vectors.stop();
         self.system.shut_down();
         if let Some(workers) = self.workers.take() {
             workers.shutdown_background();

@@ -25,12 +25,13 @@ use super::clock::EngineClock;
 use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
+use super::scene_vectors::SceneRanking;
 use crate::config;
 use crate::crash;
 use crate::llm::budget::{AccountKey, Hold};
 use crate::llm::{self, Confirm, Gateway};
 use crate::parts::ReplacedParts;
-use crate::planner::CommandRefusal;
+use crate::planner::{self, CommandRefusal};
 use crate::run::{
     Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
     Settings, TenantId,
@@ -62,6 +63,25 @@ pub(crate) struct RunServices {
     pub(crate) live: ActiveRuns,
     /// The parts that a library user has replaced.
     pub(crate) replaced: ReplacedParts,
+    /// Ranks the scenes by embeddings.
+    pub(crate) ranking: SceneRanking,
+}
+
+impl RunServices {
+    /// Milliseconds for ranking the scenes by embeddings before a plan is made; 0 where they are not ranked: no model
+    /// offers embeddings, the prompt describes all scenes, or no model makes plans.
+    pub(crate) fn embeddings_timeout_ms(&self) -> u32 {
+        let ranks =
+            planner::needs_shortlist(&self.settings, &self.catalogue) && self.replaced.planner.is_none();
+        if ranks { self.settings.embeddings_timeout_ms } else { 0 }
+    }
+
+    /// Computes the missing vectors of scenes in the background, if scenes are ranked by embeddings.
+    pub(crate) fn prepare_ranking(&self) {
+        if self.embeddings_timeout_ms() > 0 {
+            self.ranking.prepare();
+        }
+    }
 }
 
 /// A request to cancel a run.

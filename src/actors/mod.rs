@@ -18,5 +18,6 @@ pub mod response_cache;
 mod runtime_task;
 pub(crate) mod scene;
 pub(crate) mod scene_manager;
+pub(crate) mod scene_vectors;
 pub(crate) mod session_registry;
 pub(crate) mod supervised;

@@ -83,7 +83,7 @@ pub struct FailedModelCall {
 
 impl FailedModelCall {
     /// A failure before any model was called.
-    fn without_attempts(fault: Fault) -> Self {
+    pub(super) fn without_attempts(fault: Fault) -> Self {
         Self { fault, attempts: Vec::new() }
     }
 }

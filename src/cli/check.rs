@@ -175,7 +175,11 @@ fn models(config: &Config) -> Vec<CheckedModel> {
             None => "no key".to_owned(),
         };
         let (name, id) = (&model.name, model.id());
-        format!("{name}: {id} at {}, forced by \"{}\", {key}", redact_url(&model.base_url), model.forcing)
+        let served = match model.embeddings {
+            true => "for embeddings".to_owned(),
+            false => format!("forced by \"{}\"", model.forcing),
+        };
+        format!("{name}: {id} at {}, {served}, {key}", redact_url(&model.base_url))
     };
     let checked = |model| CheckedModel { line: line(model), name: model.name.clone(), live: Vec::new() };
     config.llm.models.iter().map(checked).collect()

@@ -90,8 +90,13 @@ fn silence(probe: &Probe) -> Option<&Fault> {
     faults.all(|fault| fault.is_some_and(|fault| fault.code == first.code)).then_some(first)
 }
 
-/// A model that gives no reply, or cannot be forced in the configured way.
+/// A model that gives no reply or embedding, or cannot be forced in the configured way.
 fn unforced(loaded: &LoadedConfig, probe: &Probe) -> Option<Finding> {
+    if let Some(Err(fault)) = &probe.embedding {
+        let (place, code) = (format!("model {}", probe.model), fault.code.clone());
+        let (message, remedy) = (fault.message.clone(), String::new());
+        return Some(Finding { place, level: Level::Error, code, message, remedy });
+    }
     let model = loaded.config.llm.models.iter().find(|model| model.name == probe.model)?;
     let tried = probe.tried.iter().find(|tried| tried.forcing == model.forcing)?;
     let Worked::No(fault) = &tried.worked else { return None };
@@ -322,6 +327,11 @@ impl assistant::FollowedTicket for PendingRun {
 fn lines(probe: &Probe) -> Vec<String> {
     if let Some(fault) = silence(probe) {
         return vec![format!("no reply ({})", fault.code)];
+    }
+    match &probe.embedding {
+        Some(Ok(dimensions)) => return vec![format!("embeds texts in {dimensions} dimensions")],
+        Some(Err(fault)) => return vec![format!("no embedding ({})", fault.code)],
+        None => {}
     }
     let mut lines: Vec<String> = probe
         .tried

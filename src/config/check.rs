@@ -90,7 +90,10 @@ fn warn(
         }
         if !near && model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
             let message = format!("no prices are known for model `{name}`, so its cost is reported as 0");
-            let remedy = "set `input_usd_per_million` and `output_usd_per_million` of the model";
+            let remedy = match model.embeddings {
+                true => "set `input_usd_per_million` of the model",
+                false => "set `input_usd_per_million` and `output_usd_per_million` of the model",
+            };
             warnings.push(fault(merged, "config.price", &key("name"), message, remedy));
         }
     }

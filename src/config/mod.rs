@@ -182,6 +182,10 @@ impl Config {
             prepare: self.planning.prepare,
             shortlist: self.planning.shortlist,
             prompt_tokens: self.llm.prompt_tokens(),
+            embeddings_timeout_ms: match self.llm.offers_embeddings() {
+                true => self.planning.embeddings_timeout_ms,
+                false => 0,
+            },
             scenes: self.execution.scenes,
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }

@@ -105,6 +105,9 @@ pub struct PlanningConfig {
     pub prepare: PrepareMode,
     /// The number of scenes that a prompt for a plan describes in full; 0 describes all.
     pub shortlist: u32,
+    /// Milliseconds for ranking the scenes of a request by embeddings, where a model offers them; after that, and with
+    /// 0 always, its words alone rank them.
+    pub embeddings_timeout_ms: u32,
 }
 
 impl Default for PlanningConfig {
@@ -122,6 +125,7 @@ impl Default for PlanningConfig {
             system_prompt: settings.planner_instructions,
             prepare: PrepareMode::Always,
             shortlist: SHORTLIST,
+            embeddings_timeout_ms: EMBEDDINGS_TIMEOUT_MS,
         }
     }
 }
@@ -135,6 +139,7 @@ impl PlanningConfig {
         review.range("planning.max_steps", self.max_steps, 1..=100);
         review.range("planning.max_replans", self.max_replans, 0..=20);
         review.range("planning.shortlist", self.shortlist, 0..=1000);
+        review.range("planning.embeddings_timeout_ms", self.embeddings_timeout_ms, 0..=60_000);
         let length = self.system_prompt.chars().count();
         if length > MAX_SYSTEM_PROMPT_CHARS {
             let message = format!("`planning.system_prompt` has {length} characters");
@@ -146,6 +151,9 @@ impl PlanningConfig {
 
 /// Default for the number of scenes that a prompt for a plan describes in full.
 const SHORTLIST: u32 = 24;
+
+/// Default for the milliseconds that a ranking by embeddings may take.
+const EMBEDDINGS_TIMEOUT_MS: u32 = 2_000;
 
 /// `[execution]`: how a plan is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

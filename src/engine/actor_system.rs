@@ -191,5 +191,10 @@ pub(super) fn run_services(
         tenants: Arc::new(current.config.tenants.clone()),
         live: parts.active_runs.clone(),
         replaced: parts.sources.replaced.clone(),
+        ranking: parts.vectors.ranking(
+            current.gateway.clone(),
+            current.catalogue.clone(),
+            current.config.auth.default_tenant.clone(),
+        ),
     }
 }

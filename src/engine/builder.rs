@@ -12,6 +12,7 @@ use super::{Engine, earlier_requests, idempotency};
 use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
+use crate::actors::scene_vectors::SceneVectors;
 use crate::config::Config;
 use crate::fairness::Sharers;
 use crate::llm::Gateway;
@@ -140,6 +141,7 @@ impl Builder {
         let workers_handle = workers.handle().clone();
         let parts = EngineParts {
             recovery_gate: RecoveryGate::new(store.clone()),
+            vectors: SceneVectors::new(store.clone()),
             store,
             clock,
             workers: workers_handle,
@@ -202,6 +204,8 @@ pub(super) struct EngineParts {
     pub(super) cast: Cast,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) recovery_gate: RecoveryGate,
+    /// The vectors of the scenes, which outlive a reload.
+    pub(super) vectors: SceneVectors,
     /// The tenants that use this process.
     pub(super) tenants: Sharers<TenantId>,
 }

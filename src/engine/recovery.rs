@@ -33,6 +33,7 @@ impl Engine {
         let unfinished = runs.iter().map(|run| run.run).collect();
         gate.close(unfinished).await?;
         self.parts.is_serving.store(true, Ordering::Release);
+        self.system.services.load().prepare_ranking();
         if count > 0 {
             tracing::info!(runs = count, "resuming runs of an earlier process");
         }

@@ -1,6 +1,7 @@
 //! Reloads the configuration while requests are served.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::builder::webhook;
 use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
@@ -62,6 +63,9 @@ impl Engine {
         self.system.kpis.extend_names(&catalogue, &gateway.configured());
         let current = ActiveConfig { config, gateway, catalogue, http, webhook };
         let shared = run_services(parts, &current, &self.system.arbiters, &self.system.journal);
+        if parts.is_serving.load(Ordering::Acquire) {
+            shared.prepare_ranking();
+        }
         self.system.services.store(Arc::new(shared));
         parts.current.store(Arc::new(current));
         Ok(needs_restart)

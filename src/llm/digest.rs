@@ -47,6 +47,11 @@ impl DigestedRequest {
         &self.request
     }
 
+    /// The request, without its digest.
+    pub fn into_request(self) -> Request {
+        self.request
+    }
+
     /// Its digest.
     pub fn digest(&self) -> &RequestDigest {
         &self.digest

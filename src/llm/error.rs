@@ -76,9 +76,9 @@ pub enum ErrorKind {
         /// The server's message.
         detail: String,
     },
-    /// Status 200, but not a chat completion.
+    /// Status 200, but neither a chat completion nor embeddings.
     #[error(
-        "sent what is no chat completion ({detail}): check that `base_url` ends where /chat/completions begins"
+        "sent what is no reply of the protocol ({detail}): check that `base_url` ends where /chat/completions begins"
     )]
     Malformed {
         /// What was wrong.

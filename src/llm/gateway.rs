@@ -68,6 +68,8 @@ struct GatewayModel {
     price: Price,
     context_window: u32,
     max_output_tokens: u32,
+    /// Whether it serves embeddings, and nothing else.
+    embeddings: bool,
     /// Distinguishes its cached replies from those of other models; absent for the offline model, whose replies
     /// are not cached.
     identity: Option<Arc<str>>,
@@ -180,8 +182,34 @@ impl Gateway {
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
+        self.ask(caller, request, fallback, ctl).await
+    }
+
+    /// [`complete`](Self::complete) for at most `timeout_ms` milliseconds, or `llm.deadline_ms` if that is less.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn complete_within(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        timeout_ms: u64,
+        cancelled: &CancellationToken,
+    ) -> Result<Replied, Error> {
+        let ctl = CallControl::new(cancelled.clone(), timeout_ms.min(self.core.options.deadline_ms));
+        self.ask(caller.clone(), request.clone(), false, ctl).await
+    }
+
+    async fn ask(
+        &self,
+        caller: Caller,
+        request: Request,
+        fallback: bool,
+        ctl: CallControl,
+    ) -> Result<Replied, Error> {
         let tenant = caller.tenant.clone();
-        let ask = self.asking(caller, DigestedRequest::new(request), fallback, cancelled, sink);
+        let ask = self.asking(caller, DigestedRequest::new(request), fallback, ctl);
         self.worker.run(self.worker.tasks.task(tenant, ask)).await?
     }
 
@@ -197,7 +225,8 @@ impl Gateway {
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
-        let ask = self.asking(caller, request, fallback, cancelled, sink);
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
+        let ask = self.asking(caller, request, fallback, ctl);
         // A panic of a provider ends this call and not its caller.
         let asked = AssertUnwindSafe(ask).catch_unwind().await;
         asked.unwrap_or_else(|_| Err(internal(&"the call of a model panicked")))
@@ -208,11 +237,9 @@ impl Gateway {
         caller: Caller,
         request: DigestedRequest,
         fallback: bool,
-        cancelled: &CancellationToken,
-        sink: Sink,
+        ctl: CallControl,
     ) -> impl Future<Output = Result<Replied, Error>> + Send + 'static {
         let (core, guards) = (self.core.clone(), self.guards.clone());
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         async move {
             let (request, digest) = (request.request(), request.digest());
             let prompt = tokens::request(request);
@@ -254,8 +281,8 @@ impl Gateway {
         Ok(runtime.handle().clone())
     }
 
-    /// Sends every configured model one small question in each way of forcing, all models at once, and reports
-    /// which ways work, how fast, and which setting to use. For `check --live`.
+    /// Sends every configured model one small question in each way of forcing (one text, to a model of embeddings), all
+    /// models at once, and reports which ways work, how fast, and which setting to use. For `check --live`.
     pub async fn probe(&self) -> Result<Vec<Probe>, Error> {
         let servers = self.core.servers.clone();
         let deadline_ms = self.core.options.deadline_ms;
@@ -324,7 +351,15 @@ impl Gateway {
 
     /// Whether a model is configured, so that the offline model are the fallback and not the model.
     pub fn has_models(&self) -> bool {
-        !self.core.models.is_empty()
+        self.core.models.iter().any(|model| !model.embeddings)
+    }
+
+    /// What the vectors of a text depend on: the server of the model that serves embeddings, its id there, and its window,
+    /// to which texts are cut. `None` without such a model.
+    pub fn embedding_model(&self) -> Option<String> {
+        let name = self.core.models_for(Purpose::Embedding).next()?.provider.name();
+        let model = self.core.options.models.iter().find(|model| model.name == name)?;
+        Some(format!("{} {} {}", model.base_url, model.id(), model.context_window))
     }
 }
 
@@ -357,6 +392,7 @@ impl Core {
                 price: Price::of(model),
                 context_window: model.context_window,
                 max_output_tokens: model.max_output_tokens,
+                embeddings: model.embeddings,
                 // Plain data is always serialisable.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
                 breaker: breaker::ModelBreaker::new(&options.breaker),
@@ -369,6 +405,7 @@ impl Core {
             price: Price::default(),
             context_window: options.offline_context_window,
             max_output_tokens: 0,
+            embeddings: false,
             identity: None,
             breaker: breaker::ModelBreaker::new(&options.breaker),
             handed_over: Arc::default(),
@@ -382,8 +419,10 @@ impl Core {
             OFFLINE => Some(&self.offline),
             name => self.models.iter().find(|model| model.provider.name() == name),
         });
-        let all = self.models.iter().filter(move |_| named.is_none());
-        let rules = (named.is_none() && self.models.is_empty()).then_some(&self.offline);
+        let embeds = purpose == Purpose::Embedding;
+        let all = self.models.iter().filter(move |model| named.is_none() && model.embeddings == embeds);
+        let none = !embeds && self.models.iter().all(|model| model.embeddings);
+        let rules = (named.is_none() && none).then_some(&self.offline);
         listed.chain(all).chain(rules)
     }
 
@@ -468,6 +507,10 @@ impl Core {
                 Err(error) => error,
             };
             ctl.sink.restart();
+            // Whoever wants an embedding can do without it.
+            if call.request.purpose == Purpose::Embedding {
+                return Err(error);
+            }
             // It has just been given up, or another attempt finds out.
             if model.breaker.state() != breaker::BreakerState::Closed {
                 return Err(error);

@@ -13,6 +13,7 @@ pub mod cache;
 mod caller;
 mod digest;
 mod embedded;
+pub mod embeddings;
 mod error;
 mod fair_tasks;
 pub mod functions;

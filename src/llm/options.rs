@@ -33,8 +33,8 @@ pub struct Options {
     /// The models in the order in which they are asked; the next one serves when one is unavailable. With
     /// none, the offline model serve.
     pub models: Vec<ModelOptions>,
-    /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`.
-    /// `offline` names the offline model.
+    /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`.
+    /// `offline` names the offline model. Only models with `embeddings` serve `embedding`, and nothing else.
     pub purposes: BTreeMap<Purpose, Vec<String>>,
     /// Most attempts at one model for one call.
     pub max_attempts: u32,
@@ -101,6 +101,8 @@ pub struct ModelOptions {
     pub context_window: u32,
     /// Maximum number of tokens of a reply.
     pub max_output_tokens: u32,
+    /// Whether it is a model of embeddings (`POST {base_url}/embeddings`), which is asked for nothing else.
+    pub embeddings: bool,
 }
 
 impl Default for ModelOptions {
@@ -117,6 +119,7 @@ impl Default for ModelOptions {
             output_usd_per_million: 0.0,
             context_window: 128_000,
             max_output_tokens: 2_048,
+            embeddings: false,
         }
     }
 }
@@ -251,8 +254,20 @@ impl ModelOptions {
             review.range(&key(field), price.unwrap_or_default(), 0.0..=100_000.0);
         }
         review.range(&key("context_window"), self.context_window, 256..=MOST_TOKENS);
-        let most = self.context_window.clamp(2, MOST_TOKENS) - 1;
-        review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=most);
+        if self.embeddings && self.output_usd_per_million != 0.0 {
+            let message =
+                format!("`{}` is set, but embeddings have no output tokens", key("output_usd_per_million"));
+            review.add(
+                key("output_usd_per_million"),
+                message,
+                "remove it; `input_usd_per_million` is the price",
+            );
+        }
+        // Embeddings have no output.
+        if !self.embeddings {
+            let most = self.context_window.clamp(2, MOST_TOKENS) - 1;
+            review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=most);
+        }
     }
 }
 
@@ -260,9 +275,14 @@ impl Options {
     /// Tokens that a prompt may have, so that it and a reply fit into every model's window; 0 without models, since the
     /// offline model has no such limit.
     pub fn prompt_tokens(&self) -> u32 {
-        let windows =
-            self.models.iter().map(|model| model.context_window.saturating_sub(model.max_output_tokens));
+        let prompted = self.models.iter().filter(|model| !model.embeddings);
+        let windows = prompted.map(|model| model.context_window.saturating_sub(model.max_output_tokens));
         windows.min().unwrap_or(0)
+    }
+
+    /// Whether a configured model offers embeddings.
+    pub fn offers_embeddings(&self) -> bool {
+        self.models.iter().any(|model| model.embeddings)
     }
 
     /// Everything that is wrong with these values.
@@ -290,6 +310,13 @@ impl Options {
                 review.add(key, message, "give each model a name of its own");
             }
         }
+        self.review_purposes(&names, &mut review);
+        self.review_embeddings(&mut review);
+        review.into_problems()
+    }
+
+    /// Checks that the lists of the purposes name models that can serve them. `names` are all names.
+    fn review_purposes(&self, names: &BTreeSet<&str>, review: &mut SettingsReview) {
         for (purpose, list) in &self.purposes {
             let key = format!("llm.purposes.{purpose}");
             if list.is_empty() {
@@ -307,8 +334,38 @@ impl Options {
                 let message = format!("`{key}` = `{name}` is the name of no model");
                 review.add(key, message, remedy);
             }
+            for (index, name) in list.iter().enumerate().filter(|(_, name)| names.contains(name.as_str())) {
+                let embeds = self.models.iter().any(|model| model.name == *name && model.embeddings);
+                let key = format!("{key}.{index}");
+                let (what, remedy) = match (embeds, *purpose == Purpose::Embedding) {
+                    (true, false) => (
+                        "offers only embeddings",
+                        "name it in `llm.purposes.embedding` only, or remove `embeddings`",
+                    ),
+                    (false, true) => (
+                        "offers no embeddings",
+                        "name a model with `embeddings = true`, or leave the list out",
+                    ),
+                    _ => continue,
+                };
+                review.add(key.as_str(), format!("`{key}` = `{name}` {what}"), remedy);
+            }
         }
-        review.into_problems()
+    }
+
+    /// Checks that one model of embeddings is chosen: vectors of different models cannot be compared.
+    fn review_embeddings(&self, review: &mut SettingsReview) {
+        let offered = self.models.iter().filter(|model| model.embeddings).count();
+        let chosen = self.purposes.get(&Purpose::Embedding).map(Vec::len);
+        if chosen.unwrap_or(offered) > 1 {
+            let message = "more than one model is to serve `embedding`, and vectors of different models cannot be \
+                           compared";
+            review.add(
+                "llm.purposes.embedding",
+                message,
+                "name exactly one model in `llm.purposes.embedding`",
+            );
+        }
     }
 }
 
@@ -329,6 +386,59 @@ mod tests {
         let shown = format!("{options:?} {}", serde_json::to_string(&options).unwrap());
         assert!(!shown.contains("secret"), "{shown}");
         assert_eq!(options.problems(), []);
+    }
+
+    fn with_embeddings(names: &[&str]) -> Options {
+        let model = |name: &str, embeddings| ModelOptions {
+            name: name.to_owned(),
+            base_url: "https://host/v1".to_owned(),
+            embeddings,
+            ..ModelOptions::default()
+        };
+        let own = names.iter().map(|name| model(name, true));
+        Options { models: std::iter::once(model("main", false)).chain(own).collect(), ..Options::default() }
+    }
+
+    fn told(options: &Options) -> Vec<String> {
+        options.problems().iter().map(|problem| format!("{}: {}", problem.message, problem.remedy)).collect()
+    }
+
+    #[test]
+    fn model_of_embeddings_serves_nothing_else() {
+        let mut options = with_embeddings(&["vectors"]);
+        assert_eq!(told(&options), [""; 0]);
+        assert!(options.offers_embeddings() && !with_embeddings(&[]).offers_embeddings());
+        options.models[1].context_window = 512;
+        assert_eq!(told(&options), [""; 0], "its replies take nothing of its window");
+        assert_eq!(options.prompt_tokens(), 128_000 - 2_048, "its window does not bound prompts");
+        options.purposes = BTreeMap::from([
+            (Purpose::Plan, vec!["main".into(), "vectors".into()]),
+            (Purpose::Embedding, vec!["main".into()]),
+        ]);
+        assert_eq!(
+            told(&options),
+            [
+                "`llm.purposes.plan.1` = `vectors` offers only embeddings: name it in `llm.purposes.embedding` only, or \
+                 remove `embeddings`",
+                "`llm.purposes.embedding.0` = `main` offers no embeddings: name a model with `embeddings = true`, or \
+                 leave the list out",
+            ]
+        );
+        options.purposes = BTreeMap::from([(Purpose::Embedding, vec!["offline".into()])]);
+        assert!(told(&options)[0].contains("offers no embeddings"), "{:?}", told(&options));
+        options.purposes = BTreeMap::from([(Purpose::Embedding, vec!["vectors".into()])]);
+        options.models[1].output_usd_per_million = 0.1;
+        assert!(told(&options)[0].contains("embeddings have no output tokens"), "{:?}", told(&options));
+    }
+
+    #[test]
+    fn one_model_of_embeddings_is_chosen() {
+        let mut options = with_embeddings(&["one", "two"]);
+        assert!(told(&options)[0].contains("cannot be compared: name exactly one"), "{:?}", told(&options));
+        options.purposes = BTreeMap::from([(Purpose::Embedding, vec!["two".into()])]);
+        assert_eq!(told(&options), [""; 0]);
+        options.purposes = BTreeMap::from([(Purpose::Embedding, vec!["two".into(), "one".into()])]);
+        assert!(told(&options)[0].contains("name exactly one"), "{:?}", told(&options));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Tests how a model can be forced to call a function.
+//! Tests how a model can be forced to call a function, or whether it embeds texts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::openai::OpenAi;
 use super::options::Forcing;
 use super::provider::{CallControl, Provider};
-use super::{Message, Purpose, Request, ToolChoice, ToolSpec, reader};
+use super::{Message, Purpose, Request, ToolChoice, ToolSpec, embeddings, reader};
 use crate::run::{Fault, ReaderMode, Reply};
 
 const TOOL: &str = "PickColour";
@@ -26,6 +26,9 @@ pub struct Probe {
     pub latency: Option<Latency>,
     /// The setting to use; absent if no way works.
     pub recommended: Option<Forcing>,
+    /// For a model of embeddings, which is not forced at all: the number of dimensions of its vectors, or why it gave
+    /// none.
+    pub embedding: Option<Result<usize, Fault>>,
 }
 
 /// One way of forcing, tried once.
@@ -73,6 +76,9 @@ impl Latency {
 
 /// Tries every way once, without retries.
 pub(super) async fn probe(server: &OpenAi, deadline_ms: u64) -> Probe {
+    if server.offers_embeddings() {
+        return probe_embeddings(server, deadline_ms).await;
+    }
     let mut tried = Vec::new();
     for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
         let begun = Instant::now();
@@ -90,7 +96,24 @@ pub(super) async fn probe(server: &OpenAi, deadline_ms: u64) -> Probe {
     let recommended = first(|w| *w == Worked::Exactly).or_else(|| first(|w| *w == Worked::Understood));
     let usable = tried.iter().filter(|t| !matches!(t.worked, Worked::No(_)));
     let latency = usable.map(|t| Latency::of(t.millis)).min();
-    Probe { model: server.name().to_owned(), tried, latency, recommended }
+    Probe { model: server.name().to_owned(), tried, latency, recommended, embedding: None }
+}
+
+/// Embeds one small text.
+async fn probe_embeddings(server: &OpenAi, deadline_ms: u64) -> Probe {
+    let begun = Instant::now();
+    let ctl = CallControl::new(CancellationToken::new(), deadline_ms);
+    let request = embeddings::request(["Good morning!"]);
+    let embedding = match ctl.within(server.complete(&request, &ctl)).await {
+        Ok(Ok(completion)) => embeddings::read(&completion.reply.text, 1)
+            .map(|vectors| vectors.first().map_or(0, embeddings::Vector::dimensions))
+            .map_err(|why| Fault::new("llm.malformed", why)),
+        Ok(Err(error)) => Err(error.into()),
+        Err(kind) => Err(Fault::new(kind.code(), kind.to_string())),
+    };
+    let latency = embedding.is_ok().then(|| Latency::of(millis(begun.elapsed())));
+    let (model, tried) = (server.name().to_owned(), Vec::new());
+    Probe { model, tried, latency, recommended: None, embedding: Some(embedding) }
 }
 
 /// A greeting, to which no model would reply with a colour unless it was forced.

@@ -49,7 +49,10 @@ impl AnswerPreview {
                     asked: words(state.request()).into_iter().collect(),
                 }
             }
-            Subject::Continuation { .. } | Subject::Plan { .. } | Subject::Scene { .. } => return None,
+            Subject::Continuation { .. }
+            | Subject::Plan { .. }
+            | Subject::Scene { .. }
+            | Subject::Ranking => return None,
         };
         Some(Self { source, held: String::new(), begun: false })
     }

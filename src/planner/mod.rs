@@ -37,6 +37,7 @@ pub use planned_calls::prepared;
 pub use preflight::plan_problems_before_start;
 pub use prompt::{offered, request};
 pub use read::read;
+pub use shortlist::{MAX_RANKED, needs_shortlist};
 pub use supplied_plan::supplied_plan;
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
 pub use window::unfit_request;

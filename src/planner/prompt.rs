@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::completed_work::{completed_work, dependency_results};
 use super::plan_prompt;
 use super::required_reply::{RequiredReply, choices, required_reply};
+use super::shortlist;
 use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
 use super::window;
 use super::work;
@@ -86,6 +87,8 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Scene { step } => work::step_request(state, catalogue, step),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
+        // A text, not a prompt; it has a bound of its own.
+        Subject::Ranking => return shortlist::ranking_request(state),
     };
     window::fit(request, state.settings().prompt_tokens)
 }

@@ -10,6 +10,7 @@ use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
 use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
+use super::shortlist;
 use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
 use super::work;
 use crate::language;
@@ -44,6 +45,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Scene { step } => work::read_step_reply(state, catalogue, reply, (call, step), fallback),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
+        Subject::Ranking => shortlist::read_ranking(reply, call),
     };
     event.unwrap_or_else(|problems| Event::ReplyRejected { call, problems })
 }

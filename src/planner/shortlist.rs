@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::tools::{CREATE_PLAN, MORE_SCENES};
-use crate::llm::reader;
+use crate::llm::{Request, embeddings, reader};
 use crate::plan::PlanProblem;
-use crate::run::{AskStatus, Reply, RunState, Subject};
+use crate::run::{AskStatus, Event, Reply, RunState, Settings, Subject};
 use crate::scene::{Catalogue, Scene};
 
 /// The code of a reply that asks for more scenes.
@@ -23,17 +23,25 @@ const PER_TOPIC: usize = 5;
 const MAX_WANTED: usize = 20;
 /// Turns of the conversation whose words and scenes count.
 const RECENT_TURNS: usize = 2;
+/// Most scenes that a ranking by embeddings names: later ones would hardly count.
+pub const MAX_RANKED: usize = 100;
 
 /// Whether the prompts of this run describe only some scenes in full.
 pub(super) fn is_shortlisted(state: &RunState, catalogue: &Catalogue) -> bool {
-    let most = state.settings().shortlist as usize;
+    needs_shortlist(state.settings(), catalogue)
+}
+
+/// Whether prompts with these settings describe only some scenes in full.
+pub fn needs_shortlist(settings: &Settings, catalogue: &Catalogue) -> bool {
+    let most = settings.shortlist as usize;
     most > 0 && catalogue.len() > most
 }
 
 /// The scenes that the prompt for plan `version` describes in full, by name.
 ///
 /// Scenes that the run or the open question already involves, and those that earlier replies named or asked for, are
-/// always among them. The others are found by the words of the request, of what is missing, and of recent turns.
+/// always among them. The others are found by the words of the request, of what is missing, and of recent turns, and by
+/// the embedding of the request where a model offered one.
 pub(super) fn shortlist<'a>(state: &RunState, catalogue: &'a Catalogue, version: u32) -> Vec<&'a Arc<Scene>> {
     let most = state.settings().shortlist as usize;
     let mut listed: BTreeSet<&str> = BTreeSet::new();
@@ -56,13 +64,32 @@ pub(super) fn shortlist<'a>(state: &RunState, catalogue: &'a Catalogue, version:
         listed.extend(catalogue.matching(topic).take(PER_TOPIC).map(|scene| scene.name.as_str()));
     }
     let most = most.max(listed.len());
-    for scene in catalogue.matching(&words(state)) {
+    for scene in catalogue.ranked(&words(state), state.ranking.as_deref().unwrap_or_default()) {
         if listed.len() >= most {
             break;
         }
         listed.insert(&scene.name);
     }
     catalogue.iter().filter(|scene| listed.contains(scene.name.as_str())).collect()
+}
+
+/// The question for the ranking by embeddings: the vector of the request's text.
+pub(super) fn ranking_request(state: &RunState) -> Request {
+    embeddings::request([state.request()])
+}
+
+/// Reads the reply about the ranking: the names of scenes, the most similar first.
+///
+/// # Errors
+/// It is no such list.
+pub(super) fn read_ranking(reply: &Reply, call: u32) -> Result<Event, Vec<PlanProblem>> {
+    let unreadable = |why: String| vec![PlanProblem::new("ranking.unreadable", why)];
+    let scenes: Vec<String> =
+        serde_json::from_str(&reply.text).map_err(|error| unreadable(error.to_string()))?;
+    match scenes.len() {
+        1..=MAX_RANKED => Ok(Event::ScenesRanked { call, scenes }),
+        number => Err(unreadable(format!("{number} scenes are ranked; 1 to {MAX_RANKED} are allowed"))),
+    }
 }
 
 /// The words to search by: of the request, what it continues, and what is still missing.

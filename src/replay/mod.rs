@@ -375,7 +375,9 @@ impl<'a> ReplayWalk<'a> {
 /// Whether `event` is a reading of the reply to question `call`.
 fn is_reading_of(event: &Event, call: u32, subject: Subject) -> bool {
     match event {
-        Event::SceneReplied { call: of, .. } | Event::ReplyRejected { call: of, .. } => *of == call,
+        Event::SceneReplied { call: of, .. }
+        | Event::ReplyRejected { call: of, .. }
+        | Event::ScenesRanked { call: of, .. } => *of == call,
         Event::PlanCreated(made) | Event::Replanned(made) => {
             subject == Subject::Plan { version: made.version }
         }
@@ -427,6 +429,7 @@ fn describe_action(action: &Action) -> String {
                 Subject::Scene { step } => format!("the question of step {step}"),
                 Subject::Continuation { round } => format!("the question for check {round}"),
                 Subject::Answer => "the question for the answer".to_owned(),
+                Subject::Ranking => "the question for the ranking of scenes".to_owned(),
             };
             if *fallback { format!("{what} to the embedded rules") } else { what }
         }

@@ -54,6 +54,7 @@ impl RunState {
             Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
+            | Event::ScenesRanked { .. }
             | Event::ReplyRejected { .. } => self.admit_question(event),
             Event::ToolStarted { .. } | Event::ToolCompleted { .. } => self.admit_call(event),
             Event::PlanCreated(_)
@@ -120,6 +121,10 @@ impl RunState {
                 self.asks.get(call).is_some_and(|a| a.status == AskStatus::InFlight),
                 "the question is not in flight",
             ),
+            Event::ScenesRanked { call, .. } => {
+                let due = Action::Read { call: *call, subject: Subject::Ranking };
+                require(self.asks_for(|a| *a == due), "there is no ranking to read")
+            }
             Event::ReplyRejected { call, .. } => require(
                 self.asks_for(|a| matches!(a, Action::Read { call: c, .. } if c == call)),
                 "there is no reply to read",

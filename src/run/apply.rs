@@ -85,6 +85,7 @@ impl RunState {
             Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
+            | Event::ScenesRanked { .. }
             | Event::ReplyRejected { .. } => self.fold_question(event),
             Event::Planning { .. }
             | Event::PlanningFailed { .. }
@@ -138,6 +139,10 @@ impl RunState {
                     self.set_ask(*call, AskStatus::Failed { error: error.clone() });
                 }
                 self.settle_ask(*call);
+            }
+            Event::ScenesRanked { scenes, .. } => {
+                self.use_reply_about(Subject::Ranking);
+                self.ranking = Some(scenes.clone());
             }
             Event::ReplyRejected { call, problems } => {
                 let reply = self.take_reply(*call);

@@ -142,6 +142,13 @@ pub enum Event {
         /// Why.
         error: Fault,
     },
+    /// Which scenes resemble the request, by embeddings: the meaning of the reply about the ranking.
+    ScenesRanked {
+        /// The question's ordinal.
+        call: u32,
+        /// The names of the most similar scenes, the best first.
+        scenes: Vec<String>,
+    },
     /// A reply to a forced question could not be used; the next attempt gets the problems.
     ReplyRejected {
         /// The question's ordinal.

@@ -59,6 +59,11 @@ impl RunState {
             if planning.version == 1 && (given || self.is_confirmation()) {
                 return vec![Action::Take { version: 1 }];
             }
+            if planning.version == 1
+                && let Some(due) = self.due_ranking()
+            {
+                return self.question_actions(due, Subject::Ranking);
+            }
             return match self.due_question(subject, self.settings().max_retries) {
                 DueQuestion::GiveUp(error) => {
                     vec![record(Event::PlanningFailed { version: planning.version, error })]

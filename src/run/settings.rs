@@ -72,6 +72,10 @@ pub struct Settings {
     /// The number of tokens that a prompt may have, so that it fits into every model's window; 0 does not limit it.
     #[serde(skip_serializing_if = "is_default")]
     pub prompt_tokens: u32,
+    /// Milliseconds for the ranking of the scenes by embeddings before the first plan; 0 where it is not asked for: no
+    /// model offers embeddings, or the prompt describes all scenes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub embeddings_timeout_ms: u32,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -191,6 +195,7 @@ impl Default for Settings {
             scenes: SceneMode::Model,
             shortlist: 0,
             prompt_tokens: 0,
+            embeddings_timeout_ms: 0,
         }
     }
 }

@@ -52,6 +52,10 @@ pub struct RunState {
     pub started: Option<RunStarted>,
     /// The plan being made.
     pub planning: Option<PlanInProgress>,
+    /// The names of the scenes that resemble the request most, by embeddings, the best first; absent where these
+    /// were not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<Vec<String>>,
     /// Every plan that was in force, oldest first; the last one is in force now.
     pub plans: Vec<PlanMade>,
     /// Every step of every version, by number.
@@ -357,6 +361,7 @@ impl RunState {
             queued: None,
             started: None,
             planning: None,
+            ranking: None,
             plans: Vec::new(),
             steps: BTreeMap::new(),
             calls: Calls::default(),
@@ -557,6 +562,23 @@ impl RunState {
     /// Whether the next question to a step's model is the last one: no tools are offered with it.
     pub fn is_last_round(&self, step: u32) -> bool {
         self.scene_work(step).is_some_and(|work| work.rounds + 1 >= self.settings().max_rounds)
+    }
+
+    /// What is due for the ranking of the scenes by embeddings, which precedes the first plan. It is asked for once
+    /// (and again after a restart of the process): if it fails, the plan does without it.
+    pub(super) fn due_ranking(&self) -> Option<DueQuestion> {
+        if self.settings().embeddings_timeout_ms == 0 || self.ranking.is_some() {
+            return None;
+        }
+        let last = self.tries(Subject::Ranking).last();
+        let Some((call, ask)) = last.and_then(|call| Some((*call, self.asks.get(call)?))) else {
+            return Some(DueQuestion::Ask { attempt: 0, fallback: false });
+        };
+        match ask.status {
+            AskStatus::InFlight => Some(DueQuestion::Wait),
+            AskStatus::Replied { .. } | AskStatus::Used { .. } => Some(DueQuestion::Read(call)),
+            AskStatus::Rejected { .. } | AskStatus::Failed { .. } | AskStatus::Lost => None,
+        }
     }
 
     /// What to do about the question on `subject`: at most `retries` repairs, then the

@@ -8,6 +8,7 @@ mod check;
 mod document;
 mod draft;
 mod fault;
+mod fusion;
 mod load;
 mod options;
 mod parameters;
@@ -245,6 +246,17 @@ impl Catalogue {
         found.into_iter().filter_map(|place| self.scenes.get(place))
     }
 
+    /// The scenes that share words with `text` or are named in `similar`, the best match first. `similar` is a ranking
+    /// by embeddings, the most similar first; both rankings count the same ([`fusion`]). Unknown names are ignored.
+    pub fn ranked(&self, text: &str, similar: &[String]) -> impl Iterator<Item = &Arc<Scene>> {
+        let words = self.search.get_or_init(|| SceneSearch::of(self)).ranking(text);
+        // The scenes are ordered by name.
+        let place = |name: &String| self.scenes.binary_search_by(|scene| scene.name.cmp(name)).ok();
+        let similar = similar.iter().filter_map(place).collect();
+        let found = fusion::combine(&[words, similar]);
+        found.into_iter().filter_map(|place| self.scenes.get(place))
+    }
+
     /// The number of scenes.
     pub fn len(&self) -> usize {
         self.scenes.len()
@@ -278,5 +290,19 @@ impl Scene {
     /// The tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&SceneTool> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// What its embedding is made of: name, description, examples and tools. What says most comes first, since a long
+    /// text is cut.
+    pub fn embedded_text(&self) -> String {
+        let mut text = format!("{}: {}", self.name, self.description);
+        for example in &self.examples {
+            text.push('\n');
+            text.push_str(&example.say);
+        }
+        for tool in &self.tools {
+            text.push_str(&format!("\n{}: {}", tool.name, tool.description));
+        }
+        text
     }
 }

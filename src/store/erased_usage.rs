@@ -1,13 +1,17 @@
-//! Usage totals of erased conversations, without their content.
+//! Usage totals that are in no stream: those of erased conversations, without their content, and of calls that belong to
+//! no conversation.
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
+use super::Store;
 use super::breakdown::{USAGE_COLUMNS, read_attempts};
-use super::usage::USAGE_EVENTS;
-use crate::run::{TenantId, Usage};
+use super::error::Error;
+use super::usage::{USAGE_EVENTS, time_bound};
+use crate::run::{Attempt, TenantId, Usage};
 
 /// A quarter of an hour in nanoseconds, the resolution of the totals.
 const QUARTER: i64 = 900_000_000_000;
@@ -31,6 +35,47 @@ pub(super) async fn keep_usage(
                 attempt.usage;
         }
     }
+    add_sums(tx, tenant, sums).await
+}
+
+impl Store {
+    /// Adds the usage of `attempts` at models that belong to no conversation of the tenant who pays for them. It counts in
+    /// [`Store::usage`] and [`Store::usage_breakdown`] like that of a conversation.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn add_usage(
+        &self,
+        tenant: &TenantId,
+        at: Timestamp,
+        attempts: &[Attempt],
+    ) -> Result<(), Error> {
+        let at = time_bound(Some(at), 0);
+        let mut sums: BTreeMap<(i64, String, String), Usage> = BTreeMap::new();
+        for attempt in attempts.iter().filter(|attempt| attempt.usage != Usage::default()) {
+            let key = (at - at.rem_euclid(QUARTER), attempt.model.clone(), attempt.purpose.clone());
+            *sums.entry(key).or_default() += attempt.usage;
+        }
+        if sums.is_empty() {
+            return Ok(());
+        }
+        let doing = "record the usage of models";
+        let failed = |e| Error::database(self.path(), doing, &e);
+        let mut writing = self.writer(doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
+        let mut tx =
+            sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
+        add_sums(&mut tx, tenant, sums).await.map_err(failed)?;
+        tx.commit().await.map_err(failed)
+    }
+}
+
+/// Adds sums, by quarter of an hour, model and purpose, to the totals of a tenant.
+async fn add_sums(
+    tx: &mut SqliteConnection,
+    tenant: &TenantId,
+    sums: BTreeMap<(i64, String, String), Usage>,
+) -> Result<(), sqlx::Error> {
     for ((at, model, purpose), sum) in sums {
         sqlx::query(
             "INSERT INTO erased_usage (tenant, at, model, purpose, calls, input_tokens, cached_input_tokens, \
@@ -67,6 +112,30 @@ mod tests {
     use super::super::Record;
     use super::super::tests::{envelope, event, open, run_id, session, tenant};
     use crate::run::{Attempt, Event, Fault, RunStatus, SessionEvent, Usage};
+
+    #[tokio::test]
+    async fn usage_without_a_conversation_adds_up() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
+        let attempt = |usage: Usage| Attempt {
+            model: "vectors".to_owned(),
+            purpose: "embedding".to_owned(),
+            usage,
+            ..Attempt::default()
+        };
+        let at = event(1, 1).at;
+        store.add_usage(&tenant(), at, &[]).await.unwrap();
+        for _ in 0..2 {
+            let attempts = [attempt(usage), attempt(Usage::default()), attempt(usage)];
+            store.add_usage(&tenant(), at, &attempts).await.unwrap();
+        }
+        let rows = store.usage_breakdown(&tenant(), None, None, &TimeZone::UTC).await.unwrap();
+        let lines: Vec<_> =
+            rows.iter().map(|row| (row.purpose.as_str(), row.calls, row.cost_nano_usd)).collect();
+        assert_eq!(lines, [("embedding", 4, 28)]);
+        assert_eq!(store.usage(None, None).await.unwrap()[&tenant()].input_tokens, 40);
+    }
 
     #[tokio::test]
     async fn usage_of_erased_conversation_still_counts() {

@@ -19,6 +19,7 @@ mod damaged_files;
 mod dashboards;
 mod disk_harness;
 mod durability;
+mod embeddings;
 mod eval;
 mod example;
 mod failure_wording;

@@ -27,7 +27,7 @@
 //!
 //! **Take a world** of scenes with its model: [`Shelf`] (a run held at a chosen place), [`Office`] (approvals; a
 //! back end over HTTP), [`workshop`] (every outcome of a call), [`planner_engine`] (a town of three scenes).
-//! [`Backend`] is an HTTP back end, [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
+//! [`embeddings`] simulates a model of embeddings. [`Backend`] is an HTTP back end, [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
 //!
 //! **Order events.** A [`Gate`] holds one side until the other has come to a place. Where only a result can be
 //! seen, [`eventually`] asks for it and fails if it never comes. Never sleep for a time in which something
@@ -43,6 +43,7 @@ mod backend;
 pub mod corruption;
 pub mod dashboard;
 pub mod disk;
+pub mod embeddings;
 pub mod eval;
 mod eventually;
 pub mod exposition;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::model_script::ModelScript;
 use super::workshop::Workshop;
-use super::{ScriptedLlm, Setup, TestEngine};
+use super::{ScriptedLlm, Setup, TestEngine, embeddings};
 use crate::process::MAIN;
 
 /// The events of one run.
@@ -36,7 +36,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 22] = [
+pub const KINDS: [Kind; 23] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
     kind("needs-input", Scenes::Shipped, RunStatus::NeedsInput, &["step_failed"]),
@@ -59,6 +59,7 @@ pub const KINDS: [Kind; 22] = [
     kind("edited-write", Scenes::Shipped, RunStatus::Completed, &["approval_required", "decided"]),
     kind("undone", Scenes::Shipped, RunStatus::Partial, &["compensating"]),
     kind("dry-run", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
+    kind("ranked", Scenes::Shipped, RunStatus::Completed, &["scenes_ranked", "plan_created"]),
 ];
 
 /// The current scenes.
@@ -107,7 +108,21 @@ pub async fn record() -> Vec<(&'static str, Events)> {
         runs.push((name, resumed_run(words).await));
     }
     runs.extend(decided_runs().await);
+    runs.push(("ranked", ranked_run().await));
     runs
+}
+
+/// A run whose scenes are ranked by embeddings. The embedded rules plan and answer.
+async fn ranked_run() -> Events {
+    let vectors = embeddings::server();
+    let setup = Setup::offline()
+        .model("name", "\"vectors\"")
+        .model("base_url", &format!("{:?}", vectors.base_url()))
+        .model("embeddings", "true")
+        .model("input_usd_per_million", "1")
+        .set("planning.shortlist", 1)
+        .set("planning.embeddings_timeout_ms", 60_000);
+    setup.start().await.chat("s-1", "Che tempo fa a Milano?").await.events
 }
 
 /// Runs with decisions of a person.

@@ -18,7 +18,7 @@ use super::scripted::{Scripted, StreamEnd};
 
 type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
 
-/// A server of `POST /v1/chat/completions` on 127.0.0.1 that answers by a script and records every request.
+/// A server of `POST /v1/chat/completions` and `POST /v1/embeddings` on 127.0.0.1 that answers by a script and records every request.
 /// It stops when it is dropped.
 pub struct ScriptedLlm {
     base_url: String,
@@ -52,6 +52,7 @@ impl ScriptedLlm {
                         .app_data(data.clone())
                         .app_data(PayloadConfig::new(64 * 1024 * 1024))
                         .route("/v1/chat/completions", web::post().to(answer))
+                        .route("/v1/embeddings", web::post().to(answer))
                 };
                 let server = HttpServer::new(app).workers(2).disable_signals().shutdown_timeout(0);
                 let server = server.bind(("127.0.0.1", 0)).unwrap();

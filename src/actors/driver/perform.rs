@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, replaced_parts};
+use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::scene;
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
@@ -27,6 +27,7 @@ impl Driver {
         let settings = Settings {
             approval: self.shared.approval.policy_of(&self.principal.tenant),
             confirm_at_least: tenant.and_then(|own| own.confirm),
+            embeddings_timeout_ms: self.shared.embeddings_timeout_ms(),
             ..self.shared.settings.clone()
         };
         let confirmed = planner::confirmed(&self.state, &settings, &context);
@@ -88,7 +89,10 @@ impl Driver {
                     let (usage, attempts) = (Usage::default(), Vec::new());
                     return self.record(Event::ModelFailed { call, error, usage, millis: 0, attempts }).await;
                 }
-                self.start_model_call(call, subject, request, fallback, replaced);
+                match subject {
+                    Subject::Ranking => self.start_ranking(call, request.into_request()),
+                    _ => self.start_model_call(call, subject, request, fallback, replaced),
+                }
                 Ok(())
             }
             Action::Call { call, attempt } => {
@@ -161,18 +165,17 @@ impl Driver {
                     .await
                     .map_err(scene::FailedModelCall::from),
             };
-            let millis = elapsed_millis(asked);
-            match result {
-                Ok(done) => {
-                    let (usage, attempts) = (done.usage, done.attempts);
-                    let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
-                    (event, Some(done.confirm))
-                }
-                Err(scene::FailedModelCall { fault: error, attempts }) => {
-                    let usage = Attempt::sum(&attempts);
-                    (Event::ModelFailed { call, error, usage, millis, attempts }, None)
-                }
-            }
+            finished_model_call(call, asked, result)
+        }));
+    }
+
+    fn start_ranking(&mut self, call: u32, request: llm::Request) {
+        let (ranking, caller, stop) = (self.shared.ranking.clone(), self.caller(), self.stop.clone());
+        let timeout = Duration::from_millis(self.state.settings().embeddings_timeout_ms.into());
+        self.in_flight.push(Box::pin(async move {
+            let asked = Instant::now();
+            let result = ranking.rank(&caller, &request, timeout, &stop).await;
+            finished_model_call(call, asked, result)
         }));
     }
 
@@ -231,6 +234,26 @@ impl Driver {
             session: self.session.clone(),
             run: Some(self.state.run),
             cache: self.cache,
+        }
+    }
+}
+
+/// The event for the end of a model call that was begun at `asked`.
+fn finished_model_call(
+    call: u32,
+    asked: Instant,
+    result: Result<llm::Replied, scene::FailedModelCall>,
+) -> FinishedAction {
+    let millis = elapsed_millis(asked);
+    match result {
+        Ok(done) => {
+            let (usage, attempts) = (done.usage, done.attempts);
+            let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
+            (event, Some(done.confirm))
+        }
+        Err(scene::FailedModelCall { fault: error, attempts }) => {
+            let usage = Attempt::sum(&attempts);
+            (Event::ModelFailed { call, error, usage, millis, attempts }, None)
         }
     }
 }

@@ -49,7 +49,7 @@ impl PartRequest {
                 _ => return None,
             },
             Subject::Continuation { .. } => PartCall::Check(planner.clone()?),
-            Subject::Scene { .. } | Subject::Answer => return None,
+            Subject::Scene { .. } | Subject::Answer | Subject::Ranking => return None,
         };
         let question = PlannerRequest {
             state: Arc::new(state.clone()),

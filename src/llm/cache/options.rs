@@ -22,7 +22,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // Decisions and summaries: the same question is to be decided in the same way. What a scene's
+        // Decisions and summaries: the same question is to be decided in the same way. An embedding follows from
+        // its text. What a scene's
         // model does next, and the words of an answer, are asked for each time.
         let purposes = [
             (Purpose::Plan, Mode::On),
@@ -30,6 +31,7 @@ impl Default for Options {
             (Purpose::Scene, Mode::Off),
             (Purpose::Answer, Mode::Off),
             (Purpose::Summary, Mode::On),
+            (Purpose::Embedding, Mode::On),
         ];
         Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, purposes: purposes.into() }
     }

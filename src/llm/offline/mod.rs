@@ -87,6 +87,8 @@ impl OfflineModel {
             },
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
             (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
+            // The gateway never asks it for embeddings.
+            (Purpose::Embedding, _) => (String::new(), Vec::new()),
         };
         let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
         let usage = Usage {

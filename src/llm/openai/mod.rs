@@ -1,10 +1,11 @@
-//! Servers of the OpenAI protocol: chat completions, streamed or not.
+//! Servers of the OpenAI protocol: chat completions, streamed or not, and embeddings.
 //!
 //! The client crate builds and sends requests and splits event streams; what it does by itself beyond
 //! that (retries, error types without headers, strict reply types) is replaced: [`transport`] sends
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
 //! [`form`] records what a server streams; [`key`] and [`redact`] remove the key from everything it returns.
 
+mod embed;
 mod encode;
 mod form;
 mod key;
@@ -30,7 +31,7 @@ use super::error::{Error, ErrorKind};
 use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
-use super::{Completion, Request, Sink, tokens};
+use super::{Completion, Purpose, Request, Sink, tokens};
 use crate::run::Usage;
 use form::{Form, Streams};
 use key::ProviderKey;
@@ -88,10 +89,39 @@ impl OpenAi {
         other
     }
 
+    /// Whether it is a model of embeddings.
+    pub fn offers_embeddings(&self) -> bool {
+        self.model.embeddings
+    }
+
     /// The usage of a call without a report, whose reply has an estimated number of `output` tokens.
     fn unknown(&self, request: &Request, output: u64) -> Usage {
         let most = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
         self.price.unknown(tokens::request(request), output, u64::from(most))
+    }
+
+    /// One HTTP exchange for embeddings.
+    async fn embed(&self, request: &Request, access: Access) -> Result<ProviderReply, ErrorKind> {
+        let failed = Arc::new(Mutex::new(None));
+        let whole = Arc::new(Mutex::new(None));
+        let once = Once {
+            http: self.http.clone(),
+            key: access.key.clone(),
+            bounds: self.bounds,
+            first: Instant::now() + Duration::from_millis(self.bounds.first_ms),
+            stream: false,
+            watch: DoneWatch::default(),
+            whole: whole.clone(),
+            failed: failed.clone(),
+        };
+        let client = Client::build(self.http.clone(), access).with_http_service(once);
+        let sent = client.embeddings().create_byot::<_, Value>(embed::body(request, &self.model)).await;
+        let body = sent.map_err(|error| {
+            let own = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+            own.unwrap_or_else(|| transport::kind(&error))
+        })?;
+        let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
+        embed::reply(&body, request.messages.len())
     }
 
     /// One HTTP exchange. The error has the tokens of the reply so far.
@@ -228,7 +258,13 @@ impl Provider for OpenAi {
         let access =
             self.access.clone().map_err(|detail| Error::new(name, ErrorKind::NotConfigured { detail }))?;
         let key = &access.key;
-        let (form, result) = self.ask(request, &access, &ctl.sink).await;
+        let embeds = request.purpose == Purpose::Embedding;
+        let (form, result) = if embeds {
+            let embedded = self.embed(request, access.clone()).await;
+            (Form::Whole, embedded.map_err(|kind| (kind, 0)))
+        } else {
+            self.ask(request, &access, &ctl.sink).await
+        };
         let explained = |kind| self.streams.explained(request, form, key.out_of(kind));
         match result {
             Ok(ProviderReply { mut reply, usage, first_token }) => {
@@ -236,6 +272,7 @@ impl Provider for OpenAi {
                 key.strike(&mut reply);
                 let usage = match usage {
                     Some(reported) => self.price.usage(reported.input, reported.cached, reported.output),
+                    None if embeds => self.unknown(request, 0),
                     None => self.unknown(request, tokens::reply(&reply)),
                 };
                 Ok(Completion { reply, usage, first_token })

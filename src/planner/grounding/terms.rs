@@ -1,5 +1,8 @@
 //! Calendar words in English, Italian, French, German, Spanish and Portuguese, without accents.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
@@ -45,19 +48,27 @@ const HOLIDAYS: &[(&str, i8, i8)] = &[
     ("silvester", 12, 31),
 ];
 
+/// Every word of a text is looked up, several times.
+static MONTHS_BY_NAME: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
+    (1..).zip(MONTHS).flat_map(|(month, names)| names.split(' ').map(move |name| (name, month))).collect()
+});
+static WEEKDAYS_BY_NAME: LazyLock<HashMap<&str, Weekday>> = LazyLock::new(|| {
+    WEEKDAYS.iter().flat_map(|(names, day)| names.split(' ').map(|name| (name, *day))).collect()
+});
+
 fn has(list: &str, norm: &str) -> bool {
     list.split(' ').any(|word| word == norm)
 }
 
 /// The month that a word names, from 1, and whether the word has another meaning.
 pub(super) fn month(norm: &str) -> Option<(i8, bool)> {
-    let at = MONTHS.iter().position(|names| has(names, norm))?;
-    Some((i8::try_from(at + 1).ok()?, OTHER_WORDS.contains(&norm)))
+    let month = *MONTHS_BY_NAME.get(norm)?;
+    Some((month, OTHER_WORDS.contains(&norm)))
 }
 
 /// The weekday that a word names.
 pub(super) fn weekday(norm: &str) -> Option<Weekday> {
-    WEEKDAYS.iter().find(|(names, _)| has(names, norm)).map(|(_, day)| *day)
+    WEEKDAYS_BY_NAME.get(norm).copied()
 }
 
 /// The days of a holiday: in the year of `today`, before and after it.

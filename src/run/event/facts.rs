@@ -196,7 +196,7 @@ impl Event {
             Event::ModelReplied { call, .. } => internal(*call).from(Origin::Outside { awaited: true }),
             Event::ModelFailed { call, .. } => internal(*call).from(Origin::QuestionFailure { call: *call }),
             Event::PlanningFailed { version, .. } => internal(*version),
-            Event::ReplyRejected { call, .. } => internal(*call),
+            Event::ReplyRejected { call, .. } | Event::ScenesRanked { call, .. } => internal(*call),
             Event::PlanCreated(made) => public(made.version).plan(made.initial_status()),
             Event::Replanned(made) => public(made.version).plan(made.initial_status()),
             Event::PlanEdited(made) => {

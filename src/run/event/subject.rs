@@ -23,6 +23,8 @@ pub enum Subject {
     },
     /// The text of the answer.
     Answer,
+    /// Which scenes resemble the request, by embeddings.
+    Ranking,
 }
 
 /// What follows from a subject's kind.
@@ -67,6 +69,8 @@ pub enum Purpose {
     Answer,
     /// Summarise a conversation.
     Summary,
+    /// Embed texts. Only models with `embeddings = true` serve it.
+    Embedding,
 }
 
 impl Purpose {
@@ -87,6 +91,7 @@ impl Subject {
             }
             Subject::Continuation { round } => facts(Purpose::Continuation, round, "checking"),
             Subject::Answer => facts(Purpose::Answer, 0, "wording the answer"),
+            Subject::Ranking => facts(Purpose::Embedding, 0, "ranking the scenes"),
         }
     }
 

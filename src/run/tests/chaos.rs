@@ -22,10 +22,11 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     let number = if dice.pick(12) == 11 { u32::MAX } else { dice.pick(8) as u32 };
     let other = dice.pick(8) as u32;
     let error = Fault::new("chaos", "nobody asked for this");
-    let subject = match dice.pick(4) {
+    let subject = match dice.pick(5) {
         0 => Subject::Plan { version: other },
         1 => Subject::Scene { step: other },
         2 => Subject::Continuation { round: other },
+        3 => Subject::Ranking,
         _ => Subject::Answer,
     };
     let maker = if dice.pick(2) == 0 { PlanMaker::Deterministic } else { PlanMaker::Fallback };
@@ -331,6 +332,7 @@ fn generated_worlds_cover_every_case() {
         "model_failed",
         "planning_failed",
         "reply_rejected",
+        "scenes_ranked",
         "plan_created",
         "replanned",
         "step_started",

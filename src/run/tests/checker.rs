@@ -255,6 +255,7 @@ impl RunChecker {
             Event::Prepared { .. } => panic!("nothing was confirmed in these worlds"),
             Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
+            | Event::ScenesRanked { .. }
             | Event::Continuation { .. }
             | Event::ApprovalRequired { .. }
             | Event::Decided { .. }

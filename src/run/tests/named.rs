@@ -146,6 +146,71 @@ fn write_before_the_deadline_is_reported_despite_an_unfinished_step() {
     assert!(answer.contains("booked as 7"), "{answer}");
 }
 
+fn ranked() -> Script {
+    Script::new(Settings { embeddings_timeout_ms: 2_000, ..Settings::default() })
+}
+
+fn failed(call: u32) -> Event {
+    Event::ModelFailed {
+        call,
+        error: Fault::new("llm.status", "it answered with status 500"),
+        usage: Usage::default(),
+        millis: 1,
+        attempts: vec![],
+    }
+}
+
+#[test]
+fn scenes_are_ranked_before_the_first_plan_and_only_once() {
+    let mut run = ranked();
+    assert_eq!(run.question(Subject::Ranking), 1);
+    assert!(run.state.next().is_empty(), "the plan waits for the ranking");
+    run.reply(Subject::Ranking);
+    run.record(Event::ScenesRanked { call: 1, scenes: vec!["B".to_owned(), "A".to_owned()] });
+    run.settle();
+    assert_eq!(run.state.ranking.as_deref(), Some(&["B".to_owned(), "A".to_owned()][..]));
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[LOOK]);
+    run.done(1, json!("sunny"));
+    run.reply_with_end(1, "Sunny.", false);
+    run.check(Some("the rest"), true, None);
+    assert_eq!(run.question(Subject::Plan { version: 2 }), run.state.next_ask() - 1, "the ranking is kept");
+    assert!(run.state.asks.values().filter(|ask| ask.subject == Subject::Ranking).count() == 1);
+}
+
+#[test]
+fn plan_is_made_without_a_ranking_that_failed_or_was_lost() {
+    let lost = Event::RunResumed { epoch: 1, restart: false };
+    let rejected = Event::ReplyRejected { call: 1, problems: vec![] };
+    for (has_reply, end) in [(false, failed(1)), (false, lost), (true, rejected)] {
+        let mut run = ranked();
+        if has_reply {
+            run.reply(Subject::Ranking);
+        }
+        run.record(end);
+        run.settle();
+        assert_eq!(run.state.ranking, None);
+        assert_eq!(run.question(Subject::Plan { version: 1 }), 2);
+    }
+    let mut run = ranked();
+    run.record(Event::RunResumed { epoch: 1, restart: true });
+    run.settle();
+    assert_eq!(run.question(Subject::Ranking), 2, "a restart is not its fault");
+}
+
+#[test]
+fn ranking_is_admitted_only_where_its_reply_is_to_be_read() {
+    let mut run = ranked();
+    let ranking = |call| Event::ScenesRanked { call, scenes: vec!["A".to_owned()] };
+    assert!(run.state.check(&ranking(1)).is_err(), "it is in flight");
+    run.reply(Subject::Ranking);
+    assert!(run.state.check(&ranking(2)).is_err());
+    assert!(run.state.check(&ranking(1)).is_ok());
+    let mut run = script();
+    run.reply(Subject::Plan { version: 1 });
+    assert!(run.state.check(&ranking(1)).is_err(), "another question");
+}
+
 #[test]
 fn cancellation_after_the_answer_has_no_effect() {
     let mut run = script();

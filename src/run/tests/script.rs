@@ -112,7 +112,7 @@ impl Script {
     }
 
     /// A reply to the question about `subject` arrives.
-    fn reply(&mut self, subject: Subject) -> u32 {
+    pub fn reply(&mut self, subject: Subject) -> u32 {
         let call = self.question(subject);
         let usage =
             Usage { calls: 1, input_tokens: 100, output_tokens: 10, cost_nano_usd: 5, ..Usage::default() };

@@ -430,6 +430,7 @@ impl Sim {
                 degraded: false,
             },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
+            Subject::Ranking => Event::ScenesRanked { call, scenes: vec!["Weather".to_owned()] },
         }
     }
 

@@ -106,6 +106,8 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 approval,
                 compensate,
                 rules,
+                // The two have nothing to do with each other.
+                embeddings_timeout_ms: if coarse { 2_000 } else { 0 },
                 ..Settings::default()
             }
         },
