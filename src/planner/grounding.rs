@@ -398,7 +398,9 @@ impl Evidence<'_> {
         }
         if let Some(minutes) = lasting(text) {
             let known = |by: f64| self.numbers.derives(minutes / by);
-            return Some(self.clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known));
+            let derived = self.clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known);
+            // A code may look like a duration: "PT000M".
+            return Some(derived || self.vocabulary.has(text) || self.written(text));
         }
         // "15 June 2027", "June 15 at 10:00".
         if matches!(kind, PropertyKind::Date | PropertyKind::Moment | PropertyKind::Time) {

@@ -302,6 +302,7 @@ fn identifiers_are_traced_with_any_punctuation() {
         ("car AB123CD", "AB 123 CD"),
         ("car ab 123 cd", "AB123CD"),
         ("ticket INV-42", "inv42"),
+        ("ticket PT000M", "PT000M"),
         ("call 333 123 4567", "+393331234567"),
         ("order 3f2504e0-4f89-11d3-9a0c-0305e82c3301", "3f2504e0-4f89-11d3-9a0c-0305e82c3301"),
         ("mario@acme.it please", "mario@acme.it"),
