@@ -23,6 +23,7 @@ mod shortlist;
 mod supplied_plan;
 #[cfg(test)]
 mod tests;
+mod tool_changes;
 mod tools;
 mod window;
 mod work;
@@ -38,5 +39,6 @@ pub use preflight::plan_problems_before_start;
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
 pub use supplied_plan::supplied_plan;
+pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
 pub use window::unfit_request;

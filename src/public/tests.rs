@@ -38,6 +38,8 @@ fn call(call: u32, tool: &str) -> RequestedCall {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     }
 }
 
@@ -73,6 +75,7 @@ fn events() -> Vec<Event> {
             catalogue: "secret-hash".to_owned(),
             context: Context::default(),
             confirmed: Vec::new(),
+            levels: std::collections::BTreeMap::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
         Event::ModelAsked {

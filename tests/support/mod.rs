@@ -27,7 +27,7 @@
 //!
 //! **Take a world** of scenes with its model: [`Shelf`] (a run held at a chosen place), [`Office`] (approvals; a
 //! back end over HTTP), [`workshop`] (every outcome of a call), [`planner_engine`] (a town of three scenes).
-//! [`Backend`] is an HTTP back end, [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
+//! [`Backend`] is an HTTP back end, [`FaultyBackend`] one that misbehaves, [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
 //!
 //! **Order events.** A [`Gate`] holds one side until the other has come to a place. Where only a result can be
 //! seen, [`eventually`] asks for it and fails if it never comes. Never sleep for a time in which something
@@ -45,6 +45,7 @@ pub mod dashboard;
 pub mod disk;
 pub mod eval;
 mod eventually;
+pub mod faulty_backend;
 pub mod exposition;
 mod gate;
 pub mod guards;
@@ -73,6 +74,7 @@ use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Reque
 
 pub use backend::{Backend, ReceivedRequest};
 pub use eventually::eventually;
+pub use faulty_backend::{FaultyBackend, Misbehaviour};
 pub use gate::Gate;
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
