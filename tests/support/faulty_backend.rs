@@ -124,8 +124,9 @@ fn misbehave(mut stream: TcpStream, how: &Misbehaviour) -> std::io::Result<()> {
             stream.shutdown(std::net::Shutdown::Both)
         }
         Misbehaviour::Silence(time) => {
-            std::thread::sleep(*time);
-            Ok(())
+            stream.set_read_timeout(Some(*time))?;
+            // Until the client gives up.
+            stream.read(&mut [0]).map(|_| ())
         }
     }
 }

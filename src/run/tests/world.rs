@@ -90,13 +90,13 @@ fn policy() -> impl Strategy<Value = (ApprovalPolicy, bool)> {
 /// Level and mode, often unset, and small bounds of retries.
 fn adaptive() -> impl Strategy<Value = Settings> {
     let mode = prop_oneof![
-        2 => Just(None),
+        3 => Just(None),
         1 => Just(Some(ExecutionMode::Strict)),
         2 => Just(Some(ExecutionMode::Adaptive)),
     ];
     let bounds = (1..5u32, 0..2_000u64, 0..3_000u64, 0..8u32, prop_oneof![Just(60_000u64), 0..3_000u64]);
     let time = prop_oneof![3 => Just(300_000u64), 1 => 2_000..9_000u64];
-    (prop::bool::weighted(0.1), mode, bounds, time).prop_map(|(basic, mode, bounds, run_timeout_ms)| {
+    (prop::bool::weighted(0.04), mode, bounds, time).prop_map(|(basic, mode, bounds, run_timeout_ms)| {
         let (attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms) = bounds;
         let level = basic.then_some(ExecutionLevel::Basic);
         let policies = PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms };
