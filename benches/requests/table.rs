@@ -76,7 +76,9 @@ pub fn speed(all: &[Measured]) {
 
 /// Prints the speed of flows whose calls the plan prepares.
 pub fn prepared(all: &[Measured]) {
-    println!("\n| prepared, sessions | who | flows/s | p50 ms | p99 ms | CPU µs/flow | provider's CPU | peak MiB |");
+    println!(
+        "\n| prepared, sessions | who | flows/s | p50 ms | p99 ms | CPU µs/flow | provider's CPU | peak MiB |"
+    );
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     for sessions in SESSIONS {
         for (name, who) in [("prepared", "library"), ("prepared server", "server")] {

@@ -307,8 +307,7 @@ impl Driver {
 
     /// The run's timer that fires first.
     fn first_timer(&mut self) -> Option<(TimerSubject, tokio::time::Instant)> {
-        let driver =
-            TimerDriver { run: self.state.run, taken_over: self.taken_over, suspect: self.suspect };
+        let driver = TimerDriver { run: self.state.run, taken_over: self.taken_over, suspect: self.suspect };
         self.timers.first(self.state.timers(), driver)
     }
 

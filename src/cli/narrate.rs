@@ -110,9 +110,7 @@ impl Narrator {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
             Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
-            Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, chosen, .. } => {
-                self.unexpected(*call, *chosen)
-            }
+            Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
@@ -190,7 +188,8 @@ impl Narrator {
     }
 
     /// What is done about a failed attempt, if it is more than failing.
-    fn unexpected(&self, call: u32, chosen: PolicyChoice) -> Vec<NarrationLine> {
+    fn unexpected(&self, subject: UnexpectedSubject, chosen: PolicyChoice) -> Vec<NarrationLine> {
+        let UnexpectedSubject::Call { call, .. } = subject;
         let called = self.called(call);
         match chosen {
             PolicyChoice::Retry { delay_ms } => {

@@ -263,9 +263,9 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
         CallStatus::Requested => "not started".to_owned(),
         CallStatus::InFlight { .. } => "in flight".to_owned(),
         CallStatus::Again { attempt } => format!("to be called once more, try {attempt}"),
-        CallStatus::Failing { outcome, .. } => outcome
-            .fault()
-            .map_or_else(|| "failing".to_owned(), |error| error_text("this try failed", error)),
+        CallStatus::Failing { outcome, .. } => {
+            outcome.fault().map_or_else(|| "failing".to_owned(), |error| error_text("this try failed", error))
+        }
         CallStatus::BackedOff { attempt, until, .. } => format!("waits until {until} for try {attempt}"),
         CallStatus::Skipped { first } => format!("skipped, the same as call {first}"),
         CallStatus::Done { outcome } => match outcome {

@@ -228,7 +228,8 @@ impl ExecutionConfig {
         review.range("execution.max_rounds", self.max_rounds, 1..=64);
         review.range("execution.max_calls", self.max_calls, 1..=256);
         review.range("execution.max_writes", self.max_writes, 1..=10_000);
-        let PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms } = self.policies;
+        let PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms } =
+            self.policies;
         review.range("execution.policies.attempts", attempts, 1..=10);
         review.range("execution.policies.backoff_ms", backoff_ms, 0..=60_000);
         review.range("execution.policies.max_wait_ms", max_wait_ms, 0..=600_000);

@@ -333,7 +333,10 @@ fn invalid_base_url_names_its_environment_variable() {
 #[test]
 fn levels_of_later_releases_are_refused_and_those_of_tenants_only_lower() {
     for (text, expected) in [
-        ("[execution]\nlevel = 'autonomous'", "`execution.level` = `autonomous` is not available in this release"),
+        (
+            "[execution]\nlevel = 'autonomous'",
+            "`execution.level` = `autonomous` is not available in this release",
+        ),
         ("[execution]\nmode = 'creative'", "`execution.mode` = `creative` is not available in this release"),
         ("[tenants.acme]\nlevel = 'adaptive'", "`tenants.acme.level` = `adaptive` is not available"),
         ("[execution]\nlevel = 'basc'", "execution.level"),
@@ -364,9 +367,11 @@ fn settings_of_a_tenant_are_in_one_place_and_still_read_where_they_were() {
     let before = read("[approval.tenants]\nacme = { plans = 'writes', by_oneself = false }\n");
     let warned: Vec<(&str, &str)> = before.warnings.iter().map(|w| (w.code, w.key.as_str())).collect();
     assert_eq!(warned, [("config.moved", "approval.tenants.acme")]);
-    let expected = ApprovalPolicy { plans: ApprovalScope::Writes, by_oneself: false, ..ApprovalPolicy::default() };
+    let expected =
+        ApprovalPolicy { plans: ApprovalScope::Writes, by_oneself: false, ..ApprovalPolicy::default() };
     assert_eq!((of(&now.config), of(&before.config)), (expected, expected));
-    let both = "[approval.tenants]\nacme = { plans = 'writes' }\n[tenants.acme]\napproval = { plans = 'never' }\n";
+    let both =
+        "[approval.tenants]\nacme = { plans = 'writes' }\n[tenants.acme]\napproval = { plans = 'never' }\n";
     let told = load_errors(both, &[], ConfigFlags::default());
     assert!(told.contains("`tenants.acme.approval.plans` and `approval.tenants.acme.plans`"), "{told}");
 }

@@ -73,7 +73,9 @@ impl Engine {
                 Ok(None) => Self::accept_request(&intake, request, Some(asked)).await.map(Submitted::New),
                 Ok(Some(before)) if before.hash == asked.hash || before.hash == unlimited => {
                     let said = |word: &RequestIdentity| {
-                        word.idempotency.as_ref().is_some_and(|own| own.key == asked.key && own.hash == before.hash)
+                        word.idempotency
+                            .as_ref()
+                            .is_some_and(|own| own.key == asked.key && own.hash == before.hash)
                     };
                     earlier_requests::event_before_decision(&store, &tenant, before.run, said)
                         .await

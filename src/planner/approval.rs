@@ -290,8 +290,10 @@ pub(super) fn definition(tool: &SceneTool) -> String {
 
 /// A hash of what a call of the tool does: not of what models and people read about it.
 pub fn effective_definition(tool: &SceneTool) -> String {
-    hash(&json!({"name": tool.name, "parameters": tool.parameters, "effect": tool.effect, "repeat": tool.repeat,
-        "source": tool.source}))
+    hash(
+        &json!({"name": tool.name, "parameters": tool.parameters, "effect": tool.effect, "repeat": tool.repeat,
+        "source": tool.source}),
+    )
 }
 
 fn plan_hash(version: u32, plan: &Plan, tools: &BTreeMap<String, String>) -> String {

@@ -100,7 +100,8 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
             }),
         }
     }
-    let question = scene.filter(|_| !state.asks_scene(step)).and_then(|scene| missing_values(state, scene, step));
+    let question =
+        scene.filter(|_| !state.asks_scene(step)).and_then(|scene| missing_values(state, scene, step));
     let is_planned = |tool: &String| step.step.prepared_calls.iter().any(|call| call.tool == *tool);
     let writes = scene.into_iter().flat_map(|scene| &scene.tools).filter(|tool| tool.effect == Effect::Write);
     for tool in writes.map(|tool| &tool.name) {
@@ -136,7 +137,9 @@ fn missing_values(state: &RunState, scene: &Scene, step: &StepState) -> Option<Q
         given.retain(|_, value| !value.is_null() && Reference::of(value).is_none());
         let found = step.step.prepared_calls.iter().filter(|call| call.tool == tool.name);
         let referenced = |name: &str| {
-            found.clone().any(|call| call.arguments.get(name).is_some_and(|value| Reference::of(value).is_some()))
+            found
+                .clone()
+                .any(|call| call.arguments.get(name).is_some_and(|value| Reference::of(value).is_some()))
         };
         let mut missing = missing_arguments(tool, &given);
         missing.retain(|name| !referenced(name));

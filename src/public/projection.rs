@@ -142,9 +142,9 @@ impl PublicProjection {
             Event::ToolCompleted { call, outcome, millis } => {
                 self.completed_call_data(*call, outcome, *millis)
             }
-            Event::Unexpected { subject: UnexpectedSubject::Call { call, attempt }, class, chosen, .. } => {
-                self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen}))
-            }
+            Event::Unexpected {
+                subject: UnexpectedSubject::Call { call, attempt }, class, chosen, ..
+            } => self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen})),
             Event::BackedOff { call, attempt, delay_ms, .. } => {
                 self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
             }

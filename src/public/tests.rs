@@ -7,9 +7,9 @@ use super::*;
 use crate::adapt::PolicyChoice;
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall,
-    RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, TimerSubject,
-    UnexpectedSubject, Verdict,
+    Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
+    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
+    TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {

@@ -105,11 +105,8 @@ impl Calls {
         let is_unknown = call.requested.effect == Effect::Write
             && matches!(call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
         let is_unnoted = call.unnoted;
-        let sets = [
-            (&mut self.open, is_open),
-            (&mut self.unknown, is_unknown),
-            (&mut self.unnoted, is_unnoted),
-        ];
+        let sets =
+            [(&mut self.open, is_open), (&mut self.unknown, is_unknown), (&mut self.unnoted, is_unnoted)];
         for (set, holds) in sets {
             if holds {
                 set.insert(number);

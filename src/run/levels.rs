@@ -34,7 +34,8 @@ impl RunState {
 
     /// Whether the step's scene may be asked: its level is not `basic`.
     pub fn asks_scene(&self, step: &StepState) -> bool {
-        let level = ExecutionLevel::narrowed(self.settings().level, self.level_of_scene(&step.step.scene_name));
+        let level =
+            ExecutionLevel::narrowed(self.settings().level, self.level_of_scene(&step.step.scene_name));
         level != Some(ExecutionLevel::Basic)
     }
 

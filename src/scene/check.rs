@@ -106,7 +106,8 @@ fn check_level(level: Option<&Located<ExecutionLevel>>, tools: &[SceneTool], rep
         return;
     }
     for tool in tools.iter().filter(|tool| tool.effect == Effect::Read && tool.say.is_empty()) {
-        let message = format!("{} has no sentence: at the level `basic`, its results are shown as JSON", tool.name);
+        let message =
+            format!("{} has no sentence: at the level `basic`, its results are shown as JSON", tool.name);
         report.warning(level.line, "level_no_say", message, "add `say` to the tool");
     }
 }

@@ -165,7 +165,7 @@ impl RunMetrics {
                  done: another attempt, leaving the call out, or failing.",
                 ["class", "action"],
                 [axis(FaultClass::iter().map(FaultClass::name)), PolicyLabel::axis()],
-            )?,
+            )?.with_all_series(),
             llm_requests: book.count(
                 "llm_requests_total",
                 "Attempts at models, by outcome (ok, or the error class). Cached replies are not counted.",

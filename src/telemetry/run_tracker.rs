@@ -12,8 +12,8 @@ use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PlanKind, PlanOutcome, PolicyLabel, ReplanCause, RunOutcome, StepOutcome, TokenKind,
-    ToolOutcome,
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, PolicyLabel, ReplanCause, RunOutcome, StepOutcome,
+    TokenKind, ToolOutcome,
 };
 use super::log_lines;
 use super::names::LabelNames;
@@ -218,7 +218,13 @@ impl RunTracker {
                 self.tool_ended(*call, outcome, *millis, at, to);
             }
             Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
-            Event::Unexpected { subject: UnexpectedSubject::Call { call, attempt }, class, code, chosen, .. } => {
+            Event::Unexpected {
+                subject: UnexpectedSubject::Call { call, attempt },
+                class,
+                code,
+                chosen,
+                ..
+            } => {
                 let line = log_lines::UnexpectedLine { attempt: *attempt, class: class.name(), code };
                 self.unexpected(*call, (*class, *chosen), line, to);
             }

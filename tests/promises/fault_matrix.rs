@@ -14,7 +14,9 @@ use tempfile::TempDir;
 
 use super::process::{RunningProcess, Workspace};
 use crate::support::planner_engine::{ModelRules, QuestionKind, has_results, plan, requests, step};
-use crate::support::{FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, Setup, TestEngine, section};
+use crate::support::{
+    FaultyBackend, FinishedRun, Misbehaviour, Scripted, ScriptedLlm, Setup, TestEngine, section,
+};
 
 /// The time limit of a call, in milliseconds.
 const TIMEOUT_MS: u64 = 400;
@@ -193,7 +195,8 @@ fn check_cell(world: &World, (tool, class): (&str, &str), expected: End, adapts:
 async fn matrix(level: Option<&str>, mode: Option<&str>) {
     let world = World::open(level, mode, "").await;
     let adapts = level.is_some() || mode.is_some();
-    let cells = MATRIX.iter().flat_map(|row| TOOLS.into_iter().enumerate().map(move |(at, tool)| (row, at, tool)));
+    let cells =
+        MATRIX.iter().flat_map(|row| TOOLS.into_iter().enumerate().map(move |(at, tool)| (row, at, tool)));
     let cells: Vec<_> = cells.collect();
     let runs = join_all(cells.iter().map(|(row, _, tool)| world.ask(tool, row.0))).await;
     for ((row, at, tool), run) in cells.iter().zip(&runs) {
@@ -375,13 +378,15 @@ async fn finished_after_a_kill(tool: &str, place_of_kill: &str) -> (FaultyBacken
     );
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let (mut killed, address) = serve(&workspace, &[("CRASH_POINT_AT", place_of_kill.to_owned())]);
-    let body = json!({"messages": [{"role": "user", "content": format!("{tool} cell x")}], "session_id": "s"});
+    let body =
+        json!({"messages": [{"role": "user", "content": format!("{tool} cell x")}], "session_id": "s"});
     let reply = client.post(format!("{address}/api/chat")).json(&body).send().await;
     assert!(reply.is_err() || killed.has_ended(), "{place_of_kill} was not reached");
     let (_server, address) = serve(&workspace, &[]);
     let mut run = Value::Null;
     crate::support::eventually("the run ends", async || {
-        let list: Value = client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
+        let list: Value =
+            client.get(format!("{address}/api/runs")).send().await.unwrap().json().await.unwrap();
         run = list["runs"][0].clone();
         !matches!(run["status"].as_str(), Some("running" | "queued") | None)
     })
@@ -403,7 +408,11 @@ async fn wait_survives_a_kill_and_nothing_is_sent_twice() {
             assert!(requests.windows(2).all(|pair| pair[0].key == pair[1].key), "{tool} {at}");
             let [.., before, last] = requests.as_slice() else { panic!("{requests:#?}") };
             if !lost {
-                assert!(last.at - before.at >= Duration::from_secs(2), "{tool} {at}: {:?}", last.at - before.at);
+                assert!(
+                    last.at - before.at >= Duration::from_secs(2),
+                    "{tool} {at}: {:?}",
+                    last.at - before.at
+                );
             }
         }
     }

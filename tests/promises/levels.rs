@@ -97,13 +97,8 @@ async fn basic_asks_for_missing_values_and_the_next_message_completes_the_reques
 
 #[tokio::test]
 async fn basic_never_makes_a_conditional_write_by_itself() {
-    let mut planned = plan(json!([prepared(
-        1,
-        "Parking",
-        "BookSpace",
-        &arguments_of("BookSpace"),
-        Value::Null
-    )]));
+    let mut planned =
+        plan(json!([prepared(1, "Parking", "BookSpace", &arguments_of("BookSpace"), Value::Null)]));
     planned["steps"][0]["if_needed"] = json!(["BookSpace"]);
     let llm = ModelRules::of(planned).start();
     let town = basic(&llm).await;

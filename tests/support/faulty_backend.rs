@@ -86,7 +86,10 @@ fn serve(stream: TcpStream, seen: &Mutex<Reached>, script: &Script) -> Option<()
     }
     let header = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(':'));
-        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned()).next()
+        lines
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().to_owned())
+            .next()
     };
     let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     reader.read_exact(&mut vec![0; length]).ok()?;
@@ -95,7 +98,8 @@ fn serve(stream: TcpStream, seen: &Mutex<Reached>, script: &Script) -> Option<()
     let place = path.split('?').next().unwrap_or_default().to_owned();
     let nth = {
         let mut reached = seen.lock().unwrap();
-        let request = WireRequest { place: place.clone(), key: header("idempotency-key"), at: Instant::now() };
+        let request =
+            WireRequest { place: place.clone(), key: header("idempotency-key"), at: Instant::now() };
         reached.requests.push(request);
         let count = reached.counts.entry(place.clone()).or_default();
         *count += 1;
@@ -107,7 +111,9 @@ fn serve(stream: TcpStream, seen: &Mutex<Reached>, script: &Script) -> Option<()
 fn misbehave(mut stream: TcpStream, how: &Misbehaviour) -> std::io::Result<()> {
     let body = r#"{"done":true,"text":"it was answered"}"#;
     let head = |status: u16, length: usize| {
-        format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n")
+        format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n"
+        )
     };
     match how {
         Misbehaviour::Status(status, headers) => {

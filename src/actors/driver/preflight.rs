@@ -44,9 +44,8 @@ impl Driver {
             gateway.least_cost(&planner::request(state, catalogue, subject))
         };
         // At `basic`, no scene is asked.
-        let asks = |step: &&Step| {
-            state.steps.get(&step.step_number).is_none_or(|step| state.asks_scene(step))
-        };
+        let asks =
+            |step: &&Step| state.steps.get(&step.step_number).is_none_or(|step| state.asks_scene(step));
         Some(plan.steps.iter().filter(asks).map(cost).fold(0, u64::saturating_add))
     }
 }

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::SceneManager;
-use crate::adapt::ExecutionLevel;
 use crate::actors::driver::{RunServices, SessionSeq};
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::{journal, scene};
+use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
 use crate::llm::Caller;
 use crate::memory::{self, SummaryJob};

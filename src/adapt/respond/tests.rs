@@ -13,7 +13,12 @@ fn classes() -> impl Strategy<Value = FaultClass> {
 fn policies() -> impl Strategy<Value = ToolPolicies> {
     let actions = vec(proptest::sample::select(PolicyAction::VARIANTS), 0..4);
     let policy = (of(actions), of(1..=10u32), of(0..60_000u64), of(0..600_000u64)).prop_map(
-        |(actions, attempts, backoff_ms, max_wait_ms)| FaultPolicy { actions, attempts, backoff_ms, max_wait_ms },
+        |(actions, attempts, backoff_ms, max_wait_ms)| FaultPolicy {
+            actions,
+            attempts,
+            backoff_ms,
+            max_wait_ms,
+        },
     );
     (btree_map(classes(), policy, 0..4), any::<bool>())
         .prop_map(|(by_class, optional)| ToolPolicies { by_class, optional })

@@ -76,7 +76,9 @@ impl RunState {
         let open = open.copied().filter(|c| *c != number && !ended(c));
         let adapts = self.adapts();
         let flies = |c: &u32| match self.calls.get(c).map(|call| &call.status) {
-            Some(CallStatus::InFlight { .. } | CallStatus::Failing { .. } | CallStatus::BackedOff { .. }) => true,
+            Some(CallStatus::InFlight { .. } | CallStatus::Failing { .. } | CallStatus::BackedOff { .. }) => {
+                true
+            }
             Some(CallStatus::Again { .. }) => adapts,
             _ => false,
         };

@@ -152,10 +152,8 @@ impl RunState {
     /// A takeover and a resumption restart the time limit, and so does a person's decision: the driver that follows
     /// begins anew.
     pub(super) fn restart_time_limit(&mut self, event: &Event, waited: bool) {
-        let anew = matches!(
-            event,
-            Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunReopened { .. }
-        );
+        let anew =
+            matches!(event, Event::RunStarted(_) | Event::RunResumed { .. } | Event::RunReopened { .. });
         if (anew || (waited && self.status == RunStatus::Running)) && self.at > jiff::Timestamp::UNIX_EPOCH {
             self.time_since = Some(self.at);
         }

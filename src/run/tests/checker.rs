@@ -572,7 +572,9 @@ impl RunChecker {
     fn at_step_end(&self, step: u32) {
         let open = self.calls.values().any(|c| {
             c.step == step
-                && (c.waits || c.due || matches!(c.seen, CallProgress::Flying | CallProgress::Cut | CallProgress::Wanted))
+                && (c.waits
+                    || c.due
+                    || matches!(c.seen, CallProgress::Flying | CallProgress::Cut | CallProgress::Wanted))
         });
         assert!(!open, "step {step} ends while its calls are under way");
     }

@@ -151,7 +151,8 @@ fn journal_that_waits_longer_than_any_release_may_is_read() {
 #[test]
 fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
     let policy = FaultPolicy { actions: Some(vec![PolicyAction::Skip]), ..FaultPolicy::default() };
-    let declared = |optional| ToolPolicies { by_class: [(FaultClass::Unavailable, policy.clone())].into(), optional };
+    let declared =
+        |optional| ToolPolicies { by_class: [(FaultClass::Unavailable, policy.clone())].into(), optional };
     for (mode, optional, left_out) in [
         (ExecutionMode::Adaptive, true, true),
         (ExecutionMode::Adaptive, false, false),
@@ -159,7 +160,8 @@ fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
     ] {
         let mut run = calling(LOOK, settings(Some(mode)));
         run.state.calls.change(1, |call| call.requested.policies = Some(Box::new(declared(optional))));
-        let failed = Event::ToolCompleted { call: 1, outcome: Outcome::Failed { error: unavailable() }, millis: 1 };
+        let failed =
+            Event::ToolCompleted { call: 1, outcome: Outcome::Failed { error: unavailable() }, millis: 1 };
         run.state.apply(&failed).unwrap();
         let [Action::Record { event: event @ Event::Unexpected { chosen, .. } }] = run.state.next() else {
             panic!("{:?}", run.state.next())

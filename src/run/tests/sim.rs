@@ -228,7 +228,9 @@ impl Sim {
                     let may_change = matches!(
                         action,
                         Action::Record {
-                            event: Event::StepStarted { .. } | Event::Unexpected { .. } | Event::BackedOff { .. }
+                            event: Event::StepStarted { .. }
+                                | Event::Unexpected { .. }
+                                | Event::BackedOff { .. }
                         }
                     );
                     if may_change && !self.still_possible(&action) {

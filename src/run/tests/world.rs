@@ -108,8 +108,15 @@ pub fn settings() -> impl Strategy<Value = Settings> {
     let rounds = prop_oneof![1 => 0..2u32, 6 => 2..5u32];
     let calls = prop_oneof![1 => 0..2u32, 6 => 2..9u32];
     let bounds = (1..6u32, 0..3u32, 0..4u32, 0..5u32, rounds, calls);
-    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), policy(), (0..=RULES_REVISION, adaptive())).prop_map(
-        |(bounds, fallback, with_check, coarse, (approval, compensate), (rules, adaptive))| {
+    (
+        bounds,
+        any::<bool>(),
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        policy(),
+        (0..=RULES_REVISION, adaptive()),
+    )
+        .prop_map(|(bounds, fallback, with_check, coarse, (approval, compensate), (rules, adaptive))| {
             let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
             Settings {
                 max_steps,
@@ -123,15 +130,15 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
                 approval,
                 compensate,
-                rules,
+                // Earlier revisions had no modes.
+                rules: if adaptive.mode.is_some() { RULES_REVISION } else { rules },
                 level: adaptive.level,
                 mode: adaptive.mode,
                 policies: adaptive.policies,
                 run_timeout_ms: adaptive.run_timeout_ms,
                 ..Settings::default()
             }
-        },
-    )
+        })
 }
 
 /// Worlds in which everything can fail.

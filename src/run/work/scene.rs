@@ -134,7 +134,9 @@ impl SceneWork {
         let failed = step.round_calls.iter().find_map(|call| run.outcome(*call)?.fault());
         let error = match failed.filter(|_| !run.asks_scene(step)) {
             Some(fault) => fault.clone(),
-            None if missing.is_empty() => Fault::new(code, format!("its calls did not complete it, and {why}")),
+            None if missing.is_empty() => {
+                Fault::new(code, format!("its calls did not complete it, and {why}"))
+            }
             None => {
                 let missing = missing.join("; ");
                 Fault::new(code, format!("it cannot be executed as prepared, and {why}: {missing}"))
