@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::invisible;
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
@@ -89,6 +90,12 @@ pub struct AnswerCall {
     /// Why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
+    /// How often it was tried, if more than once and the run has a mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// Whether it was left out after it failed, because its tool is optional.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
 }
 
 /// One write of the answer document.
@@ -162,6 +169,12 @@ pub struct Metadata {
     pub planned_execution_path: Vec<String>,
     /// How many of these steps have ended.
     pub current_path_index: usize,
+    /// Who could be asked when something unexpected happened, if that was limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<ExecutionLevel>,
+    /// What could change when something unexpected happened, if that was limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ExecutionMode>,
 }
 
 /// The usage and cost of the run, and the cost of its conversation so far.
@@ -227,6 +240,8 @@ impl Answer {
             metadata: Metadata {
                 planned_execution_path: state.steps.values().map(|s| s.step.label().to_owned()).collect(),
                 current_path_index: ended.count(),
+                level: state.level(),
+                mode: state.settings().mode,
             },
             steps,
             writes: state.calls.keys().filter_map(|call| answer_write(state, *call)).collect(),
@@ -319,6 +334,8 @@ fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
         outcome,
         result,
         error,
+        attempts: Some(call.attempts).filter(|n| *n > 1 && state.settings().mode.is_some()),
+        left_out: call.left_out,
     })
 }
 

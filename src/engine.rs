@@ -391,5 +391,5 @@ fn check_request(request: &ChatRequest) -> Result<(), Fault> {
 
 /// Folds a run's events into its state. Events have happened, so they are not validated.
 pub fn fold(run: RunId, journal: &[Envelope<Event>]) -> RunState {
-    RunState::from_events(run, journal.iter().map(|event| &event.body))
+    RunState::from_journal(run, journal)
 }

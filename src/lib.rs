@@ -19,6 +19,7 @@ extern crate self as proscenium;
 
 pub mod access;
 pub mod actors;
+pub mod adapt;
 mod answer;
 pub mod config;
 mod conversation;
@@ -30,6 +31,7 @@ pub mod crash;
 mod documents;
 pub mod engine;
 pub(crate) mod fairness;
+mod fault;
 mod host;
 #[cfg(feature = "server")]
 pub mod http;

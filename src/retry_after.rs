@@ -9,8 +9,10 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 /// compared with the server's own `Date` where it sends one. A date in the past is no wait.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    // A positive number that does not fit is a longer wait than any.
     let seconds = |text: &str, scale: f64| {
-        text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
+        let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
+        Some(Duration::try_from_secs_f64(number * scale).unwrap_or(Duration::MAX))
     };
     if let Some(wait) = get("retry-after-ms").and_then(|ms| seconds(ms, 1e-3)) {
         return Some(wait);
@@ -46,5 +48,11 @@ mod tests {
         assert_eq!(waits(&[("retry-after", "soon")]), None);
         assert_eq!(waits(&[("retry-after", "-1")]), None);
         assert_eq!(waits(&[("retry-after", "NaN")]), None);
+        for endless in ["1e30", "inf", "99999999999999999999999"] {
+            assert_eq!(waits(&[("retry-after", endless)]), Some(Duration::MAX), "{endless}");
+        }
+        let year = Duration::from_secs(365 * 86_400);
+        assert_eq!(waits(&[("retry-after", "31536000")]), Some(year));
+        assert_eq!(waits(&[("retry-after", "Tue, 04 May 2027 07:00:00 GMT")]), Some(year));
     }
 }

@@ -108,6 +108,7 @@ fn journal(calls: u32, batch: u32) -> Result<Vec<Event>, Failure> {
             catalogue: String::new(),
             context: Context::default(),
             confirmed: Vec::new(),
+            levels: std::collections::BTreeMap::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
     ];
@@ -165,5 +166,7 @@ fn request(call: u32) -> RequestedCall {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     }
 }

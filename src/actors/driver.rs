@@ -6,6 +6,7 @@ mod commands;
 mod perform;
 mod preflight;
 mod replaced_parts;
+mod run_timers;
 mod takeover;
 mod wait_timer;
 
@@ -26,6 +27,7 @@ use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
 use super::scene_vectors::SceneRanking;
+use crate::adapt::ExecutionLevel;
 use crate::config;
 use crate::crash;
 use crate::llm::budget::{AccountKey, Hold};
@@ -34,11 +36,12 @@ use crate::parts::ReplacedParts;
 use crate::planner::{self, CommandRefusal};
 use crate::run::{
     Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
-    Settings, TenantId,
+    Settings, TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
 use crate::tools::Principal;
 use commands::next_command;
+use run_timers::{RunTimers, TimerDriver};
 use wait_timer::WaitTimer;
 
 /// The maximum number of events of one run. Every loop has its own bound; this is the safety net.
@@ -81,6 +84,14 @@ impl RunServices {
         if self.embeddings_timeout_ms() > 0 {
             self.ranking.prepare();
         }
+    }
+}
+
+impl RunServices {
+    /// The level that a tenant's runs have unless their requests or scenes lower it.
+    pub(crate) fn level_of(&self, tenant: &TenantId) -> Option<ExecutionLevel> {
+        let own = self.tenants.get(tenant.as_str()).and_then(|own| own.level);
+        ExecutionLevel::narrowed(self.settings.level, own)
     }
 }
 
@@ -136,6 +147,7 @@ pub(crate) struct Driver {
     unparsed: BTreeMap<u32, Confirm>,
     stop: CancellationToken,
     wait_timer: WaitTimer,
+    timers: RunTimers,
     /// The last sequence number of the session's stream, locked by its writer.
     session_seq: SessionSeq,
     /// Commands of users to the run.
@@ -240,6 +252,7 @@ impl Driver {
             unparsed: BTreeMap::new(),
             stop: CancellationToken::new(),
             wait_timer: WaitTimer::default(),
+            timers: RunTimers::default(),
             session_seq,
             commands: live.take_commands(),
             live,
@@ -312,6 +325,12 @@ impl Driver {
         }
     }
 
+    /// The run's timer that fires first.
+    fn first_timer(&mut self) -> Option<(TimerSubject, tokio::time::Instant)> {
+        let driver = TimerDriver { run: self.state.run, taken_over: self.taken_over, suspect: self.suspect };
+        self.timers.first(self.state.timers(), driver)
+    }
+
     async fn drive(&mut self, context: Context, turn: GateOutcome) -> Result<(), Fault> {
         let mut context = Some(context);
         self.take_over(turn).await?;
@@ -342,7 +361,8 @@ impl Driver {
             }
             // The run continues, so the refusals need not wait for it to rest.
             RefusedCommands(std::mem::take(&mut self.refused_commands)).reply_all();
-            self.wait_timer.set_waiting(!self.in_flight.is_empty());
+            let timer = self.first_timer();
+            self.wait_timer.set_waiting(!self.in_flight.is_empty() || timer.is_some());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,
                 Some(order) = next_command(&mut self.commands) => {
@@ -355,6 +375,7 @@ impl Driver {
                     let Some(CancelRequest { by }) = wish else { continue };
                     (Event::CancelRequested { by, deadline: false, note: None }, None)
                 }
+                Some(timer) = fired(timer) => (Event::TimerFired { timer }, None),
                 () = &mut deadline, if !late => {
                     late = true;
                     (Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None }, None)
@@ -367,4 +388,11 @@ impl Driver {
             self.record(event).await?;
         }
     }
+}
+
+/// The timer, once it has fired; nothing if none runs.
+async fn fired(timer: Option<(TimerSubject, tokio::time::Instant)>) -> Option<TimerSubject> {
+    let (timer, due) = timer?;
+    tokio::time::sleep_until(due).await;
+    Some(timer)
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use proscenium::adapt::{ExecutionLevel, ExecutionMode};
+use strum::VariantArray;
 
 /// Answers requests that span several scenes: plans them, executes the plan once, and answers.
 #[derive(Debug, Clone, Parser)]
@@ -86,6 +88,29 @@ pub struct ChatArgs {
     /// Write nothing, and report what would have been written
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub limits: ExecutionLimits,
+}
+
+fn level(word: &str) -> Result<ExecutionLevel, String> {
+    let names: Vec<&str> = ExecutionLevel::VARIANTS.iter().map(|level| level.name()).collect();
+    word.parse().map_err(|_| format!("use one of: {}", names.join(", ")))
+}
+
+fn mode(word: &str) -> Result<ExecutionMode, String> {
+    let names: Vec<&str> = ExecutionMode::VARIANTS.iter().map(|mode| mode.name()).collect();
+    word.parse().map_err(|_| format!("use one of: {}", names.join(", ")))
+}
+
+/// What a request may lower.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct ExecutionLimits {
+    /// Who may be asked when something unexpected happens, if fewer than configured: basic asks no model after the plan
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub level: Option<ExecutionLevel>,
+    /// What may change when something unexpected happens, if less than configured: strict only repeats failed calls
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub mode: Option<ExecutionMode>,
 }
 
 /// `serve`

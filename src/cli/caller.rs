@@ -126,6 +126,8 @@ impl Assistant for ServerClient {
             "stream": true,
             "require_approval": self.asking.require_approval,
             "dry_run": self.asking.dry_run,
+            "level": self.asking.level,
+            "mode": self.asking.mode,
         });
         let response = self.server.stream("/api/chat", &body).await?;
         let Some(run) = run_of(&response) else {

@@ -148,6 +148,29 @@ pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
     proscenium::store::exposed_files(&loaded.config.store.data_dir).into_iter().map(warning).collect()
 }
 
+/// The tools that declare what is done about their failures, where no level or mode is set that would let it happen.
+/// Requests and tenants can set one.
+pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
+    let execution = &config.execution;
+    let mut tenants = config.tenants.values();
+    let is_set = execution.level.is_some()
+        || execution.mode.is_some()
+        || tenants.any(|tenant| tenant.level.is_some() || tenant.mode.is_some());
+    let declared = |scene: &&Scene| scene.tools.iter().any(|tool| !tool.policies.is_empty());
+    let names: Vec<&str> = scenes.iter().filter(declared).map(|scene| scene.name.as_str()).collect();
+    (!is_set && !names.is_empty()).then(|| Finding {
+        place: "execution".to_owned(),
+        level: Level::Warning,
+        code: "check.policies_without_mode".to_owned(),
+        message: format!(
+            "tools of {} declare policies, and neither `execution.level` nor `execution.mode` is set: only requests \
+             that ask for a level or a mode use them",
+            names.join(", ")
+        ),
+        remedy: "set execution.mode = \"adaptive\"".to_owned(),
+    })
+}
+
 fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {
     let mut places: BTreeMap<ValueOrigin, usize> = BTreeMap::new();
     for origin in keys.values() {

@@ -58,6 +58,7 @@ pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Fin
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
     let mut found = CheckReport::of(loaded);
     found.scenes = scenes.scenes.iter().map(check::scene).collect();
+    findings.extend(check::idle_policies(&loaded.config, &scenes.scenes));
     if live {
         match probe(loaded).await {
             Ok(probes) => {

@@ -247,6 +247,8 @@ async fn chat<W: Write, E: Write>(
     let asking = RequestOptions {
         require_approval: chat.require_approval,
         dry_run: chat.dry_run,
+        level: chat.limits.level,
+        mode: chat.limits.mode,
         ..RequestOptions::default()
     };
     let assistant = assistant(loaded, asking, chat.user.is_some()).await?;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proscenium::adapt::PolicyChoice;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question,
-    RequestedCall, UNCONFIRMED, Verdict,
+    RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -104,11 +105,12 @@ impl Narrator {
                 line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
             }
             Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
-            Event::Prepared { step, calls, .. } => self.reply(*step, calls, None),
+            Event::Prepared { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
             Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
+            Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
             Event::ToolSkipped { call, first } => {
                 let succeeded = self.calls.get(first).is_some_and(|asked| asked.succeeded);
                 self.set_success(*call, succeeded);
@@ -182,6 +184,19 @@ impl Narrator {
                 line(Mark::Note, format!("{what}, says {}", one_line(by)))
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// What is done about a failed attempt, if it is more than failing.
+    fn unexpected(&self, subject: UnexpectedSubject, chosen: PolicyChoice) -> Vec<NarrationLine> {
+        let UnexpectedSubject::Call { call, .. } = subject;
+        let called = self.called(call);
+        match chosen {
+            PolicyChoice::Retry { delay_ms } => {
+                line(Mark::Note, format!("{called}: tries again in {}", duration(delay_ms as f64)))
+            }
+            PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
+            PolicyChoice::Fail => Vec::new(),
         }
     }
 

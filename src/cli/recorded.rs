@@ -79,6 +79,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             catalogue: String::new(),
             context: Context::default(),
             confirmed: Vec::new(),
+            levels: std::collections::BTreeMap::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
     ]
@@ -127,6 +128,8 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     };
     let reply = Event::SceneReplied {
         step,
@@ -507,6 +510,8 @@ pub fn undone() -> Vec<Envelope<Event>> {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     };
     events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },

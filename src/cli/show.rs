@@ -263,6 +263,10 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
         CallStatus::Requested => "not started".to_owned(),
         CallStatus::InFlight { .. } => "in flight".to_owned(),
         CallStatus::Again { attempt } => format!("to be called once more, try {attempt}"),
+        CallStatus::Failing { outcome, .. } => {
+            outcome.fault().map_or_else(|| "failing".to_owned(), |error| error_text("this try failed", error))
+        }
+        CallStatus::BackedOff { attempt, until, .. } => format!("waits until {until} for try {attempt}"),
         CallStatus::Skipped { first } => format!("skipped, the same as call {first}"),
         CallStatus::Done { outcome } => match outcome {
             Outcome::Ok { result, .. } => {
@@ -270,6 +274,7 @@ fn went(call: &CallState, millis: Option<u64>) -> String {
                 format!("ok {}{took}", json(result, 400))
             }
             Outcome::Refused { error } => error_text("refused", error),
+            Outcome::Failed { error } if call.left_out => error_text("failed, and was left out", error),
             Outcome::Failed { error } => error_text("failed", error),
             Outcome::Unknown { error } => error_text("it is unknown whether it was done", error),
         },

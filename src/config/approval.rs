@@ -117,16 +117,15 @@ impl ApprovalConfig {
         (self.expires_s > 0).then(|| Duration::from_secs(self.expires_s))
     }
 
-    /// The policy that runs of `tenant` freeze.
-    pub fn policy_of(&self, tenant: &TenantId) -> ApprovalPolicy {
+    /// The policy that runs of `tenant` freeze. `own` is `[tenants.NAME.approval]`, which goes before
+    /// `[approval.tenants.NAME]`, where these settings were before.
+    pub fn policy_of(&self, tenant: &TenantId, own: &TenantApprovalConfig) -> ApprovalPolicy {
         let policy = self.policy();
-        match self.tenants.get(tenant.as_str()) {
-            None => policy,
-            Some(own) => ApprovalPolicy {
-                plans: own.plans.unwrap_or(policy.plans),
-                calls: own.calls.unwrap_or(policy.calls),
-                by_oneself: own.by_oneself.unwrap_or(policy.by_oneself),
-            },
+        let before = self.tenants.get(tenant.as_str()).cloned().unwrap_or_default();
+        ApprovalPolicy {
+            plans: own.plans.or(before.plans).unwrap_or(policy.plans),
+            calls: own.calls.or(before.calls).unwrap_or(policy.calls),
+            by_oneself: own.by_oneself.or(before.by_oneself).unwrap_or(policy.by_oneself),
         }
     }
 

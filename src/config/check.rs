@@ -7,6 +7,7 @@ use super::Config;
 use super::fault::{ConfigFault, ValueOrigin};
 use super::layers::KeyPath;
 use super::read::MergedLayers;
+use super::tenants;
 use crate::setting::{SettingProblem, redact_url};
 
 /// Collects all faults and warnings of a parsed configuration.
@@ -105,6 +106,14 @@ fn warn(
         let host = url.origin().ascii_serialization();
         let message = format!("notifications of pending approvals are sent without encryption to {host}");
         warnings.push(fault(merged, "config.insecure", "approval.webhook.url", message, "use https"));
+    }
+    for (key, message) in tenants::without_effect(config) {
+        warnings.push(fault(merged, "config.no_effect", &key, message, "remove it, or lower it"));
+    }
+    for name in config.approval.tenants.keys() {
+        let message = format!("the settings of the tenant `{name}` have moved to `tenants.{name}.approval`");
+        let key = format!("approval.tenants.{name}");
+        warnings.push(fault(merged, "config.moved", &key, message, "move them there"));
     }
     if let Some(now) = config.execution.fixed_now {
         let message = format!("the clock is fixed at {now}");

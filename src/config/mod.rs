@@ -14,6 +14,7 @@ mod openai;
 mod read;
 mod sections;
 mod server;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,8 +29,8 @@ pub use sections::{
 };
 pub use server::{ProgressMode, ServerConfig};
 
-use crate::run::{RULES_REVISION, Settings, TenantId};
-use crate::setting::{SettingProblem, SettingsReview};
+use crate::run::{RULES_REVISION, Settings};
+use crate::setting::SettingProblem;
 
 /// The defaults as a commented file with every key.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -145,12 +146,7 @@ impl Config {
         problems.extend(self.planning.problems());
         problems.extend(self.execution.problems());
         problems.extend(self.approval.problems());
-        let mut review = SettingsReview::default();
-        for tenant in self.tenants.keys().filter(|tenant| TenantId::new(tenant).is_err()) {
-            let message = format!("`{tenant}` is not a valid tenant name");
-            review.add(format!("tenants.{tenant}"), message, "use A-Z a-z 0-9 . _ : -");
-        }
-        problems.extend(review.into_problems());
+        problems.extend(tenants::problems(self));
         problems.extend(self.memory.problems());
         problems.extend(self.telemetry.problems());
         problems
@@ -187,6 +183,9 @@ impl Config {
                 false => 0,
             },
             scenes: self.execution.scenes,
+            level: self.execution.level,
+            mode: self.execution.mode,
+            policies: self.execution.policies,
             planner_instructions: self.planning.system_prompt.trim().to_owned(),
         }
     }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
+use super::approval::TenantApprovalConfig;
+use crate::adapt::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, PolicyDefaults};
 use crate::nearest::nearest;
 use crate::run::{
     ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode, Settings, TenantId,
@@ -171,6 +173,12 @@ pub struct ExecutionConfig {
     pub run_timeout_ms: u64,
     /// Whether a failed or cancelled run undoes its completed writes, if their tools define an undo.
     pub compensate: bool,
+    /// Who may be asked when something unexpected happens; unset: as before there were levels.
+    pub level: Option<ExecutionLevel>,
+    /// What may change when something unexpected happens; unset: as before there were modes.
+    pub mode: Option<ExecutionMode>,
+    /// What is done about failed calls whose tools declare nothing else.
+    pub policies: PolicyDefaults,
     /// Which writes the user is asked to confirm.
     pub confirm: ConfirmPolicy,
     /// Whether scenes are asked for what a plan did not prepare.
@@ -197,6 +205,9 @@ impl Default for ExecutionConfig {
             max_calls: settings.max_calls,
             run_timeout_ms: settings.run_timeout_ms,
             compensate: settings.compensate,
+            level: settings.level,
+            mode: settings.mode,
+            policies: settings.policies,
             confirm: settings.confirm,
             scenes: settings.scenes,
             max_writes: MAX_WRITES,
@@ -225,6 +236,14 @@ impl ExecutionConfig {
         review.range("execution.max_rounds", self.max_rounds, 1..=64);
         review.range("execution.max_calls", self.max_calls, 1..=256);
         review.range("execution.max_writes", self.max_writes, 1..=10_000);
+        let PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms } =
+            self.policies;
+        review.range("execution.policies.attempts", attempts, 1..=10);
+        review.range("execution.policies.backoff_ms", backoff_ms, 0..=60_000);
+        review.range("execution.policies.max_wait_ms", max_wait_ms, 0..=600_000);
+        review.range("execution.policies.max_retries", max_retries, 0..=1000);
+        review.range("execution.policies.max_wait_per_run_ms", max_wait_per_run_ms, 0..=DAY_MS);
+        check_available(&mut review, "execution", self.level, self.mode);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
         if let Some(language) = self.language.as_deref().filter(|code| !phrase::is_language(code)) {
@@ -238,6 +257,28 @@ impl ExecutionConfig {
             review.add("execution.time_zone", message, zone_remedy(zone));
         }
         review.into_problems()
+    }
+}
+
+/// Reports a level or mode that has no effect in this release.
+pub(super) fn check_available(
+    review: &mut SettingsReview,
+    section: &str,
+    level: Option<ExecutionLevel>,
+    mode: Option<ExecutionMode>,
+) {
+    let mut check = |key: &str, value: &str, available: Vec<&str>| {
+        if !available.contains(&value) {
+            let message = format!("`{section}.{key}` = `{value}` is not available in this release");
+            let remedy = format!("use {}, or remove it", available.join(" or "));
+            review.add(format!("{section}.{key}"), message, remedy);
+        }
+    };
+    if let Some(level) = level {
+        check("level", level.name(), AVAILABLE_LEVELS.iter().map(|level| level.name()).collect());
+    }
+    if let Some(mode) = mode {
+        check("mode", mode.name(), AVAILABLE_MODES.iter().map(|mode| mode.name()).collect());
     }
 }
 
@@ -255,6 +296,12 @@ fn zone_remedy(zone: &str) -> String {
 pub struct TenantConfig {
     /// As `execution.confirm`. A scene may be stricter, but not less strict.
     pub confirm: Option<ConfirmPolicy>,
+    /// As `execution.level`, where it is lower.
+    pub level: Option<ExecutionLevel>,
+    /// As `execution.mode`, where it is lower.
+    pub mode: Option<ExecutionMode>,
+    /// As `[approval]`.
+    pub approval: TenantApprovalConfig,
 }
 
 /// `[telemetry]`: the log on standard error, and metrics.

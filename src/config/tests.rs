@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::*;
+use crate::run::{ApprovalPolicy, ApprovalScope, TenantId};
 
 fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>().into_iter()
@@ -327,4 +328,50 @@ fn invalid_base_url_names_its_environment_variable() {
         Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), ConfigFlags::default()).unwrap_err();
     assert_eq!(faults.0.len(), 1);
     assert_eq!(faults.0[0].origin, ValueOrigin::Variable("OPENAI_BASE_URL".to_owned()));
+}
+
+#[test]
+fn levels_of_later_releases_are_refused_and_those_of_tenants_only_lower() {
+    for (text, expected) in [
+        (
+            "[execution]\nlevel = 'autonomous'",
+            "`execution.level` = `autonomous` is not available in this release",
+        ),
+        ("[execution]\nmode = 'creative'", "`execution.mode` = `creative` is not available in this release"),
+        ("[tenants.acme]\nlevel = 'adaptive'", "`tenants.acme.level` = `adaptive` is not available"),
+        ("[execution]\nlevel = 'basc'", "execution.level"),
+        ("[execution.policies]\nattempts = 11", "`execution.policies.attempts` = `11` is out of range"),
+    ] {
+        let told = load_errors(text, &[], ConfigFlags::default());
+        assert!(told.contains(expected), "{told}");
+    }
+    let (_dir, path) = file("[execution]\nmode = 'strict'\n[tenants.acme]\nmode = 'adaptive'\n");
+    let loaded = Config::load(Some(&path), env(&[]), ConfigFlags::default()).unwrap();
+    let warned: Vec<(&str, &str)> = loaded.warnings.iter().map(|w| (w.code, w.key.as_str())).collect();
+    assert_eq!(warned, [("config.no_effect", "tenants.acme.mode")]);
+}
+
+#[test]
+fn settings_of_a_tenant_are_in_one_place_and_still_read_where_they_were() {
+    let acme = TenantId::new("acme").unwrap();
+    let read = |text: &str| {
+        let (_dir, path) = file(text);
+        Config::load(Some(&path), env(&[]), ConfigFlags::default()).unwrap()
+    };
+    let of = |config: &Config| {
+        let own = config.tenants.get("acme").cloned().unwrap_or_default();
+        config.approval.policy_of(&acme, &own.approval)
+    };
+    let now = read("[tenants.acme]\napproval = { plans = 'writes', by_oneself = false }\n");
+    assert!(now.warnings.is_empty(), "{:?}", now.warnings);
+    let before = read("[approval.tenants]\nacme = { plans = 'writes', by_oneself = false }\n");
+    let warned: Vec<(&str, &str)> = before.warnings.iter().map(|w| (w.code, w.key.as_str())).collect();
+    assert_eq!(warned, [("config.moved", "approval.tenants.acme")]);
+    let expected =
+        ApprovalPolicy { plans: ApprovalScope::Writes, by_oneself: false, ..ApprovalPolicy::default() };
+    assert_eq!((of(&now.config), of(&before.config)), (expected, expected));
+    let both =
+        "[approval.tenants]\nacme = { plans = 'writes' }\n[tenants.acme]\napproval = { plans = 'never' }\n";
+    let told = load_errors(both, &[], ConfigFlags::default());
+    assert!(told.contains("`tenants.acme.approval.plans` and `approval.tenants.acme.plans`"), "{told}");
 }

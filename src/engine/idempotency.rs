@@ -39,7 +39,7 @@ impl Engine {
     /// a restart, until its conversation is erased. A message that decides about a waiting run decides once,
     /// and its run is the one that it decided about. Of concurrent equal requests one is accepted, and the
     /// others get its run. Requests are equal if message, user, conversation (as named by the client, if it
-    /// was), history, instructions, `plan_only`, `require_approval`, `dry_run` and the supplied plan are
+    /// was), history, instructions, `plan_only`, `require_approval`, `dry_run`, level, mode and the supplied plan are
     /// equal.
     ///
     /// The submission continues even if the caller drops this future.
@@ -62,6 +62,7 @@ impl Engine {
         let place = self.key_locks.reserve_slot(&tenant, &format!("{key}\u{0}{user}"))?;
         let guard = place.lock.clone().lock_owned().await;
         let asked = Idempotency { hash: request_hash(&request), key };
+        let unlimited = hash_without_limits(&request);
         let store = self.parts.store.clone();
         let (sender, receiver) = oneshot::channel();
         // The key stays locked until the request is in the journal, even if the caller goes away before.
@@ -70,8 +71,12 @@ impl Engine {
             let submitted = match before {
                 Err(error) => Err(error.into()),
                 Ok(None) => Self::accept_request(&intake, request, Some(asked)).await.map(Submitted::New),
-                Ok(Some(before)) if before.hash == asked.hash => {
-                    let said = |word: &RequestIdentity| word.idempotency.as_ref() == Some(&asked);
+                Ok(Some(before)) if before.hash == asked.hash || before.hash == unlimited => {
+                    let said = |word: &RequestIdentity| {
+                        word.idempotency
+                            .as_ref()
+                            .is_some_and(|own| own.key == asked.key && own.hash == before.hash)
+                    };
                     earlier_requests::event_before_decision(&store, &tenant, before.run, said)
                         .await
                         .map(|after| Submitted::Duplicate { run: before.run, session: before.session, after })
@@ -111,16 +116,23 @@ fn request_hash(request: &ChatRequest) -> String {
         plan_only,
         idempotency: _,
         fingerprint: _,
-        options: RequestOptions { cache: _, require_approval, dry_run },
+        options: RequestOptions { cache: _, require_approval, dry_run, level, mode },
         plan,
     } = request;
     let said = |flag: &bool| flag.then_some(true);
     let (approval, dry_run) = (said(require_approval), said(dry_run));
-    let parts = json!({"require_approval": approval, "dry_run": dry_run, "plan": plan,
+    let parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan,
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
     HEXLOWER.encode(&digest)
+}
+
+/// The hash without level and mode. Earlier releases accepted these two and did not hash them, so that a retry across the
+/// upgrade is still the same request.
+fn hash_without_limits(request: &ChatRequest) -> String {
+    let options = RequestOptions { level: None, mode: None, ..request.options };
+    request_hash(&ChatRequest { options, ..request.clone() })
 }
 
 type KeyLockId = (TenantId, String);

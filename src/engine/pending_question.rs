@@ -44,7 +44,7 @@ pub(super) async fn find_question(
     let mut found: Option<AnsweredQuestion> = None;
     for run in intake.store.runs_with_question(tenant, &last.request, since).await? {
         let events = intake.store.run_events(tenant, run).await?;
-        let state = RunState::from_events(run, events.iter().map(|event| &event.body));
+        let state = RunState::from_journal(run, &events);
         if !matches_conversation(&state, request, last, before) {
             continue;
         }

@@ -69,6 +69,7 @@ fn run_times(events: &[Envelope<Event>]) -> (Duration, Duration) {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Default::default() };
     let mut overhead = Duration::ZERO;
     let mut under_way = 0_u32;
+    let mut timers = 0_u32;
     // Since when no call has been pending.
     let mut idle: Option<Timestamp> = None;
     let mut waits = false;
@@ -85,8 +86,12 @@ fn run_times(events: &[Envelope<Event>]) -> (Duration, Duration) {
             Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } => {
                 under_way = under_way.saturating_sub(1);
             }
-            // Pending calls ended with their process.
-            Event::RunResumed { .. } => under_way = 0,
+            Event::BackedOff { .. } => (under_way, timers) = (under_way + 1, timers + 1),
+            Event::TimerFired { .. } => {
+                (under_way, timers) = (under_way.saturating_sub(1), timers.saturating_sub(1));
+            }
+            // Pending calls ended with their process; a backoff continues.
+            Event::RunResumed { .. } => under_way = timers,
             _ => {}
         }
         match (before, under_way) {
@@ -95,7 +100,7 @@ fn run_times(events: &[Envelope<Event>]) -> (Duration, Duration) {
             _ => {}
         }
         if waits || event.body.is_terminal() {
-            under_way = 0;
+            (under_way, timers) = (0, 0);
             overhead += idle.take().map_or(Duration::ZERO, |since| elapsed(since, event.at));
         }
     }

@@ -12,6 +12,7 @@ use super::messages::{self, MessageRole, TextMessage};
 use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::run::RequestOptions;
 use crate::{Answer, ChatRequest};
@@ -43,14 +44,12 @@ pub(crate) struct ChatBody {
     /// How to use the cache of model replies, if not as configured.
     #[serde(default)]
     pub(crate) cache: Option<Mode>,
-    /// How far a run may deviate from its plan: `strict`.
+    /// What may change when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
-    #[schema(pattern = "^strict$")]
-    pub(crate) mode: Option<String>,
-    /// How much a run may reason on its own: `basic`.
+    pub(crate) mode: Option<ExecutionMode>,
+    /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
-    #[schema(pattern = "^basic$")]
-    pub(crate) level: Option<String>,
+    pub(crate) level: Option<ExecutionLevel>,
 }
 
 /// One message.
@@ -84,12 +83,6 @@ impl ChatBody {
         if self.use_planning == Some(false) {
             return refuse("use_planning", "this server always plans; remove it, or send true");
         }
-        if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
-            return refuse("mode", "only `strict` is supported; remove it");
-        }
-        if self.level.as_deref().is_some_and(|level| level != "basic") {
-            return refuse("level", "only `basic` is supported; remove it");
-        }
         Ok(())
     }
 
@@ -116,6 +109,8 @@ impl ChatBody {
                 cache: self.cache,
                 require_approval: self.require_approval.unwrap_or(false),
                 dry_run: self.dry_run.unwrap_or(false),
+                level: self.level,
+                mode: self.mode,
             },
             ..request
         })

@@ -3,6 +3,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, web};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -12,6 +13,7 @@ use super::principal::RequestPrincipal;
 use super::problem::{Problem, status_of};
 use super::v1::Delivery;
 use crate::Submitted;
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::public::EventId;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
@@ -39,13 +41,31 @@ pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, Problem> {
 
 /// Reads the header `X-Cache-Mode`: `off`, `on`, `read_only` or `write_only`.
 pub(crate) fn cache_mode(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
-    let Some(value) = request.headers().get("x-cache-mode") else { return Ok(None) };
-    let mode = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
-    let unknown = || {
-        let detail = "the header `X-Cache-Mode` must be `off`, `on`, `read_only` or `write_only`";
-        Problem::unprocessable("request.cache_mode", detail)
-    };
-    mode.map(Some).ok_or_else(unknown)
+    word_header(request, "X-Cache-Mode", "request.cache_mode", "`off`, `on`, `read_only` or `write_only`")
+}
+
+/// Reads the header `X-Execution-Level`.
+pub(crate) fn execution_level(request: &HttpRequest) -> Result<Option<ExecutionLevel>, Problem> {
+    let words = "`basic`, `adaptive`, `intelligent` or `autonomous`";
+    word_header(request, "X-Execution-Level", "request.level", words)
+}
+
+/// Reads the header `X-Execution-Mode`.
+pub(crate) fn execution_mode(request: &HttpRequest) -> Result<Option<ExecutionMode>, Problem> {
+    word_header(request, "X-Execution-Mode", "request.mode", "`strict`, `adaptive` or `creative`")
+}
+
+/// Reads a header that is one of a fixed set of words.
+fn word_header<T: DeserializeOwned>(
+    request: &HttpRequest,
+    name: &str,
+    code: &str,
+    words: &str,
+) -> Result<Option<T>, Problem> {
+    let Some(value) = request.headers().get(name) else { return Ok(None) };
+    let word = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
+    let unknown = || Problem::unprocessable(code, format!("the header `{name}` must be {words}"));
+    word.map(Some).ok_or_else(unknown)
 }
 
 /// Reads the header `Idempotency-Key`.

@@ -21,6 +21,7 @@ use super::query::QueryParameters;
 use super::view::{JournaledRun, large_json};
 use super::{next_cursor, parse_page};
 use crate::access::AccessAction;
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
 use crate::run::{RequestOptions, RunId, TenantId};
@@ -44,6 +45,12 @@ pub(crate) struct CreatePlanBody {
     /// Dry run: carries the plan out at once without writing, and reports what would have been written.
     #[serde(default)]
     pub(crate) dry_run: Option<bool>,
+    /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
+    #[serde(default)]
+    pub(crate) level: Option<ExecutionLevel>,
+    /// What may change when something unexpected happens; has an effect where it is lower than configured.
+    #[serde(default)]
+    pub(crate) mode: Option<ExecutionMode>,
     /// The chatbot's instructions.
     #[serde(default)]
     pub(crate) instructions: Option<String>,
@@ -128,6 +135,8 @@ pub(crate) async fn create(
         options: RequestOptions {
             require_approval: true,
             dry_run: body.dry_run.unwrap_or(false),
+            level: body.level,
+            mode: body.mode,
             ..RequestOptions::default()
         },
         plan: body.plan,

@@ -48,7 +48,7 @@ impl WebhookNotifier {
         let id = row.id;
         let sent = match self.store.run_events(&row.tenant, id.run).await {
             Ok(events) => {
-                let state = RunState::from_events(id.run, events.iter().map(|event| &event.body));
+                let state = RunState::from_journal(id.run, &events);
                 match ApprovalMessage::of(&row, &state, expires_s)
                     .map(|message| serde_json::to_string(&message))
                 {

@@ -136,7 +136,8 @@ pub(super) fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall
 /// Which calls the plan being made should prepare. A plan that a person may have to approve shows what is known of its
 /// writes, also where their arguments are incomplete.
 pub(super) fn planned_calls(state: &RunState, catalogue: &Catalogue) -> PlannedCalls {
-    match state.settings().prepare {
+    match state.prepare() {
+        PrepareMode::Always if state.prepares_everything() && !state.is_plan_only() => PlannedCalls::All,
         _ if may_be_shown(state, catalogue) => PlannedCalls::Writes,
         PrepareMode::Always if !state.is_plan_only() => PlannedCalls::All,
         PrepareMode::Always | PrepareMode::Approval | PrepareMode::Never => PlannedCalls::None,
@@ -146,7 +147,7 @@ pub(super) fn planned_calls(state: &RunState, catalogue: &Catalogue) -> PlannedC
 /// Whether the plan being made may need approval, so that it should include the known arguments of its
 /// writes.
 fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
-    if state.is_plan_only() || state.is_dry_run() || state.settings().prepare == PrepareMode::Never {
+    if state.is_plan_only() || state.is_dry_run() || state.prepare() == PrepareMode::Never {
         return false;
     }
     let changed = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
@@ -285,6 +286,14 @@ fn definition_of(catalogue: &Catalogue, scene: &str, tool: &str) -> String {
 /// A hash of a tool's definition: everything that models and people see of it, and what it calls.
 pub(super) fn definition(tool: &SceneTool) -> String {
     hash(&serde_json::to_value(tool).unwrap_or_default())
+}
+
+/// A hash of what a call of the tool does: not of what models and people read about it.
+pub fn effective_definition(tool: &SceneTool) -> String {
+    hash(
+        &json!({"name": tool.name, "parameters": tool.parameters, "effect": tool.effect, "repeat": tool.repeat,
+        "source": tool.source}),
+    )
 }
 
 fn plan_hash(version: u32, plan: &Plan, tools: &BTreeMap<String, String>) -> String {

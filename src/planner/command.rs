@@ -129,7 +129,8 @@ pub fn events_for_command(
     for (at, event) in events.iter().enumerate() {
         after.check(event).map_err(|illegal| refusal("run.not_now", illegal.to_string()))?;
         if at + 1 < events.len() {
-            after.to_mut().apply_checked(event);
+            let at = state.at;
+            after.to_mut().apply_checked(event, at);
         }
     }
     Ok(events)

@@ -38,6 +38,32 @@ pub(super) struct ProposedWrite<'a> {
     pub(super) before: &'a [RequestedCall],
     /// Whether the model itself asks if the call is wanted.
     pub(super) is_question: bool,
+    /// Why the plan alone does not decide for the call.
+    pub(super) doubts: PlanDoubts,
+}
+
+/// Why a plan alone does not decide for a write that it prepared, where its scene is not asked. Such a write is
+/// confirmed whatever the policy, unless people have authorised it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PlanDoubts {
+    /// No word of the request names what the write does.
+    pub(super) is_unnamed: bool,
+    /// The plan makes the write depend on what another call finds.
+    pub(super) is_conditional: bool,
+}
+
+impl PlanDoubts {
+    fn reasons(self, is_approved_by_itself: bool) -> Vec<String> {
+        let mut why = Vec::new();
+        // An approver sees the exact call, but not that it depends on something.
+        if self.is_unnamed && !is_approved_by_itself {
+            why.push("the request does not name what it does".to_owned());
+        }
+        if self.is_conditional {
+            why.push("the plan makes it depend on what another call finds".to_owned());
+        }
+        why
+    }
 }
 
 /// Why the user has to confirm the call, and the question; `None` if it may be executed without
@@ -52,17 +78,19 @@ pub(super) fn required_confirmation(
         return None;
     }
     let policy = settings.confirm_for(asked.scene.confirm);
-    if policy == ConfirmPolicy::Never || is_authorised_by_people(state, asked) {
+    if is_authorised_by_people(state, asked) {
         return None;
     }
-    let mut why = Vec::new();
+    let mut why = asked.doubts.reasons(asked.is_approved_by_itself);
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
-    why.extend(intent_doubts(state, asked));
+    if policy != ConfirmPolicy::Never {
+        why.extend(intent_doubts(state, asked));
+    }
     // An approver will see exactly this call and can judge where its arguments come from. Only the user
     // knows whether it was requested at all.
-    if !asked.is_approved_by_itself {
+    if policy != ConfirmPolicy::Never && !asked.is_approved_by_itself {
         why.extend(provenance_doubts(state, catalogue, asked));
     }
     if why.is_empty() {
@@ -185,7 +213,10 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     let done = |call: &CallState| match &call.status {
         CallStatus::Done { outcome } => matches!(outcome, Outcome::Ok { .. }) && !state.is_undone(call),
         CallStatus::Requested => call.requested.problem.is_none() && call.requested.confirm.is_none(),
-        CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
+        CallStatus::InFlight { .. }
+        | CallStatus::Again { .. }
+        | CallStatus::Failing { .. }
+        | CallStatus::BackedOff { .. } => true,
         CallStatus::Skipped { .. } => false,
     };
     let number = asked.step.step.step_number;

@@ -23,6 +23,7 @@ mod shortlist;
 mod supplied_plan;
 #[cfg(test)]
 mod tests;
+mod tool_changes;
 mod tools;
 mod window;
 mod work;
@@ -39,5 +40,6 @@ pub use prompt::{offered, request};
 pub use read::read;
 pub use shortlist::{MAX_RANKED, needs_shortlist};
 pub use supplied_plan::supplied_plan;
+pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
 pub use window::unfit_request;

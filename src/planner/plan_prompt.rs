@@ -59,6 +59,10 @@ const IF_NEEDED: &str = "
 - if_needed: those of expected_tools that are called only if what another call finds makes it necessary; the step may end \
 without them.";
 
+const NOTHING_LATER: &str = "
+- Nothing is asked later: each step consists of its prepared_calls alone. Prepare every call of a step; what cannot be \
+prepared is not done. Name in unserved whatever part of the request the steps do not carry out.";
+
 const WITH_ANSWER: &str = "
 - answer: null where needs_execution is true. Otherwise the answer to the user, in the user's language, brief and exact: from \
 <conversation>, or from general knowledge; never claim to have done anything. Say what the scenes can do if that helps.";
@@ -163,6 +167,9 @@ fn instructions(state: &RunState, shape: PlanShape) -> String {
         PlannedCalls::All => {
             system.push_str(PREPARED_ALL);
             system.push_str(IF_NEEDED);
+            if state.prepares_everything() {
+                system.push_str(NOTHING_LATER);
+            }
         }
     }
     if shape.answers {

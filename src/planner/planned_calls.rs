@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::approval::unfit_call;
-use super::confirmation::untraced_arguments;
+use super::confirmation::{PlanDoubts, untraced_arguments};
 use super::prompt::binding_calls;
-use super::read::{SceneReplyCall, read_call, unusable};
+use super::read::{SceneReplyCall, missing_arguments, question_for, read_call, unusable};
 use crate::language;
 use crate::llm::reader;
 use crate::plan::{self, Plan, Reference};
-use crate::run::{Effect, Event, Fault, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall};
+use crate::run::{
+    Effect, Event, Fault, Question, ReplyCall, RequestedCall, RunState, StepState, UnpreparedCall,
+};
 use crate::scene::{Catalogue, Scene};
 
 /// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is
@@ -75,11 +77,11 @@ pub(super) fn drop_unusable(plan: &mut Plan, catalogue: &Catalogue, finished: &B
 /// The event with the prepared calls of a step.
 pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let Some(step) = state.steps.get(&number) else {
-        return Event::Prepared { step: number, calls: Vec::new(), unprepared: Vec::new() };
+        return prepared_event(number, Vec::new(), Vec::new(), None);
     };
     if state.is_confirmation() {
         let calls = confirmed_calls(state, catalogue, step);
-        return Event::Prepared { step: number, calls, unprepared: Vec::new() };
+        return prepared_event(number, calls, Vec::new(), None);
     }
     let mut calls: Vec<RequestedCall> = Vec::new();
     let mut unprepared = Vec::new();
@@ -98,6 +100,8 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
             }),
         }
     }
+    let question =
+        scene.filter(|_| !state.asks_scene(step)).and_then(|scene| missing_values(state, scene, step));
     let is_planned = |tool: &String| step.step.prepared_calls.iter().any(|call| call.tool == *tool);
     let writes = scene.into_iter().flat_map(|scene| &scene.tools).filter(|tool| tool.effect == Effect::Write);
     for tool in writes.map(|tool| &tool.name) {
@@ -107,7 +111,40 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
             unprepared.push(UnpreparedCall { tool: tool.clone(), arguments: Value::Null, why });
         }
     }
-    Event::Prepared { step: number, calls, unprepared }
+    prepared_event(number, calls, unprepared, question)
+}
+
+fn prepared_event(
+    step: u32,
+    calls: Vec<RequestedCall>,
+    unprepared: Vec<UnpreparedCall>,
+    question: Option<Question>,
+) -> Event {
+    Event::Prepared { step, calls, unprepared, question }
+}
+
+/// The question for the values that are missing of the first tool that the step expects and the plan could not prepare
+/// completely. Its scene would ask it, and is not asked.
+fn missing_values(state: &RunState, scene: &Scene, step: &StepState) -> Option<Question> {
+    let none = Map::new();
+    let given = |tool: &str| {
+        let mut planned = step.step.prepared_calls.iter().filter(|call| call.tool == tool);
+        planned.next().map_or(&none, |call| &call.arguments)
+    };
+    let expected = step.step.expected_tools.iter().filter(|tool| !step.step.if_needed.contains(tool));
+    expected.filter_map(|name| scene.tool(name)).find_map(|tool| {
+        let mut given = given(&tool.name).clone();
+        given.retain(|_, value| !value.is_null() && Reference::of(value).is_none());
+        let found = step.step.prepared_calls.iter().filter(|call| call.tool == tool.name);
+        let referenced = |name: &str| {
+            found
+                .clone()
+                .any(|call| call.arguments.get(name).is_some_and(|value| Reference::of(value).is_some()))
+        };
+        let mut missing = missing_arguments(tool, &given);
+        missing.retain(|name| !referenced(name));
+        question_for(state, tool, &missing, &given)
+    })
 }
 
 /// A prepared call that may be made as it is.
@@ -122,6 +159,10 @@ fn prepared_call(
     before: &[RequestedCall],
 ) -> Result<RequestedCall, String> {
     let written = ReplyCall { id: String::new(), name: tool.to_owned(), arguments: arguments.to_string() };
+    let asks = state.asks_scene(step);
+    let by_plan = binding_calls(state, step).is_empty();
+    let is_conditional = by_plan && state.settings().has_rules(4) && is_conditional_write(scene, step, tool);
+    let is_unnamed = by_plan && !asks && unnamed_action(state, scene, tool).is_some();
     let written = SceneReplyCall {
         call: &written,
         ordinal: state.next_call() + before.len() as u32,
@@ -129,17 +170,25 @@ fn prepared_call(
         fallback: false,
         is_question: false,
         is_prepared: true,
+        doubts: if asks { PlanDoubts::default() } else { PlanDoubts { is_unnamed, is_conditional } },
     };
     let call = read_call(state, catalogue, scene, step, &written);
     if let Some(problem) = &call.problem {
         return Err(problem.message.clone());
+    }
+    // Its scene is not asked, so the user is.
+    if !asks {
+        return Ok(call);
+    }
+    if is_conditional {
+        return Err("the plan makes it depend on what another call finds".to_owned());
     }
     // The scene asks the user what is missing, rather than whether an invented value is right.
     if let Some(confirm) = &call.confirm {
         return Err(confirm.why.join("; "));
     }
     // What a person wrote or approved needs no second opinion.
-    if call.approval.is_none() && binding_calls(state, step).is_empty() {
+    if call.approval.is_none() && by_plan {
         second_opinion(state, catalogue, scene, &call)?;
     }
     Ok(call)
@@ -164,12 +213,22 @@ fn second_opinion(
             false => Err(format!("nobody said and no tool found: {}", nowhere.join(", "))),
         };
     }
+    unnamed_action(state, scene, &tool.name).map_or(Ok(()), Err)
+}
+
+/// Why the request does not clearly ask for what a write does: no word of it names that.
+fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Option<String> {
+    let tool = scene.tool(tool).filter(|tool| tool.effect == Effect::Write)?;
     let examples = scene.examples.iter().filter(|example| example.tool.as_ref() == Some(&tool.name));
     let about = examples.map(|example| example.say.as_str()).chain([tool.description.as_str()]);
-    match language::names_action(&requested_in_words(state), &tool.name, about) {
-        true => Ok(()),
-        false => Err(format!("the request does not name what {} does", tool.name)),
-    }
+    let named = language::names_action(&requested_in_words(state), &tool.name, about);
+    (!named).then(|| format!("the request does not name what {} does", tool.name))
+}
+
+/// Whether the plan lists a write among those that may turn out unnecessary.
+fn is_conditional_write(scene: &Scene, step: &StepState, tool: &str) -> bool {
+    let writes = scene.tool(tool).is_some_and(|tool| tool.effect == Effect::Write);
+    writes && step.step.if_needed.iter().any(|name| name == tool)
 }
 
 /// The words by which the user asks: of the request, of one whose question it answers, and of changes to the plan.
@@ -217,6 +276,7 @@ fn confirmed_calls(state: &RunState, catalogue: &Catalogue, step: &StepState) ->
                     fallback: false,
                     is_question: false,
                     is_prepared: false,
+                    doubts: PlanDoubts::default(),
                 };
                 read_call(state, catalogue, scene, step, &written)
             }

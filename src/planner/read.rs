@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
-use super::approval::required_call_approval;
-use super::confirmation::{ProposedWrite, occurrence, required_confirmation};
+use super::approval::{effective_definition, required_call_approval};
+use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
 use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
@@ -237,6 +237,7 @@ impl SceneRequest<'_> {
                             fallback,
                             is_question: true,
                             is_prepared: false,
+                            doubts: PlanDoubts::default(),
                         };
                         calls.push(read_call(state, catalogue, scene, step, &meant));
                     }
@@ -262,6 +263,7 @@ impl SceneRequest<'_> {
                 fallback,
                 is_question: false,
                 is_prepared: false,
+                doubts: PlanDoubts::default(),
             };
             calls.push(read_call(state, catalogue, scene, step, &one));
         }
@@ -368,24 +370,35 @@ fn read_missing_arguments(
         return Err(vec![PlanProblem::new(UNSAID_VALUE, what)]);
     }
     given.retain(|name, _| !wrong.contains(name));
-    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required = required.filter_map(Value::as_str).filter(|name| !given.contains_key(*name));
-    let mut missing: Vec<&str> = required.collect();
+    let mut missing = missing_arguments(tool, &given);
     for name in &wrong {
         if !missing.contains(&name.as_str()) {
             missing.push(name);
         }
     }
-    if missing.is_empty() {
-        return Ok(None);
-    }
-    let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
-    Ok(Some(Question {
-        text: language::question_for_missing_arguments(&tool.parameters, &missing, language),
+    Ok(question_for(state, tool, &missing, &given))
+}
+
+/// The required arguments of a tool that are not `given`.
+pub(super) fn missing_arguments<'a>(tool: &'a SceneTool, given: &Map<String, Value>) -> Vec<&'a str> {
+    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    required.filter_map(Value::as_str).filter(|name| !given.contains_key(*name)).collect()
+}
+
+/// The question to the user for the `missing` arguments of a tool; `None` if none are.
+pub(super) fn question_for(
+    state: &RunState,
+    tool: &SceneTool,
+    missing: &[&str],
+    given: &Map<String, Value>,
+) -> Option<Question> {
+    let language = state.language().unwrap_or_default();
+    (!missing.is_empty()).then(|| Question {
+        text: language::question_for_missing_arguments(&tool.parameters, missing, language),
         tool: Some(tool.name.clone()),
-        missing: missing.into_iter().map(str::to_owned).collect(),
-        known: Value::Object(given),
-    }))
+        missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+        known: Value::Object(given.clone()),
+    })
 }
 
 /// The fault of a write none of whose days the user named. If one of them was named, the others may be
@@ -511,6 +524,8 @@ pub(super) fn unusable(written: &ReplyCall, call: u32, tool: &str, problem: Faul
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     }
 }
 
@@ -527,6 +542,8 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) is_question: bool,
     /// Whether the plan prepared it, so that it is part of no reply.
     pub(super) is_prepared: bool,
+    /// Why the plan alone does not decide for the call.
+    pub(super) doubts: PlanDoubts,
 }
 
 pub(super) fn read_call(
@@ -564,8 +581,12 @@ pub(super) fn read_call(
         is_approved_by_itself: approval.is_some(),
         before,
         is_question,
+        doubts: written.doubts,
     };
     let confirm = if problem.is_none() { required_confirmation(state, catalogue, &asked) } else { None };
+    let adapts = state.settings().mode.is_some();
+    let policies = (adapts && !tool.policies.is_empty()).then(|| Box::new(tool.policies.clone()));
+    let definition = (adapts && tool.effect == Effect::Write).then(|| effective_definition(tool));
     RequestedCall {
         call: ordinal,
         provider_id: reply.id.clone(),
@@ -580,6 +601,8 @@ pub(super) fn read_call(
         confirm,
         occurrence,
         volatile: tool.volatile && state.settings().has_rules(1),
+        policies,
+        definition,
     }
 }
 

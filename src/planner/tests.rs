@@ -56,6 +56,7 @@ fn planning(words: &str) -> RunState {
         catalogue: String::new(),
         context: Context::default(),
         confirmed: Vec::new(),
+        levels: std::collections::BTreeMap::new(),
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });

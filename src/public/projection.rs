@@ -8,7 +8,7 @@ use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
     ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall,
-    RequiredApproval, RunId, RunStarted, RunStatus, Verdict,
+    RequiredApproval, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -141,6 +141,12 @@ impl PublicProjection {
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis } => {
                 self.completed_call_data(*call, outcome, *millis)
+            }
+            Event::Unexpected {
+                subject: UnexpectedSubject::Call { call, attempt }, class, chosen, ..
+            } => self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen})),
+            Event::BackedOff { call, attempt, delay_ms, .. } => {
+                self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
             }
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {

@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
+use crate::adapt::PolicyChoice;
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Context, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall,
-    RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Verdict,
+    Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
+    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
+    TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -38,6 +40,8 @@ fn call(call: u32, tool: &str) -> RequestedCall {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     }
 }
 
@@ -73,6 +77,7 @@ fn events() -> Vec<Event> {
             catalogue: "secret-hash".to_owned(),
             context: Context::default(),
             confirmed: Vec::new(),
+            levels: std::collections::BTreeMap::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
         Event::ModelAsked {
@@ -109,6 +114,15 @@ fn events() -> Vec<Event> {
         Event::RunCompleted { status: RunStatus::Completed },
         Event::RunFailed { error },
         Event::RunCancelled { by: "keysersoze".to_owned() },
+        Event::Unexpected {
+            subject: UnexpectedSubject::Call { call: 1, attempt: 1 },
+            class: FaultClass::Timeout,
+            code: "secret.code".to_owned(),
+            weighed: Vec::new(),
+            chosen: PolicyChoice::Retry { delay_ms: 250 },
+        },
+        Event::BackedOff { call: 1, attempt: 2, delay_ms: 250, asked_ms: None },
+        Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 2 } },
     ]
 }
 
@@ -163,6 +177,12 @@ fn every_public_event_has_its_documented_shape() {
         format!(r#"17.0.0 run_completed {{{run},"status":"completed"}}"#),
         format!(r#"18.0.0 run_failed {{{error},{run},"status":"failed"}}"#),
         format!(r#"19.0.0 run_cancelled {{"by":"keysersoze",{run},"status":"cancelled"}}"#),
+        format!(
+            r#"20.0.0 unexpected {{{milan},"attempt":1,"call":1,"chosen":{{"action":"retry","delay_ms":250}},"class":"timeout",{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"21.0.0 backed_off {{{milan},"attempt":2,"call":1,"delay_ms":250,{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
     ];
     assert_eq!(text, expected);
     assert!(!text.join("").contains("secret"), "{text:#?}");

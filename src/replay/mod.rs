@@ -14,6 +14,7 @@ mod origin;
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -135,7 +136,7 @@ pub struct PromptDifference {
 pub fn replay(run: RunId, journal: &[Envelope<Event>], catalogue: &Catalogue) -> ReplayReport {
     let mut walk = ReplayWalk::new(run, catalogue);
     for envelope in journal {
-        walk.event(envelope.seq, &envelope.body);
+        walk.event(envelope.seq, envelope.at, &envelope.body);
     }
     walk.finish(journal.len())
 }
@@ -166,7 +167,7 @@ impl<'a> ReplayWalk<'a> {
         }
     }
 
-    fn event(&mut self, seq: u64, event: &Event) {
+    fn event(&mut self, seq: u64, at: Timestamp, event: &Event) {
         let due = self.state.next().to_vec();
         match origin(event, &self.state) {
             Origin::Outside { awaited } => {
@@ -202,7 +203,7 @@ impl<'a> ReplayWalk<'a> {
             | Origin::OutcomeQuestion { .. }
             | Origin::RunFailure { .. } => self.compare_decision(seq, event, &due),
         }
-        self.state.apply_checked(event);
+        self.state.apply_checked(event, at);
     }
 
     /// Compares an event that was decided here: by the state machine, or by reading a reply.

@@ -34,5 +34,13 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
 /// Whether a call is in flight or about to be repeated.
 fn is_in_progress(state: &RunState, call: u32) -> bool {
     let status = state.calls.get(&call).map(|call| &call.status);
-    matches!(status, Some(CallStatus::InFlight { .. } | CallStatus::Again { .. }))
+    matches!(
+        status,
+        Some(
+            CallStatus::InFlight { .. }
+                | CallStatus::Again { .. }
+                | CallStatus::Failing { .. }
+                | CallStatus::BackedOff { .. }
+        )
+    )
 }

@@ -57,6 +57,9 @@ impl RunState {
             | Event::ScenesRanked { .. }
             | Event::ReplyRejected { .. } => self.admit_question(event),
             Event::ToolStarted { .. } | Event::ToolCompleted { .. } => self.admit_call(event),
+            Event::TimerFired { timer } => {
+                require(self.timers().any(|running| running.timer == *timer), "that timer does not run")
+            }
             Event::PlanCreated(_)
             | Event::PlanEdited(_)
             | Event::Replanned(_)
@@ -77,7 +80,9 @@ impl RunState {
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "no cancellation was requested, or a write is in flight",
             ),
-            Event::Planning { .. }
+            Event::Unexpected { .. }
+            | Event::BackedOff { .. }
+            | Event::Planning { .. }
             | Event::RunWaiting {}
             | Event::Compensating { .. }
             | Event::StepStarted { .. }

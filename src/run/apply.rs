@@ -1,14 +1,16 @@
 //! `RunState::apply`: checks one event and folds it into the state.
 
 mod decisions;
+mod outcomes;
 mod resumption;
+
+use jiff::Timestamp;
 
 use super::admit::Illegal;
 use super::approval::{Approval, ApprovalSubject, EditedCall, RequiredApproval};
 use super::event::{
-    Effect, Event, Fault, Outcome, PlanCause, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
+    Effect, Envelope, Event, Fault, PlanCause, PlanMade, Reply, RequestedCall, RunStatus, Subject,
 };
-use super::guard::mark_reads_stale;
 use super::ids::RunId;
 use super::state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, DueActions, FinalAnswer, PlanFeedback,
@@ -16,9 +18,6 @@ use super::state::{
 };
 use super::work::StepWork;
 use crate::plan::{PlanProblem, PlanStatus, StepStatus};
-
-/// Most attempts of a write with an idempotency key.
-const MAX_KEYED_ATTEMPTS: u32 = 2;
 
 /// How often a write with an idempotency key is repeated after the process ended during it, in addition to
 /// those attempts.
@@ -28,22 +27,39 @@ const MAX_KEYED_INTERRUPTIONS: u32 = 5;
 const MAX_READ_ATTEMPTS: u32 = 4;
 
 impl RunState {
-    /// Folds one event into the state.
+    /// Folds one event into the state, as if no time had passed since the last one.
     ///
     /// # Errors
     /// [`Illegal`] where the event is not legal now; the state is then unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), Illegal> {
+        self.apply_at(event, self.at)
+    }
+
+    /// Folds one event, which was appended at `at`, into the state.
+    ///
+    /// # Errors
+    /// [`Illegal`] where the event is not legal now; the state is then unchanged.
+    pub fn apply_at(&mut self, event: &Event, at: Timestamp) -> Result<(), Illegal> {
         self.check(event)?;
-        self.apply_checked(event);
+        self.apply_checked(event, at);
         Ok(())
     }
 
     /// Folds a journal. Its events have happened, whatever today's rules allow, so they are not checked:
     /// runs that an earlier release executed can still be read.
-    pub fn from_events<'e>(run: RunId, journal: impl IntoIterator<Item = &'e Event>) -> Self {
+    pub fn from_journal<'e>(run: RunId, journal: impl IntoIterator<Item = &'e Envelope<Event>>) -> Self {
         let mut state = Self::new(run);
-        for event in journal {
-            state.apply_checked(event);
+        for envelope in journal {
+            state.apply_checked(&envelope.body, envelope.at);
+        }
+        state
+    }
+
+    /// Folds events without their times, where no time matters.
+    pub fn from_events<'e>(run: RunId, events: impl IntoIterator<Item = &'e Event>) -> Self {
+        let mut state = Self::new(run);
+        for event in events {
+            state.apply_checked(event, state.at);
         }
         state
     }
@@ -51,8 +67,11 @@ impl RunState {
     /// Folds an event without [`RunState::check`], for callers that checked it before appending it, or that
     /// append what [`RunState::next`] has just requested: the check computes what is due, which costs more
     /// than the fold.
-    pub(crate) fn apply_checked(&mut self, event: &Event) {
+    pub(crate) fn apply_checked(&mut self, event: &Event, at: Timestamp) {
+        self.at = self.at.max(at);
+        let waited = self.status == RunStatus::Waiting;
         self.fold(event);
+        self.restart_time_limit(event, waited);
         self.seq += 1;
         self.due = DueActions::default();
     }
@@ -107,6 +126,9 @@ impl RunState {
             | Event::ToolCompleted { .. }
             | Event::ToolSkipped { .. }
             | Event::Compensating { .. } => self.fold_call(event),
+            Event::Unexpected { .. } | Event::BackedOff { .. } | Event::TimerFired { .. } => {
+                self.fold_failure(event);
+            }
             Event::Continuation { .. } | Event::Answered { .. } => self.fold_answer(event),
         }
     }
@@ -278,10 +300,11 @@ impl RunState {
                     }
                 });
             }
-            Event::Prepared { step, calls, .. } => {
+            Event::Prepared { step, calls, question, .. } => {
                 self.request_calls(*step, calls, false);
                 self.step(*step, |s| {
                     s.work.fold(event, &s.round_calls);
+                    s.question.clone_from(question);
                     s.prepared = true;
                 });
             }
@@ -353,19 +376,8 @@ impl RunState {
     fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool) {
         let scene = self.steps.get(&step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
         for requested in calls {
-            let state = CallState {
-                step,
-                scene: scene.clone(),
-                requested: requested.clone(),
-                fallback,
-                status: CallStatus::Requested,
-                stale: false,
-                attempts: 0,
-                interruptions: 0,
-                undoes: None,
-                undone_by: None,
-                edited_by: None,
-            };
+            let state =
+                CallState { fallback, ..CallState::requested(step, scene.clone(), requested.clone()) };
             self.calls.insert(requested.call, state);
         }
         self.step(step, |s| {
@@ -394,41 +406,8 @@ impl RunState {
         self.steps.values().any(|s| !s.is_untouched())
     }
 
-    fn complete_call(&mut self, number: u32, outcome: &Outcome) {
-        let Some(call) = self.calls.get(&number) else { return };
-        // A read changes nothing, so an unknown outcome is a failure and it may be retried.
-        let as_failed = match outcome {
-            Outcome::Unknown { error } if call.requested.effect == Effect::Read => {
-                Some(Outcome::Failed { error: error.clone() })
-            }
-            _ => None,
-        };
-        let outcome = as_failed.as_ref().unwrap_or(outcome);
-        let unknown = matches!(outcome, Outcome::Unknown { .. });
-        // A write that was only reported (dry run) was never begun.
-        let done = matches!(outcome, Outcome::Ok { .. }) && call.attempts > 0;
-        let wrote = call.requested.effect == Effect::Write && (unknown || done);
-        let scene = call.scene.clone();
-        let attempts = call.attempts.saturating_sub(call.interruptions);
-        let status = if unknown && call.requested.repeat == Repeat::Key && attempts < MAX_KEYED_ATTEMPTS {
-            CallStatus::Again { attempt: call.attempts + 1 }
-        } else {
-            CallStatus::Done { outcome: outcome.clone() }
-        };
-        self.calls.change(number, |call| call.status = status);
-        self.close_call(number);
-        if wrote {
-            mark_reads_stale(self, &scene);
-        }
-        // After the undo, an equal call is a new one.
-        let undone = self.calls.get(&number).filter(|call| self.is_undone_by(call)).and_then(|c| c.undoes);
-        if let Some(write) = undone {
-            self.calls.change(write, |write| write.stale = true);
-        }
-    }
-
     /// A call that has ended is no longer among the open calls of its step.
-    fn close_call(&mut self, number: u32) {
+    pub(super) fn close_call(&mut self, number: u32) {
         let Some(call) = self.calls.get(&number).filter(|_| !self.calls.is_open(number)) else { return };
         self.step(call.step, |s| s.open_calls.retain(|open| *open != number));
     }
@@ -479,15 +458,7 @@ impl RunState {
                 step.status = StepStatus::Cancelled;
             }
         }
-        // The outcome of a write in flight, or of one that was to be repeated, will never be known now.
-        self.calls.change_open(|call| {
-            let is_begun = matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. });
-            if call.requested.effect == Effect::Write && is_begun {
-                let error =
-                    Fault::new("tool.unresolved", "the run ended before it was known whether this was done");
-                call.status = CallStatus::Done { outcome: Outcome::Unknown { error } };
-            }
-        });
+        self.end_calls();
     }
 
     /// Whether the event is progress: a model or a tool has replied. The cost of an interrupted question is
@@ -540,7 +511,7 @@ impl RunState {
         }
     }
 
-    fn step(&mut self, number: u32, change: impl FnOnce(&mut StepState)) {
+    pub(super) fn step(&mut self, number: u32, change: impl FnOnce(&mut StepState)) {
         if let Some(step) = self.steps.get_mut(&number) {
             change(step);
         }

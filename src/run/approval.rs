@@ -294,7 +294,7 @@ impl RunState {
         let mut after = self.clone();
         let mut events = Vec::new();
         while let Some(put) = after.unresolved(true) {
-            after.apply_checked(&put);
+            after.apply_checked(&put, after.at);
             events.push(put);
         }
         events.push(Event::RunFailed { error });
@@ -308,7 +308,11 @@ impl RunState {
         let put = |call: u32| self.approvals.values().any(|a| asked(ApprovalSubject::Outcome { call }, a));
         let is_begun = |(_, call): &(u32, &CallState)| {
             call.requested.effect == Effect::Write
-                && matches!(call.status, CallStatus::Again { .. } | CallStatus::InFlight { .. })
+                && match call.status {
+                    CallStatus::Again { .. } | CallStatus::InFlight { .. } => true,
+                    CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => call.uncertain,
+                    CallStatus::Requested | CallStatus::Done { .. } | CallStatus::Skipped { .. } => false,
+                }
         };
         let begun = self.calls.open().filter(|call| ends && is_begun(call));
         let unresolved = self.calls.unknown_writes().chain(begun).filter(|(number, _)| !put(*number));
@@ -331,9 +335,10 @@ impl RunState {
                 .any(|a| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. }))
     }
 
-    /// Whether a question or a call is in flight.
+    /// Whether a question or a call is in flight, or a timer runs.
     pub fn has_work_in_flight(&self) -> bool {
         !self.open_asks.is_empty()
+            || self.next_timer().is_some()
             || self.calls.open().any(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }))
     }
 }

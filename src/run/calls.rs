@@ -18,6 +18,8 @@ pub struct Calls {
     open: BTreeSet<u32>,
     /// Writes whose outcome is unknown.
     unknown: BTreeSet<u32>,
+    /// Calls whose end is unexpected and was not recorded as such yet.
+    unnoted: BTreeSet<u32>,
     /// Calls that undo a write.
     undos: BTreeSet<u32>,
 }
@@ -83,6 +85,11 @@ impl Calls {
         self.get_all(Some(&self.unknown))
     }
 
+    /// The calls whose end is unexpected and was not recorded as such yet, by ordinal.
+    pub(super) fn unnoted(&self) -> impl Iterator<Item = (u32, &CallState)> {
+        self.get_all(Some(&self.unnoted))
+    }
+
     /// The calls that undo a write, by ordinal.
     pub(super) fn undos(&self) -> impl Iterator<Item = (u32, &CallState)> {
         self.get_all(Some(&self.undos))
@@ -97,7 +104,10 @@ impl Calls {
         let is_open = !matches!(call.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
         let is_unknown = call.requested.effect == Effect::Write
             && matches!(call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
-        for (set, holds) in [(&mut self.open, is_open), (&mut self.unknown, is_unknown)] {
+        let is_unnoted = call.unnoted;
+        let sets =
+            [(&mut self.open, is_open), (&mut self.unknown, is_unknown), (&mut self.unnoted, is_unnoted)];
+        for (set, holds) in sets {
             if holds {
                 set.insert(number);
             } else {

@@ -30,7 +30,9 @@ impl RunState {
                     }]);
                 }
                 CallStatus::Again { attempt } => return Some(vec![Action::Call { call: number, attempt }]),
-                CallStatus::InFlight { .. } => return Some(Vec::new()),
+                CallStatus::InFlight { .. } | CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => {
+                    return Some(Vec::new());
+                }
                 CallStatus::Done { .. } | CallStatus::Skipped { .. } => {}
             }
         }
@@ -139,6 +141,8 @@ impl RunState {
             confirm: None,
             occurrence: 0,
             volatile: false,
+            policies: None,
+            definition: None,
         }
     }
 }

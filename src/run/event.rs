@@ -4,7 +4,6 @@
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
 mod facts;
-mod fault;
 mod payload;
 mod request;
 mod status;
@@ -17,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
+use crate::adapt::{PolicyChoice, WeighedAction};
 use crate::plan::PlanProblem;
 
+pub use crate::fault::{Fault, FaultClass};
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
-pub use fault::{Fault, FaultClass};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, UnpreparedCall, Usage,
     Verdict,
@@ -55,6 +55,32 @@ pub struct Envelope<B> {
     pub schema: u16,
     /// What happened.
     pub body: B,
+}
+
+/// What an [`Event::Unexpected`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum UnexpectedSubject {
+    /// An attempt of a call.
+    Call {
+        /// The call's ordinal.
+        call: u32,
+        /// From 1.
+        attempt: u32,
+    },
+}
+
+/// What a timer of a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum TimerSubject {
+    /// The next attempt of a call.
+    Retry {
+        /// The call's ordinal.
+        call: u32,
+        /// The attempt to come.
+        attempt: u32,
+    },
 }
 
 /// What can happen to a run. Names in `snake_case` are the journal's; those that clients see on a
@@ -270,6 +296,9 @@ pub enum Event {
         /// What the plan expects and did not prepare so that it could be called.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unprepared: Vec<UnpreparedCall>,
+        /// The question to the user, where values are missing and the step's scene is not asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Question>,
     },
     /// A tool is about to be called. For a write this is the intent, which is on disk before the call.
     ToolStarted {
@@ -286,6 +315,36 @@ pub enum Event {
         outcome: Outcome,
         /// How long it took, in milliseconds.
         millis: u64,
+    },
+    /// An attempt of a call failed, and predefined logic decided what follows.
+    Unexpected {
+        /// What failed.
+        subject: UnexpectedSubject,
+        /// The kind of failure.
+        class: FaultClass,
+        /// The fault's code.
+        code: String,
+        /// What was considered, in order; the last one was chosen.
+        weighed: Vec<WeighedAction>,
+        /// What is done.
+        chosen: PolicyChoice,
+    },
+    /// A call waits before its next attempt.
+    BackedOff {
+        /// The call's ordinal.
+        call: u32,
+        /// The attempt to come.
+        attempt: u32,
+        /// How long it waits, in milliseconds.
+        delay_ms: u64,
+        /// How much of that the server asked for, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_ms: Option<u64>,
+    },
+    /// A timer of the run has fired.
+    TimerFired {
+        /// Which.
+        timer: TimerSubject,
     },
     /// A call was not executed because an equal one of this run already was.
     ToolSkipped {

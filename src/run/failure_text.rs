@@ -19,9 +19,11 @@ impl FailureKind {
             ("tool" | "llm", "cancelled" | "interrupted") | ("step", "blocked") => Self::Stopped,
             ("scene" | "engine" | "session" | "budget", _) => Self::Busy,
             ("http" | "llm" | "store", _) => Self::Unavailable,
-            ("tool" | "step" | "run" | "reply" | "bound" | "plan" | "planner" | "executor" | "policy", _) => {
-                Self::Failed
-            }
+            (
+                "tool" | "step" | "run" | "level" | "reply" | "bound" | "plan" | "planner" | "executor"
+                | "policy",
+                _,
+            ) => Self::Failed,
             _ => return None,
         })
     }

@@ -24,8 +24,8 @@ pub enum GuardDecision {
     },
 }
 
-/// Decides about the call with ordinal `call`. A call only waits for a lower ordinal or for a call in
-/// flight, so no two calls wait for each other.
+/// Decides about the call with ordinal `call`. A call only waits for a lower ordinal, or for a call that moves by
+/// itself: in flight, backing off, or about to be repeated. So no two calls wait for each other.
 pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     let Some(this) = state.calls.get(&call) else {
         return GuardDecision::Run;
@@ -38,7 +38,10 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     let counts = |(other, earlier): &(u32, &CallState)| *other != call && !state.is_undone(earlier);
     for (other, earlier) in same_calls(state, this).filter(counts) {
         match &earlier.status {
-            CallStatus::InFlight { .. } | CallStatus::Again { .. } => return GuardDecision::Wait,
+            CallStatus::InFlight { .. }
+            | CallStatus::Again { .. }
+            | CallStatus::Failing { .. }
+            | CallStatus::BackedOff { .. } => return GuardDecision::Wait,
             CallStatus::Requested if other < call && earlier.requested.problem.is_none() => {
                 return GuardDecision::Wait;
             }
@@ -57,6 +60,11 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
         return GuardDecision::Run;
     }
     let same_tool = |earlier: &CallState| is_same_tool(this, earlier) && !is_same_call(state, this, earlier);
+    // Its repetition may succeed, so nothing is held yet.
+    let mut open = state.calls.open().filter(counts);
+    if state.adapts() && open.any(|(_, earlier)| earlier.uncertain && same_tool(earlier)) {
+        return GuardDecision::Wait;
+    }
     let held = state.calls.unknown_writes().filter(counts).filter(|(_, earlier)| same_tool(earlier)).last();
     match held {
         Some((first, _)) => GuardDecision::Held { first },

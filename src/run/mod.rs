@@ -1,7 +1,7 @@
 //! Runs: the execution of one request's plan, as a pure state machine.
 //!
-//! **Invariant:** this module is pure and knows only `plan` and the fixed `sentences`. No clock, no I/O, no randomness, no
-//! actor: time, ids and timers arrive as events.
+//! **Invariant:** this module is pure and knows only `plan`, the rules of `adapt` and the fixed `sentences`. No clock, no
+//! I/O, no randomness, no actor: ids and timers arrive as events, and time with their envelopes.
 
 mod action;
 mod admit;
@@ -13,10 +13,12 @@ mod compensation;
 mod confirmation;
 mod context;
 mod event;
+mod failure;
 mod failure_text;
 mod guard;
 mod ids;
 mod key;
+mod levels;
 mod next;
 mod omissions;
 mod plain_text;
@@ -26,6 +28,7 @@ mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod work;
 
 pub use crate::sentences::FailureKind;
@@ -40,7 +43,7 @@ pub use event::{
     Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL, Origin,
     Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
     RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
-    SubjectFacts, Unconfirmed, UnpreparedCall, Usage, Verdict, parse_event,
+    SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
@@ -53,4 +56,5 @@ pub use state::{
     Ask, AskStatus, CallState, CallStatus, Cancellation, FinalAnswer, PlanFeedback, PlanInProgress, RunState,
     StepState,
 };
+pub use timers::RunTimer;
 pub use work::{Round, SceneWork, StepWork};

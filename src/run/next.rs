@@ -7,7 +7,9 @@ use super::approval::{ApprovalGate, ApprovalSubject};
 use super::confirmation::UNCONFIRMED;
 use super::event::{Effect, Event, Fault, Outcome, PlanCause, RunStatus, Subject, Verdict};
 use super::guard::{GuardDecision, decide};
-use super::state::{CallStatus, DueQuestion, RunState, StepState};
+use super::levels::level_fault;
+use super::state::{CallStatus, DueQuestion, FinalAnswer, RunState, StepState};
+use crate::adapt::PolicyChoice;
 use crate::plan::{self, Step, StepStatus};
 use crate::sentences;
 
@@ -192,7 +194,8 @@ impl RunState {
     pub(super) fn steps_due(&self) -> Vec<Action> {
         let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
         let statuses = self.step_statuses();
-        let mut actions = Vec::new();
+        let unnoted = self.calls.unnoted().filter_map(|(number, call)| self.unexpected(number, call));
+        let mut actions: Vec<Action> = unnoted.map(record).collect();
         for (step, dependency) in plan::blocked_by(&all, &statuses) {
             actions.push(record(Event::StepFailed {
                 step,
@@ -264,6 +267,10 @@ impl RunState {
                 CallStatus::Again { attempt } => {
                     actions.push(Action::Call { call: number, attempt: *attempt });
                 }
+                CallStatus::Failing { chosen: Some(PolicyChoice::Retry { delay_ms }), .. } => {
+                    actions.push(record(Self::back_off_event(number, call, *delay_ms)));
+                }
+                CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
                 CallStatus::Requested => {
                     let Some(action) = self.action_for_call(number, started, waiting) else {
                         waiting += 1;
@@ -384,7 +391,8 @@ impl RunState {
 
     /// Whether there is anything to report: a completed step, or a write.
     fn has_completed_work(&self) -> bool {
-        self.steps.values().any(|s| s.status == StepStatus::Completed || self.has_written(s))
+        let partly = |s: &StepState| self.adapts() && self.has_result(s);
+        self.steps.values().any(|s| s.status == StepStatus::Completed || self.has_written(s) || partly(s))
     }
 
     /// Whether the result of a call says anything: a lookup may find nothing.
@@ -401,6 +409,7 @@ impl RunState {
         }
     }
 
+    /// Whether a call of the step has a result.
     pub(super) fn has_result(&self, step: &StepState) -> bool {
         step.calls.iter().any(|c| self.is_effective(*c))
     }
@@ -412,6 +421,7 @@ impl RunState {
         // A confirmation executes exactly the confirmed calls, so there is nothing to check.
         let judged = self.verdicts.len() >= self.rounds() as usize
             || (empty_handed && !self.has_run_a_call())
+            || !self.may().asks_models
             || self.is_confirmation();
         if executes && !self.closing && !judged {
             let round = self.rounds();
@@ -441,8 +451,10 @@ impl RunState {
 
     /// The answer: what is known of it already, or the question for it.
     fn answer_actions(&self, empty_handed: bool, more: bool) -> Vec<Action> {
+        // At `basic`, results in the tools' own words are what was asked for.
+        let asks = self.may().asks_models;
         let plain = || {
-            vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true })]
+            vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: asks })]
         };
         // Without results, there is nothing for a model to word, and small models would invent some. The check has
         // not seen what was undone since. Confirmed calls whose results are all phrased need no model.
@@ -454,6 +466,9 @@ impl RunState {
         let planned = self.plan().filter(|_| self.steps.is_empty()).and_then(|p| p.plan.answer.as_deref());
         if let Some(text) = checked.or(planned) {
             return vec![record(Event::Answered { text: self.with_omissions(text), degraded: false })];
+        }
+        if !asks && !self.steps.is_empty() {
+            return plain();
         }
         match self.due_question(Subject::Answer, PLAIN_RETRIES) {
             DueQuestion::GiveUp(_) => plain(),
@@ -502,21 +517,30 @@ impl RunState {
             || (self.stalls >= MAX_STALLS && self.answer.as_ref().is_some_and(|a| a.degraded))
             || verdict.is_some_and(|v| v.should_continue)
             || self.unserved().next().is_some()
-            || self.steps.values().any(|s| self.is_cut(s))
+            || self.steps.values().any(|s| self.is_cut(s) || self.undecided(s).next().is_some())
         {
             RunStatus::Partial
-        } else if let Some(answer) = self.answer.as_ref().filter(|a| a.degraded && self.steps.is_empty()) {
+        } else if let Some(answer) = self.unplanned_answer() {
+            let asks = self.may().asks_models;
             if answer.text.trim().is_empty() {
-                return Event::RunFailed {
-                    error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
-                };
+                let no_answer = Fault::new("llm.no_answer", "no model could word an answer; try again later");
+                return Event::RunFailed { error: if asks { no_answer } else { level_fault() } };
             }
             // The embedded rules answered in place of the models: less than was requested, but an answer.
-            RunStatus::Partial
+            if asks { RunStatus::Partial } else { RunStatus::Completed }
         } else {
             RunStatus::Completed
         };
         Event::RunCompleted { status }
+    }
+}
+
+impl RunState {
+    /// The answer to a request without steps, where the embedded rules or nobody worded it.
+    fn unplanned_answer(&self) -> Option<&FinalAnswer> {
+        let asks = self.may().asks_models;
+        let counts = |a: &&FinalAnswer| a.degraded || (!asks && a.text.trim().is_empty());
+        self.answer.as_ref().filter(counts).filter(|_| self.steps.is_empty())
     }
 }
 

@@ -55,6 +55,8 @@ impl RunState {
             lines.push(format!("{} {part}", words.unserved));
         }
         lines.extend(self.cut_line(words));
+        lines.extend(self.left_out_line(&text, words));
+        lines.extend(self.undecided_line(words));
         lines.dedup();
         lines.retain(|line| !text.has(line));
         let answer = if questions.is_empty() { answer.to_owned() } else { disarm(answer) };
@@ -130,6 +132,24 @@ impl RunState {
             .collect();
         let tool = &call.requested.tool;
         if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
+    }
+
+    /// The line for optional calls that failed and were left out, and that the text does not mention.
+    fn left_out_line(&self, text: &NormalisedAnswer, words: &OmissionTexts) -> Option<String> {
+        let mut calls: Vec<String> = Vec::new();
+        for call in self.calls.values().filter(|call| call.left_out) {
+            let line = separate_lines(&self.describe_call(call), &call.requested.arguments);
+            if !calls.contains(&line) && !text.has(&line) {
+                calls.push(line);
+            }
+        }
+        (!calls.is_empty()).then(|| format!("{} {}", words.left_out, calls.join("; ")))
+    }
+
+    /// The line for tools that nobody could decide about.
+    fn undecided_line(&self, words: &OmissionTexts) -> Option<String> {
+        let tools: Vec<&str> = self.steps.values().flat_map(|step| self.undecided(step)).collect();
+        (!tools.is_empty()).then(|| format!("{} {}", words.undecided, tools.join("; ")))
     }
 
     fn cut_line(&self, words: &OmissionTexts) -> Option<String> {

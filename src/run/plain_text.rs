@@ -15,7 +15,10 @@ impl RunState {
     pub fn plain_result(&self, step: &StepState) -> String {
         let mut lines = Vec::new();
         for call in &step.calls {
-            let Some(requested) = self.calls.get(call).map(|c| &c.requested) else { continue };
+            // What was left out is named at the end of the answer.
+            let Some(requested) = self.calls.get(call).filter(|c| !c.left_out).map(|c| &c.requested) else {
+                continue;
+            };
             match self.outcome(*call) {
                 Some(Outcome::Ok { say: Some(say), .. }) => lines.push(say.clone()),
                 Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),
@@ -36,6 +39,13 @@ impl RunState {
         lines.join("\n")
     }
 
+    /// The results that a step has although it did not complete.
+    fn found_results(&self, step: &StepState) -> String {
+        let found = |call: &&u32| self.is_effective(**call);
+        let calls = step.calls.iter().filter(found).copied().collect();
+        self.plain_result(&StepState { calls, ..step.clone() })
+    }
+
     /// An answer that only lists what was done and what was not.
     pub fn plain_answer(&self) -> String {
         let mut out = String::new();
@@ -50,6 +60,8 @@ impl RunState {
             let undone = step.calls.iter().any(|c| self.calls.get(c).is_some_and(|c| c.undoes.is_some()));
             if undone || self.has_written(step) {
                 let _ = writeln!(out, "{}", self.plain_result(step));
+            } else if self.adapts() && self.has_result(step) {
+                let _ = writeln!(out, "{}", self.found_results(step));
             }
             // A question to the user needs no prefix.
             if self.settings().has_rules(1)
@@ -83,7 +95,11 @@ impl RunState {
     fn may_have_written(&self, call: u32) -> bool {
         self.calls.get(&call).is_some_and(|c| {
             c.requested.effect == Effect::Write
-                && matches!(c.status, CallStatus::InFlight { .. } | CallStatus::Again { .. })
+                && match c.status {
+                    CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
+                    CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => c.uncertain,
+                    CallStatus::Requested | CallStatus::Done { .. } | CallStatus::Skipped { .. } => false,
+                }
         })
     }
 }

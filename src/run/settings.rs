@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyDefaults};
+
 /// The settings of one run. A changed configuration affects new runs only.
 ///
 /// Fields that a stored run lacks get their defaults, so settings may be added.
@@ -76,6 +78,15 @@ pub struct Settings {
     /// model offers embeddings, or the prompt describes all scenes.
     #[serde(skip_serializing_if = "is_default")]
     pub embeddings_timeout_ms: u32,
+    /// Who may be asked when something unexpected happens.
+    #[serde(skip_serializing_if = "is_default")]
+    pub level: Option<ExecutionLevel>,
+    /// What may change when something unexpected happens. Always set where the level is.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mode: Option<ExecutionMode>,
+    /// What is done about failed calls whose tools declare nothing else, and the run's bounds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub policies: PolicyDefaults,
 }
 
 /// The revision of the rules that new runs freeze. A run keeps the revision that it started with.
@@ -86,7 +97,8 @@ pub struct Settings {
 /// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool declares so, repeated; reads are repeated after any write; a step cut short by a limit makes the run partial; parts that no scene serves are listed |
 /// | 2 | an answer ends with every open question; a question, an echo or a summary written by a model is no source of a write's arguments; undeclared arguments of writes are dropped; spelling variants of a write are repetitions |
 /// | 3 | failures are worded for users, in prompts for answers and in answers without a model; a step whose calls failed is shown as failed there; a write whose undo arguments its result does not contain is reported as not undone; a plan may contain the answer to a request that needs no scene; prompts begin with what is the same for every request |
-pub const RULES_REVISION: u16 = 3;
+/// | 4 | a write is unknown once an attempt may have taken effect and none has succeeded, also if a later attempt fails; a prepared write that the plan makes conditional is not made by the plan alone |
+pub const RULES_REVISION: u16 = 4;
 
 /// Which calls a plan prepares (`planning.prepare`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -196,6 +208,9 @@ impl Default for Settings {
             shortlist: 0,
             prompt_tokens: 0,
             embeddings_timeout_ms: 0,
+            level: None,
+            mode: None,
+            policies: PolicyDefaults::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
 
+use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -15,8 +16,10 @@ use super::event::{
     RunStarted, RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
+use super::levels::level_fault;
 use super::settings::Settings;
 use super::work::{SceneWork, StepWork};
+use crate::adapt::PolicyChoice;
 use crate::plan::{PlanProblem, PlanStatus, Reference, Step, StepStatus};
 
 /// How often a question is asked again because its driver panicked (in journals of earlier releases:
@@ -96,6 +99,18 @@ pub struct RunState {
     /// plans, so a write that only these name was not requested by the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plans_before_results: Option<u32>,
+    /// How many retries policies have begun since it last began or was resumed after its end.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// How long it has waited for these, in milliseconds.
+    #[serde(skip_serializing_if = "is_zero_ms")]
+    pub waited_ms: u64,
+    /// When its last event was appended; the epoch where only events are folded. Never goes back.
+    #[serde(skip)]
+    pub at: Timestamp,
+    /// Since when its time limit counts, where times are known.
+    #[serde(skip)]
+    pub(super) time_since: Option<Timestamp>,
     /// Questions in flight.
     #[serde(skip)]
     pub(super) open_asks: BTreeSet<u32>,
@@ -222,6 +237,15 @@ pub struct CallState {
     /// Who wrote its arguments, where that is neither a model nor the run's requester.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<String>,
+    /// Whether an attempt may have taken effect and none is known to have succeeded. From revision 4 of the rules on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub uncertain: bool,
+    /// Whether it was left out after it failed, because its tool is optional.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
+    /// Whether its end is unexpected and was not recorded as such yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unnoted: bool,
 }
 
 /// The status of a call.
@@ -239,6 +263,25 @@ pub enum CallStatus {
     Again {
         /// The attempt to come.
         attempt: u32,
+    },
+    /// An attempt failed, and predefined logic has not finished with it.
+    Failing {
+        /// How the attempt ended.
+        outcome: Outcome,
+        /// What is done about it, once that was decided.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chosen: Option<PolicyChoice>,
+    },
+    /// Waits before its next attempt.
+    BackedOff {
+        /// The attempt to come.
+        attempt: u32,
+        /// When it is due.
+        until: Timestamp,
+        /// How long the wait is in all, in milliseconds.
+        delay_ms: u64,
+        /// How the last attempt ended.
+        outcome: Outcome,
     },
     /// Ended.
     Done {
@@ -347,6 +390,33 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero_ms(count: &u64) -> bool {
+    *count == 0
+}
+
+impl CallState {
+    /// A call that was requested in `step`.
+    pub(super) fn requested(step: u32, scene: String, requested: RequestedCall) -> Self {
+        Self {
+            step,
+            scene,
+            requested,
+            fallback: false,
+            status: CallStatus::Requested,
+            stale: false,
+            attempts: 0,
+            interruptions: 0,
+            undoes: None,
+            undone_by: None,
+            edited_by: None,
+            uncertain: false,
+            left_out: false,
+            unnoted: false,
+        }
+    }
+}
+
 impl RunState {
     /// A run without events.
     pub fn new(run: RunId) -> Self {
@@ -378,6 +448,10 @@ impl RunState {
             unmodified: None,
             usage_at_last_end: None,
             plans_before_results: None,
+            retries: 0,
+            waited_ms: 0,
+            at: Timestamp::UNIX_EPOCH,
+            time_since: None,
             open_asks: BTreeSet::new(),
             due: DueActions::default(),
         }
@@ -535,6 +609,7 @@ impl RunState {
                     CallStatus::Done { outcome: Outcome::Ok { .. } } => c.attempts > 0,
                     CallStatus::Done { outcome } => matches!(outcome, Outcome::Unknown { .. }),
                     CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
+                    CallStatus::Failing { .. } | CallStatus::BackedOff { .. } => c.uncertain,
                     CallStatus::Requested | CallStatus::Skipped { .. } => false,
                 }
         })
@@ -550,7 +625,7 @@ impl RunState {
     /// Whether the check may ask for another plan: bounded, and not after a round in which no new
     /// call ran.
     pub fn may_replan(&self) -> bool {
-        let bounded = self.rounds() <= self.settings().max_replans;
+        let bounded = self.rounds() <= self.settings().max_replans && self.may().check_replans;
         !self.closing && self.cancel.is_none() && bounded && self.has_run_a_call()
     }
 
@@ -587,7 +662,14 @@ impl RunState {
         let tries = self.tries(subject);
         let tried = || tries.iter().filter_map(|call| self.asks.get(call));
         let Some(last) = tries.last().and_then(|call| self.asks.get(call).map(|ask| (*call, ask))) else {
-            return DueQuestion::Ask { attempt: 0, fallback: false };
+            // At `basic`, the embedded rules answer a request that needs no scene.
+            return match (self.may_ask(subject), subject) {
+                (true, _) => DueQuestion::Ask { attempt: 0, fallback: false },
+                (false, Subject::Answer) if self.settings().fallback_enabled => {
+                    DueQuestion::Ask { attempt: 0, fallback: true }
+                }
+                (false, _) => DueQuestion::GiveUp(level_fault()),
+            };
         };
         let (call, ask) = last;
         let repairs =

@@ -14,9 +14,11 @@ use serde_json::Value;
 
 use super::check::{CheckContext, check};
 use super::document::{Located, PointerLines};
-use super::draft::{CallDraft, ExampleDraft, SceneDraft, ToolDraft, UndoDraft};
+use super::draft::{CallDraft, ExampleDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
+use crate::adapt::{ExecutionLevel, FaultPolicy, PolicyAction};
+use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
@@ -117,6 +119,12 @@ impl SceneBuilder {
         self
     }
 
+    /// Who may be asked about its steps when something unexpected happens; as configured by default, and never more.
+    pub fn level(mut self, level: ExecutionLevel) -> Self {
+        self.draft.level = Some(Located::without_line(level));
+        self
+    }
+
     /// Builds the scene.
     ///
     /// # Errors
@@ -198,6 +206,8 @@ impl SceneTool {
                 confirm: BTreeMap::new(),
                 repeatable: None,
                 volatile: None,
+                optional: None,
+                policies: Vec::new(),
                 call: Some(CallDraft::Ready(Arc::new(tool))),
             },
         }
@@ -241,6 +251,26 @@ impl ToolBuilder {
     /// Reads anew each time, because the result may change at any moment.
     pub fn volatile(mut self) -> Self {
         self.draft.volatile = Some(Located::without_line(true));
+        self
+    }
+
+    /// What is done about failures of one class, in a run with a level or a mode.
+    pub fn policy(mut self, class: FaultClass, policy: FaultPolicy) -> Self {
+        let named = |action: PolicyAction| Located::without_line(action.name().to_owned());
+        self.draft.policies.push(PolicyDraft {
+            class,
+            line: None,
+            actions: policy.actions.map(|actions| actions.into_iter().map(named).collect()),
+            attempts: policy.attempts.map(|attempts| Located::without_line(attempts.into())),
+            backoff_ms: policy.backoff_ms.map(Located::without_line),
+            max_wait_ms: policy.max_wait_ms.map(Located::without_line),
+        });
+        self
+    }
+
+    /// Its calls may be left out when they fail, if a policy says so.
+    pub fn optional(mut self) -> Self {
+        self.draft.optional = Some(Located::without_line(true));
         self
     }
 

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::document::{Located, LocatedTexts};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
+use super::policies::{self, PolicySubject};
 use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
+use crate::adapt::{AVAILABLE_LEVELS, ExecutionLevel};
 use crate::llm::functions::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
@@ -73,6 +75,7 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         let undo = undo::check(&tools, &tools[at], draft, report);
         tools[at].undo = undo;
     }
+    check_level(draft.level.as_ref(), &tools, report);
     if report.has_errors() {
         return None;
     }
@@ -87,8 +90,26 @@ pub(super) fn check(draft: SceneDraft, around: &CheckContext<'_>, report: &Fault
         schema_sql: draft.schema_sql,
         confirm: draft.confirm.map(|confirm| confirm.value),
         max_writes,
+        level: draft.level.map(|level| level.value),
         tools,
     })
+}
+
+/// A level that has no effect yet, and reads without a sentence at a level at which no model words their results.
+fn check_level(level: Option<&Located<ExecutionLevel>>, tools: &[SceneTool], report: &FaultReport) {
+    let Some(level) = level else { return };
+    if !AVAILABLE_LEVELS.contains(&level.value) {
+        let message = format!("level = {:?} has no effect in this release", level.value.name());
+        report.warning(level.line, "level", message, "use \"basic\", or remove it");
+    }
+    if level.value != ExecutionLevel::Basic {
+        return;
+    }
+    for tool in tools.iter().filter(|tool| tool.effect == Effect::Read && tool.say.is_empty()) {
+        let message =
+            format!("{} has no sentence: at the level `basic`, its results are shown as JSON", tool.name);
+        report.warning(level.line, "level_no_say", message, "add `say` to the tool");
+    }
 }
 
 fn check_name(what: &str, name: &Located<String>, report: &FaultReport) {
@@ -205,6 +226,8 @@ fn check_tool(
     }
     check_variables(&shown, &draft.say, &parameters.value, report);
     check_variables(&shown, &draft.confirm, &parameters.value, report);
+    let subject = PolicySubject { tool: &shown, effect, repeat, optional: draft.optional.as_ref() };
+    let policies = policies::check(draft.policies, &subject, report);
     let call = draft.call?;
     let terms =
         || Some(http::HttpToolTerms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms });
@@ -227,6 +250,7 @@ fn check_tool(
         repeatable: draft.repeatable.is_some_and(|flag| flag.value) && effect == Some(Effect::Write),
         volatile: draft.volatile.is_some_and(|flag| flag.value) && effect == Some(Effect::Read),
         confirm: draft.confirm.into_iter().map(|(language, template)| (language, template.value)).collect(),
+        policies,
         source,
         tool,
         validator: Arc::new(validator?),

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::ToolApproval;
 use super::document::{Located, LocatedTexts, PointerLines};
+use crate::adapt::ExecutionLevel;
+use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::{Tool, http};
 
@@ -20,6 +22,7 @@ pub(super) struct SceneDraft {
     pub(super) approval: Option<Located<ToolApproval>>,
     pub(super) confirm: Option<Located<ConfirmPolicy>>,
     pub(super) max_writes: Option<Located<u64>>,
+    pub(super) level: Option<Located<ExecutionLevel>>,
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
@@ -49,7 +52,20 @@ pub(super) struct ToolDraft {
     pub(super) confirm: LocatedTexts,
     pub(super) repeatable: Option<Located<bool>>,
     pub(super) volatile: Option<Located<bool>>,
+    pub(super) optional: Option<Located<bool>>,
+    pub(super) policies: Vec<PolicyDraft>,
     pub(super) call: Option<CallDraft>,
+}
+
+/// What is done about failures of one class.
+pub(super) struct PolicyDraft {
+    pub(super) class: FaultClass,
+    pub(super) line: Option<u32>,
+    /// As written; absent for what follows from the class.
+    pub(super) actions: Option<Vec<Located<String>>>,
+    pub(super) attempts: Option<Located<u64>>,
+    pub(super) backoff_ms: Option<Located<u64>>,
+    pub(super) max_wait_ms: Option<Located<u64>>,
 }
 
 /// How a write is undone.

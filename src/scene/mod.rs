@@ -13,6 +13,7 @@ mod load;
 mod options;
 mod parameters;
 mod parse;
+mod policies;
 mod search;
 mod undo;
 
@@ -22,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::adapt::{ExecutionLevel, ToolPolicies};
 use crate::plan::KnownScenes;
 use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
 use crate::schema::Schema;
@@ -61,6 +63,9 @@ pub struct Scene {
     /// How many write calls a run with this scene may start without approval, if more than configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_writes: Option<u32>,
+    /// Who may be asked about its steps when something unexpected happens, if fewer than configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<ExecutionLevel>,
     /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
 }
@@ -113,6 +118,10 @@ pub struct SceneTool {
     /// the call, so they are not part of the definition that is hashed.
     #[serde(skip)]
     pub confirm: BTreeMap<String, String>,
+    /// What is done about its failures. They do not change what a call does, so they are not part of the definition
+    /// that is hashed.
+    #[serde(skip)]
+    pub policies: ToolPolicies,
     /// Its definition for the catalogue's hash: the native name or the HTTP request.
     pub source: Value,
     /// The implementation.

@@ -3,19 +3,30 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use strum::IntoEnumIterator;
 use toml::de::DeTable;
 
 use super::ToolApproval;
 use super::check::check_sentence;
 use super::document::{LineIndex, Presence, TableReader};
-use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft, UndoDraft};
+use super::draft::{CallDraft, ExampleDraft, HttpDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::FaultReport;
+use crate::adapt::ExecutionLevel;
+use crate::fault::FaultClass;
 use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::http;
 
 /// The values of a scene's `confirm`.
 const CONFIRM_KEYWORDS: [(&str, ConfirmPolicy); 3] =
     [("unclear", ConfirmPolicy::Unclear), ("writes", ConfirmPolicy::Writes), ("never", ConfirmPolicy::Never)];
+
+/// The values of a scene's `level`.
+const LEVEL_KEYWORDS: [(&str, ExecutionLevel); 4] = [
+    ("basic", ExecutionLevel::Basic),
+    ("adaptive", ExecutionLevel::Adaptive),
+    ("intelligent", ExecutionLevel::Intelligent),
+    ("autonomous", ExecutionLevel::Autonomous),
+];
 
 /// Parses a document. Returns `None` if the text is not TOML. Faults are reported.
 pub(super) fn parse_document(text: &str, report: &FaultReport) -> Option<SceneDraft> {
@@ -42,6 +53,7 @@ fn parse_scene(mut fields: TableReader<'_>) -> SceneDraft {
         approval: fields.keyword("approval", Presence::Optional, &ToolApproval::KEYWORDS),
         confirm: fields.keyword("confirm", Presence::Optional, &CONFIRM_KEYWORDS),
         max_writes: fields.number("max_writes"),
+        level: fields.keyword("level", Presence::Optional, &LEVEL_KEYWORDS),
         settings: fields
             .table("settings")
             .is_some()
@@ -91,7 +103,34 @@ fn parse_tool(mut fields: TableReader<'_>) -> ToolDraft {
         confirm: fields.texts("confirm"),
         repeatable: fields.flag("repeatable"),
         volatile: fields.flag("volatile"),
+        optional: fields.flag("optional"),
+        policies: fields.table("policies").map(parse_policies).unwrap_or_default(),
         call: parse_call(&mut fields),
+    };
+    fields.reject_unknown_keys();
+    draft
+}
+
+/// Policies by the class of failures that they are for.
+fn parse_policies(mut fields: TableReader<'_>) -> Vec<PolicyDraft> {
+    let mut policies = Vec::new();
+    for class in FaultClass::iter() {
+        policies.extend(fields.table(class.name()).map(|table| parse_policy(class, table)));
+    }
+    fields.reject_unknown_keys();
+    policies
+}
+
+fn parse_policy(class: FaultClass, mut fields: TableReader<'_>) -> PolicyDraft {
+    let is_given = fields.has("do");
+    let actions = fields.strings("do");
+    let draft = PolicyDraft {
+        class,
+        line: fields.line(),
+        actions: is_given.then_some(actions),
+        attempts: fields.number("attempts"),
+        backoff_ms: fields.number("backoff_ms"),
+        max_wait_ms: fields.number("max_wait_ms"),
     };
     fields.reject_unknown_keys();
     draft

@@ -9,6 +9,10 @@ pub(crate) struct OmissionTexts {
     pub(crate) cut: &'static str,
     /// Follows a write whose outcome is unknown.
     pub(crate) unknown: &'static str,
+    /// Precedes optional calls that failed and were left out.
+    pub(crate) left_out: &'static str,
+    /// Precedes tools of which nobody could decide whether they were needed.
+    pub(crate) undecided: &'static str,
 }
 
 /// The languages of the shipped scenes; the first one is the fallback for all others.
@@ -18,30 +22,40 @@ const OMISSION_TEXTS: [OmissionTexts; 5] = [
         unserved: "Not done:",
         cut: "Not everything was done; the limit of calls for one step was reached. Left out:",
         unknown: "it is not known whether this was done",
+        left_out: "Left out, since it is not available now:",
+        undecided: "Not done, since it was not decided whether it is needed:",
     },
     OmissionTexts {
         language: "it",
         unserved: "Non fatto:",
         cut: "Non è stato fatto tutto: è stato raggiunto il limite di chiamate di un passo. Mancano:",
         unknown: "non si sa se sia stato fatto",
+        left_out: "Tralasciato, perché ora non è disponibile:",
+        undecided: "Non fatto, perché non è stato deciso se serva:",
     },
     OmissionTexts {
         language: "de",
         unserved: "Nicht erledigt:",
         cut: "Nicht alles wurde erledigt: die Höchstzahl an Aufrufen eines Schritts war erreicht. Es fehlt:",
         unknown: "es ist nicht bekannt, ob dies getan wurde",
+        left_out: "Ausgelassen, da es zurzeit nicht verfügbar ist:",
+        undecided: "Nicht getan, da nicht entschieden wurde, ob es nötig ist:",
     },
     OmissionTexts {
         language: "fr",
         unserved: "Non fait :",
         cut: "Tout n'a pas été fait : la limite d'appels d'une étape a été atteinte. Il manque :",
         unknown: "on ne sait pas si cela a été fait",
+        left_out: "Omis, car indisponible pour le moment :",
+        undecided: "Non fait, car il n'a pas été décidé si c'était nécessaire :",
     },
     OmissionTexts {
         language: "es",
         unserved: "No hecho:",
         cut: "No se ha hecho todo: se alcanzó el límite de llamadas de un paso. Falta:",
         unknown: "no se sabe si se hizo",
+        left_out: "Omitido, porque ahora no está disponible:",
+        undecided: "No hecho, porque no se decidió si hace falta:",
     },
 ];
 

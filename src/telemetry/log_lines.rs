@@ -4,6 +4,7 @@
 use tracing::field::Empty;
 use tracing::{Span, debug, error_span, info, info_span, warn};
 
+use crate::adapt::PolicyChoice;
 use crate::run::{Fault, RunId, SessionId, TenantId, Usage};
 
 /// The target of all of them, for the filter `telemetry.log`.
@@ -91,6 +92,36 @@ pub(super) fn tool_ended(span: &Span, run: &Span, end: &ToolEndLine<'_>) {
         warn!(target: TARGET, parent: span, scene, tool, outcome, code, reason, millis, write, "tool call failed");
     } else {
         info!(target: TARGET, parent: span, scene, tool, outcome, code, millis, write, "tool call ended");
+    }
+}
+
+/// The fields of the log line about what is done after a failed attempt.
+pub(super) struct UnexpectedLine<'a> {
+    pub(super) attempt: u32,
+    pub(super) class: &'static str,
+    pub(super) code: &'a str,
+}
+
+/// `run` is the parent if `span` is disabled.
+pub(super) fn unexpected(
+    span: &Span,
+    run: &Span,
+    (scene, tool): (&str, &str),
+    chosen: PolicyChoice,
+    line: &UnexpectedLine<'_>,
+) {
+    let span = enabled(span, run);
+    let &UnexpectedLine { attempt, class, code } = line;
+    match chosen {
+        PolicyChoice::Retry { delay_ms } => {
+            warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, delay_ms, "a tool call is retried");
+        }
+        PolicyChoice::Skip => {
+            warn!(target: TARGET, parent: span, scene, tool, attempt, class, code, "an optional tool call is left out");
+        }
+        PolicyChoice::Fail => {
+            info!(target: TARGET, parent: span, scene, tool, attempt, class, code, "a tool call is not retried");
+        }
     }
 }
 

@@ -4,14 +4,15 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, MetricFamily};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
-use strum::VariantArray;
+use strum::{IntoEnumIterator, VariantArray};
 
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::labels::{
-    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome,
-    StepOutcome, TokenKind, ToolOutcome,
+    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, PolicyLabel, ReplanCause,
+    RunOutcome, StepOutcome, TokenKind, ToolOutcome,
 };
 use super::{LabelNames, PREFIX, buckets};
+use crate::fault::FaultClass;
 use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
 
@@ -35,6 +36,8 @@ pub struct RunMetrics {
     pub(super) calls: CounterGrid<2>,
     pub(super) call_seconds: HistogramGrid<2>,
     pub(super) mutations: CounterGrid<2>,
+    /// By class of failure, and what was done.
+    pub(super) policies: CounterGrid<2>,
     /// By model, purpose and outcome.
     pub(super) llm_requests: CounterGrid<3>,
     pub(super) llm_seconds: HistogramGrid<3>,
@@ -156,6 +159,13 @@ impl RunMetrics {
                 ["scene", "tool", "outcome"],
                 [tools(), call_end()],
             )?,
+            policies: book.count(
+                "policies_total",
+                "Failed attempts of tool calls in runs with a level or a mode, by the class of the failure and what was \
+                 done: another attempt, leaving the call out, or failing.",
+                ["class", "action"],
+                [axis(FaultClass::iter().map(FaultClass::name)), PolicyLabel::axis()],
+            )?.with_all_series(),
             llm_requests: book.count(
                 "llm_requests_total",
                 "Attempts at models, by outcome (ok, or the error class). Cached replies are not counted.",

@@ -12,19 +12,20 @@ use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome, StepOutcome, TokenKind,
-    ToolOutcome,
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, PolicyLabel, ReplanCause, RunOutcome, StepOutcome,
+    TokenKind, ToolOutcome,
 };
 use super::log_lines;
 use super::names::LabelNames;
 use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan};
 use super::run_metrics::{self, RunMetrics};
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
+use crate::adapt::PolicyChoice;
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus, Subject,
-    SubjectFacts, Usage,
+    Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus,
+    Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -75,6 +76,8 @@ struct TrackedCall {
     writes: bool,
     succeeded: bool,
     under_way: Option<(Timestamp, Span)>,
+    /// Since when it waits for its next attempt.
+    backed_off: Option<Timestamp>,
 }
 
 struct TrackedStep {
@@ -215,6 +218,26 @@ impl RunTracker {
                 self.tool_ended(*call, outcome, *millis, at, to);
             }
             Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
+            Event::Unexpected {
+                subject: UnexpectedSubject::Call { call, attempt },
+                class,
+                code,
+                chosen,
+                ..
+            } => {
+                let line = log_lines::UnexpectedLine { attempt: *attempt, class: class.name(), code };
+                self.unexpected(*call, (*class, *chosen), line, to);
+            }
+            Event::BackedOff { call, .. } => {
+                if let Some(call) = self.calls.get_mut(call) {
+                    call.backed_off = Some(at);
+                }
+            }
+            Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
+                if let Some(since) = self.calls.get_mut(call).and_then(|call| call.backed_off.take()) {
+                    self.wait_intervals.add(at, at.as_nanosecond() - since.as_nanosecond());
+                }
+            }
             Event::StepCompleted { step, .. } => self.step_ended(*step, StepOutcome::Completed, at, to),
             Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
             Event::CancelRequested { deadline, .. } => {
@@ -318,6 +341,7 @@ impl RunTracker {
             writes: requested.effect == Effect::Write,
             succeeded: false,
             under_way: None,
+            backed_off: None,
         };
         self.calls.insert(requested.call, call);
     }
@@ -373,6 +397,21 @@ impl RunTracker {
         let outcome = end.name();
         let line = log_lines::ToolEndLine { scene, tool: name, outcome, error, millis, write: writes };
         log_lines::tool_ended(span, &self.span, &line);
+    }
+
+    fn unexpected(
+        &mut self,
+        number: u32,
+        (class, chosen): (FaultClass, PolicyChoice),
+        line: log_lines::UnexpectedLine<'_>,
+        to: MetricSink<'_>,
+    ) {
+        if let Some(metrics) = to.metrics {
+            metrics.policies.inc([class as usize, policy_label(chosen) as usize]);
+        }
+        let Some(call) = self.calls.get(&number) else { return };
+        let (scene, tool) = (self.scene_of(call.step, to), to.names.tool_name(call.tool));
+        log_lines::unexpected(self.parent(Some(call.step)), &self.span, (scene, tool), chosen, &line);
     }
 
     fn tool_skipped(&mut self, number: u32, first: u32, to: MetricSink<'_>) {
@@ -432,7 +471,9 @@ impl RunTracker {
         }
         // The waits still in progress end with the run.
         let asks = self.model_calls.drain(..).map(|ask| ask.asked_at);
-        let calls = self.calls.values_mut().filter_map(|call| call.under_way.take()).map(|(at, _)| at);
+        let calls = self.calls.values_mut().flat_map(|call| {
+            [call.under_way.take().map(|(at, _)| at), call.backed_off.take()].into_iter().flatten()
+        });
         for began in asks.chain(calls) {
             self.wait_intervals.add(at, at.as_nanosecond() - began.as_nanosecond());
         }
@@ -538,6 +579,14 @@ fn run_outcome(status: RunStatus) -> RunOutcome {
         RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
             RunOutcome::Completed
         }
+    }
+}
+
+fn policy_label(chosen: PolicyChoice) -> PolicyLabel {
+    match chosen {
+        PolicyChoice::Retry { .. } => PolicyLabel::Retry,
+        PolicyChoice::Skip => PolicyLabel::Skip,
+        PolicyChoice::Fail => PolicyLabel::Fail,
     }
 }
 

@@ -99,6 +99,7 @@ fn started() -> Event {
         catalogue: String::new(),
         context: Context::default(),
         confirmed: Vec::new(),
+        levels: std::collections::BTreeMap::new(),
     })
 }
 
@@ -138,6 +139,8 @@ fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     }
 }
 

@@ -189,8 +189,14 @@ impl ToolError {
 /// themselves.
 impl From<sqlx::Error> for ToolError {
     fn from(error: sqlx::Error) -> Self {
-        Self::failed("store.error", format!("the scene's data could not be read or written: {error}"))
-            .classed(FaultClass::Unavailable)
+        use sqlx::Error::{Io, Protocol, Tls, WorkerCrashed};
+        let message = format!("the scene's data could not be read or written: {error}");
+        // The connection broke, perhaps after a commit was sent.
+        let error = match error {
+            Io(_) | Tls(_) | Protocol(_) | WorkerCrashed => Self::unknown("store.error", message),
+            _ => Self::failed("store.error", message),
+        };
+        error.classed(FaultClass::Unavailable)
     }
 }
 

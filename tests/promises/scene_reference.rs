@@ -21,12 +21,17 @@ zzzzzzzz = 1
 zzzzzzzz = 1
 [tools.http]
 zzzzzzzz = 1
+[tools.policies]
+zzzzzzzz = 1
+[tools.policies.timeout]
+zzzzzzzz = 1
 "#;
 
 /// A scene with an unknown keyword in every place of one.
 const KEYWORDS: &str = r#"
 approval = "zzzzzzzz"
 confirm = "zzzzzzzz"
+level = "zzzzzzzz"
 [[tools]]
 effect = "zzzzzzzz"
 repeat = "zzzzzzzz"
@@ -57,6 +62,8 @@ fn loader_keys() -> Keys {
             "tools[0]." => "tool",
             "tools[0].undo." => "undo",
             "tools[0].http." => "http",
+            "tools[0].policies." => "policies",
+            "tools[0].policies.timeout." => "policy",
             other => panic!("{other}"),
         };
         let keys = fault.remedy.strip_prefix("the keys here are: ").unwrap();
@@ -79,7 +86,7 @@ fn schema_tables(schema: &Value) -> BTreeMap<String, &Value> {
 #[test]
 fn schema_and_reference_have_the_keys_of_the_loader() {
     let loader = loader_keys();
-    assert_eq!(loader.len(), 5, "{loader:#?}");
+    assert_eq!(loader.len(), 7, "{loader:#?}");
     let schema = schema();
     let in_schema: Keys = schema_tables(&schema)
         .into_iter()
@@ -97,6 +104,8 @@ fn schema_and_reference_have_the_keys_of_the_loader() {
             "Tools" => "tool",
             "HTTP" => "http",
             "Undo" => "undo",
+            "Policies" => "policies",
+            "Policy" => "policy",
             _ => continue,
         };
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
@@ -110,7 +119,7 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
     let schema = schema();
     let tables = schema_tables(&schema);
     let faults = load(KEYWORDS).faults;
-    let places = ["approval", "confirm", "tools[0].effect", "tools[0].repeat", "tools[0].approval"];
+    let places = ["approval", "confirm", "level", "tools[0].effect", "tools[0].repeat", "tools[0].approval"];
     for place in places {
         let message = format!("`{place}` is \"zzzzzzzz\"");
         let fault = faults.iter().find(|fault| fault.message == message).unwrap();
@@ -131,12 +140,14 @@ fn schema_has_the_keywords_and_required_keys_of_the_loader() {
         ("example", "examples[0]."),
         ("tool", "tools[0]."),
         ("undo", "tools[0].undo."),
+        ("policies", "tools[0].policies."),
+        ("policy", "tools[0].policies.timeout."),
         ("http", "tools[0].http."),
     ];
     let required: BTreeSet<String> = prefixes
         .iter()
         .flat_map(|(table, prefix)| {
-            let keys = tables[*table]["required"].as_array().unwrap().iter();
+            let keys = tables[*table]["required"].as_array().into_iter().flatten();
             keys.map(move |key| format!("{prefix}{}", key.as_str().unwrap()))
         })
         .collect();

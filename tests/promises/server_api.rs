@@ -474,8 +474,8 @@ async fn invalid_bodies_are_reported_with_their_location() {
         (with(ask("look"), "session_id", "x".repeat(129)), "request.session", "session"),
         (with(ask("look"), "use_planning", false), "request.unsupported", "`use_planning`"),
         (with(ask("look"), "require_approval", "yes"), "request.body", "`require_approval`"),
-        (with(ask("look"), "mode", "free"), "request.unsupported", "`mode`"),
-        (with(ask("look"), "level", "genius"), "request.unsupported", "`level`"),
+        (with(ask("look"), "mode", "free"), "request.body", "`mode`"),
+        (with(ask("look"), "level", "genius"), "request.body", "`level`"),
     ] {
         let problem = post("application/json", &body.to_string()).await.assert_problem(422, code);
         assert!(problem["detail"].as_str().unwrap().contains(place), "{place} in {problem:#}");

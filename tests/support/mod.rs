@@ -27,7 +27,8 @@
 //!
 //! **Take a world** of scenes with its model: [`Shelf`] (a run held at a chosen place), [`Office`] (approvals; a
 //! back end over HTTP), [`workshop`] (every outcome of a call), [`planner_engine`] (a town of three scenes).
-//! [`embeddings`] simulates a model of embeddings. [`Backend`] is an HTTP back end, [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
+//! [`embeddings`] simulates a model of embeddings. [`Backend`] is an HTTP back end, [`FaultyBackend`] one that misbehaves,
+//! [`disk`] a disk that is full or loses power, [`prometheus`] a real Prometheus.
 //!
 //! **Order events.** A [`Gate`] holds one side until the other has come to a place. Where only a result can be
 //! seen, [`eventually`] asks for it and fails if it never comes. Never sleep for a time in which something
@@ -47,6 +48,7 @@ pub mod embeddings;
 pub mod eval;
 mod eventually;
 pub mod exposition;
+pub mod faulty_backend;
 mod gate;
 pub mod guards;
 pub mod journal;
@@ -74,6 +76,7 @@ use proscenium::llm::{CallControl, Completion, Error, ErrorKind, Provider, Reque
 
 pub use backend::{Backend, ReceivedRequest};
 pub use eventually::eventually;
+pub use faulty_backend::{FaultyBackend, Misbehaviour};
 pub use gate::Gate;
 pub use office::Office;
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};

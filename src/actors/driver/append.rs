@@ -10,7 +10,7 @@ use crate::actors::answer_feed::AnswerFeed;
 use crate::actors::journal;
 use crate::crash;
 use crate::memory;
-use crate::run::{Effect, Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent};
+use crate::run::{Effect, Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent, UnexpectedSubject};
 use crate::store::Record;
 
 /// Events that are published once they are committed.
@@ -84,7 +84,7 @@ impl Driver {
         }
         for envelope in envelopes {
             crash::point(crash::AFTER, envelope.body.name(), self.state.request());
-            self.state.apply_checked(&envelope.body);
+            self.state.apply_checked(&envelope.body, envelope.at);
             self.live.feed.apply_event(envelope.seq, &envelope.body);
             if durable {
                 // There may be no subscriber.
@@ -146,7 +146,7 @@ impl Driver {
 
     fn ended_turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
         let mut ended = self.state.clone();
-        ended.apply(&last.body).ok()?;
+        ended.apply_at(&last.body, last.at).ok()?;
         let body = memory::turn_ended(&ended)?;
         Some(Envelope {
             seq,
@@ -161,7 +161,10 @@ impl Driver {
     }
 
     pub(super) fn concerns_write(&self, event: &Event) -> bool {
-        let (Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. }) = event else {
+        let (Event::ToolStarted { call, .. }
+        | Event::ToolCompleted { call, .. }
+        | Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. }) = event
+        else {
             return false;
         };
         self.state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write)

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
 use crate::actors::scene;
+use crate::adapt::{self, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
@@ -23,14 +24,9 @@ impl Driver {
         let earlier = context.turns.iter().rev().map(|turn| turn.request.as_str());
         let configured = self.shared.settings.language.as_deref();
         let language = crate::language::of_request(self.state.request(), earlier, configured);
-        let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
-        let settings = Settings {
-            approval: self.shared.approval.policy_of(&self.principal.tenant),
-            confirm_at_least: tenant.and_then(|own| own.confirm),
-            embeddings_timeout_ms: self.shared.embeddings_timeout_ms(),
-            ..self.shared.settings.clone()
-        };
+        let settings = self.frozen_settings();
         let confirmed = planner::confirmed(&self.state, &settings, &context);
+        let levels = planner::scene_levels(&self.shared.catalogue);
         let started = RunStarted {
             now: self.shared.clock.now(),
             language,
@@ -38,8 +34,28 @@ impl Driver {
             catalogue: self.shared.catalogue_hash.to_string(),
             context,
             confirmed,
+            levels,
         };
         self.append(Event::RunStarted(started)).await
+    }
+
+    /// The settings of the run: those of its tenant, with level and mode lowered to what the request asks for.
+    fn frozen_settings(&self) -> Settings {
+        let tenant = self.shared.tenants.get(self.principal.tenant.as_str()).cloned().unwrap_or_default();
+        let options = self.state.queued.as_ref().map(|queued| queued.options).unwrap_or_default();
+        let configured = &self.shared.settings;
+        let level = self.shared.level_of(&self.principal.tenant);
+        let level = ExecutionLevel::narrowed(level, options.level);
+        let mode = ExecutionMode::narrowed(configured.mode, tenant.mode);
+        let mode = ExecutionMode::narrowed(mode, options.mode);
+        Settings {
+            approval: self.shared.approval.policy_of(&self.principal.tenant, &tenant.approval),
+            confirm_at_least: tenant.confirm,
+            level,
+            mode: adapt::completed(level, mode),
+            embeddings_timeout_ms: self.shared.embeddings_timeout_ms(),
+            ..configured.clone()
+        }
     }
 
     pub(super) async fn perform(
@@ -97,7 +113,10 @@ impl Driver {
             }
             Action::Call { call, attempt } => {
                 self.append(Event::ToolStarted { call, attempt }).await?;
-                self.start_tool_call(call);
+                match planner::changed_tool(&self.state, &self.shared.catalogue, call) {
+                    Some(outcome) => self.end_uncalled(call, outcome),
+                    None => self.start_tool_call(call),
+                }
                 Ok(())
             }
         }
@@ -177,6 +196,12 @@ impl Driver {
             let result = ranking.rank(&caller, &request, timeout, &stop).await;
             finished_model_call(call, asked, result)
         }));
+    }
+
+    /// Ends an attempt of a call without calling its tool.
+    fn end_uncalled(&mut self, call: u32, outcome: Outcome) {
+        let event = Event::ToolCompleted { call, outcome, millis: 0 };
+        self.in_flight.push(Box::pin(std::future::ready((event, None))));
     }
 
     fn start_tool_call(&mut self, number: u32) {

@@ -43,7 +43,10 @@ impl Driver {
             let subject = Subject::Scene { step: step.step_number };
             gateway.least_cost(&planner::request(state, catalogue, subject))
         };
-        Some(plan.steps.iter().map(cost).fold(0, u64::saturating_add))
+        // At `basic`, no scene is asked.
+        let asks =
+            |step: &&Step| state.steps.get(&step.step_number).is_none_or(|step| state.asks_scene(step));
+        Some(plan.steps.iter().filter(asks).map(cost).fold(0, u64::saturating_add))
     }
 }
 

@@ -23,7 +23,7 @@ impl Driver {
             let resumed = Event::RunResumed { epoch: self.state.epoch + 1, restart: !self.panicked };
             self.state.check(&resumed).map_err(|why| Fault::new("run.illegal_event", why.to_string()))?;
             let mut after = self.state.clone();
-            after.apply_checked(&resumed);
+            after.apply_checked(&resumed, after.at);
             events.push(resumed);
             self.log_interrupted_writes(&after);
             for (call, reserved) in after.unsettled_reservations() {

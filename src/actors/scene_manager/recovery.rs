@@ -67,7 +67,7 @@ pub(super) async fn read(
     // A stream that failed, as on a full disk, accepts events again from its last one.
     journal.reopen(StreamId::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
-    let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
+    let mut state = RunState::from_journal(run, &events);
     // A quarantine takes the run over without another event.
     state.epoch = events.last().map_or(state.epoch, |last| last.epoch.max(state.epoch));
     Ok(state)

@@ -8,6 +8,7 @@ use super::SceneManager;
 use crate::actors::driver::{RunServices, SessionSeq};
 use crate::actors::runtime_task::run_as_task;
 use crate::actors::{journal, scene};
+use crate::adapt::ExecutionLevel;
 use crate::conversation::Input;
 use crate::llm::Caller;
 use crate::memory::{self, SummaryJob};
@@ -69,6 +70,12 @@ fn cost_nano_usd(event: &SessionEvent) -> u64 {
 impl SummaryTask {
     /// The events of a summary: a model's, or the failure and one made without a model.
     async fn make(&self, job: SummaryJob) -> Vec<SessionEvent> {
+        // At `basic`, no model is asked besides the planner.
+        if self.shared.level_of(&self.tenant) == Some(ExecutionLevel::Basic) {
+            let summary = job.fallback();
+            let (through, usage, attempts) = (job.through, Usage::default(), Vec::new());
+            return vec![SessionEvent::Summarised { through, summary, usage, attempts }];
+        }
         let language = job.turns.last().and_then(|turn| crate::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
         let (tenant, session) = (self.tenant.clone(), self.session.clone());

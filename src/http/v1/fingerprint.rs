@@ -29,6 +29,12 @@ impl RequestFingerprint {
         // Plain data always serializes. Absent parts are not hashed, so that new optional parts do not change
         // existing fingerprints.
         hasher.update(serde_json::to_vec(body).unwrap_or_default());
+        for name in ["x-execution-level", "x-execution-mode"] {
+            if let Some(value) = request.headers().get(name) {
+                hasher.update(name);
+                hasher.update(value.as_bytes());
+            }
+        }
         Self(hasher.finalize().into())
     }
 

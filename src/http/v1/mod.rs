@@ -18,6 +18,7 @@ use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse::ServerEvent;
 use super::{body, intake};
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
 use crate::run::RequestOptions;
 use completion::ChatCompletion;
@@ -39,6 +40,8 @@ pub(crate) const MODEL: &str = "proscenium";
     params(
         ("X-Session-Id" = Option<String>, Header, description = "the conversation that the server keeps"),
         ("X-Cache-Mode" = Option<Mode>, Header, description = "how to use the cache of model replies"),
+        ("X-Execution-Level" = Option<ExecutionLevel>, Header, description = "who may be asked when something unexpected happens; has an effect where it is lower than configured"),
+        ("X-Execution-Mode" = Option<ExecutionMode>, Header, description = "what may change when something unexpected happens; has an effect where it is lower than configured"),
         ("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
     responses(
         (status = 200, content((ChatCompletion = "application/json"), (ServerEvent = "text/event-stream"))),
@@ -59,6 +62,8 @@ pub(crate) async fn completions(
     // An idempotency key identifies a retry better than a fingerprint.
     let key = idempotency.is_none().then(|| RequestFingerprint::of(&who, &request, session.as_ref(), &body));
     let cache = intake::cache_mode(&request)?;
+    let level = intake::execution_level(&request)?;
+    let mode = intake::execution_mode(&request)?;
     let tenant = who.tenant.clone();
     let open = streamed.then(|| open_stream(&app, &request, who.keyed, key.as_ref())).transpose()?;
     let mut joined = None;
@@ -75,7 +80,7 @@ pub(crate) async fn completions(
             let (talk, omitted) = body.into_chat(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency);
             let asked = crate::ChatRequest {
-                options: RequestOptions { cache, ..RequestOptions::default() },
+                options: RequestOptions { cache, level, mode, ..RequestOptions::default() },
                 fingerprint: key.as_ref().map(RequestFingerprint::to_hex),
                 ..asked
             };

@@ -186,6 +186,11 @@ fn progress_line(event: &PublicEvent) -> Option<String> {
             lines.collect()
         }
         "step_started" => format!("Step {}, {}: started\n", number(), text("scene_name")),
+        "backed_off" => {
+            let delay = event.data.get("delay_ms").and_then(Value::as_u64).unwrap_or_default();
+            let seconds = delay.div_ceil(1000);
+            format!("Step {}, {}: trying again in {seconds} s\n", number(), text("scene_name"))
+        }
         "step_completed" => format!("Step {}, {}: done\n", number(), text("scene_name")),
         "step_failed" => format!("Step {}, {}: not done\n", number(), text("scene_name")),
         _ => return None,

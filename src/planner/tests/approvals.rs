@@ -73,6 +73,7 @@ pub fn planning(queued: RunQueued, settings: Settings) -> RunState {
         catalogue: String::new(),
         context: Context::default(),
         confirmed: Vec::new(),
+        levels: std::collections::BTreeMap::new(),
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });

@@ -99,6 +99,8 @@ fn asks_about_a_call() -> RunState {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
@@ -414,6 +416,8 @@ fn approved_fallback_plan_may_write() {
         confirm: None,
         occurrence: 0,
         volatile: false,
+        policies: None,
+        definition: None,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call, text, calls, question: None, next: None });

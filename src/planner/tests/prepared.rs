@@ -203,7 +203,7 @@ fn prepared_arguments_are_requested_only_when_approval_is_possible() {
             ..plain()
         },
         RunQueued {
-            options: RequestOptions { require_approval: true, dry_run: true, cache: None },
+            options: RequestOptions { require_approval: true, dry_run: true, ..RequestOptions::default() },
             ..plain()
         },
     );

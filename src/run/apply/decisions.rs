@@ -52,7 +52,10 @@ impl RunState {
     }
 
     pub(super) fn resolve_call(&mut self, call: u32, outcome: Outcome) {
-        self.calls.change(call, |call| call.status = CallStatus::Done { outcome });
+        self.calls.change(call, |call| {
+            call.status = CallStatus::Done { outcome };
+            call.uncertain = false;
+        });
     }
 
     /// Repeats a write with its idempotency key, returns the outcome to its scene, and checks the request
@@ -60,6 +63,8 @@ impl RunState {
     pub(super) fn retry_write(&mut self, number: u32) {
         let retried = self.calls.change(number, |call| {
             call.status = CallStatus::Again { attempt: call.attempts + 1 };
+            // The person decides with the tool as it is now.
+            call.requested.definition = None;
             call.step
         });
         let Some(step) = retried else { return };
@@ -69,10 +74,15 @@ impl RunState {
         };
         let open = self.steps.get(&step).into_iter().flat_map(|s| &s.round_calls);
         let open = open.copied().filter(|c| *c != number && !ended(c));
-        let flies = |c: &u32| {
-            self.calls.get(c).is_some_and(|call| matches!(call.status, CallStatus::InFlight { .. }))
+        let adapts = self.adapts();
+        let flies = |c: &u32| match self.calls.get(c).map(|call| &call.status) {
+            Some(CallStatus::InFlight { .. } | CallStatus::Failing { .. } | CallStatus::BackedOff { .. }) => {
+                true
+            }
+            Some(CallStatus::Again { .. }) => adapts,
+            _ => false,
         };
-        // Calls in flight end before a write begins.
+        // Calls that have begun end before a write begins.
         let (mut round, waiting): (Vec<u32>, Vec<u32>) = open.partition(flies);
         round.push(number);
         round.extend(waiting);

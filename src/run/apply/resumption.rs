@@ -32,6 +32,8 @@ impl RunState {
         self.error = None;
         self.answer = None;
         self.stalls = 0;
+        self.retries = 0;
+        self.waited_ms = 0;
         self.restart_check();
         let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
         let last = self.plans.len() as u32;
@@ -74,19 +76,8 @@ impl RunState {
             (write.step, write.scene.clone())
         });
         let Some((step, scene)) = undone else { return };
-        let state = CallState {
-            step,
-            scene,
-            requested: requested.clone(),
-            fallback: false,
-            status: CallStatus::Requested,
-            stale: false,
-            attempts: 0,
-            interruptions: 0,
-            undoes: Some(undoes),
-            undone_by: None,
-            edited_by: None,
-        };
+        let state =
+            CallState { undoes: Some(undoes), ..CallState::requested(step, scene, requested.clone()) };
         self.calls.insert(requested.call, state);
         self.step(step, |s| s.calls.push(requested.call));
     }
@@ -120,9 +111,11 @@ impl RunState {
     }
 
     fn interrupt_call(&mut self, number: u32, restart: bool) {
+        let counts = self.settings().has_rules(4);
         let interrupted = self.calls.change(number, |call| {
             let (attempts, read) = (call.attempts, call.requested.effect == Effect::Read);
             let keyed = call.requested.repeat == Repeat::Key;
+            call.uncertain |= !read && counts;
             if restart {
                 call.interruptions += 1;
             }

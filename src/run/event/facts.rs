@@ -1,7 +1,7 @@
 //! The facts of an event that other modules need: one exhaustive match, which a new event extends.
 
 use super::super::approval::{ApprovalSubject, Decision};
-use super::{Event, RunStatus, Subject};
+use super::{Event, RunStatus, Subject, TimerSubject, UnexpectedSubject};
 use crate::plan::PlanStatus;
 
 /// What the store, the metrics, the public stream and the replay derive from an event.
@@ -243,6 +243,14 @@ impl Event {
             }
             Event::ToolCompleted { call, .. } => {
                 public(*call).durable_if_writing().from(Origin::CallEnd { call: *call })
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, .. } => {
+                public(*call).durable_if_writing()
+            }
+            // Durable, since otherwise a crash would end the wait that a server asked for.
+            Event::BackedOff { call, .. } => public(*call).durable(),
+            Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
+                internal(*call).from(Origin::Outside { awaited: true })
             }
             Event::ToolSkipped { call, .. } => public(*call),
             Event::StepCompleted { step, .. } => public(*step),

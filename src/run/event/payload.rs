@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::approval::{RequiredApproval, Undo};
-use super::fault::Fault;
+use crate::adapt::ToolPolicies;
+use crate::fault::Fault;
 
 /// A model's reply, as received.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -130,6 +131,13 @@ pub struct RequestedCall {
     /// A read whose result may change at any moment, so it is executed each time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
+    /// What its tool declares about its failures, in a run with a mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<Box<ToolPolicies>>,
+    /// SHA-256 in hex of what its tool does, in a run with a mode: an automatic repetition of a write calls the same
+    /// tool or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
 }
 
 /// A call that a plan expects and that cannot be made as prepared.
@@ -191,6 +199,16 @@ pub enum Outcome {
         /// What is known.
         error: Fault,
     },
+}
+
+impl Outcome {
+    /// Why there is no result; `None` if there is one.
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Ok { .. } => None,
+            Self::Refused { error } | Self::Failed { error } | Self::Unknown { error } => Some(error),
+        }
+    }
 }
 
 /// A question that only the user can answer.

@@ -1,11 +1,14 @@
 //! Payloads of a run's first events: the request, the inputs that decisions depend on, and the plans.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::approval::RequiredApproval;
 use super::super::context::{ConfirmedCall, Context, PendingQuestion, Turn};
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
+use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::plan::{Plan, PlanStatus, TaskId};
 
 /// What a request may ask for besides its text: one value from the client to the journal.
@@ -20,6 +23,12 @@ pub struct RequestOptions {
     /// Dry run: writes are reported and not executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<ExecutionLevel>,
+    /// What may change when something unexpected happens; has an effect where it is lower than configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ExecutionMode>,
 }
 
 /// The request as accepted: everything that its execution needs, also after a takeover by another process.
@@ -119,6 +128,9 @@ pub struct RunStarted {
     /// The calls that the user confirms with this request: the run executes these and nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<ConfirmedCall>,
+    /// The levels of the scenes that declare one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub levels: BTreeMap<String, ExecutionLevel>,
 }
 
 /// Why a plan is made.

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyChoice};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
     ApprovalSubject, Decision, Duplicates, Effect, Event, Outcome, PlanCause, PlanMaker, Repeat,
-    RequestedCall, RunState, Settings, Subject, Usage,
+    RequestedCall, RunState, Settings, Subject, TimerSubject, UnexpectedSubject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,12 @@ struct WatchedCall {
     /// A person approved it by itself.
     approved: bool,
     starts: u32,
+    /// An attempt may have taken effect and none is known to have succeeded.
+    uncertain: bool,
+    /// It waits before its next attempt.
+    waits: bool,
+    /// The timer of its next attempt has fired.
+    due: bool,
     /// How many starts a restart of the server interrupted.
     interruptions: u32,
     /// The write that it undoes.
@@ -83,6 +90,8 @@ pub struct RunChecker {
     refused: bool,
     answered: bool,
     terminal: u32,
+    /// How long it has waited for retries.
+    waited_ms: u64,
 }
 
 impl RunChecker {
@@ -110,6 +119,7 @@ impl RunChecker {
             refused: false,
             answered: false,
             terminal: 0,
+            waited_ms: 0,
         }
     }
 
@@ -168,21 +178,9 @@ impl RunChecker {
                 *round += 1;
                 assert!(*round <= self.settings.max_rounds, "a round too many");
                 let fallback = self.asks[call].1 || self.planned[step].2;
+                let round = *round;
                 for requested in calls {
-                    let call = WatchedCall {
-                        undoes: None,
-                        step: *step,
-                        scene: self.planned[step].0.clone(),
-                        requested: requested.clone(),
-                        fallback,
-                        round: *round,
-                        seen: CallProgress::Asked,
-                        overtaken: false,
-                        approved: false,
-                        starts: 0,
-                        interruptions: 0,
-                    };
-                    assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
+                    self.insert(*step, requested, fallback, round);
                 }
             }
             Event::ToolStarted { call, .. } => self.tool_started(*call, state.is_shown(&state.calls[call])),
@@ -252,7 +250,28 @@ impl RunChecker {
             Event::PlanRefused { .. } => self.refused = true,
             Event::RunReopened { .. } => self.reopened(state),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
-            Event::Prepared { .. } => panic!("nothing was confirmed in these worlds"),
+            Event::Prepared { step, calls, .. } => {
+                let fallback = self.planned[step].2;
+                for requested in calls {
+                    self.insert(*step, requested, fallback, 0);
+                }
+            }
+            Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, chosen, .. } => {
+                assert!(self.settings.mode.is_some(), "a policy in a run without a mode");
+                let call = &self.calls[call];
+                let may_skip = self.settings.mode != Some(ExecutionMode::Strict) && !call.uncertain;
+                assert!(*chosen != PolicyChoice::Skip || may_skip, "{call:?} is left out");
+            }
+            Event::BackedOff { call, delay_ms, .. } => {
+                self.waited_ms += delay_ms;
+                assert!(self.waited_ms <= self.settings.policies.max_wait_per_run_ms, "it waits too long");
+                self.calls.get_mut(call).unwrap().waits = true;
+            }
+            Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
+                let call = self.calls.get_mut(call).unwrap();
+                assert!(std::mem::replace(&mut call.waits, false), "a timer that does not run has fired");
+                call.due = true;
+            }
             Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::ScenesRanked { .. }
@@ -264,6 +283,27 @@ impl RunChecker {
             | Event::RunWaiting {}
             | Event::RunPutAside { .. } => {}
         }
+    }
+
+    /// A call was requested.
+    fn insert(&mut self, step: u32, requested: &RequestedCall, fallback: bool, round: u32) {
+        let call = WatchedCall {
+            undoes: None,
+            step,
+            scene: self.planned[&step].0.clone(),
+            requested: requested.clone(),
+            fallback,
+            round,
+            seen: CallProgress::Asked,
+            overtaken: false,
+            approved: false,
+            starts: 0,
+            uncertain: false,
+            waits: false,
+            due: false,
+            interruptions: 0,
+        };
+        assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
     }
 
     /// A person resolves the outcome of a write, or has it retried.
@@ -280,6 +320,7 @@ impl RunChecker {
             Decision::Again => CallProgress::Wanted,
             _ => CallProgress::Harmless,
         };
+        call.uncertain &= *decision == Decision::Again;
         let (step, undoes, seen) = (call.step, call.undoes, call.seen);
         if let (Some(undone), CallProgress::Done) = (undoes, seen) {
             self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
@@ -300,6 +341,7 @@ impl RunChecker {
     fn reopened(&mut self, state: &RunState) {
         assert_eq!(self.terminal, 1);
         (self.terminal, self.stopped, self.answered) = (0, false, false);
+        self.waited_ms = 0;
         self.tries.clear();
         let mut after = state.clone();
         after.apply(&Event::RunReopened { by: String::new() }).unwrap();
@@ -320,6 +362,9 @@ impl RunChecker {
             }
         }
         for call in self.calls.values_mut() {
+            (call.waits, call.due) = (false, false);
+            let flew = matches!(call.seen, CallProgress::Flying | CallProgress::Wanted);
+            call.uncertain |= flew && self.settings.rules >= 4 && call.requested.effect == Effect::Write;
             call.seen = match call.seen {
                 CallProgress::Asked | CallProgress::Cut => CallProgress::Harmless,
                 CallProgress::Flying | CallProgress::Wanted if call.requested.effect == Effect::Write => {
@@ -343,6 +388,9 @@ impl RunChecker {
             overtaken: false,
             approved: false,
             starts: 0,
+            uncertain: false,
+            waits: false,
+            due: false,
             interruptions: 0,
             undoes: Some(undoes),
         };
@@ -376,6 +424,9 @@ impl RunChecker {
     fn asked(&mut self, call: u32, subject: Subject, fallback: bool) {
         assert!(self.asks.insert(call, (subject, fallback)).is_none(), "an ordinal asked twice");
         assert!(!fallback || self.settings.fallback_enabled, "the rules are asked though they are off");
+        let basic = self.settings.level == Some(ExecutionLevel::Basic);
+        let may_ask = fallback || matches!(subject, Subject::Plan { .. });
+        assert!(!basic || may_ask, "a model is asked about {subject:?} at the level basic");
         let (round, decided) = match subject {
             Subject::Scene { step } => {
                 (self.rounds.get(&step).copied().unwrap_or(0), self.decided.contains(&step))
@@ -411,7 +462,9 @@ impl RunChecker {
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
             (CallProgress::Asked, _, _) => true,
             (CallProgress::Cut, Effect::Read, _) => true,
-            (CallProgress::Unknown, Effect::Write, Repeat::Key) => this.own_starts() < 2,
+            (CallProgress::Unknown, Effect::Write, Repeat::Key) => this.own_starts() < 2 || this.due,
+            // No attempt can have taken effect.
+            (CallProgress::Harmless, _, _) => this.due && !this.uncertain,
             (CallProgress::Wanted, Effect::Write, _) => true,
             _ => false,
         };
@@ -452,7 +505,9 @@ impl RunChecker {
         let this = self.calls.get_mut(&number).unwrap();
         this.seen = CallProgress::Flying;
         this.overtaken = false;
+        this.due = false;
         this.starts += 1;
+        assert!(this.own_starts() <= 10, "{this:?} is retried without end");
         let begun = |c: &&WatchedCall| c.step == step && c.starts > 0 && c.undoes.is_none();
         let in_step = self.calls.values().filter(begun).count();
         assert!(in_step <= self.settings.max_calls as usize, "a call too many");
@@ -461,17 +516,23 @@ impl RunChecker {
     fn tool_completed(&mut self, number: u32, outcome: &Outcome) {
         let this = self.calls.get_mut(&number).unwrap();
         let write = this.requested.effect == Effect::Write;
+        let unknown = matches!(outcome, Outcome::Unknown { .. });
+        this.uncertain |= write && unknown && self.settings.rules >= 4;
+        this.uncertain &= !matches!(outcome, Outcome::Ok { .. });
+        let uncertain = this.uncertain;
         this.seen = match outcome {
             Outcome::Ok { .. } if this.overtaken => CallProgress::Cleared,
             Outcome::Ok { .. } => CallProgress::Done,
             Outcome::Unknown { .. } if write => CallProgress::Unknown,
+            // An earlier attempt may have taken effect.
+            _ if uncertain => CallProgress::Unknown,
             _ => CallProgress::Harmless,
         };
         let (scene, began, undoes) = (this.scene.clone(), this.starts > 0, this.undoes);
         if let (Some(undone), Outcome::Ok { .. }) = (undoes, outcome) {
             self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
         }
-        if write && began && matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. }) {
+        if write && began && (uncertain || matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. })) {
             self.clear(&scene);
         }
     }
@@ -498,6 +559,7 @@ impl RunChecker {
                 Effect::Read if restart || call.own_starts() < 4 => CallProgress::Cut,
                 Effect::Read => CallProgress::Harmless,
                 Effect::Write => {
+                    call.uncertain |= self.settings.rules >= 4;
                     cut_off.push(call.scene.clone());
                     CallProgress::Unknown
                 }
@@ -511,7 +573,9 @@ impl RunChecker {
     fn at_step_end(&self, step: u32) {
         let open = self.calls.values().any(|c| {
             c.step == step
-                && matches!(c.seen, CallProgress::Flying | CallProgress::Cut | CallProgress::Wanted)
+                && (c.waits
+                    || c.due
+                    || matches!(c.seen, CallProgress::Flying | CallProgress::Cut | CallProgress::Wanted))
         });
         assert!(!open, "step {step} ends while its calls are under way");
     }

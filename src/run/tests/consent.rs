@@ -80,7 +80,7 @@ impl ConsentChecker {
             Event::ApprovalLapsed { approval, matter, needed, .. } => self.lapsed(*approval, *matter, needed),
             Event::Released { .. } => self.released = true,
             Event::StepStarted { step } => self.step_started(*step),
-            Event::SceneReplied { step, calls, .. } => {
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 let scene = &self.steps[step].0;
                 if !calls.is_empty() {
                     self.touched.insert(*step);

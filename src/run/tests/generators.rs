@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
+use strum::IntoEnumIterator;
+
 use super::world::Dice;
+use crate::adapt::{FaultPolicy, PolicyAction, ToolPolicies};
+use crate::fault::FaultClass;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::planner::required_call_approval;
 use crate::run::{
@@ -105,6 +109,7 @@ pub fn calls(
     let of = state.steps.get(&step).map(|s| &s.step);
     let scene = of.map_or("A", |s| s.scene_name.as_str());
     let by_rules = state.asks.get(&ask).is_some_and(|ask| ask.fallback) || state.is_planned_by_rules(step);
+    let adapts = state.settings().mode.is_some();
     (0..1 + dice.pick(4))
         .map(|i| {
             let tool = catalogue.get(scene).unwrap().tool(TOOLS[dice.pick(TOOLS.len())]).unwrap();
@@ -135,13 +140,38 @@ pub fn calls(
                 confirm,
                 occurrence,
                 volatile: false,
+                policies: adapts.then(|| Box::new(policies(dice))),
+                definition: None,
             }
         })
         .collect()
 }
 
+/// A fault of any class, with or without a wait that a server asks for.
+fn fault(dice: &mut Dice) -> Fault {
+    let classes: Vec<FaultClass> = FaultClass::iter().collect();
+    let code = ["tool.invented", "http.status", "http.unreachable", "scene.busy"][dice.pick(4)];
+    let wait = [None, Some(0), Some(800), Some(9_000)][dice.pick(4)];
+    let error = Fault::new(code, "it did not work").classed(classes[dice.pick(classes.len())]);
+    error.after(wait.map(std::time::Duration::from_millis))
+}
+
+/// What a tool declares about its failures.
+fn policies(dice: &mut Dice) -> ToolPolicies {
+    use PolicyAction::{Fail, Retry, Skip};
+    let lists = [None, Some(vec![Retry]), Some(vec![Retry, Skip]), Some(vec![Skip, Retry]), Some(vec![Fail])];
+    let mut policy = || FaultPolicy {
+        actions: lists[dice.pick(lists.len())].clone(),
+        attempts: [None, Some(2), Some(5)][dice.pick(3)],
+        backoff_ms: [None, Some(0)][dice.pick(2)],
+        max_wait_ms: None,
+    };
+    let by_class = [(FaultClass::Timeout, policy()), (FaultClass::Other, policy())].into();
+    ToolPolicies { by_class, optional: dice.pick(2) == 1 }
+}
+
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
-    let error = Fault::new("tool.invented", "it did not work");
+    let error = fault(dice);
     if !dice.chance(trouble, 16) {
         let mut result =
             json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });

@@ -7,6 +7,7 @@ mod chaos;
 mod checker;
 mod consent;
 mod controlled;
+mod failures;
 mod generators;
 mod named;
 mod properties;

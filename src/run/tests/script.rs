@@ -176,6 +176,8 @@ impl Script {
                 confirm: None,
                 occurrence: 0,
                 volatile: false,
+                policies: None,
+                definition: None,
             }
         });
         let (text, calls) = (String::new(), calls.collect());

@@ -1,6 +1,8 @@
 //! A driver for generated worlds: performs the actions of `next`, completes work in flight in any order,
 //! crashes and restarts, and writes a journal that a second state is folded from.
 
+use jiff::Timestamp;
+
 use super::approvers::{self, RemainingFaults};
 use super::checker::RunChecker;
 use super::consent::ConsentChecker;
@@ -10,7 +12,7 @@ use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command};
 use crate::run::{
     Action, AskStatus, CallStatus, Context, Event, Fault, Outcome, PlanMaker, Reply, RunId, RunQueued,
-    RunStarted, RunState, RunStatus, Settings, Subject,
+    RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -33,6 +35,7 @@ pub fn started(settings: &Settings) -> Event {
         catalogue: "c0ffee".to_owned(),
         context: Context::default(),
         confirmed: Vec::new(),
+        levels: std::collections::BTreeMap::new(),
     })
 }
 
@@ -57,6 +60,8 @@ pub struct Sim {
     pub consent: ConsentChecker,
     pub flights: Vec<Flight>,
     pub events: Vec<Event>,
+    /// When each event was appended.
+    times: Vec<Timestamp>,
     stale: Vec<Action>,
     crashes: u32,
     /// Whether the scenes were changed since the run began.
@@ -79,6 +84,7 @@ impl Sim {
             consent: ConsentChecker::default(),
             flights: Vec::new(),
             events: Vec::new(),
+            times: Vec::new(),
             stale: Vec::new(),
             crashes: 0,
             reloaded: false,
@@ -133,15 +139,24 @@ impl Sim {
         }
     }
 
+    /// The time of the next event: it mostly advances, sometimes not, and sometimes the clock is set back.
+    fn now(&self) -> Timestamp {
+        let events = i64::try_from(self.events.len()).unwrap();
+        let back = if events % 31 == 30 { 5_000 } else { 0 };
+        Timestamp::from_millisecond(1_800_000_000_000 + events / 3 * 211 - back).unwrap()
+    }
+
     /// Appends and applies; checks everything that must hold after any event.
     pub fn record(&mut self, event: Event) {
         assert_eq!(self.state.check(&event), Ok(()), "{event:?} in {:#?}", self.state);
         self.watch.before(&self.state, &event);
         self.consent.before(&self.state, &event);
         let line = serde_json::to_string(&event).unwrap();
-        self.state.apply(&event).unwrap();
+        let at = self.now();
+        self.times.push(at);
+        self.state.apply_at(&event, at).unwrap();
         let back: Event = serde_json::from_str(&line).unwrap();
-        self.shadow.apply(&back).unwrap();
+        self.shadow.apply_at(&back, at).unwrap();
         assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
         self.watch.after(&self.state);
         self.consent.after(&self.state);
@@ -160,8 +175,10 @@ impl Sim {
             Event::RunWaiting {} => {
                 assert_eq!(self.flights, [], "it waits while something is under way");
                 assert_eq!(self.state.next(), [], "it waits and has something to do");
+                assert_eq!(self.state.next_timer(), None, "it waits while a timer runs");
                 self.can_be_ended();
             }
+            Event::BackedOff { .. } if !self.state.write_in_flight() => self.can_be_ended(),
             Event::ModelAsked { call, .. } => self.flights.push(Flight::Ask(*call)),
             Event::ToolStarted { call, .. } => self.flights.push(Flight::Call(*call)),
             _ => {}
@@ -173,8 +190,10 @@ impl Sim {
     pub fn turn(&mut self) {
         let actions = self.asked();
         let waits = self.state.status == RunStatus::Waiting;
+        let timers: Vec<TimerSubject> = self.state.timers().map(|timer| timer.timer).collect();
+        let pending = self.flights.len() + timers.len();
         assert!(
-            !actions.is_empty() || !self.flights.is_empty() || waits,
+            !actions.is_empty() || pending > 0 || waits,
             "nothing is under way and nothing is to be done: {:#?}",
             self.state
         );
@@ -191,9 +210,12 @@ impl Sim {
         if waits {
             return self.is_decided();
         }
-        if actions.is_empty() || (!self.flights.is_empty() && self.dice.pick(2) == 1) {
-            let flight = self.dice.pick(self.flights.len());
-            return self.complete(flight);
+        if actions.is_empty() || (pending > 0 && self.dice.pick(2) == 1) {
+            let picked = self.dice.pick(pending);
+            return match picked.checked_sub(self.flights.len()) {
+                None => self.complete(picked),
+                Some(timer) => self.record(Event::TimerFired { timer: timers[timer] }),
+            };
         }
         match self.world.style {
             Style::First => self.perform(actions[0].clone()),
@@ -202,8 +224,16 @@ impl Sim {
                 while !left.is_empty() {
                     let action = left.remove(self.dice.pick(left.len()));
                     // Parallel steps are limited: a step that became ready by another's end may come first.
-                    let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
-                    if is_step && !self.still_possible(&action) {
+                    // What is done about a failure depends on the retries of the run and on time.
+                    let may_change = matches!(
+                        action,
+                        Action::Record {
+                            event: Event::StepStarted { .. }
+                                | Event::Unexpected { .. }
+                                | Event::BackedOff { .. }
+                        }
+                    );
+                    if may_change && !self.still_possible(&action) {
                         continue;
                     }
                     self.perform(action);
@@ -467,8 +497,8 @@ impl Sim {
         self.flights.clear();
         self.stale.clear();
         let mut state = new_run();
-        for event in &self.events {
-            state.apply(event).unwrap();
+        for (event, at) in self.events.iter().zip(&self.times) {
+            state.apply_at(event, *at).unwrap();
         }
         assert_eq!(state, self.state, "a restart wakes up elsewhere");
         self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });

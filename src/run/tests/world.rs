@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::adapt::{ExecutionLevel, ExecutionMode, PolicyDefaults, completed};
 use crate::run::{ApprovalPolicy, ApprovalScope, Duplicates, RULES_REVISION, Settings};
 
 /// How a driver performs the actions of `next`.
@@ -86,12 +87,36 @@ fn policy() -> impl Strategy<Value = (ApprovalPolicy, bool)> {
     (policy, prop::bool::weighted(0.4))
 }
 
+/// Level and mode, often unset, and small bounds of retries.
+fn adaptive() -> impl Strategy<Value = Settings> {
+    let mode = prop_oneof![
+        3 => Just(None),
+        1 => Just(Some(ExecutionMode::Strict)),
+        2 => Just(Some(ExecutionMode::Adaptive)),
+    ];
+    let bounds = (1..5u32, 0..2_000u64, 0..3_000u64, 0..8u32, prop_oneof![Just(60_000u64), 0..3_000u64]);
+    let time = prop_oneof![3 => Just(300_000u64), 1 => 2_000..9_000u64];
+    (prop::bool::weighted(0.04), mode, bounds, time).prop_map(|(basic, mode, bounds, run_timeout_ms)| {
+        let (attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms) = bounds;
+        let level = basic.then_some(ExecutionLevel::Basic);
+        let policies = PolicyDefaults { attempts, backoff_ms, max_wait_ms, max_retries, max_wait_per_run_ms };
+        Settings { level, mode: completed(level, mode), policies, run_timeout_ms, ..Settings::default() }
+    })
+}
+
 pub fn settings() -> impl Strategy<Value = Settings> {
     let rounds = prop_oneof![1 => 0..2u32, 6 => 2..5u32];
     let calls = prop_oneof![1 => 0..2u32, 6 => 2..9u32];
     let bounds = (1..6u32, 0..3u32, 0..4u32, 0..5u32, rounds, calls);
-    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), policy(), 0..=RULES_REVISION).prop_map(
-        |(bounds, fallback, with_check, coarse, (approval, compensate), rules)| {
+    (
+        bounds,
+        any::<bool>(),
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        policy(),
+        (0..=RULES_REVISION, adaptive()),
+    )
+        .prop_map(|(bounds, fallback, with_check, coarse, (approval, compensate), (rules, adaptive))| {
             let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
             Settings {
                 max_steps,
@@ -105,13 +130,17 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
                 approval,
                 compensate,
-                rules,
                 // The two have nothing to do with each other.
                 embeddings_timeout_ms: if coarse { 2_000 } else { 0 },
+                // Earlier revisions had no modes.
+                rules: if adaptive.mode.is_some() { RULES_REVISION } else { rules },
+                level: adaptive.level,
+                mode: adaptive.mode,
+                policies: adaptive.policies,
+                run_timeout_ms: adaptive.run_timeout_ms,
                 ..Settings::default()
             }
-        },
-    )
+        })
 }
 
 /// Worlds in which everything can fail.
@@ -155,6 +184,7 @@ pub fn calm_worlds() -> impl Strategy<Value = World> {
         settings: Settings {
             max_rounds: world.settings.max_rounds.max(2),
             duplicates: Duplicates::Arguments,
+            level: None,
             approval: ApprovalPolicy {
                 plans: ApprovalScope::Never,
                 calls: ApprovalScope::Never,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::super::action::Action;
 use super::super::event::{Event, Fault, Subject, UnpreparedCall};
+use super::super::levels::LEVEL_BASIC;
 use super::super::next::{PLAIN_RETRIES, record};
 use super::super::settings::{PrepareMode, SceneMode};
 use super::super::state::{CallStatus, DueQuestion, RunState, StepState};
@@ -101,37 +102,46 @@ impl SceneWork {
 
     /// Before the scene is asked: preparing the calls of the plan, and the end of a step that they complete.
     fn prepared_action(&self, run: &RunState, number: u32, step: &StepState) -> Option<Action> {
-        let settings = run.settings();
-        let prepares = settings.prepare == PrepareMode::Always && !step.step.prepared_calls.is_empty();
-        if prepares && !step.prepared {
+        let plans_calls = !step.step.prepared_calls.is_empty() || !run.asks_scene(step);
+        if run.prepare() == PrepareMode::Always && plans_calls && !step.prepared {
             return Some(Action::Prepare { step: number });
         }
         if step.prepared && self.is_complete(run, step) {
             return Some(record(Event::StepCompleted { step: number, result: run.plain_result(step) }));
         }
-        (settings.scenes == SceneMode::Prepared).then(|| record(self.unprepared_end(number)))
+        (run.scene_mode(step) == SceneMode::Prepared).then(|| record(self.unprepared_end(run, number, step)))
     }
 
-    /// Whether every call that the plan expects was prepared and has a result.
+    /// Whether every call that the plan expects was prepared, and has a result or was left out. Where its scene is not
+    /// asked, a result that is empty counts: nothing was found.
     fn is_complete(&self, run: &RunState, step: &StepState) -> bool {
-        let has_result = |call: &u32| run.is_effective(*call) && run.has_content(*call);
-        self.unprepared.is_empty() && !step.round_calls.is_empty() && step.round_calls.iter().all(has_result)
+        let asks = run.asks_scene(step);
+        let has_result = |call: &u32| run.is_effective(*call) && (!asks || run.has_content(*call));
+        let calls = &step.round_calls;
+        self.unprepared.is_empty()
+            && calls.iter().any(has_result)
+            && calls.iter().all(|call| has_result(call) || run.is_left_out(*call))
     }
 
-    /// The end of a step that its prepared calls do not complete, where scenes are not asked.
-    fn unprepared_end(&self, number: u32) -> Event {
+    /// The end of a step that its prepared calls do not complete, where its scene is not asked.
+    fn unprepared_end(&self, run: &RunState, number: u32, step: &StepState) -> Event {
+        let (code, why) = match run.asks_scene(step) {
+            true => ("step.unprepared", "scenes are not asked (execution.scenes)"),
+            false => (LEVEL_BASIC, "at the level `basic` its scene is not asked"),
+        };
         let missing: Vec<String> =
             self.unprepared.iter().map(|call| format!("{}: {}", call.tool, call.why)).collect();
-        let message = match missing.is_empty() {
-            true => "its calls did not complete it, and scenes are not asked (execution.scenes)".to_owned(),
-            false => {
-                format!(
-                    "it cannot be executed as prepared, and scenes are not asked (execution.scenes): {}",
-                    missing.join("; ")
-                )
+        let failed = step.round_calls.iter().find_map(|call| run.outcome(*call)?.fault());
+        let error = match failed.filter(|_| !run.asks_scene(step)) {
+            Some(fault) => fault.clone(),
+            None if missing.is_empty() => {
+                Fault::new(code, format!("its calls did not complete it, and {why}"))
+            }
+            None => {
+                let missing = missing.join("; ");
+                Fault::new(code, format!("it cannot be executed as prepared, and {why}: {missing}"))
             }
         };
-        let error = Fault::new("step.unprepared", message);
         Event::StepFailed { step: number, status: StepStatus::Failed, error }
     }
 

@@ -357,3 +357,55 @@ fn options_have_defaults_and_refuse_unknown_keys() {
     assert!(options.builtin && !options.allow_private_addresses && options.dir.is_none());
     assert!(serde_json::from_value::<Options>(json!({"directory": "x"})).is_err());
 }
+
+#[test]
+fn policies_are_read_and_their_mistakes_are_reported() {
+    let with = |policies: &str| load_one(&format!("{GOOD}{policies}"));
+    let loaded = with("[tools.policies.timeout]\ndo = ['retry']\nattempts = 4\nmax_wait_ms = 5\n");
+    assert!(loaded.faults.is_empty(), "{:?}", loaded.faults);
+    let policies = &loaded.scenes[0].tools[0].policies;
+    let policy = &policies.by_class[&crate::fault::FaultClass::Timeout];
+    assert_eq!((policy.attempts, policy.backoff_ms, policy.max_wait_ms), (Some(4), None, Some(5)));
+    let line = u32::try_from(GOOD.lines().count() + 1).unwrap();
+    for (text, code, at) in [
+        ("do = ['rety']", "policy_action", 1),
+        ("do = []", "policy_action", 0),
+        ("do = ['retry', 'retry']", "policy_action", 1),
+        ("do = ['fail', 'retry']", "policy_action", 1),
+        ("do = ['alternative']", "policy_action", 1),
+        ("do = ['cached']", "policy_action", 1),
+        ("do = ['skip']", "policy_skip", 0),
+        ("do = ['fail']\nattempts = 2", "policy_unused", 0),
+        ("do = ['retry']\nattempts = 1", "bound", 2),
+        ("attempts = 11", "bound", 1),
+        ("backoff_ms = 60001", "bound", 1),
+        ("max_wait_ms = 600001", "bound", 1),
+        ("tries = 2", "unknown_key", 1),
+    ] {
+        let faults = with(&format!("[tools.policies.timeout]\n{text}\n")).faults;
+        let found: Vec<(&str, Option<u32>)> = faults.iter().map(|f| (f.code.as_str(), f.line)).collect();
+        assert_eq!(found, [(format!("scene.{code}").as_str(), Some(line + at))], "{text}: {faults:?}");
+        assert!(!faults[0].remedy.is_empty());
+    }
+    for (text, code) in [
+        ("[tools.policies.timout]\n", "unknown_key"),
+        ("[tools.policies.denied]\ndo = ['retry']\n", "policy_retry"),
+    ] {
+        let faults = with(text).faults;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(faults[0].code, format!("scene.{code}"));
+    }
+    let optional = GOOD.replace("effect = \"read\"", "effect = \"read\"\noptional = true");
+    assert_eq!(load_one(&optional).faults[0].code, "scene.policy_unused");
+    let skips = format!("{optional}[tools.policies.timeout]\ndo = ['skip']\n");
+    assert!(load_one(&skips).faults.is_empty());
+}
+
+#[test]
+fn level_of_a_scene_needs_sentences_and_may_have_no_effect() {
+    let level = |level: &str| load_one(&GOOD.replace("concurrency = 3", &format!("level = \"{level}\"")));
+    assert!(level("basic").faults.is_empty());
+    assert_eq!(level("adaptive").faults[0].code, "scene.level");
+    let silent = GOOD.split("[tools.say]").next().unwrap().replace("concurrency = 3", "level = \"basic\"");
+    assert_eq!(load_one(&silent).faults[0].code, "scene.level_no_say");
+}

@@ -206,7 +206,7 @@ async fn list_status_equals_run_state_status() {
         let told = story(&store, n, events.clone()).await;
         let mut state = crate::run::RunState::new(run_id(n));
         for (event, told) in events.iter().zip(told) {
-            state.apply_checked(event);
+            state.apply_checked(event, state.at);
             let machine = (state.status, state.plan_status, state.plans.len() as u32);
             assert_eq!(told, machine, "run {n}, after {}", event.name());
         }

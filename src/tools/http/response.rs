@@ -166,13 +166,12 @@ impl HttpTool {
             message.push_str(": ");
             message.extend(words.chars().take(REFUSAL_CHARS));
         }
-        let later = matches!(
-            status,
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
-        );
+        let later = matches!(status, StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS);
+        // Proxies send it for a back end that is slow, too.
+        let slow = status == StatusCode::REQUEST_TIMEOUT;
         let error = match (self.write, status.is_client_error()) {
             (true, true) if !taken && later => ToolError::failed("http.status", message),
-            (true, true) if !taken => ToolError::refused("http.status", message),
+            (true, true) if !taken && !slow => ToolError::refused("http.status", message),
             (true, _) => ToolError::unknown("http.status", message),
             (false, _) => ToolError::failed("http.status", message),
         };

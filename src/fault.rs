@@ -12,12 +12,15 @@ use serde::{Deserialize, Serialize};
     Default,
     PartialEq,
     Eq,
+    PartialOrd,
+    Ord,
     Hash,
     Serialize,
     Deserialize,
     utoipa::ToSchema,
     strum::IntoStaticStr,
     strum::EnumIter,
+    strum::EnumString,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -1,0 +1,212 @@
+//! What predefined logic does about a failed attempt of a call: one pure function of its facts.
+
+use serde::{Deserialize, Serialize};
+
+use super::backoff::backoff_ms;
+use super::{Capabilities, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
+use crate::fault::FaultClass;
+
+/// A retry makes sense only if about this much time is left for it afterwards, in milliseconds.
+const MIN_ATTEMPT_MS: u64 = 1_000;
+
+/// The fewest attempts of a write that its key makes safe to repeat.
+const KEYED_ATTEMPTS: u32 = 2;
+
+/// Whether the same call may be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repetition {
+    /// A read.
+    Harmless,
+    /// A write of which no attempt took effect, as its tool reports.
+    NothingDone,
+    /// A write of which no attempt took effect, as this process itself knows, or whose tool honours its idempotency
+    /// key anyway.
+    SurelyNothingDone,
+    /// A write that may have taken effect, under an idempotency key that its tool honours.
+    Keyed,
+    /// A write that may have taken effect: a person decides.
+    Unsafe,
+}
+
+/// The facts of a failed attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct CallFailure<'a> {
+    /// The kind of failure.
+    pub class: FaultClass,
+    /// Whether the same call may be made again.
+    pub repetition: Repetition,
+    /// How many attempts were made, without those that a restart interrupted.
+    pub attempts: u32,
+    /// How many retries the run has begun.
+    pub retries_in_run: u32,
+    /// How long the run has waited for retries, in milliseconds.
+    pub waited_ms: u64,
+    /// How long the server asks to wait, in milliseconds.
+    pub asked_ms: Option<u64>,
+    /// Milliseconds until the run's deadline.
+    pub left_ms: u64,
+    /// What the variable part of the delay depends on.
+    pub seed: &'a str,
+}
+
+/// What is done about a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum PolicyChoice {
+    /// Another attempt.
+    Retry {
+        /// After so many milliseconds.
+        delay_ms: u64,
+    },
+    /// The call is left out.
+    Skip,
+    /// The call has failed.
+    Fail,
+}
+
+impl PolicyChoice {
+    /// What is done.
+    pub fn action(self) -> PolicyAction {
+        match self {
+            PolicyChoice::Retry { .. } => PolicyAction::Retry,
+            PolicyChoice::Skip => PolicyAction::Skip,
+            PolicyChoice::Fail => PolicyAction::Fail,
+        }
+    }
+}
+
+/// An action that was considered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeighedAction {
+    /// The action.
+    pub action: PolicyAction,
+    /// Why it was not taken; absent for the one that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedAction>,
+}
+
+/// Why an action was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RefusedAction {
+    /// The run's level and mode do not allow it.
+    NotAllowed,
+    /// The write may have taken effect, and nothing makes a repetition safe.
+    NotRepeatable,
+    /// The call had all its attempts.
+    NoAttemptsLeft,
+    /// The run had all its retries.
+    RunLimit,
+    /// The server asks for a longer wait than is allowed, or the run has waited enough.
+    WaitTooLong,
+    /// The run's deadline comes before.
+    NoTimeLeft,
+    /// The tool is not optional.
+    NotOptional,
+    /// The write may have taken effect, so it cannot be left out.
+    MayBeDone,
+}
+
+/// What predefined logic does about a failure, and what it considered before that. The last considered action is the
+/// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe.
+pub fn respond(
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    defaults: &PolicyDefaults,
+    may: Capabilities,
+) -> (PolicyChoice, Vec<WeighedAction>) {
+    let policy = declared.and_then(|declared| declared.by_class.get(&failure.class));
+    let mut weighed = Vec::new();
+    for action in actions(failure, policy) {
+        let considered = match action {
+            PolicyAction::Retry => retry(failure, policy, defaults, may),
+            PolicyAction::Skip => skip(failure, declared, may),
+            PolicyAction::Fail => Ok(PolicyChoice::Fail),
+        };
+        weighed.push(WeighedAction { action, refused: considered.err() });
+        if let Ok(choice) = considered {
+            return (choice, weighed);
+        }
+    }
+    weighed.push(WeighedAction { action: PolicyAction::Fail, refused: None });
+    (PolicyChoice::Fail, weighed)
+}
+
+/// Whether a later attempt may succeed by itself.
+fn is_transient(class: FaultClass) -> bool {
+    matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
+}
+
+/// The actions to consider, in order. A write under a key is repeated once even where nothing is declared, or something
+/// else is: without that, a person would have to find out what it did.
+fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<PolicyAction> {
+    let declared = policy.and_then(|policy| policy.actions.clone());
+    if failure.repetition == Repetition::Keyed {
+        return match declared {
+            Some(declared) if declared == [PolicyAction::Fail] => declared,
+            Some(declared) if declared.contains(&PolicyAction::Retry) => declared,
+            declared => std::iter::once(PolicyAction::Retry).chain(declared.unwrap_or_default()).collect(),
+        };
+    }
+    declared.unwrap_or_else(|| {
+        let sure = matches!(failure.repetition, Repetition::Harmless | Repetition::SurelyNothingDone);
+        if sure && is_transient(failure.class) { vec![PolicyAction::Retry] } else { Vec::new() }
+    })
+}
+
+fn retry(
+    failure: &CallFailure<'_>,
+    policy: Option<&FaultPolicy>,
+    defaults: &PolicyDefaults,
+    may: Capabilities,
+) -> Result<PolicyChoice, RefusedAction> {
+    let keyed = failure.repetition == Repetition::Keyed;
+    let declared = policy.and_then(|policy| policy.attempts);
+    let most = match (declared, keyed) {
+        (Some(declared), true) => declared.max(KEYED_ATTEMPTS),
+        (None, true) if !is_transient(failure.class) => KEYED_ATTEMPTS,
+        (None, true) => defaults.attempts.max(KEYED_ATTEMPTS),
+        (declared, false) => declared.unwrap_or(defaults.attempts),
+    };
+    let max_wait = policy.and_then(|policy| policy.max_wait_ms).unwrap_or(defaults.max_wait_ms);
+    let base = policy.and_then(|policy| policy.backoff_ms).unwrap_or(defaults.backoff_ms);
+    let delay_ms = backoff_ms(failure.attempts, base, failure.asked_ms, failure.seed);
+    let first_keyed = keyed && failure.attempts < KEYED_ATTEMPTS;
+    if !may.repeats {
+        Err(RefusedAction::NotAllowed)
+    } else if failure.repetition == Repetition::Unsafe {
+        Err(RefusedAction::NotRepeatable)
+    } else if failure.attempts >= most {
+        Err(RefusedAction::NoAttemptsLeft)
+    } else if failure.retries_in_run >= defaults.max_retries && !first_keyed {
+        Err(RefusedAction::RunLimit)
+    } else if failure.asked_ms.unwrap_or(0) > max_wait
+        || failure.waited_ms.saturating_add(delay_ms) > defaults.max_wait_per_run_ms
+    {
+        Err(RefusedAction::WaitTooLong)
+    } else if delay_ms.saturating_add(MIN_ATTEMPT_MS) >= failure.left_ms {
+        Err(RefusedAction::NoTimeLeft)
+    } else {
+        Ok(PolicyChoice::Retry { delay_ms })
+    }
+}
+
+fn skip(
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    may: Capabilities,
+) -> Result<PolicyChoice, RefusedAction> {
+    if !may.skips {
+        Err(RefusedAction::NotAllowed)
+    } else if !declared.is_some_and(|declared| declared.optional) {
+        Err(RefusedAction::NotOptional)
+    } else if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) {
+        Err(RefusedAction::MayBeDone)
+    } else {
+        Ok(PolicyChoice::Skip)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use proptest::collection::{btree_map, vec};
+use proptest::option::of;
+use proptest::prelude::*;
+use strum::{IntoEnumIterator, VariantArray};
+
+use super::*;
+use crate::adapt::{ExecutionLevel, ExecutionMode, capabilities};
+
+fn classes() -> impl Strategy<Value = FaultClass> {
+    proptest::sample::select(FaultClass::iter().collect::<Vec<_>>())
+}
+
+fn policies() -> impl Strategy<Value = ToolPolicies> {
+    let actions = vec(proptest::sample::select(PolicyAction::VARIANTS), 0..4);
+    let policy = (of(actions), of(1..=10u32), of(0..60_000u64), of(0..600_000u64)).prop_map(
+        |(actions, attempts, backoff_ms, max_wait_ms)| FaultPolicy {
+            actions,
+            attempts,
+            backoff_ms,
+            max_wait_ms,
+        },
+    );
+    (btree_map(classes(), policy, 0..4), any::<bool>())
+        .prop_map(|(by_class, optional)| ToolPolicies { by_class, optional })
+}
+
+fn repetitions() -> impl Strategy<Value = Repetition> {
+    use Repetition::{Harmless, Keyed, NothingDone, SurelyNothingDone, Unsafe};
+    proptest::sample::select(vec![Harmless, NothingDone, SurelyNothingDone, Keyed, Unsafe])
+}
+
+fn failures() -> impl Strategy<Value = CallFailure<'static>> {
+    let times = (0..40u32, prop_oneof![Just(0), 0..90_000u64], of(any::<u64>()), any::<u64>());
+    (classes(), repetitions(), 1..12u32, times).prop_map(
+        |(class, repetition, attempts, (retries_in_run, waited_ms, asked_ms, left_ms))| CallFailure {
+            class,
+            repetition,
+            attempts,
+            retries_in_run,
+            waited_ms,
+            asked_ms,
+            left_ms,
+            seed: "run.1.2.3",
+        },
+    )
+}
+
+fn modes() -> impl Strategy<Value = Option<ExecutionMode>> {
+    of(proptest::sample::select(ExecutionMode::VARIANTS))
+}
+
+/// A read that timed out for the first time, with much time left.
+fn timed_out() -> CallFailure<'static> {
+    CallFailure {
+        class: FaultClass::Timeout,
+        repetition: Repetition::Harmless,
+        attempts: 1,
+        retries_in_run: 0,
+        waited_ms: 0,
+        asked_ms: None,
+        left_ms: u64::MAX,
+        seed: "run.1.2.1",
+    }
+}
+
+fn chosen(failure: &CallFailure<'_>, declared: Option<&ToolPolicies>) -> PolicyAction {
+    let may = capabilities(Some(ExecutionLevel::Basic), Some(ExecutionMode::Adaptive));
+    respond(failure, declared, &PolicyDefaults::default(), may).0.action()
+}
+
+fn declared(class: FaultClass, actions: &[PolicyAction], optional: bool) -> ToolPolicies {
+    let policy = FaultPolicy { actions: Some(actions.to_vec()), ..FaultPolicy::default() };
+    ToolPolicies { by_class: [(class, policy)].into(), optional }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_policy_repeats_or_leaves_out_what_may_be_done(failure in failures(), policies in of(policies()), mode in modes()) {
+        let may = capabilities(None, mode);
+        let failure = CallFailure { repetition: Repetition::Unsafe, ..failure };
+        let (choice, _) = respond(&failure, policies.as_ref(), &PolicyDefaults::default(), may);
+        prop_assert_eq!(choice, PolicyChoice::Fail);
+        let failure = CallFailure { repetition: Repetition::Keyed, ..failure };
+        let (choice, _) = respond(&failure, policies.as_ref(), &PolicyDefaults::default(), may);
+        prop_assert_ne!(choice, PolicyChoice::Skip);
+    }
+
+    #[test]
+    fn every_retry_is_within_its_bounds(failure in failures(), policies in of(policies()), mode in modes()) {
+        let (may, defaults) = (capabilities(None, mode), PolicyDefaults::default());
+        let (choice, weighed) = respond(&failure, policies.as_ref(), &defaults, may);
+        prop_assert_eq!(respond(&failure, policies.as_ref(), &defaults, may), (choice, weighed.clone()));
+        let (last, before) = weighed.split_last().unwrap();
+        prop_assert_eq!((last.action, last.refused), (choice.action(), None));
+        prop_assert!(before.iter().all(|weighed| weighed.refused.is_some()));
+        if let PolicyChoice::Retry { delay_ms } = choice {
+            prop_assert!(mode.is_some() && failure.attempts < 10);
+            prop_assert!(failure.waited_ms + delay_ms <= defaults.max_wait_per_run_ms);
+            prop_assert!(delay_ms < failure.left_ms && delay_ms >= failure.asked_ms.unwrap_or(0));
+        }
+        if mode == Some(ExecutionMode::Strict) {
+            prop_assert_ne!(choice, PolicyChoice::Skip);
+        }
+    }
+}
+
+#[test]
+fn without_a_declaration_only_what_passes_by_itself_is_retried() {
+    for class in FaultClass::iter() {
+        let passes = matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable);
+        let expected = |passes| if passes { PolicyAction::Retry } else { PolicyAction::Fail };
+        let with = |repetition| CallFailure { class, repetition, ..timed_out() };
+        assert_eq!(chosen(&with(Repetition::Harmless), None), expected(passes), "{class:?}");
+        assert_eq!(chosen(&with(Repetition::SurelyNothingDone), None), expected(passes), "{class:?}");
+        assert_eq!(chosen(&with(Repetition::NothingDone), None), PolicyAction::Fail, "{class:?}");
+        assert_eq!(chosen(&with(Repetition::Keyed), None), PolicyAction::Retry, "{class:?}");
+        assert_eq!(chosen(&with(Repetition::Unsafe), None), PolicyAction::Fail, "{class:?}");
+    }
+}
+
+#[test]
+fn a_declared_list_counts_in_its_order() {
+    let policies = declared(FaultClass::Timeout, &[PolicyAction::Skip, PolicyAction::Retry], true);
+    assert_eq!(chosen(&timed_out(), Some(&policies)), PolicyAction::Skip);
+    let policies = declared(FaultClass::Timeout, &[PolicyAction::Retry, PolicyAction::Skip], true);
+    assert_eq!(chosen(&timed_out(), Some(&policies)), PolicyAction::Retry);
+    assert_eq!(chosen(&CallFailure { attempts: 3, ..timed_out() }, Some(&policies)), PolicyAction::Skip);
+    let keyed = CallFailure { repetition: Repetition::Keyed, ..timed_out() };
+    let policies = declared(FaultClass::Timeout, &[PolicyAction::Skip], true);
+    assert_eq!(chosen(&keyed, Some(&policies)), PolicyAction::Retry, "its repetition is not lost");
+    let policies = declared(FaultClass::Timeout, &[PolicyAction::Fail], true);
+    assert_eq!(chosen(&keyed, Some(&policies)), PolicyAction::Fail);
+}
+
+#[test]
+fn a_wait_that_is_too_long_is_not_waited() {
+    assert_eq!(chosen(&CallFailure { asked_ms: Some(20_000), ..timed_out() }, None), PolicyAction::Retry);
+    assert_eq!(chosen(&CallFailure { asked_ms: Some(20_001), ..timed_out() }, None), PolicyAction::Fail);
+    assert_eq!(chosen(&CallFailure { asked_ms: Some(u64::MAX), ..timed_out() }, None), PolicyAction::Fail);
+    assert_eq!(chosen(&CallFailure { left_ms: 1_100, ..timed_out() }, None), PolicyAction::Fail);
+    assert_eq!(chosen(&CallFailure { waited_ms: 60_000, ..timed_out() }, None), PolicyAction::Fail);
+    assert_eq!(chosen(&CallFailure { retries_in_run: 32, ..timed_out() }, None), PolicyAction::Fail);
+}

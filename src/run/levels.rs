@@ -1,0 +1,89 @@
+//! The level and mode of a run and of its steps, and what they allow.
+
+use super::event::{Fault, Subject};
+use super::settings::{PrepareMode, SceneMode};
+use super::state::{RunState, StepState};
+use crate::adapt::{Capabilities, ExecutionLevel, capabilities};
+use crate::plan::StepStatus;
+
+/// The fault code of what needs a model after the plan, at the level `basic`.
+pub(super) const LEVEL_BASIC: &str = "level.basic";
+
+/// The fault of a question that is not asked.
+pub(super) fn level_fault() -> Fault {
+    Fault::new(LEVEL_BASIC, "at the level `basic` no model is asked after the plan")
+}
+
+impl RunState {
+    /// The run's level: its own, lowered to the lowest of the scenes that its plans use.
+    pub fn level(&self) -> Option<ExecutionLevel> {
+        let scenes = self.steps.values().map(|step| step.step.scene_name.as_str());
+        scenes.fold(self.settings().level, |level, scene| {
+            ExecutionLevel::narrowed(level, self.level_of_scene(scene))
+        })
+    }
+
+    fn level_of_scene(&self, scene: &str) -> Option<ExecutionLevel> {
+        self.started.as_ref().and_then(|started| started.levels.get(scene).copied())
+    }
+
+    /// What may happen in the run.
+    pub fn may(&self) -> Capabilities {
+        capabilities(self.level(), self.settings().mode)
+    }
+
+    /// Whether the step's scene may be asked: its level is not `basic`.
+    pub fn asks_scene(&self, step: &StepState) -> bool {
+        let level =
+            ExecutionLevel::narrowed(self.settings().level, self.level_of_scene(&step.step.scene_name));
+        level != Some(ExecutionLevel::Basic)
+    }
+
+    /// Whether a model may be asked about `subject`.
+    pub(super) fn may_ask(&self, subject: Subject) -> bool {
+        match subject {
+            // It precedes the plan.
+            Subject::Ranking | Subject::Plan { .. } => true,
+            Subject::Scene { step } => self.steps.get(&step).is_none_or(|step| self.asks_scene(step)),
+            Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
+        }
+    }
+
+    /// Whether the call was left out after it failed.
+    pub(super) fn is_left_out(&self, call: u32) -> bool {
+        self.calls.get(&call).is_some_and(|call| call.left_out)
+    }
+
+    /// The tools that a completed step might have needed and that nobody could decide about, since its scene is not
+    /// asked.
+    pub fn undecided<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a str> {
+        let called = |tool: &&String| {
+            let mut calls = step.calls.iter().filter_map(|call| self.calls.get(call));
+            calls.any(|call| call.requested.tool == **tool)
+        };
+        let open = step.status == StepStatus::Completed && !self.asks_scene(step);
+        let tools = step.step.if_needed.iter().filter(move |_| open);
+        tools.filter(move |tool| !called(tool)).map(String::as_str)
+    }
+
+    /// Which calls a plan prepares: all, where nobody may be asked for them later. One plan is made for all scenes, so
+    /// a single scene at `basic` is enough.
+    pub fn prepare(&self) -> PrepareMode {
+        match self.prepares_everything() {
+            true => PrepareMode::Always,
+            false => self.settings().prepare,
+        }
+    }
+
+    /// Whether a plan has to prepare every call, since the run or a scene is at `basic`.
+    pub fn prepares_everything(&self) -> bool {
+        let basic = Some(ExecutionLevel::Basic);
+        let scenes = self.started.iter().flat_map(|started| started.levels.values());
+        self.settings().level == basic || scenes.copied().any(|level| Some(level) == basic)
+    }
+
+    /// How the calls of a step come about.
+    pub fn scene_mode(&self, step: &StepState) -> SceneMode {
+        if self.asks_scene(step) { self.settings().scenes } else { SceneMode::Prepared }
+    }
+}

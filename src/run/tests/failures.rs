@@ -1,0 +1,174 @@
+//! Failed attempts of calls: what predefined logic decides, and what a later failure says about an earlier attempt.
+
+use serde_json::json;
+
+use super::script::Script;
+use crate::adapt::{ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
+use crate::run::{
+    Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Repeat, Settings,
+    TimerSubject,
+};
+
+const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
+const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
+const PAY: (&str, Effect, Repeat, u32) = ("pay", Effect::Write, Repeat::Key, 1);
+
+fn settings(mode: Option<ExecutionMode>) -> Settings {
+    Settings { rules: 4, mode, ..Settings::default() }
+}
+
+fn unavailable() -> Fault {
+    Fault::new("http.status", "503").classed(FaultClass::Unavailable)
+}
+
+/// A run whose only call is in flight.
+fn calling(call: (&str, Effect, Repeat, u32), settings: Settings) -> Script {
+    let mut run = Script::new(settings);
+    run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+    run.reply_with_calls(1, &[call]);
+    run
+}
+
+fn fire(run: &mut Script) {
+    let timer = run.state.next_timer().unwrap().timer;
+    run.record(Event::TimerFired { timer });
+    run.settle();
+}
+
+#[test]
+fn keyed_write_that_may_be_done_stays_unknown_when_its_repetition_fails() {
+    for (rules, stays) in [(3, false), (4, true)] {
+        let mut run = calling(PAY, Settings { rules, ..Settings::default() });
+        run.outcome(1, Outcome::Unknown { error: unavailable() });
+        run.outcome(1, Outcome::Failed { error: Fault::new("http.unreachable", "refused") });
+        let status = &run.state.calls[&1].status;
+        let unknown = matches!(status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
+        assert_eq!(unknown, stays, "{rules}: {status:?}");
+        assert_eq!(run.state.approvals.len(), usize::from(stays), "a person is asked what it did");
+    }
+}
+
+#[test]
+fn interrupted_keyed_write_stays_unknown_when_its_repetition_fails() {
+    let mut run = calling(PAY, settings(None));
+    run.record(Event::RunResumed { epoch: 1, restart: true });
+    run.settle();
+    let refused = || Outcome::Refused { error: Fault::new("pay.limit", "too much") };
+    run.outcome(1, refused());
+    assert_eq!(run.state.calls[&1].status, CallStatus::InFlight { attempt: 3 }, "its one repetition is left");
+    run.outcome(1, refused());
+    let status = &run.state.calls[&1].status;
+    assert!(matches!(status, CallStatus::Done { outcome: Outcome::Unknown { .. } }), "{status:?}");
+}
+
+#[test]
+fn repetition_that_a_person_ordered_and_that_fails_leaves_the_write_unknown() {
+    let mut run = calling(BOOK, settings(None));
+    run.outcome(1, Outcome::Unknown { error: unavailable() });
+    run.decide(1, Decision::Again, "lucia");
+    run.outcome(1, Outcome::Failed { error: unavailable() });
+    assert!(matches!(&run.state.calls[&1].status, CallStatus::Done { outcome: Outcome::Unknown { .. } }));
+    run.decide(2, Decision::NotDone, "lucia");
+    assert!(matches!(&run.state.calls[&1].status, CallStatus::Done { outcome: Outcome::Refused { .. } }));
+}
+
+#[test]
+fn failed_read_backs_off_and_is_called_again() {
+    let mut run = calling(LOOK, settings(Some(ExecutionMode::Strict)));
+    run.outcome(1, Outcome::Failed { error: unavailable() });
+    assert_eq!(run.state.next(), [], "it waits");
+    assert!(run.state.has_work_in_flight(), "a running timer is work");
+    let timer = run.state.next_timer().unwrap();
+    assert_eq!(timer.timer, TimerSubject::Retry { call: 1, attempt: 2 });
+    let early = Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 3 } };
+    assert!(run.state.check(&early).is_err(), "another timer does not run");
+    fire(&mut run);
+    assert_eq!(run.state.calls[&1].status, CallStatus::InFlight { attempt: 2 });
+    run.done(1, json!("sunny"));
+    assert_eq!(run.state.calls[&1].attempts, 2);
+}
+
+#[test]
+fn backoff_survives_a_crash_and_ends_with_a_cancellation() {
+    let mut run = calling(LOOK, settings(Some(ExecutionMode::Strict)));
+    run.outcome(1, Outcome::Failed { error: unavailable() });
+    run.crash();
+    assert!(run.state.next_timer().is_some(), "the wait is in the journal");
+    run.record(Event::CancelRequested { by: "lucia".to_owned(), deadline: false, note: None });
+    assert_eq!(run.state.next_timer(), None);
+    assert!(matches!(run.state.next(), [Action::Record { event: Event::RunCancelled { .. } }]));
+    run.settle();
+    let status = &run.state.calls[&1].status;
+    assert!(matches!(status, CallStatus::Done { outcome: Outcome::Failed { .. } }), "{status:?}");
+}
+
+#[test]
+fn uncertain_write_that_backs_off_at_the_end_is_put_to_a_person() {
+    let mut run = calling(PAY, settings(Some(ExecutionMode::Adaptive)));
+    run.outcome(1, Outcome::Unknown { error: unavailable() });
+    assert!(matches!(run.state.calls[&1].status, CallStatus::BackedOff { .. }));
+    run.cancel(false);
+    assert_eq!(run.state.approvals.len(), 1);
+    assert!(matches!(&run.state.calls[&1].status, CallStatus::Done { outcome: Outcome::Unknown { .. } }));
+}
+
+#[test]
+fn equal_write_of_a_parallel_step_waits_for_one_that_backs_off() {
+    let mut run = Script::new(settings(Some(ExecutionMode::Adaptive)));
+    run.plan(PlanMaker::Deterministic, &[("A", &[]), ("A", &[])]);
+    run.reply_with_calls(1, &[PAY]);
+    run.outcome(1, Outcome::Unknown { error: unavailable() });
+    run.reply_with_calls(2, &[PAY, ("pay", Effect::Write, Repeat::Key, 2)]);
+    assert_eq!(run.begun().len(), 1, "neither the equal write nor another one of the tool begins");
+    fire(&mut run);
+    run.done(1, json!({"id": 7}));
+    run.done(3, json!({"id": 8}));
+    assert_eq!(run.state.calls[&2].status, CallStatus::Skipped { first: 1 });
+    assert_eq!(run.state.calls[&1].attempts + run.state.calls[&2].attempts, 2);
+}
+
+#[test]
+fn unknown_plain_write_is_put_to_a_person_and_the_decision_is_recorded() {
+    let mut run = calling(BOOK, settings(Some(ExecutionMode::Adaptive)));
+    run.outcome(1, Outcome::Unknown { error: unavailable() });
+    assert_eq!((run.state.approvals.len(), run.state.next_timer()), (1, None));
+    let call = &run.state.calls[&1];
+    assert!(!call.unnoted && call.uncertain, "its end was recorded as unexpected");
+}
+
+#[test]
+fn journal_that_waits_longer_than_any_release_may_is_read() {
+    let mut run = calling(LOOK, settings(Some(ExecutionMode::Strict)));
+    run.state.apply_checked(
+        &Event::ToolCompleted { call: 1, outcome: Outcome::Failed { error: unavailable() }, millis: 1 },
+        jiff::Timestamp::MAX,
+    );
+    let waits = Event::BackedOff { call: 1, attempt: 2, delay_ms: u64::MAX, asked_ms: Some(u64::MAX) };
+    run.state.apply_checked(&waits, jiff::Timestamp::MAX);
+    assert_eq!(run.state.next_timer().unwrap().delay_ms, crate::adapt::MAX_TIMER_MS);
+}
+
+#[test]
+fn only_an_optional_call_is_left_out_and_not_in_mode_strict() {
+    let policy = FaultPolicy { actions: Some(vec![PolicyAction::Skip]), ..FaultPolicy::default() };
+    let declared =
+        |optional| ToolPolicies { by_class: [(FaultClass::Unavailable, policy.clone())].into(), optional };
+    for (mode, optional, left_out) in [
+        (ExecutionMode::Adaptive, true, true),
+        (ExecutionMode::Adaptive, false, false),
+        (ExecutionMode::Strict, true, false),
+    ] {
+        let mut run = calling(LOOK, settings(Some(mode)));
+        run.state.calls.change(1, |call| call.requested.policies = Some(Box::new(declared(optional))));
+        let failed =
+            Event::ToolCompleted { call: 1, outcome: Outcome::Failed { error: unavailable() }, millis: 1 };
+        run.state.apply(&failed).unwrap();
+        let [Action::Record { event: event @ Event::Unexpected { chosen, .. } }] = run.state.next() else {
+            panic!("{:?}", run.state.next())
+        };
+        assert_eq!(*chosen == PolicyChoice::Skip, left_out, "{mode:?} {optional}");
+        let event = event.clone();
+        run.state.apply(&event).unwrap();
+        assert_eq!(run.state.calls[&1].left_out, left_out);
+    }
+}

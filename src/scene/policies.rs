@@ -1,0 +1,151 @@
+//! Checks what a tool declares about its failures: a policy for each class of them, and whether it is optional.
+
+use strum::VariantArray;
+
+use super::document::Located;
+use super::draft::PolicyDraft;
+use super::fault::FaultReport;
+use crate::adapt::{FaultPolicy, PolicyAction, ToolPolicies};
+use crate::fault::FaultClass;
+use crate::nearest::{did_you_mean, name_list};
+use crate::run::{Effect, Repeat};
+
+/// Actions of later releases.
+const LATER_ACTIONS: [&str; 2] = ["alternative", "cached"];
+
+/// The bounds of a policy's numbers.
+const MAX_ATTEMPTS: u64 = 10;
+const MAX_BACKOFF_MS: u64 = 60_000;
+const MAX_WAIT_MS: u64 = 600_000;
+
+/// The tool whose policies are checked.
+pub(super) struct PolicySubject<'a> {
+    pub(super) tool: &'a str,
+    pub(super) effect: Option<Effect>,
+    pub(super) repeat: Repeat,
+    pub(super) optional: Option<&'a Located<bool>>,
+}
+
+/// The checked policies. Faults are reported.
+pub(super) fn check(
+    drafts: Vec<PolicyDraft>,
+    subject: &PolicySubject<'_>,
+    report: &FaultReport,
+) -> ToolPolicies {
+    let optional = subject.optional.is_some_and(|flag| flag.value);
+    let mut policies = ToolPolicies { optional, ..ToolPolicies::default() };
+    for draft in drafts {
+        let class = draft.class;
+        policies.by_class.insert(class, check_policy(draft, subject, optional, report));
+    }
+    let skips = |policy: &FaultPolicy| policy.actions.iter().flatten().any(|a| *a == PolicyAction::Skip);
+    if let Some(flag) = subject.optional.filter(|_| optional)
+        && !policies.by_class.values().any(skips)
+    {
+        let message = format!("{} is optional, and no policy leaves it out", subject.tool);
+        let remedy = "add \"skip\" to the `do` of a policy, such as [tools.policies.unavailable]";
+        report.warning(flag.line, "policy_unused", message, remedy);
+    }
+    policies
+}
+
+fn check_policy(
+    draft: PolicyDraft,
+    subject: &PolicySubject<'_>,
+    optional: bool,
+    report: &FaultReport,
+) -> FaultPolicy {
+    let (tool, class) = (subject.tool, draft.class.name());
+    let attempts = bounded("attempts", draft.attempts.as_ref(), 1, MAX_ATTEMPTS, report);
+    let backoff_ms = bounded("backoff_ms", draft.backoff_ms.as_ref(), 0, MAX_BACKOFF_MS, report);
+    let max_wait_ms = bounded("max_wait_ms", draft.max_wait_ms.as_ref(), 0, MAX_WAIT_MS, report);
+    let line = draft.line;
+    let actions = draft.actions.map(|words| check_actions(&words, tool, line, report));
+    let declares = |action| actions.iter().flatten().any(|one| *one == action);
+    if declares(PolicyAction::Skip) && !optional {
+        let message = format!("{tool} may be skipped when it fails with {class}, and it is not optional");
+        report.error(line, "policy_skip", message, "add optional = true to the tool, or remove \"skip\"");
+    }
+    let retries = declares(PolicyAction::Retry);
+    if retries && attempts == Some(1) {
+        let message = format!("{tool} is to be retried after {class} with attempts = 1");
+        let remedy = "use 2 or more: the first attempt counts, too";
+        report.error(draft.attempts.as_ref().and_then(|given| given.line), "bound", message, remedy);
+    }
+    if retries && subject.effect == Some(Effect::Write) && subject.repeat == Repeat::Never {
+        let message = format!("{tool} writes: it is retried after {class} only if it certainly did nothing");
+        let remedy = "with a back end that honours idempotency keys, set repeat = \"key\"";
+        report.warning(line, "policy_write", message, remedy);
+    }
+    if retries && matches!(draft.class, FaultClass::Denied | FaultClass::BadData) {
+        let message = format!("{tool} is retried after {class}, which does not pass by itself");
+        report.warning(line, "policy_retry", message, "remove \"retry\"");
+    }
+    let has_numbers = attempts.is_some() || backoff_ms.is_some() || max_wait_ms.is_some();
+    let may_retry = retries || (actions.is_none() && is_transient(draft.class));
+    if has_numbers && !may_retry {
+        let message = format!("the policy of {tool} for {class} has numbers for retries, and does not retry");
+        report.warning(line, "policy_unused", message, "add \"retry\" to its `do`, or remove the numbers");
+    }
+    let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok());
+    FaultPolicy { actions, attempts, backoff_ms, max_wait_ms }
+}
+
+/// Whether failures of this class are retried where nothing is declared.
+fn is_transient(class: FaultClass) -> bool {
+    matches!(class, FaultClass::RateLimit | FaultClass::Timeout | FaultClass::Unavailable)
+}
+
+fn check_actions(
+    words: &[Located<String>],
+    tool: &str,
+    line: Option<u32>,
+    report: &FaultReport,
+) -> Vec<PolicyAction> {
+    let names = || PolicyAction::VARIANTS.iter().map(|action| action.name());
+    let mut actions: Vec<PolicyAction> = Vec::new();
+    if words.is_empty() {
+        let message = format!("a policy of {tool} does nothing");
+        let remedy = "write do = [\"fail\"], or remove `do` for what follows from the class";
+        report.error(line, "policy_action", message, remedy);
+    }
+    for word in words {
+        let wrong = |message: String, remedy: String| {
+            report.error(word.line, "policy_action", message, remedy);
+        };
+        let Ok(action) = word.value.parse::<PolicyAction>() else {
+            if LATER_ACTIONS.contains(&word.value.as_str()) {
+                let message = format!("{:?} is not available in this release", word.value);
+                wrong(message, format!("write one of: {}", name_list(names())));
+            } else {
+                let hint = did_you_mean(&word.value, names());
+                let message = format!("{:?} is no action of a policy", word.value);
+                let remedy = format!("write one of: {}; {hint}", name_list(names()));
+                wrong(message, remedy.trim_end_matches([';', ' ']).to_owned());
+            }
+            continue;
+        };
+        if actions.contains(&action) {
+            wrong(format!("{:?} is listed twice", word.value), "remove one of them".to_owned());
+        } else if actions.contains(&PolicyAction::Fail) {
+            wrong(format!("{:?} comes after \"fail\"", word.value), "write \"fail\" last".to_owned());
+        }
+        actions.push(action);
+    }
+    actions
+}
+
+fn bounded(
+    key: &str,
+    given: Option<&Located<u64>>,
+    least: u64,
+    most: u64,
+    report: &FaultReport,
+) -> Option<u64> {
+    let given = given?;
+    if !(least..=most).contains(&given.value) {
+        let message = format!("{key} = {} is out of bounds", given.value);
+        report.error(given.line, "bound", message, format!("use {least} to {most}"));
+    }
+    Some(given.value)
+}
