@@ -111,12 +111,12 @@ async fn basic_never_makes_a_conditional_write_by_itself() {
 #[tokio::test]
 async fn greeting_at_basic_is_answered_by_the_plan_and_completes() {
     let mut planned = plan(json!([]));
-    planned["answer"] = json!("Good day.");
+    planned["answer"] = json!("Hello, what can be done for you?");
     let llm = ModelRules::of(planned).start();
     let town = basic(&llm).await;
     let run = town.ask("Good day").await;
     assert_eq!((run.answer.status, llm.count()), (RunStatus::Completed, 1), "{run:#?}");
-    assert_eq!(run.answer.answer, "Good day.");
+    assert_eq!(run.answer.answer, "Hello, what can be done for you?");
 }
 
 #[tokio::test]
