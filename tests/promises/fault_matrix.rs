@@ -142,7 +142,7 @@ impl World {
         write_scene(scenes.path(), backend.address(), more);
         let mut setup = Setup::scripted(&llm).alone().scenes(scenes.path());
         setup = setup.set("scenes.allow_private_addresses", true);
-        setup = setup.set("execution.policies.backoff_ms", 20);
+        setup = setup.set("execution.policies.backoff_ms", 20).set("execution.language", "en");
         for (key, value) in [("execution.level", level), ("execution.mode", mode)] {
             if let Some(value) = value {
                 setup = setup.set(key, value);

@@ -111,12 +111,12 @@ async fn basic_never_makes_a_conditional_write_by_itself() {
 #[tokio::test]
 async fn greeting_at_basic_is_answered_by_the_plan_and_completes() {
     let mut planned = plan(json!([]));
-    planned["answer"] = json!("Good day.");
+    planned["answer"] = json!("Hello, what can be done for you?");
     let llm = ModelRules::of(planned).start();
     let town = basic(&llm).await;
     let run = town.ask("Good day").await;
     assert_eq!((run.answer.status, llm.count()), (RunStatus::Completed, 1), "{run:#?}");
-    assert_eq!(run.answer.answer, "Good day.");
+    assert_eq!(run.answer.answer, "Hello, what can be done for you?");
 }
 
 #[tokio::test]
@@ -133,7 +133,8 @@ async fn conversation_of_ten_messages_at_basic_asks_for_ten_plans() {
 #[tokio::test]
 async fn strict_does_not_plan_again() {
     for (mode, plans) in [(None, 2), (Some(proscenium::adapt::ExecutionMode::Strict), 1)] {
-        let llm = ModelRules::of(both())
+        let llm = ModelRules::of(Value::Null)
+            .plan(|request, nth| Scripted::forced(request, if nth == 0 { both() } else { plan(json!([])) }))
             .check(|request, nth| match nth {
                 0 => Scripted::forced(request, more("the weather")),
                 _ => Scripted::forced(request, crate::support::planner_engine::final_verdict()),
@@ -142,6 +143,6 @@ async fn strict_does_not_plan_again() {
         let town = Town::open(&llm, |config| config.execution.mode = mode).await;
         let run = town.ask(REQUEST).await;
         assert_eq!(requests(&llm, QuestionKind::Plan).len(), plans, "{mode:?} {run:#?}");
-        assert_eq!(run.answer.status == RunStatus::Partial, plans == 1, "{run:#?}");
+        assert_eq!(run.answer.status, RunStatus::Partial, "{run:#?}");
     }
 }

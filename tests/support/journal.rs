@@ -124,7 +124,14 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
         outcome => outcome,
     };
     let RequestedCall { tool, arguments, .. } = &call.requested;
-    Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: finished}))
+    let mut value = json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: finished});
+    if state.settings().mode.is_some() && call.attempts > 1 {
+        value["attempts"] = json!(call.attempts);
+    }
+    if call.left_out {
+        value["left_out"] = json!(true);
+    }
+    Some(value)
 }
 
 /// A forced question is repeated only after its reply was rejected, failed or was lost.

@@ -220,19 +220,19 @@ impl Sim {
         match self.world.style {
             Style::First => self.perform(actions[0].clone()),
             Style::All => {
-                let mut left = actions;
+                let (mut left, mut decided) = (actions, false);
                 while !left.is_empty() {
                     let action = left.remove(self.dice.pick(left.len()));
                     // Parallel steps are limited: a step that became ready by another's end may come first.
-                    // What is done about a failure depends on the retries of the run and on time.
-                    let may_change = matches!(
+                    // What is done about a failure depends on the retries of the run and on time, and a write that
+                    // fails for good is put to a person before anything else.
+                    let is_policy = matches!(
                         action,
-                        Action::Record {
-                            event: Event::StepStarted { .. }
-                                | Event::Unexpected { .. }
-                                | Event::BackedOff { .. }
-                        }
+                        Action::Record { event: Event::Unexpected { .. } | Event::BackedOff { .. } }
                     );
+                    decided |= is_policy;
+                    let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
+                    let may_change = is_step || decided;
                     if may_change && !self.still_possible(&action) {
                         continue;
                     }
