@@ -360,3 +360,28 @@ fn plain_http_webhook_is_warned_about_unless_local() {
         assert_eq!(is_warned, warned, "{url}: {}", ran.out);
     }
 }
+
+#[test]
+fn policies_that_no_run_uses_are_warned_about() {
+    let scene = r#"name = "Orders"
+description = "Orders."
+instructions = "Look."
+[[examples]]
+say = "Where is order 3?"
+[[tools]]
+name = "GetOrder"
+description = "Looks an order up."
+effect = "read"
+http = { url = "https://orders.example/" }
+policies = { unavailable = { do = ["retry"] } }
+"#;
+    let workspace = Workspace::bare();
+    workspace.write("scenes/orders/scene.toml", scene);
+    for (config, warned) in [("", true), ("[execution]\nmode = \"strict\"\n", false)] {
+        workspace.write("house.toml", &format!("[scenes]\nbuiltin = false\ndir = \"scenes\"\n{config}"));
+        let ran = workspace.run(&["check", "--config", "house.toml"]);
+        let told = format!("{}{}", ran.out, ran.err);
+        assert_eq!(ran.status, 0, "{told}");
+        assert_eq!(told.contains("check.policies_without_mode"), warned, "{told}");
+    }
+}

@@ -184,7 +184,7 @@ fn check_cell(world: &World, (tool, class): (&str, &str), expected: End, adapts:
         PutToAPerson => CallOutcome::Unknown,
     };
     assert_eq!(calls, [outcome], "{cell}");
-    let asked = run.answer.approvals.iter().count();
+    let asked = run.answer.approvals.len();
     assert_eq!(asked, usize::from(expected == PutToAPerson), "{cell}");
     let is_own_refusal = expected == Refused && class == "other";
     let unexpected = names(run).contains(&"unexpected");

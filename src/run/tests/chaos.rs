@@ -316,7 +316,7 @@ fn covered_approval_cases(sim: &Sim) -> BTreeSet<&'static str> {
 fn generated_worlds_cover_every_case() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for _ in 0..4_000 {
+    for _ in 0..5_000 {
         let world = worlds().new_tree(&mut runner).unwrap().current();
         for corner in covered_cases(&Sim::run(world)) {
             *seen.entry(corner).or_default() += 1;

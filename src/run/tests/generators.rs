@@ -181,7 +181,7 @@ pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
         let say = (dice.pick(2) == 1).then(|| "said".to_owned());
         return Outcome::Ok { result, say, whole: None };
     }
-    match dice.pick(3) {
+    match dice.pick(4) {
         0 => Outcome::Refused { error },
         1 => Outcome::Failed { error },
         _ => Outcome::Unknown { error },
