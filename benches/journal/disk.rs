@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::child::{Child, Role};
-use super::flow::Part;
+use super::flow::{Kind, Part};
 use super::load::{Load, Sample};
 use super::machine::{directory, disk, median};
 use super::usage::Usage;
@@ -14,7 +14,7 @@ const SESSIONS: [u32; 2] = [1, 32];
 
 /// The engine in its own process.
 struct RunningSubject {
-    book: bool,
+    kind: Kind,
     on_disk: bool,
     child: Child,
     _data: TempDir,
@@ -22,7 +22,7 @@ struct RunningSubject {
 
 /// One measured slice of one engine.
 struct Slice {
-    book: bool,
+    kind: Kind,
     on_disk: bool,
     sessions: u32,
     sample: Sample,
@@ -30,21 +30,21 @@ struct Slice {
 }
 
 impl RunningSubject {
-    fn start(provider: &str, book: bool, on_disk: bool) -> Result<Self, Failure> {
+    fn start(provider: &str, kind: Kind, on_disk: bool) -> Result<Self, Failure> {
         let place = if on_disk { disk() } else { "/dev/shm".into() };
         let data = directory(&place)?;
         let off = if on_disk { vec![] } else { vec![Part::Disk] };
-        let role = Role::Library { provider: provider.to_owned(), data: data.path().to_owned(), off, book };
-        Ok(Self { book, on_disk, child: Child::start(&role)?, _data: data })
+        let role = Role::Library { provider: provider.to_owned(), data: data.path().to_owned(), off, kind };
+        Ok(Self { kind, on_disk, child: Child::start(&role)?, _data: data })
     }
 }
 
 /// Measures and prints the table.
 pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
     let mut engines = Vec::new();
-    for book in [false, true] {
+    for kind in [Kind::Steps, Kind::Book] {
         for on_disk in [true, false] {
-            engines.push(RunningSubject::start(provider, book, on_disk)?);
+            engines.push(RunningSubject::start(provider, kind, on_disk)?);
         }
     }
     for engine in &mut engines {
@@ -60,7 +60,7 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
                 engine.child.mark()?;
                 let sample = engine.child.run(Load { sessions, millis: plan.slice_ms, rate: None })?;
                 let usage = engine.child.usage()?;
-                all.push(Slice { book: engine.book, on_disk: engine.on_disk, sessions, sample, usage });
+                all.push(Slice { kind: engine.kind, on_disk: engine.on_disk, sessions, sample, usage });
             }
         }
     }
@@ -69,10 +69,10 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
     );
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for sessions in SESSIONS {
-        for book in [false, true] {
+        for kind in [Kind::Steps, Kind::Book] {
             let of = |on_disk: bool, figure: fn(&Slice) -> f64| {
                 let same =
-                    |slice: &&Slice| (slice.sessions, slice.book, slice.on_disk) == (sessions, book, on_disk);
+                    |slice: &&Slice| (slice.sessions, slice.kind, slice.on_disk) == (sessions, kind, on_disk);
                 median(all.iter().filter(same).map(figure).collect())
             };
             let rate = |slice: &Slice| slice.sample.rate;
@@ -80,7 +80,7 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
             let cpu = |slice: &Slice| slice.usage.cpu_ms * 1000.0 / slice.sample.flows.max(1) as f64;
             println!(
                 "| {sessions} | {} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} |",
-                if book { "a read and a write" } else { "two reads" },
+                if kind == Kind::Book { "a read and a write" } else { "two reads" },
                 of(true, rate),
                 of(false, rate),
                 of(true, rate) / of(false, rate),

@@ -44,8 +44,9 @@ pub fn recorded(provider: &str) -> Result<Recorded, Failure> {
     let data = directory(&disk())?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let events = runtime.block_on(async {
-        let engine = flow::engine(flow::config(provider, data.path(), &[]))?.start().await?;
-        let answer = engine.chat(engine.request(&flow::message(RECORDED, true), None)).await?;
+        let engine =
+            flow::engine(flow::config(provider, data.path(), &[], flow::Kind::Book))?.start().await?;
+        let answer = engine.chat(engine.request(&flow::message(RECORDED, flow::Kind::Book), None)).await?;
         let (tenant, _) = engine.default_principal();
         let events = engine.store().run_events(&tenant, answer.run_id).await?;
         engine.stop().await?;

@@ -119,7 +119,7 @@ fn leave(data: &Path, runs: u32, recorded: &Recorded) -> Result<(), Failure> {
 impl Work {
     /// Starts as `serve` does.
     pub async fn carry_out(self) -> Result<Measurement, Failure> {
-        let mut config = flow::config(&self.provider, &self.data, &[]);
+        let mut config = flow::config(&self.provider, &self.data, &[], flow::Kind::Book);
         config.server.addr = "127.0.0.1:0".to_owned();
         let meter = Meter::start()?;
         let began = Instant::now();
@@ -142,7 +142,7 @@ impl Work {
         }
         let fresh = match self.fresh_ms {
             Some(millis) => {
-                let subject = Subject::Library { engine: engine.clone(), book: true };
+                let subject = Subject::Library { engine: engine.clone(), kind: flow::Kind::Book };
                 drive(&subject, Load { sessions: AT_ONCE, millis, rate: None }).await?.rate
             }
             None => f64::NAN,

@@ -76,7 +76,7 @@ pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
 impl Work {
     /// Each conversation has one turn: a plan that is not executed.
     pub async fn carry_out(self) -> Result<Measurement, Failure> {
-        let config = flow::config(&self.provider, &self.data, &[]);
+        let config = flow::config(&self.provider, &self.data, &[], flow::Kind::Steps);
         let idle = if self.sleep { SHORT } else { LONG };
         let engine = Arc::new(flow::engine(config)?.idle(idle).start().await?);
         self.converse(&engine, 0..BEFORE).await?;
@@ -120,7 +120,7 @@ impl Work {
 /// A turn of conversation `n`.
 async fn say(engine: &Engine, n: u32, words: u64) -> Result<(), Failure> {
     let session = SessionId::new(&format!("c-{n}"))?;
-    let request = engine.request(&flow::message(words, false), Some(session));
+    let request = engine.request(&flow::message(words, flow::Kind::Steps), Some(session));
     let answer = engine.chat(ChatRequest { plan_only: true, ..request }).await?;
     match answer.plan {
         Some(plan) if plan.steps.len() == 2 => Ok(()),

@@ -425,7 +425,8 @@ impl RunChecker {
         assert!(self.asks.insert(call, (subject, fallback)).is_none(), "an ordinal asked twice");
         assert!(!fallback || self.settings.fallback_enabled, "the rules are asked though they are off");
         let basic = self.settings.level == Some(ExecutionLevel::Basic);
-        let may_ask = fallback || matches!(subject, Subject::Plan { .. });
+        // The ranking of scenes precedes the plan.
+        let may_ask = fallback || matches!(subject, Subject::Plan { .. } | Subject::Ranking);
         assert!(!basic || may_ask, "a model is asked about {subject:?} at the level basic");
         let (round, decided) = match subject {
             Subject::Scene { step } => {
