@@ -1,7 +1,7 @@
 //! The vectors of the scenes' texts, and the ranking of scenes by their similarity to a request.
 //!
 //! Vectors are computed in the background, a batch at a time, and kept in memory by model and text: after a reload only
-//! those of changed texts are missing. Whoever needs them while they are computed waits, up to a bound of its own. After
+//! those of changed texts are missing. A run that needs them while they are computed waits, up to a bound of its own. After
 //! a failure nothing is computed for a while, which doubles with each further one.
 //!
 //! They belong to no run, so the tenant who pays for them is that of the server (`auth.default_tenant`), and their usage

@@ -507,7 +507,7 @@ impl Core {
                 Err(error) => error,
             };
             ctl.sink.restart();
-            // Whoever wants an embedding can do without it.
+            // Callers can do without an embedding.
             if call.request.purpose == Purpose::Embedding {
                 return Err(error);
             }

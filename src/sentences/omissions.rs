@@ -11,7 +11,7 @@ pub(crate) struct OmissionTexts {
     pub(crate) unknown: &'static str,
     /// Precedes optional calls that failed and were left out.
     pub(crate) left_out: &'static str,
-    /// Precedes tools of which nobody could decide whether they were needed.
+    /// Precedes tools that might have been needed, where no model was asked to decide.
     pub(crate) undecided: &'static str,
 }
 
