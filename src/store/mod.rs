@@ -88,6 +88,7 @@ const EXCLUSIVE_PAUSE: Duration = Duration::from_millis(25);
 
 /// Pages of 4 KiB in the log from which it is checkpointed.
 const CHECKPOINT_PAGES: &str = "4000";
+
 /// How long a statement waits for another connection's write, and a caller waits for a free connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -235,3 +235,29 @@ fn write_heads(sql: &mut QueryBuilder<Sqlite>, heads: &BTreeMap<&StreamId, Strea
         plans::write_plans(sql, plans);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{open, record};
+    use super::*;
+
+    #[tokio::test]
+    async fn batch_of_more_rows_than_a_statement_holds_is_appended_whole() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        // As many runs, so that the lists of runs and plans need several statements, too.
+        let runs = MAX_ROWS as u128 + 7;
+        let group = |n| (1..=2).map(|seq| record(n, seq).to_row().unwrap()).collect();
+        let groups: Vec<Vec<JournalRow>> = (1..=runs).map(group).collect();
+        let outcomes = store.write(&groups).await.unwrap();
+        assert!(outcomes.iter().all(|outcome| outcome.failures.is_empty()));
+        for (query, rows) in [
+            ("SELECT count(*) FROM journal", 2 * runs),
+            ("SELECT count(*) FROM runs WHERE last_seq = 2", runs),
+            ("SELECT count(*) FROM plans", runs),
+        ] {
+            let counted: i64 = sqlx::query_scalar(query).fetch_one(store.pool()).await.unwrap();
+            assert_eq!(counted as u128, rows, "{query}");
+        }
+    }
+}
