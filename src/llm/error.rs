@@ -32,6 +32,14 @@ pub enum ErrorKind {
         /// The option that sets the bound.
         option: &'static str,
     },
+    /// The reply had not begun in time, and another model is left.
+    #[error(
+        "had not begun its reply after {millis} ms: `llm.slow_ms` says when the next model is asked instead"
+    )]
+    Slow {
+        /// The elapsed time.
+        millis: u64,
+    },
     /// The deadline of the whole call, retries included, passed.
     #[error("gave no reply within {millis} ms: `llm.deadline_ms` sets the bound")]
     Timeout {
@@ -134,6 +142,7 @@ impl ErrorKind {
         match self {
             ErrorKind::Connect { .. } => "llm.connect",
             ErrorKind::Silence { .. } => "llm.silence",
+            ErrorKind::Slow { .. } => "llm.too_slow",
             ErrorKind::Timeout { .. } => "llm.timeout",
             ErrorKind::RateLimited { .. } => "llm.rate_limited",
             ErrorKind::Quota { .. } => "llm.quota",
@@ -166,9 +175,10 @@ impl ErrorKind {
     }
 
     /// All classes.
-    pub const CLASSES: [&str; 19] = [
+    pub const CLASSES: [&str; 20] = [
         "connect",
         "silence",
+        "too_slow",
         "timeout",
         "rate_limited",
         "quota",
@@ -192,7 +202,9 @@ impl ErrorKind {
     pub fn fault_class(&self) -> FaultClass {
         match self {
             ErrorKind::RateLimited { .. } | ErrorKind::Limits(_) => FaultClass::RateLimit,
-            ErrorKind::Silence { .. } | ErrorKind::Timeout { .. } => FaultClass::Timeout,
+            ErrorKind::Silence { .. } | ErrorKind::Slow { .. } | ErrorKind::Timeout { .. } => {
+                FaultClass::Timeout
+            }
             ErrorKind::Connect { .. }
             | ErrorKind::EmptyStream
             | ErrorKind::CutStream

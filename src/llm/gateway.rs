@@ -8,7 +8,7 @@
 //! 3. **limits**: request rate, token rate and concurrency, per tenant and per model ([`limits`](super::limits));
 //! 4. **models**: those of the purpose, in order, except where the circuit breaker is open
 //!    ([`breaker`](super::breaker)); each is retried if that is safe, and the next one takes over when it is out
-//!    ([`retry`]);
+//!    ([`retry`]), or when its reply has not begun in time (`llm.slow_ms`);
 //! 5. *settle, cache*: the actual cost is settled; the reply is cached once its reader found it valid
 //!    ([`Confirm`](super::Confirm)).
 //!
@@ -17,6 +17,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
@@ -502,7 +503,8 @@ impl Core {
         let (name, ctl) = (model.provider.name(), call.ctl);
         let mut attempt = 1;
         loop {
-            let error = match Self::attempt(model, call, tried).await {
+            let slow = self.options.slow_ms.get(&call.request.purpose).filter(|_| another);
+            let error = match Self::attempt(model, call, slow.copied(), tried).await {
                 Ok(completion) => return Ok(completion),
                 Err(error) => error,
             };
@@ -533,6 +535,7 @@ impl Core {
     async fn attempt(
         model: &GatewayModel,
         call: &GatewayCall<'_>,
+        slow_ms: Option<u64>,
         tried: &mut Vec<Attempt>,
     ) -> Result<Completion, Error> {
         let name = model.provider.name();
@@ -552,7 +555,8 @@ impl Core {
         reservation.sent();
         turn.sent();
         let asked = Instant::now();
-        let result = match call.ctl.within(model.provider.complete(call.request, call.ctl)).await {
+        let reply = call.ctl.within(model.provider.complete(call.request, call.ctl));
+        let result = match begun_in_time(slow_ms, &call.ctl.sink, reply).await.flatten() {
             Ok(result) => result,
             // Ended from here: no one knows what the model did of it.
             Err(kind) => Err(Error::new(name, kind).costing(model.price.unknown(call.prompt, 0, max_output))),
@@ -592,6 +596,23 @@ impl Core {
         let admitted = ctl.within(admitted).await.flatten();
         admitted.map_err(|kind| Error::new(name, kind))
     }
+}
+
+/// Waits for `reply`; one that has not begun after `slow_ms` milliseconds is given up. What a reader has begun to
+/// read is never broken off.
+async fn begun_in_time<T>(
+    slow_ms: Option<u64>,
+    sink: &Sink,
+    reply: impl Future<Output = T>,
+) -> Result<T, ErrorKind> {
+    let Some(millis) = slow_ms else { return Ok(reply.await) };
+    let mut reply = std::pin::pin!(reply);
+    tokio::select! {
+        biased;
+        done = &mut reply => return Ok(done),
+        () = tokio::time::sleep(Duration::from_millis(millis)) => {}
+    }
+    if sink.has_begun() { Ok(reply.await) } else { Err(ErrorKind::Slow { millis }) }
 }
 
 /// The runtime on which providers are called.

@@ -36,6 +36,9 @@ pub struct Options {
     /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`.
     /// `offline` names the offline model. Only models with `embeddings` serve `embedding`, and nothing else.
     pub purposes: BTreeMap<Purpose, Vec<String>>,
+    /// Milliseconds, by purpose, after which the next model is asked instead of one whose reply has not begun. The last
+    /// model of a purpose is always waited for, and so is a reply that has begun.
+    pub slow_ms: BTreeMap<Purpose, u64>,
     /// Most attempts at one model for one call.
     pub max_attempts: u32,
     /// Milliseconds for a whole call with all its attempts at all models.
@@ -62,6 +65,7 @@ impl Default for Options {
         Self {
             models: Vec::new(),
             purposes: BTreeMap::new(),
+            slow_ms: BTreeMap::new(),
             max_attempts: 3,
             deadline_ms: 120_000,
             connect_timeout_ms: 5_000,
@@ -311,6 +315,7 @@ impl Options {
             }
         }
         self.review_purposes(&names, &mut review);
+        self.review_slow(&mut review);
         self.review_embeddings(&mut review);
         review.into_problems()
     }
@@ -350,6 +355,19 @@ impl Options {
                 };
                 review.add(key.as_str(), format!("`{key}` = `{name}` {what}"), remedy);
             }
+        }
+    }
+
+    /// Checks the times after which another model is asked.
+    fn review_slow(&self, review: &mut SettingsReview) {
+        for (purpose, millis) in &self.slow_ms {
+            let key = format!("llm.slow_ms.{purpose}");
+            if *purpose == Purpose::Embedding {
+                let message = format!("`{key}` is set, but one model alone serves `embedding`");
+                review.add(key, message, "remove it; `planning.embeddings_timeout_ms` bounds the wait");
+                continue;
+            }
+            review.range(&key, *millis, 1..=self.deadline_ms.max(1));
         }
     }
 

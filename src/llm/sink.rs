@@ -1,6 +1,7 @@
 //! Receiving a reply as it arrives.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::run::Reply;
 
@@ -23,39 +24,54 @@ pub trait Listener: Send + Sync {
 
 /// Passes a reply on as it arrives: to a receiver, or nowhere.
 #[derive(Clone, Default)]
-pub struct Sink(Option<Arc<dyn Listener>>);
+pub struct Sink {
+    listener: Option<Arc<dyn Listener>>,
+    /// Whether a piece of the reply has arrived since the last restart, whether or not there is a receiver.
+    begun: Arc<AtomicBool>,
+}
 
 impl Sink {
     /// A sink that passes the reply to `listener`.
     pub fn to(listener: Arc<dyn Listener>) -> Self {
-        Self(Some(listener))
+        Self { listener: Some(listener), begun: Arc::default() }
     }
 
     /// Whether there is a receiver.
     pub fn is_live(&self) -> bool {
-        self.0.is_some()
+        self.listener.is_some()
+    }
+
+    /// Whether a piece of the reply has arrived.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a piece of the reply has arrived.
+    pub(super) fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn restart(&self) {
-        if let Some(listener) = &self.0 {
+        self.begun.store(false, Ordering::Relaxed);
+        if let Some(listener) = &self.listener {
             listener.restart();
         }
     }
 
     pub(super) fn text(&self, piece: &str) {
-        if let Some(listener) = self.0.as_ref().filter(|_| !piece.is_empty()) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| !piece.is_empty()) {
             listener.text(piece);
         }
     }
 
     pub(super) fn arguments(&self, call: usize, name: &str, piece: &str) {
-        if let Some(listener) = self.0.as_ref().filter(|_| !piece.is_empty()) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| !piece.is_empty()) {
             listener.arguments(call, name, piece);
         }
     }
 
     pub(super) fn whole(&self, reply: &Reply) {
-        if let Some(listener) = &self.0 {
+        if let Some(listener) = &self.listener {
             listener.whole(reply);
         }
     }
@@ -63,6 +79,6 @@ impl Sink {
 
 impl std::fmt::Debug for Sink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Sink(listener)" } else { "Sink(nowhere)" })
+        f.write_str(if self.listener.is_some() { "Sink(listener)" } else { "Sink(nowhere)" })
     }
 }

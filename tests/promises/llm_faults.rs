@@ -381,6 +381,46 @@ async fn next_model_takes_over_when_one_fails() {
     }
 }
 
+/// Attempts of a reply, as the journal has them.
+fn outcomes(replied: &proscenium::llm::Replied) -> Vec<(&str, &str)> {
+    replied.attempts.iter().map(|attempt| (attempt.model.as_str(), attempt.outcome.as_str())).collect()
+}
+
+#[tokio::test]
+async fn next_model_is_asked_when_a_reply_does_not_begin_in_time() {
+    let slow = ScriptedLlm::sequence([Scripted::Silence]);
+    let next = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
+    for stream in [true, false] {
+        let mut models = vec![slow.model("slow"), next.model("next")];
+        models[0].stream = stream_mode(stream);
+        let slow_ms = [(Purpose::Plan, 50)].into();
+        let replied = ask(Options { models, slow_ms, ..slow.options() }).await.unwrap();
+        assert_eq!(outcomes(&replied), [("slow", "too_slow"), ("next", "ok")]);
+        assert!(replied.usage.input_tokens > 0 && replied.usage.calls == 2, "what was sent is counted");
+    }
+    // Each model was asked once a time: one that is slow is not asked again.
+    assert_eq!((slow.count(), next.count()), (2, 2));
+}
+
+#[tokio::test]
+async fn last_model_and_a_reply_that_has_begun_are_waited_for() {
+    let slow_ms: std::collections::BTreeMap<_, _> = [(Purpose::Plan, 50)].into();
+    let silent = ScriptedLlm::sequence([Scripted::Silence]);
+    let options = Options { slow_ms: slow_ms.clone(), deadline_ms: 400, ..silent.options() };
+    assert_eq!(code_of(options).await, "llm.timeout", "there is no other model");
+    let begun = ScriptedLlm::sequence([Scripted::Stream(
+        vec![chunk(json!({"delta": {"content": "half"}}))],
+        StreamEnd::Never,
+    )]);
+    let next = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
+    let mut models = vec![begun.model("begun"), next.model("next")];
+    models[0].stream = stream_mode(true);
+    let options =
+        Options { models, slow_ms, between_tokens_timeout_ms: 300, max_attempts: 1, ..begun.options() };
+    let replied = ask(options).await.unwrap();
+    assert_eq!(outcomes(&replied), [("begun", "silence"), ("next", "ok")], "its own timeout ended it");
+}
+
 #[tokio::test]
 async fn each_purpose_has_its_own_models() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);

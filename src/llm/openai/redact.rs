@@ -21,6 +21,7 @@ impl<'a> RedactingSink<'a> {
 
     /// A chunk of the message's text.
     pub(super) fn text(&mut self, piece: &str) {
+        self.begin(piece);
         if self.sink.is_live() {
             self.sink.text(&self.text.next(self.key, piece));
         }
@@ -28,6 +29,7 @@ impl<'a> RedactingSink<'a> {
 
     /// A chunk of the arguments of the call with this index; indices increase by one.
     pub(super) fn arguments(&mut self, call: usize, name: &str, piece: &str) {
+        self.begin(piece);
         if !self.sink.is_live() {
             return;
         }
@@ -36,6 +38,12 @@ impl<'a> RedactingSink<'a> {
         }
         if let Some(held) = self.calls.get_mut(call) {
             self.sink.arguments(call, name, &held.next(self.key, piece));
+        }
+    }
+
+    fn begin(&self, piece: &str) {
+        if !piece.is_empty() {
+            self.sink.begin();
         }
     }
 
