@@ -2,6 +2,7 @@
 //! the run's journal.
 
 mod approval;
+mod explain;
 
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ use crate::run::{
 use crate::store::PlanRow;
 
 pub use approval::{ApprovalDecision, ApprovalDocument, CallDocument, SubjectDocument};
+pub use explain::{
+    ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject,
+    Explanation,
+};
 
 /// A plan with its versions and progress.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

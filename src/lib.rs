@@ -67,7 +67,8 @@ pub use answer::{
 };
 pub use config::Config;
 pub use documents::{
-    ApprovalDecision, ApprovalDocument, CallDocument, PlanDocument, PlanSummary, PlanVersion,
+    ApprovalDecision, ApprovalDocument, CallDocument, ExplainedCost, ExplainedDecider, ExplainedEvent,
+    ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, PlanDocument, PlanSummary, PlanVersion,
     SubjectDocument, VersionPage,
 };
 pub use engine::{

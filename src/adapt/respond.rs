@@ -108,6 +108,26 @@ pub enum RefusedAction {
     MayBeDone,
 }
 
+impl RefusedAction {
+    /// The reason, for operators.
+    pub fn reason(self) -> &'static str {
+        match self {
+            RefusedAction::NotAllowed => "the run's level and mode do not allow it",
+            RefusedAction::NotRepeatable => {
+                "the write may have taken effect, and no idempotency key makes a repetition safe"
+            }
+            RefusedAction::NoAttemptsLeft => "the call had all attempts that its policy allows",
+            RefusedAction::RunLimit => "the run had all its retries (execution.policies.max_retries)",
+            RefusedAction::WaitTooLong => {
+                "the wait is longer than the policy allows, or the run has waited enough"
+            }
+            RefusedAction::NoTimeLeft => "the run's deadline comes before",
+            RefusedAction::NotOptional => "the tool is not optional",
+            RefusedAction::MayBeDone => "the write may have taken effect, so it cannot be left out",
+        }
+    }
+}
+
 /// What predefined logic does about a failure, and what it considered before that. The last considered action is the
 /// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe.
 pub fn respond(

@@ -56,6 +56,8 @@ pub enum CliCommand {
     Plans(super::plans_args::Plans),
     /// Lists, shows and decides pending approvals
     Approvals(super::plans_args::Approvals),
+    /// Explains what happened unexpectedly in a run: options, decisions, costs
+    Explain(Explain),
     /// Replays a stored run offline and compares its decisions with those of the current code
     Replay(Replay),
     /// Creates, lists, changes and revokes API keys
@@ -171,6 +173,16 @@ pub enum RunsCommand {
         #[arg(long)]
         mermaid: bool,
     },
+}
+
+/// `explain`
+#[derive(Debug, Clone, Args)]
+pub struct Explain {
+    /// Run id, or a unique prefix of at least four characters
+    pub run: super::ids::IdPrefix,
+    /// Print only the explanation as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `replay`
@@ -384,6 +396,8 @@ mod tests {
             &["proscenium", "chat", "hi", "--session", "no spaces allowed"],
             &["proscenium", "runs", "show", "not-an-id"],
             &["proscenium", "runs", "list", "--limit", "0"],
+            &["proscenium", "explain"],
+            &["proscenium", "explain", "not-an-id"],
             &["proscenium", "replay"],
             &["proscenium", "replay", "not-an-id"],
             &["proscenium", "replay", "run.jsonl", "--export", "--diff"],

@@ -12,6 +12,7 @@ mod chat;
 mod check;
 mod decide;
 mod engine;
+mod explain;
 mod failure;
 mod follow;
 mod followed_run;
@@ -129,6 +130,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Runs(runs) => self::runs(runs, loaded, out).await,
         CliCommand::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
+        CliCommand::Explain(explain) => self::explain::run(explain, &loaded, out).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,

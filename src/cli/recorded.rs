@@ -69,7 +69,7 @@ pub fn queued(request: &str) -> Vec<Event> {
     queued_with(request, Settings::default())
 }
 
-fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
+pub fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
     vec![
         Event::RunQueued(RunQueued::new(request, "keysersoze", task_id())),
         Event::RunStarted(RunStarted {

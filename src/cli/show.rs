@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use proscenium::answer_text;
 use proscenium::plan::{self, PlanStatus, StepStatus};
 use proscenium::run::{
     Approval, ApprovalId, CallState, CallStatus, Decision, Envelope, Event, Fault, Outcome, PlanCause,
     PlanMade, RunState,
 };
+use proscenium::{Explanation, answer_text};
 
 use super::narrate::steps_of;
 use super::output::tokens;
@@ -33,7 +33,7 @@ pub fn run(
     zone: &TimeZone,
 ) -> io::Result<()> {
     if parts.mermaid {
-        mermaid(out, state)?;
+        mermaid(out, journal, state)?;
     } else {
         head(out, journal, state, zone)?;
         plans(out, state)?;
@@ -57,7 +57,7 @@ pub fn run(
     out.flush()
 }
 
-fn mermaid(out: &mut impl Write, state: &RunState) -> io::Result<()> {
+fn mermaid(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) -> io::Result<()> {
     // Re-plans continue the numbers, so all versions are one chart.
     let all = plan::Plan {
         needs_execution: true,
@@ -65,7 +65,8 @@ fn mermaid(out: &mut impl Write, state: &RunState) -> io::Result<()> {
         steps: state.steps.values().map(|s| s.step.clone()).collect(),
         ..plan::Plan::default()
     };
-    write!(out, "{}", clean(&plan::mermaid(&all)))
+    let notes = Explanation::new(journal, state, true).step_notes();
+    write!(out, "{}", clean(&plan::mermaid_with_notes(&all, &notes)))
 }
 
 fn head(

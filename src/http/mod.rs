@@ -67,6 +67,7 @@ fn route_table() -> Vec<RouteEntry> {
         ("/api/scenes/{name}", get(web::get().to(scenes::one))),
         ("/api/runs", get(web::get().to(runs::list))),
         ("/api/runs/{run_id}", get(web::get().to(runs::one))),
+        ("/api/runs/{run_id}/explain", get(web::get().to(runs::explain))),
         ("/api/runs/{run_id}/events", get(web::get().to(runs::events))),
         ("/api/runs/{run_id}/cancel", post(web::post().to(runs::cancel))),
         ("/api/runs/{run_id}/resume", post(web::post().to(runs::resume))),

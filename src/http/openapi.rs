@@ -18,6 +18,7 @@ use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions
         scenes::one,
         runs::list,
         runs::one,
+        runs::explain,
         runs::events,
         runs::cancel,
         runs::resume,

@@ -120,10 +120,15 @@ impl RequestPrincipal {
         }
     }
 
+    /// Whether the principal may read everything of its tenant.
+    pub(crate) fn reads_everything(&self) -> bool {
+        may(self.role, AccessAction::Read, Ownership::Others) == AccessVerdict::Allowed
+    }
+
     /// Which runs, plans and approvals the principal sees in lists.
     pub(crate) fn visible_scope(&self) -> OwnerScope {
         let sees = |whose| may(self.role, AccessAction::Read, whose) == AccessVerdict::Allowed;
-        if sees(Ownership::Others) {
+        if self.reads_everything() {
             OwnerScope::Tenant
         } else if sees(Ownership::SentForApproval) {
             OwnerScope::UserOrWithApprovals(self.user.clone())
@@ -134,8 +139,7 @@ impl RequestPrincipal {
 
     /// The user whose conversations the principal sees in lists; `None` for all of the tenant's.
     pub(crate) fn session_owner_filter(&self) -> Option<&str> {
-        let all = may(self.role, AccessAction::Read, Ownership::Others) == AccessVerdict::Allowed;
-        (!all).then_some(self.user.as_str())
+        (!self.reads_everything()).then_some(self.user.as_str())
     }
 
     fn authorize(

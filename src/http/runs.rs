@@ -11,7 +11,9 @@ use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::query::QueryParameters;
 use super::sse;
+use super::view::{JournaledRun, large_json};
 use crate::access::AccessAction;
+use crate::documents::Explanation;
 use crate::planner::CommandAction;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
@@ -139,6 +141,21 @@ pub(crate) async fn one(
     let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
     Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::not_found("run", &path))?))
+}
+
+/// Explains what happened unexpectedly in a run: each event with its options, the decision, who made it and what it
+/// cost. Messages of faults are included for callers who may read everything of the tenant.
+#[utoipa::path(get, path = "/api/runs/{run_id}/explain", operation_id = "explain_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+    responses((status = 200, body = Explanation), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn explain(
+    app: web::Data<App>,
+    who: RequestPrincipal,
+    path: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
+    let journalled = JournaledRun::read(&app, &who.tenant, run).await?;
+    let journalled = journalled.ok_or_else(|| Problem::not_found("run", &path))?;
+    large_json(HttpResponse::Ok(), journalled.explanation(who.reads_everything())).await
 }
 
 /// Streams a run's events, from the beginning or after `Last-Event-ID`, until the run ends or waits for a

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::app::App;
 use super::problem::Problem;
-use crate::documents::{ApprovalDocument, PlanDocument, VersionPage};
+use crate::documents::{ApprovalDocument, Explanation, PlanDocument, VersionPage};
 use crate::run::{ApprovalId, Envelope, Event, RunId, RunState, TenantId};
 
 /// A run's events and the state folded from them.
@@ -41,6 +41,11 @@ impl JournaledRun {
         let document =
             run_blocking(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
         document.ok_or_else(unknown)
+    }
+
+    /// What happened unexpectedly, with the messages of faults or only with the users' sentences.
+    pub(crate) fn explanation(&self, with_messages: bool) -> Explanation {
+        Explanation::new(&self.events, &self.state, with_messages)
     }
 
     /// The document of one of its approvals; `None` if there is no such approval.

@@ -88,12 +88,22 @@ pub fn text_with_status(
     out
 }
 
+/// Notes about the steps of a plan, by step.
+pub type StepNotes = BTreeMap<u32, Vec<String>>;
+
 /// The plan as a Mermaid flowchart: one box per step, one arrow per dependency.
 pub fn mermaid(plan: &Plan) -> String {
+    mermaid_with_notes(plan, &StepNotes::new())
+}
+
+/// Like [`mermaid`], with notes on further lines of the boxes.
+pub fn mermaid_with_notes(plan: &Plan, notes: &StepNotes) -> String {
     let mut out = String::from("flowchart TD\n");
     for step in &plan.steps {
         let label = one_line(&format!("{}. {}: {}", step.step_number, step.label(), step.purpose));
-        let _ = writeln!(out, "    s{}[\"{}\"]", step.step_number, escape(&label));
+        let notes = notes.get(&step.step_number).map(Vec::as_slice).unwrap_or_default();
+        let notes: String = notes.iter().map(|note| format!("<br/>{}", escape(&one_line(note)))).collect();
+        let _ = writeln!(out, "    s{}[\"{}{notes}\"]", step.step_number, escape(&label));
     }
     for step in &plan.steps {
         for dependency in step.depends_on_step.iter() {

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 pub use depends::DependsOn;
 pub use diff::diff;
-pub use format::{KnownCalls, mermaid, text, text_with_calls, text_with_status};
+pub use format::{KnownCalls, mermaid, mermaid_with_notes, text, text_with_calls, text_with_status};
 pub use reference::Reference;
 pub use schedule::{blocked_by, ready};
 pub use size::{MAX_PLAN_BYTES, MAX_VERSIONS, MAX_VERSIONS_BYTES, check_size, json_size};

@@ -52,7 +52,7 @@ const MATRIX: [(&str, [End; 3], [End; 3]); 7] = [
 ];
 
 /// The first request to a place misbehaves as its name says; later ones are answered.
-fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
+pub fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
     let class = place.rsplit('/').next().unwrap_or_default();
     let status = |status| Misbehaviour::Status(status, Vec::new());
     match class {
@@ -71,7 +71,7 @@ fn misbehaviour(place: &str, nth: usize) -> Misbehaviour {
 }
 
 /// A scene with the three tools at `address`; `more` is added to each tool.
-fn write_scene(dir: &Path, address: &str, more: &str) {
+pub fn write_scene(dir: &Path, address: &str, more: &str) {
     let tool = |name: &str, effect: &str, repeat: &str, method: &str| {
         format!(
             "[[tools]]\nname = \"{name}\"\ndescription = \"{name} something up, once.\"\neffect = \"{effect}\"\n\
@@ -91,7 +91,7 @@ fn write_scene(dir: &Path, address: &str, more: &str) {
 }
 
 /// A model that plans the call which the request names, as `Book cell 503`.
-fn model() -> ScriptedLlm {
+pub fn model() -> ScriptedLlm {
     let parts = |request: &Value| {
         let words = section(request, "request").or_else(|| section(request, "purpose")).unwrap_or_default();
         let tool = TOOLS.into_iter().find(|tool| words.contains(*tool)).unwrap_or("Look");

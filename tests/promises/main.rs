@@ -22,6 +22,7 @@ mod durability;
 mod embeddings;
 mod eval;
 mod example;
+mod explain;
 mod failure_wording;
 mod fairness;
 mod fault_matrix;

@@ -143,6 +143,8 @@ async fn replies_conform_to_the_document() {
         ("GET", "/api/runs", "?limit=0", None),
         ("GET", "/api/runs/{run_id}", &run, None),
         ("GET", "/api/runs/{run_id}", "x", None),
+        ("GET", "/api/runs/{run_id}/explain", &run, None),
+        ("GET", "/api/runs/{run_id}/explain", "x", None),
         ("GET", "/api/runs/{run_id}/events", &run, None),
         ("GET", "/api/runs/{run_id}/events", "x", None),
         ("POST", "/api/runs/{run_id}/cancel", &run, None),

@@ -102,7 +102,9 @@ pub(crate) async fn one(
             Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))
         }
         PlanFormat::Mermaid => {
-            Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&plan_with_begun_steps(state)?)))
+            let drawn = plan_with_begun_steps(state)?;
+            let notes = journalled.explanation(false).step_notes();
+            Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid_with_notes(&drawn, &notes)))
         }
     }
 }
