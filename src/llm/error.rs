@@ -111,6 +111,9 @@ pub enum ErrorKind {
         /// The time until the next probe.
         millis: u64,
     },
+    /// An operator has switched every model of the purpose off. Nothing was sent.
+    #[error("is switched off: `proscenium models enable` switches it on again")]
+    Disabled,
     /// The caller cancelled the call.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
@@ -148,6 +151,7 @@ impl ErrorKind {
             ErrorKind::Limits(_) => "limits.exceeded",
             ErrorKind::Unavailable(_) => "llm.guard_unavailable",
             ErrorKind::Open { .. } => "llm.breaker_open",
+            ErrorKind::Disabled => "llm.disabled",
             ErrorKind::Cancelled => "llm.cancelled",
             ErrorKind::NotConfigured { .. } => "llm.not_configured",
             ErrorKind::Internal { .. } => "llm.internal",
@@ -166,7 +170,7 @@ impl ErrorKind {
     }
 
     /// All classes.
-    pub const CLASSES: [&str; 19] = [
+    pub const CLASSES: [&str; 20] = [
         "connect",
         "silence",
         "timeout",
@@ -183,6 +187,7 @@ impl ErrorKind {
         "limits",
         "guard_unavailable",
         "breaker_open",
+        "disabled",
         "cancelled",
         "not_configured",
         "internal",
@@ -197,7 +202,8 @@ impl ErrorKind {
             | ErrorKind::EmptyStream
             | ErrorKind::CutStream
             | ErrorKind::Unavailable(_)
-            | ErrorKind::Open { .. } => FaultClass::Unavailable,
+            | ErrorKind::Open { .. }
+            | ErrorKind::Disabled => FaultClass::Unavailable,
             ErrorKind::Quota { .. }
             | ErrorKind::Unauthorized { .. }
             | ErrorKind::Budget(_)
@@ -222,6 +228,7 @@ impl ErrorKind {
                 | ErrorKind::ContextOverflow { .. }
                 | ErrorKind::Budget(_)
                 | ErrorKind::Open { .. }
+                | ErrorKind::Disabled
                 | ErrorKind::Limits(_)
                 | ErrorKind::Unavailable(_)
                 | ErrorKind::NotConfigured { .. }
