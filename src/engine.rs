@@ -16,6 +16,7 @@ mod recovery;
 mod reload;
 mod sessions;
 mod stored_answer;
+mod switches;
 mod ticket;
 mod unreadable;
 

@@ -109,6 +109,7 @@ fn journal(calls: u32, batch: u32) -> Result<Vec<Event>, Failure> {
             context: Context::default(),
             confirmed: Vec::new(),
             levels: std::collections::BTreeMap::new(),
+            disabled: Vec::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
     ];

@@ -39,6 +39,7 @@ use crate::run::{
     Settings, TenantId, TimerSubject,
 };
 use crate::scene::Catalogue;
+use crate::store::Switchboard;
 use crate::tools::Principal;
 use commands::next_command;
 use run_timers::{RunTimers, TimerDriver};
@@ -64,6 +65,8 @@ pub(crate) struct RunServices {
     /// All other settings, by tenant.
     pub(crate) tenants: Arc<BTreeMap<String, config::TenantConfig>>,
     pub(crate) live: ActiveRuns,
+    /// What operators have switched off.
+    pub(crate) switches: Switchboard,
     /// The parts that a library user has replaced.
     pub(crate) replaced: ReplacedParts,
     /// Ranks the scenes by embeddings.

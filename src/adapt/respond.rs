@@ -35,6 +35,8 @@ pub struct CallFailure<'a> {
     pub class: FaultClass,
     /// Whether the same call may be made again.
     pub repetition: Repetition,
+    /// Whether its tool is not called at present: it is switched off, or its breaker is open.
+    pub is_barred: bool,
     /// How many attempts were made, without those that a restart interrupted.
     pub attempts: u32,
     /// How many retries the run has begun.
@@ -94,6 +96,8 @@ pub enum RefusedAction {
     NotAllowed,
     /// The write may have taken effect, and nothing makes a repetition safe.
     NotRepeatable,
+    /// The tool is switched off, or its breaker is open.
+    Barred,
     /// The call had all its attempts.
     NoAttemptsLeft,
     /// The run had all its retries.
@@ -116,6 +120,7 @@ impl RefusedAction {
             RefusedAction::NotRepeatable => {
                 "the write may have taken effect, and no idempotency key makes a repetition safe"
             }
+            RefusedAction::Barred => "the tool is switched off, or its breaker is open",
             RefusedAction::NoAttemptsLeft => "the call had all attempts that its policy allows",
             RefusedAction::RunLimit => "the run had all its retries (execution.policies.max_retries)",
             RefusedAction::WaitTooLong => {
@@ -197,6 +202,8 @@ fn retry(
         Err(RefusedAction::NotAllowed)
     } else if failure.repetition == Repetition::Unsafe {
         Err(RefusedAction::NotRepeatable)
+    } else if failure.is_barred {
+        Err(RefusedAction::Barred)
     } else if failure.attempts >= most {
         Err(RefusedAction::NoAttemptsLeft)
     } else if failure.retries_in_run >= defaults.max_retries && !first_keyed {

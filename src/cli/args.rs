@@ -62,6 +62,12 @@ pub enum CliCommand {
     Replay(Replay),
     /// Creates, lists, changes and revokes API keys
     Keys(KeysArgs),
+    /// Lists tools, and switches them off and on while the server runs
+    Tools(super::switches_args::Tools),
+    /// Lists models, and switches them off and on while the server runs
+    Models(super::switches_args::Models),
+    /// Lists tenants, drains them before maintenance, and resumes them
+    Tenants(super::switches_args::Tenants),
     /// Shows who decided what and when, erased runs included, and verifies the audit log
     Audit(AuditArgs),
 }
@@ -151,6 +157,9 @@ pub struct Runs {
     /// What to show; the default is `list`
     #[command(subcommand)]
     pub what: Option<RunsCommand>,
+    /// Only runs that a person has to see to: they wait, or the outcome of one of their writes is unknown
+    #[arg(long)]
+    pub parked: bool,
 }
 
 /// `runs list` and `runs show`
@@ -161,6 +170,9 @@ pub enum RunsCommand {
         /// Maximum number of runs
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
+        /// Only runs that a person has to see to: they wait, or the outcome of one of their writes is unknown
+        #[arg(long)]
+        parked: bool,
     },
     /// Shows one run: its plan, calls and answer
     Show {
@@ -329,7 +341,7 @@ fn hash(given: &str) -> Result<String, String> {
     }
 }
 
-fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::InvalidId> {
+pub fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::InvalidId> {
     proscenium::run::TenantId::new(given)
 }
 
@@ -341,7 +353,7 @@ pub fn user(given: &str) -> Result<String, String> {
     }
 }
 
-fn label(given: &str) -> Result<String, String> {
+pub fn label(given: &str) -> Result<String, String> {
     match given.chars().count() > 128 || given.chars().any(char::is_control) {
         true => Err("use at most 128 printable characters".to_owned()),
         false => Ok(given.to_owned()),
@@ -419,6 +431,9 @@ mod tests {
             &["proscenium", "audit"],
             &["proscenium", "audit", "verify", "--head", "abc"],
             &["proscenium", "audit", "list", "--limit", "0"],
+            &["proscenium", "tools", "disable"],
+            &["proscenium", "models", "disable", ""],
+            &["proscenium", "tenants", "drain", "a b"],
             &["proscenium", "keys", "create"],
             &["proscenium", "keys", "create", "--tenant", "a b"],
             &["proscenium", "keys", "create", "--tenant", "t", "--user", " "],

@@ -83,7 +83,7 @@ async fn open_existing(dir: &Path) -> Result<Store, Failure> {
 }
 
 /// Opens the store as its owner, or beside the process that owns it.
-async fn open(dir: &Path) -> Result<Store, Error> {
+pub(super) async fn open(dir: &Path) -> Result<Store, Error> {
     match DataDir::open(dir) {
         Ok(owned) => Store::open(owned).await,
         Err(error) if error.kind() == ErrorCode::InUse => Store::open_shared(dir).await,

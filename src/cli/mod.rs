@@ -33,6 +33,8 @@ mod settings;
 mod show;
 mod signals;
 mod stored_runs;
+mod switches;
+mod switches_args;
 mod table;
 mod text;
 mod turns;
@@ -133,6 +135,9 @@ async fn run<W: Write, E: Write>(
         CliCommand::Explain(explain) => self::explain::run(explain, &loaded, out).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
+        CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
+        CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
+        CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
         CliCommand::Check(_) => Ok(Exit::Completed),
@@ -144,6 +149,9 @@ fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
         CliCommand::Chat(chat) => chat.user.clone(),
         CliCommand::Plans(plans) => plans.user.clone(),
         CliCommand::Approvals(approvals) => approvals.user.clone(),
+        CliCommand::Tools(tools) => tools.user.clone(),
+        CliCommand::Models(models) => models.user.clone(),
+        CliCommand::Tenants(tenants) => tenants.user.clone(),
         _ => None,
     };
     let addr = match &cli.command {
@@ -313,8 +321,11 @@ async fn runs<W: Write>(
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
     let stored = stored_runs::open(&loaded).await?;
-    match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
-        RunsCommand::List { limit } => {
+    match runs.what.unwrap_or(RunsCommand::List { limit: 20, parked: false }) {
+        RunsCommand::List { limit, parked } if parked || runs.parked => {
+            table::parked(out, &stored.parked(limit).await?, &zone, table::width())?;
+        }
+        RunsCommand::List { limit, .. } => {
             table::runs(out, &stored.runs(limit).await?, &zone, table::width())?;
         }
         RunsCommand::Show { run, events, mermaid } => {

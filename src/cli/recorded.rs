@@ -80,6 +80,7 @@ pub fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             context: Context::default(),
             confirmed: Vec::new(),
             levels: std::collections::BTreeMap::new(),
+            disabled: Vec::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
     ]

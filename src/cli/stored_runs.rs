@@ -8,7 +8,7 @@ use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
 use proscenium::store::{
     self, ApprovalFilter, ApprovalRow, Error, ErrorCode, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter,
-    Store,
+    RunRow, Store,
 };
 use secrecy::ExposeSecret;
 
@@ -102,6 +102,21 @@ impl StoredRuns {
             });
         }
         Ok(runs)
+    }
+
+    /// The runs that a person has to see to, the newest first, each with its open approvals.
+    pub async fn parked(&self, limit: u32) -> Result<Vec<(RunRow, Vec<ApprovalRow>)>, Failure> {
+        let filter = RunFilter { parked: true, ..RunFilter::default() };
+        let page = Page { limit, after: None };
+        let rows = self.store.runs(&self.tenant, &filter, &page).await.map_err(failure)?;
+        let mut parked = Vec::with_capacity(rows.len());
+        for row in rows {
+            let open = ApprovalFilter { open_only: true, run: Some(row.run), ..ApprovalFilter::default() };
+            let page = Page { limit: MAX_PAGE, after: None };
+            let approvals = self.store.approvals(&self.tenant, &open, &page).await.map_err(failure)?;
+            parked.push((row, approvals));
+        }
+        Ok(parked)
     }
 
     /// The run with an id, or with a unique prefix of one.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proscenium::run::{RunId, RunStatus, SessionId};
+use proscenium::store::{About, ApprovalRow, RunRow};
 
 use super::text::{dollars, name, one_line, short};
 
@@ -54,6 +55,36 @@ pub fn runs(
     });
     // The session first: of most runs it is their own.
     aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4], ids: 0 }, width)
+}
+
+/// Writes the runs that a person has to see to, with what they wait for.
+pub fn parked(
+    out: &mut impl Write,
+    rows: &[(RunRow, Vec<ApprovalRow>)],
+    zone: &TimeZone,
+    width: Option<usize>,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        writeln!(out, "No run waits for a person, and no write has an unknown outcome.")?;
+        return out.flush();
+    }
+    let head = ["RUN", "SINCE", "STATUS", "WAITS FOR", "REQUEST"].map(str::to_owned);
+    let body = rows.iter().map(|(row, approvals)| {
+        let waits = |approval: &ApprovalRow| match approval.about {
+            About::Plan => format!("approval of its plan (.{})", approval.id.approval),
+            About::Call => format!("approval of a write (.{})", approval.id.approval),
+            About::Outcome => format!("what a write did (.{})", approval.id.approval),
+        };
+        let waits: Vec<String> = approvals.iter().map(waits).collect();
+        let waits = if waits.is_empty() { "plans resume: quarantine".to_owned() } else { waits.join(", ") };
+        [row.run.to_string(), time(row.updated, zone), name(&row.status), waits, one_line(&row.request)]
+    });
+    aligned(out, head, body, &TableLayout { right: &[], optional: &[1, 2], ids: 0 }, width)?;
+    writeln!(
+        out,
+        "\n`proscenium approvals decide RUN.N` decides; `proscenium explain RUN` says what happened."
+    )?;
+    out.flush()
 }
 
 /// How a table fits a narrow terminal.

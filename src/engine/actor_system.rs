@@ -11,6 +11,7 @@ use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_
 use super::cast::Cast;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
+use super::switches::SwitchReader;
 use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
@@ -140,6 +141,8 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         is_serving: serves,
     };
     tokio::spawn(teller.run_forever());
+    let (store, board, models) = (parts.store.clone(), parts.switches.clone(), parts.cast.disabled.clone());
+    tokio::spawn(SwitchReader { store, board, models }.run_forever());
     Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
 
@@ -190,6 +193,7 @@ pub(super) fn run_services(
         approval: Arc::new(current.config.approval.clone()),
         tenants: Arc::new(current.config.tenants.clone()),
         live: parts.active_runs.clone(),
+        switches: parts.switches.clone(),
         replaced: parts.sources.replaced.clone(),
         ranking: parts.vectors.ranking(
             current.gateway.clone(),

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::actor_system::ActorSystem;
 use super::cast::Cast;
+use super::switches::SwitchReader;
 use super::{Engine, earlier_requests, idempotency};
 use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
@@ -20,7 +21,7 @@ use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::{Fault, TenantId};
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
-use crate::store::{self, DataDir, Store};
+use crate::store::{self, DataDir, Store, Switchboard};
 use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
 
@@ -135,6 +136,9 @@ impl Builder {
         store.limit_tenant_bytes(config.store.max_tenant_bytes);
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
+        let switches = Switchboard::default();
+        let board = switches.clone();
+        SwitchReader { store: store.clone(), board, models: cast.disabled.clone() }.read().await?;
         apply_scene_schemas(&store, &loaded.scenes).await?;
         let workers = tool_runtime()?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
@@ -159,6 +163,7 @@ impl Builder {
             cast,
             is_serving: Arc::default(),
             tenants: Sharers::default(),
+            switches,
         };
         match ActorSystem::start(parts.clone()).await {
             Ok(system) => {
@@ -208,6 +213,8 @@ pub(super) struct EngineParts {
     pub(super) vectors: SceneVectors,
     /// The tenants that use this process.
     pub(super) tenants: Sharers<TenantId>,
+    /// What operators have switched off.
+    pub(super) switches: Switchboard,
 }
 
 /// What is made from the configuration, and replaced by a reload.

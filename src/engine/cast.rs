@@ -10,8 +10,8 @@ use crate::actors::clock::EngineClock;
 use crate::actors::cost_budget::{self, Spending, SpendingSource, TenantSpending};
 use crate::actors::{journal, rate_limiter, response_cache};
 use crate::config::Config;
-use crate::llm::Guards;
 use crate::llm::budget;
+use crate::llm::{DisabledModels, Guards};
 use crate::store::Store;
 use crate::telemetry::ServerMetrics;
 
@@ -21,6 +21,8 @@ pub(super) struct Cast {
     cache: response_cache::Handle,
     budget: cost_budget::Handle,
     limits: rate_limiter::Handle,
+    /// The models that are switched off.
+    pub(super) disabled: DisabledModels,
 }
 
 impl Cast {
@@ -41,6 +43,7 @@ impl Cast {
                 limits: config.limits.clone(),
                 metrics: metrics.clone(),
             }),
+            disabled: DisabledModels::default(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Cast {
             cache: Arc::new(self.cache.clone()),
             budget: Arc::new(self.budget.clone()),
             limits: Arc::new(self.limits.clone()),
+            disabled: self.disabled.clone(),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::plan::TaskId;
 use crate::planner::{Command, CommandAction, CommandRefusal};
 use crate::run::{Fault, RunId, RunState, TenantId};
+use crate::store::SwitchKind;
 
 /// How long a command may take until its effects are on disk.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,6 +79,10 @@ impl Engine {
         answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     ) -> Result<(), CommandRefusal> {
         let refused = |fault: Fault| CommandRefusal { fault, difference: Box::default(), record: None };
+        let drained = self.parts.switches.load().get(SwitchKind::Tenant, tenant.as_str()).map(Fault::from);
+        if let (CommandAction::Reopen, Some(fault)) = (&command.action, drained) {
+            return Err(refused(fault));
+        }
         let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(error.into()))?;
         let Some(row) = row else {
             return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));

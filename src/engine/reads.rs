@@ -6,8 +6,8 @@ use super::Engine;
 use crate::plan::TaskId;
 use crate::run::{ApprovalId, Fault, RunId, SessionId, TenantId};
 use crate::store::{
-    ApprovalFilter, ApprovalRow, KeyRing, Page, PlanFilter, PlanRow, RunFilter, RunOwner, RunRow, SessionRow,
-    UsageRow,
+    ApprovalFilter, ApprovalRow, KeyRing, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter, RunOwner, RunRow,
+    SessionRow, UsageRow,
 };
 
 impl Engine {
@@ -54,6 +54,16 @@ impl Engine {
         page: &Page<ApprovalId>,
     ) -> Result<Vec<ApprovalRow>, Fault> {
         Ok(self.parts.store.approvals(tenant, filter, page).await?)
+    }
+
+    /// The open approvals of a tenant's run, oldest first.
+    pub(crate) async fn open_approvals_of(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+    ) -> Result<Vec<ApprovalRow>, Fault> {
+        let filter = ApprovalFilter { open_only: true, run: Some(run), ..ApprovalFilter::default() };
+        self.approvals(tenant, &filter, &Page { limit: MAX_PAGE, after: None }).await
     }
 
     /// A conversation's row in the list of conversations; `None` if the tenant has no such conversation.

@@ -130,7 +130,7 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(intake::parse_session_id).transpose()?;
     let (open_only, scope) = (!query.all.unwrap_or(false), who.visible_scope());
-    let filter = ApprovalFilter { open_only, session, about: query.about, scope };
+    let filter = ApprovalFilter { open_only, session, run: None, about: query.about, scope };
     let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_approval_id)?;
     let rows = app.engine.approvals(&who.tenant, &filter, &page).await?;
     let next = next_cursor(&rows, page.limit).map(|row| row.id);

@@ -146,7 +146,9 @@ pub fn status_of(code: &str) -> StatusCode {
         | "store.full"
         | "store.io"
         | "store.read_only"
-        | "llm.breaker_open" => StatusCode::SERVICE_UNAVAILABLE,
+        | "llm.breaker_open"
+        | "llm.disabled"
+        | "tenant.draining" => StatusCode::SERVICE_UNAVAILABLE,
         "store.quota" => StatusCode::INSUFFICIENT_STORAGE,
         "llm.timeout" | "llm.silence" | "run.deadline" | "run.slow" => StatusCode::GATEWAY_TIMEOUT,
         code if code.starts_with("request.") || code.starts_with("session.") => {

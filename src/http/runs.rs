@@ -16,8 +16,8 @@ use crate::access::AccessAction;
 use crate::documents::Explanation;
 use crate::planner::CommandAction;
 use crate::public::EventId;
-use crate::run::{RunId, RunStatus, SessionId};
-use crate::store::{MAX_PAGE, RunFilter, RunRow};
+use crate::run::{ApprovalId, RunId, RunStatus, SessionId};
+use crate::store::{About, ApprovalRow, MAX_PAGE, RunFilter, RunRow};
 use crate::{Answer, Engine};
 
 /// Filters for the list of runs.
@@ -30,6 +30,9 @@ pub(crate) struct RunQuery {
     /// Only runs with this status.
     #[param(value_type = Option<String>)]
     pub(crate) status: Option<RunStatus>,
+    /// With `true`: only runs that a person has to see to, because they wait, or because the outcome of one of their
+    /// writes is unknown; each with what it waits for.
+    pub(crate) parked: Option<bool>,
     /// Maximum number of runs on the page, 1 to 500. Default: 50.
     #[param(minimum = 1, maximum = 500)]
     pub(crate) limit: Option<u32>,
@@ -62,6 +65,9 @@ pub(crate) struct RunView {
     /// be cancelled and erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unreadable: Option<String>,
+    /// In a list of parked runs: its open approvals. None if it is in quarantine until it is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for: Option<Vec<WaitsFor>>,
     /// When it was accepted.
     #[schema(value_type = String, format = "date-time")]
     pub(crate) created: Timestamp,
@@ -75,6 +81,7 @@ impl RunView {
     pub(crate) fn of(row: RunRow, engine: &Engine) -> Self {
         Self {
             unreadable: engine.unreadable_reason(row.run),
+            waits_for: None,
             run_id: row.run,
             session_id: row.session,
             status: row.status,
@@ -83,6 +90,16 @@ impl RunView {
             updated: row.updated,
         }
     }
+}
+
+/// What a parked run waits for.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct WaitsFor {
+    /// The approval, for `POST /api/approvals/{approval_id}`.
+    #[schema(value_type = String)]
+    pub(crate) approval_id: ApprovalId,
+    /// What it is about: a plan, a call, or the unknown outcome of a write.
+    pub(crate) about: About,
 }
 
 /// The reply to a cancellation.
@@ -124,10 +141,16 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(super::intake::parse_session_id).transpose()?;
     let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;
-    let filter = RunFilter { session, status: query.status, scope: who.visible_scope() };
+    let parked = query.parked.unwrap_or(false);
+    let filter = RunFilter { session, status: query.status, parked, scope: who.visible_scope() };
     let rows = app.engine.runs(&who.tenant, &filter, &page).await?;
-    let view = |row| RunView::of(row, &app.engine);
-    Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(view).collect() }))
+    let mut runs: Vec<RunView> = rows.into_iter().map(|row| RunView::of(row, &app.engine)).collect();
+    for view in runs.iter_mut().filter(|_| parked) {
+        let open = app.engine.open_approvals_of(&who.tenant, view.run_id).await?;
+        let waits = |row: ApprovalRow| WaitsFor { approval_id: row.id, about: row.about };
+        view.waits_for = Some(open.into_iter().map(waits).collect());
+    }
+    Ok(HttpResponse::Ok().json(RunList { runs }))
 }
 
 /// Returns a run's answer document with its pending approvals, even before the run has ended.

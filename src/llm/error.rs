@@ -119,6 +119,9 @@ pub enum ErrorKind {
         /// The time until the next probe.
         millis: u64,
     },
+    /// An operator has switched every model of the purpose off. Nothing was sent.
+    #[error("is switched off: `proscenium models enable` switches it on again")]
+    Disabled,
     /// The caller cancelled the call.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
@@ -157,6 +160,7 @@ impl ErrorKind {
             ErrorKind::Limits(_) => "limits.exceeded",
             ErrorKind::Unavailable(_) => "llm.guard_unavailable",
             ErrorKind::Open { .. } => "llm.breaker_open",
+            ErrorKind::Disabled => "llm.disabled",
             ErrorKind::Cancelled => "llm.cancelled",
             ErrorKind::NotConfigured { .. } => "llm.not_configured",
             ErrorKind::Internal { .. } => "llm.internal",
@@ -193,6 +197,7 @@ impl ErrorKind {
         "limits",
         "guard_unavailable",
         "breaker_open",
+        "disabled",
         "cancelled",
         "not_configured",
         "internal",
@@ -209,7 +214,8 @@ impl ErrorKind {
             | ErrorKind::EmptyStream
             | ErrorKind::CutStream
             | ErrorKind::Unavailable(_)
-            | ErrorKind::Open { .. } => FaultClass::Unavailable,
+            | ErrorKind::Open { .. }
+            | ErrorKind::Disabled => FaultClass::Unavailable,
             ErrorKind::Quota { .. }
             | ErrorKind::Unauthorized { .. }
             | ErrorKind::Budget(_)
@@ -234,6 +240,7 @@ impl ErrorKind {
                 | ErrorKind::ContextOverflow { .. }
                 | ErrorKind::Budget(_)
                 | ErrorKind::Open { .. }
+                | ErrorKind::Disabled
                 | ErrorKind::Limits(_)
                 | ErrorKind::Unavailable(_)
                 | ErrorKind::NotConfigured { .. }

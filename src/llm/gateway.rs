@@ -318,7 +318,11 @@ impl Gateway {
 
     /// The reservation for the first attempt at a question; `None` if it is free.
     pub fn reserved(&self, request: &Request) -> Option<AskReservation> {
-        let model = self.core.models_for(request.purpose).next().filter(|model| model.identity.is_some())?;
+        let mut models = self.core.models_for(request.purpose);
+        let model = models.find(|model| !self.guards.disabled.contains(model.provider.name()))?;
+        if model.identity.is_none() {
+            return None;
+        }
         // What is free need not be counted.
         if model.price.most(1, 1) == 0 {
             return None;
@@ -429,8 +433,13 @@ impl Core {
 
     async fn ask(&self, call: &GatewayCall<'_>, fallback: bool) -> Result<Replied, Error> {
         let request = call.request;
-        let models: Vec<&GatewayModel> =
+        let configured: Vec<&GatewayModel> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
+        let is_on = |model: &&&GatewayModel| !call.guards.disabled.contains(model.provider.name());
+        let models: Vec<&GatewayModel> = configured.iter().filter(is_on).copied().collect();
+        if let (Some(first), true) = (configured.first(), models.is_empty()) {
+            return Err(Error::new(first.provider.name(), ErrorKind::Disabled));
+        }
         let mut tried = Vec::new();
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {

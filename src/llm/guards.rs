@@ -1,7 +1,9 @@
 //! The guards between a caller and a model.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 
 use super::budget::{
@@ -22,11 +24,34 @@ pub struct Guards {
     pub budget: Arc<dyn Budget>,
     /// The rate limits.
     pub limits: Arc<dyn RateLimits>,
+    /// The models that operators have switched off.
+    pub disabled: DisabledModels,
+}
+
+/// The names of models that operators have switched off. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct DisabledModels(Arc<ArcSwap<BTreeSet<String>>>);
+
+impl DisabledModels {
+    /// Whether the model is switched off.
+    pub fn contains(&self, model: &str) -> bool {
+        self.0.load().contains(model)
+    }
+
+    /// Replaces the names.
+    pub fn replace(&self, models: impl IntoIterator<Item = String>) {
+        self.0.store(Arc::new(models.into_iter().collect()));
+    }
 }
 
 impl Default for Guards {
     fn default() -> Self {
-        Self { cache: Arc::new(Unguarded), budget: Arc::new(Unguarded), limits: Arc::new(Unguarded) }
+        Self {
+            cache: Arc::new(Unguarded),
+            budget: Arc::new(Unguarded),
+            limits: Arc::new(Unguarded),
+            disabled: DisabledModels::default(),
+        }
     }
 }
 

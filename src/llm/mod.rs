@@ -47,7 +47,7 @@ pub use caller::Caller;
 pub use digest::{DigestedRequest, RequestDigest};
 pub use error::{Error, ErrorKind};
 pub use gateway::Gateway;
-pub use guards::{GuardUnavailable, Guards, Unguarded};
+pub use guards::{DisabledModels, GuardUnavailable, Guards, Unguarded};
 pub use options::{
     ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, StreamMode,
 };

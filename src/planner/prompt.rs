@@ -82,6 +82,7 @@ sentence that this is outside what you can do, and what you can do (<capabilitie
 ///
 /// `state` must have started (its settings, time and memory are frozen); before that, the prompt is empty.
 pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Request {
+    let catalogue = &*offered_catalogue(state, catalogue);
     let request = match subject {
         Subject::Plan { version } => plan_prompt::request(state, catalogue, version),
         Subject::Scene { step } => work::step_request(state, catalogue, step),
@@ -91,6 +92,14 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Ranking => return shortlist::ranking_request(state),
     };
     window::fit(request, state.settings().prompt_tokens)
+}
+
+/// The catalogue as the run's models see it: without the tools that were switched off when it started.
+pub(super) fn offered_catalogue<'a>(state: &RunState, catalogue: &'a Catalogue) -> Cow<'a, Catalogue> {
+    match state.started.as_ref().map(|started| started.disabled.as_slice()) {
+        None | Some([]) => Cow::Borrowed(catalogue),
+        Some(disabled) => Cow::Owned(catalogue.without(disabled)),
+    }
 }
 
 /// The sources of an answer: completed work, the conversation, the request and the time.

@@ -8,7 +8,7 @@ use super::answer_figures::{days_from_people, results_of_scene, untraced_figures
 use super::approval::{effective_definition, required_call_approval};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
 use super::plan_reply;
-use super::prompt::{answer_sources, binding_calls, offered};
+use super::prompt::{answer_sources, binding_calls, offered, offered_catalogue};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
 use super::shortlist;
 use super::tools::{ASK_USER, CHECK_CONTINUATION, NEXT_CALL, NOTHING};
@@ -33,6 +33,7 @@ const MAX_CALLS_IN_REPLY: usize = 64;
 
 /// The event that says what the reply to question `call` about `subject` means.
 pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject) -> Event {
+    let catalogue = &*offered_catalogue(state, catalogue);
     let Some((reply, fallback)) = state.asks.get(&call).and_then(|ask| match &ask.status {
         AskStatus::Replied { reply } => Some((reply, ask.fallback)),
         _ => None,

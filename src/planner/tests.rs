@@ -57,6 +57,7 @@ fn planning(words: &str) -> RunState {
         context: Context::default(),
         confirmed: Vec::new(),
         levels: std::collections::BTreeMap::new(),
+        disabled: Vec::new(),
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });

@@ -78,6 +78,7 @@ fn events() -> Vec<Event> {
             context: Context::default(),
             confirmed: Vec::new(),
             levels: std::collections::BTreeMap::new(),
+            disabled: Vec::new(),
         }),
         Event::Planning { version: 1, cause: PlanCause::Request },
         Event::ModelAsked {

@@ -5,7 +5,10 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::{self, CallFailure, Repetition};
 
 /// Fault codes by which this process itself knows that a call did nothing: it was not sent.
-const UNSENT: [&str; 2] = ["scene.busy", "http.unreachable"];
+const UNSENT: [&str; 4] = ["scene.busy", "http.unreachable", "tool.disabled", "tool.breaker_open"];
+
+/// Fault codes of calls that would be refused again at once.
+const BARRED: [&str; 2] = ["tool.disabled", "tool.breaker_open"];
 
 impl RunState {
     /// Whether predefined logic answers what is unexpected: the run has a mode.
@@ -26,6 +29,7 @@ impl RunState {
         let failure = CallFailure {
             class: fault.class,
             repetition: repetition(call, outcome, fault),
+            is_barred: BARRED.contains(&fault.code.as_str()),
             attempts: call.attempts.saturating_sub(call.interruptions),
             retries_in_run: self.retries,
             waited_ms: self.waited_ms,

@@ -18,7 +18,7 @@ mod search;
 mod undo;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -183,6 +183,8 @@ pub struct Catalogue {
     search: Arc<OnceLock<SceneSearch>>,
     /// By [`PlannedCalls`].
     plan_schemas: Arc<[OnceLock<(PlanShape, Schema)>; 3]>,
+    /// The last view without some tools.
+    view: Arc<Mutex<Option<(Vec<String>, Catalogue)>>>,
 }
 
 /// What the schema of plans depends on besides the catalogue.
@@ -225,6 +227,39 @@ impl Catalogue {
     /// The scene called `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<Scene>> {
         self.scenes.iter().find(|scene| scene.name == name)
+    }
+
+    /// Whether there is a tool of this name (`Scene.Tool`).
+    pub fn has_tool(&self, name: &str) -> bool {
+        let tool = name.split_once('.').and_then(|(scene, tool)| self.get(scene)?.tool(tool));
+        tool.is_some()
+    }
+
+    /// The same catalogue without these tools (`Scene.Tool`), and without scenes that have no other ones. The last
+    /// view is kept, since all questions of a run need the same.
+    pub(crate) fn without(&self, tools: &[String]) -> Self {
+        let mut kept = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, view)) = kept.as_ref().filter(|(of, _)| of == tools) {
+            return view.clone();
+        }
+        let view = self.make_without(tools);
+        *kept = Some((tools.to_vec(), view.clone()));
+        view
+    }
+
+    fn make_without(&self, tools: &[String]) -> Self {
+        let is_off =
+            |scene: &Scene, tool: &str| tools.iter().any(|off| *off == format!("{}.{tool}", scene.name));
+        let scenes = self.scenes.iter().filter_map(|scene| {
+            if !scene.tools.iter().any(|tool| is_off(scene, &tool.name)) {
+                return Some(scene.clone());
+            }
+            let mut view = Scene::clone(scene);
+            view.tools.retain(|tool| !is_off(scene, &tool.name));
+            view.examples.retain(|example| example.tool.as_ref().is_none_or(|tool| !is_off(scene, tool)));
+            (!view.tools.is_empty()).then(|| Arc::new(view))
+        });
+        Self { scenes: scenes.collect(), ..Self::default() }
     }
 
     /// The names that plans may refer to.

@@ -140,6 +140,8 @@ pub struct ApprovalFilter {
     pub open_only: bool,
     /// Only those of this session.
     pub session: Option<SessionId>,
+    /// Only those of this run.
+    pub run: Option<RunId>,
     /// Only those about this kind of subject.
     pub about: Option<About>,
     /// Only those of the users in this scope.
@@ -164,6 +166,9 @@ impl Store {
         query.push("tenant = ").push_bind(tenant.as_str());
         if filter.open_only {
             query.push(" AND state = 'open'");
+        }
+        if let Some(run) = filter.run {
+            query.push(" AND run = ").push_bind(run.to_string());
         }
         if let Some(session) = &filter.session {
             query.push(" AND session = ").push_bind(session.as_str());

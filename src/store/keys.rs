@@ -333,7 +333,7 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-fn check_printable(what: &str, text: &str) -> Result<(), Error> {
+pub(super) fn check_printable(what: &str, text: &str) -> Result<(), Error> {
     if text.chars().count() > MAX_TEXT || text.chars().any(char::is_control) {
         let message = format!("{what} of a key has at most {MAX_TEXT} characters, all of them printable");
         return Err(Error::new(ErrorCode::BadRecord, message));
@@ -351,7 +351,7 @@ fn check_distinguishable(user: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn nanoseconds(at: Timestamp) -> Result<i64, Error> {
+pub(super) fn nanoseconds(at: Timestamp) -> Result<i64, Error> {
     i64::try_from(at.as_nanosecond())
         .map_err(|_| Error::new(ErrorCode::BadRecord, format!("the time {at} cannot be stored")))
 }

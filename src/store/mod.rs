@@ -31,6 +31,7 @@ mod recovery;
 mod room;
 mod scenes;
 mod schema;
+mod switches;
 mod tenant_bytes;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -67,6 +68,7 @@ pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub use recent_requests::RecentRequest;
 pub(crate) use record::JournalRow;
 pub use record::{Record, StreamId};
+pub use switches::{SwitchKind, SwitchRow, Switchboard, SwitchedOff};
 use unreadable_runs::UnreadableRuns;
 pub(crate) use write::AppendOutcome;
 use writer::{JournalWriter, WriterGuard};

@@ -68,6 +68,8 @@ pub struct RunFilter {
     pub session: Option<SessionId>,
     /// Only those with this status.
     pub status: Option<RunStatus>,
+    /// Only those that a person has to see to: they wait, or the outcome of one of their writes is unknown.
+    pub parked: bool,
     /// Only those of the users in this scope.
     pub scope: OwnerScope,
 }
@@ -220,6 +222,12 @@ impl Store {
         }
         if let Some(status) = filter.status {
             query.push(" AND status = ").push_bind(<&'static str>::from(status));
+        }
+        if filter.parked {
+            query.push(
+                " AND (status = 'waiting' OR EXISTS (SELECT 1 FROM approvals AS a \
+                 WHERE a.run = runs.run AND a.about = 'outcome' AND a.state = 'open'))",
+            );
         }
         if let Some(after) = page.after {
             query.push(" AND (created, run) < (SELECT created, run FROM runs WHERE tenant = ");

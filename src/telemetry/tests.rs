@@ -100,6 +100,7 @@ fn started() -> Event {
         context: Context::default(),
         confirmed: Vec::new(),
         levels: std::collections::BTreeMap::new(),
+        disabled: Vec::new(),
     })
 }
 

@@ -79,6 +79,7 @@ mod streaming;
 mod streaming_options;
 #[path = "../support/mod.rs"]
 mod support;
+mod switches;
 mod tenants;
 mod unknown_scene;
 mod users;

@@ -14,6 +14,7 @@ use crate::run::{
     Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
     idempotency_key,
 };
+use crate::store::SwitchKind;
 
 /// How long an ending run waits for the cost of its model calls in flight.
 const COST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,6 +36,7 @@ impl Driver {
             context,
             confirmed,
             levels,
+            disabled: self.disabled_tools(),
         };
         self.append(Event::RunStarted(started)).await
     }
@@ -113,7 +115,7 @@ impl Driver {
             }
             Action::Call { call, attempt } => {
                 self.append(Event::ToolStarted { call, attempt }).await?;
-                match planner::changed_tool(&self.state, &self.shared.catalogue, call) {
+                match self.uncalled(call) {
                     Some(outcome) => self.end_uncalled(call, outcome),
                     None => self.start_tool_call(call),
                 }
@@ -196,6 +198,22 @@ impl Driver {
             let result = ranking.rank(&caller, &request, timeout, &stop).await;
             finished_model_call(call, asked, result)
         }));
+    }
+
+    /// The tools of the catalogue that are switched off.
+    fn disabled_tools(&self) -> Vec<String> {
+        let off = self.shared.switches.load();
+        let tools = off.of(SwitchKind::Tool).map(|row| row.name.clone());
+        tools.filter(|name| self.shared.catalogue.has_tool(name)).collect()
+    }
+
+    /// The outcome of a call whose tool is not to be called: it has changed, or an operator has switched it off.
+    fn uncalled(&self, number: u32) -> Option<Outcome> {
+        let call = self.state.calls.get(&number)?;
+        let name = format!("{}.{}", call.scene, call.requested.tool);
+        let off = self.shared.switches.load();
+        let disabled = off.get(SwitchKind::Tool, &name).map(|row| Outcome::Failed { error: row.into() });
+        disabled.or_else(|| planner::changed_tool(&self.state, &self.shared.catalogue, number))
     }
 
     /// Ends an attempt of a call without calling its tool.

@@ -1,5 +1,7 @@
 //! The first records of requests.
 
+use std::time::Duration;
+
 use actix::prelude::*;
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -13,14 +15,20 @@ use super::runs::RunEntry;
 use crate::conversation::{Input, NewRun};
 use crate::crash;
 use crate::plan::TaskId;
-use crate::run::{Envelope, Event, RunId, RunQueued, SCHEMA};
-use crate::store::Record;
+use crate::run::{Envelope, Event, Fault, RunId, RunQueued, SCHEMA};
+use crate::store::{Record, SwitchKind};
+
+/// When a drained tenant's client may ask again.
+const DRAIN_RETRY: Duration = Duration::from_secs(30);
 
 impl SceneManager {
     /// Appends the first event of each run by itself, since one that is rejected must not take others with
     /// it; one commit carries them all.
     pub(super) fn append(&mut self, runs: Vec<NewRun>, ctx: &mut Context<Self>) {
-        let journal = self.options.shared.load().journal.clone();
+        let shared = self.options.shared.load_full();
+        let journal = shared.journal.clone();
+        let drained = shared.switches.load().get(SwitchKind::Tenant, self.tenant.as_str()).map(Fault::from);
+        let drained = drained.map(|fault| fault.after(Some(DRAIN_RETRY)));
         let mut ids = Vec::new();
         let mut appends = Vec::new();
         for NewRun { caller, run, answers } in runs {
@@ -29,8 +37,11 @@ impl SceneManager {
             let (record, appended) = self.enter(run, *submit, answers);
             self.callers.insert(caller, appended);
             ids.push(run);
-            let journal = journal.clone();
+            let (journal, drained) = (journal.clone(), drained.clone());
             appends.push(async move {
+                if let Some(fault) = drained {
+                    return Err(fault);
+                }
                 crash::point(crash::BEFORE, "run_queued", &words);
                 let appended = journal.append(vec![record], true).await;
                 crash::point(crash::AFTER, "run_queued", &words);

@@ -35,6 +35,7 @@ fn failures() -> impl Strategy<Value = CallFailure<'static>> {
         |(class, repetition, attempts, (retries_in_run, waited_ms, asked_ms, left_ms))| CallFailure {
             class,
             repetition,
+            is_barred: false,
             attempts,
             retries_in_run,
             waited_ms,
@@ -54,6 +55,7 @@ fn timed_out() -> CallFailure<'static> {
     CallFailure {
         class: FaultClass::Timeout,
         repetition: Repetition::Harmless,
+        is_barred: false,
         attempts: 1,
         retries_in_run: 0,
         waited_ms: 0,

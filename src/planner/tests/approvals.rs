@@ -74,6 +74,7 @@ pub fn planning(queued: RunQueued, settings: Settings) -> RunState {
         context: Context::default(),
         confirmed: Vec::new(),
         levels: std::collections::BTreeMap::new(),
+        disabled: Vec::new(),
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: PlanCause::Request });

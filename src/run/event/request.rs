@@ -131,6 +131,9 @@ pub struct RunStarted {
     /// The levels of the scenes that declare one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub levels: BTreeMap<String, ExecutionLevel>,
+    /// The tools (`Scene.Tool`) that operators had switched off: they are not offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disabled: Vec<String>,
 }
 
 /// Why a plan is made.

@@ -36,6 +36,7 @@ pub fn started(settings: &Settings) -> Event {
         context: Context::default(),
         confirmed: Vec::new(),
         levels: std::collections::BTreeMap::new(),
+        disabled: Vec::new(),
     })
 }
 
