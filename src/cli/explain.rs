@@ -86,6 +86,8 @@ fn place(event: &ExplainedEvent) -> String {
         (ExplainedSubject::Call, Some(tool)) => one_line(tool),
         (ExplainedSubject::Outcome, Some(tool)) => format!("what {} did is unknown", one_line(tool)),
         (ExplainedSubject::Call | ExplainedSubject::Outcome, None) => "a call".to_owned(),
+        (ExplainedSubject::Forecast, Some(tool)) => format!("{} does not work at present", one_line(tool)),
+        (ExplainedSubject::Forecast, None) => "a tool does not work at present".to_owned(),
         (ExplainedSubject::Model, _) => "a model gave no reply".to_owned(),
         (ExplainedSubject::Reply, _) => "a model's reply could not be used".to_owned(),
         (ExplainedSubject::Plan, _) => "no plan could be made".to_owned(),
@@ -106,6 +108,7 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::PutToPerson => "a person is asked what it did",
         ExplainedResult::EmbeddedRules => "the embedded rules took over",
         ExplainedResult::AskedAgain => "the question was asked again",
+        ExplainedResult::Told => "the user was told, and the step began",
         ExplainedResult::Decided => "a person said what it did",
     }
 }

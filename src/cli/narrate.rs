@@ -98,6 +98,13 @@ impl Narrator {
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
             | Event::Released { .. } => self.narrate_approval(event),
+            Event::Forecast { step, tools } => {
+                let told = tools.iter().map(|tool| {
+                    let how = if tool.open { "is not called at present" } else { "fails often at present" };
+                    format!("{} {how}", one_line(&tool.tool))
+                });
+                line(Mark::Note, format!("{}: {}", self.step(*step), told.collect::<Vec<_>>().join(", ")))
+            }
             Event::StepStarted { .. } | Event::StepCompleted { .. } | Event::StepFailed { .. } => {
                 self.narrate_step(event)
             }

@@ -102,6 +102,8 @@ pub enum ExplainedSubject {
     Reply,
     /// No plan could be made.
     Plan,
+    /// Tools of a step that is about to begin do not work at present.
+    Forecast,
 }
 
 /// Who decided what followed.
@@ -149,6 +151,8 @@ pub enum ExplainedResult {
     AskedAgain,
     /// A person said what the write did.
     Decided,
+    /// The user was told, and the step began.
+    Told,
 }
 
 /// What something unexpected cost.

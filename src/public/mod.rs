@@ -11,6 +11,7 @@
 //! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; for a plan its `version`, otherwise `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
+//! | `forecast` | `run_id`, `step_number`, `scene_name`, `tools` that the step may call and that do not work at present: `tool`, `open` (its calls end at once), `success_percent` and `latency_ms` of its recent calls |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |

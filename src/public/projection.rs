@@ -137,6 +137,7 @@ impl PublicProjection {
             } => {
                 json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
             }
+            Event::Forecast { step, tools } => self.with_step(*step, json!({"tools": tools})),
             Event::StepStarted { step } => self.started_step_data(*step),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis } => {

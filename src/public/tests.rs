@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::adapt::PolicyChoice;
+use crate::adapt::{PolicyChoice, ToolForecast};
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
     Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
@@ -124,6 +124,15 @@ fn events() -> Vec<Event> {
         },
         Event::BackedOff { call: 1, attempt: 2, delay_ms: 250, asked_ms: None },
         Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 2 } },
+        Event::Forecast {
+            step: 1,
+            tools: vec![ToolForecast {
+                tool: "Get".to_owned(),
+                open: true,
+                success_percent: 20,
+                latency_ms: 400,
+            }],
+        },
     ]
 }
 
@@ -183,6 +192,9 @@ fn every_public_event_has_its_documented_shape() {
         ),
         format!(
             r#"21.0.0 backed_off {{{milan},"attempt":2,"call":1,"delay_ms":250,{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"23.0.0 forecast {{{run},{step},"step_number":1,"tools":[{{"latency_ms":400,"open":true,"success_percent":20,"tool":"Get"}}]}}"#
         ),
     ];
     assert_eq!(text, expected);

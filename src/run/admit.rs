@@ -60,6 +60,12 @@ impl RunState {
             Event::TimerFired { timer } => {
                 require(self.timers().any(|running| running.timer == *timer), "that timer does not run")
             }
+            Event::Forecast { step, tools } => {
+                let is_due = |a: &Action| *a == Action::Record { event: Event::StepStarted { step: *step } };
+                require(!tools.is_empty(), "nothing is told")?;
+                require(self.adapts(), "predefined logic has no part in the run")?;
+                require(self.asks_for(is_due), "the step does not begin now")
+            }
             Event::PlanCreated(_)
             | Event::PlanEdited(_)
             | Event::Replanned(_)

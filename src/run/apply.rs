@@ -113,6 +113,8 @@ impl RunState {
             | Event::PlanEdited(_)
             | Event::ModificationAsked { .. }
             | Event::PlanRefused { .. } => self.fold_planning(event),
+            // Told to clients; what follows from it is decided when a call is due.
+            Event::Forecast { .. } => {}
             Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
-use crate::adapt::{PolicyChoice, WeighedAction};
+use crate::adapt::{PolicyChoice, ToolForecast, WeighedAction};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
@@ -263,6 +263,13 @@ pub enum Event {
         undoes: u32,
         /// The call that undoes it.
         requested: RequestedCall,
+    },
+    /// Tools that a step may call do not work at present, as recent calls of them show.
+    Forecast {
+        /// The step, which is about to begin.
+        step: u32,
+        /// The tools, with how they worked lately.
+        tools: Vec<ToolForecast>,
     },
     /// A step began.
     StepStarted {

@@ -6,6 +6,7 @@ mod approvals_api;
 mod approvals_in_words;
 mod approvals_restart;
 mod audit;
+mod breaker;
 mod browser;
 mod check;
 mod cli;

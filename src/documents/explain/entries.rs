@@ -8,7 +8,7 @@ use strum::VariantArray;
 use super::{
     ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject,
 };
-use crate::adapt::{PolicyAction, PolicyChoice, WeighedAction};
+use crate::adapt::{PolicyAction, PolicyChoice, ToolForecast, WeighedAction};
 use crate::run::{
     ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, RunState, Subject, TimerSubject,
     UnexpectedSubject, Usage,
@@ -88,6 +88,7 @@ impl<'r> Entries<'r> {
                     entry.cost.waited_ms = millis_between(entry.at, at);
                 }
             }
+            Event::Forecast { step, tools } => self.told(at, *step, tools),
             _ => self.fold_models(envelope),
         }
     }
@@ -231,6 +232,25 @@ impl<'r> Entries<'r> {
             .into();
         self.of_outcome.insert(call, self.entries.len());
         self.entries.push(entry);
+    }
+
+    /// The user was told that tools do not work at present.
+    fn told(&mut self, at: Timestamp, step: u32, tools: &[ToolForecast]) {
+        for told in tools {
+            let (success, latency) = (told.success_percent, told.latency_ms);
+            let message =
+                format!("{success} % of its recent calls worked; they took {latency} ms on the average");
+            let code = if told.open { "tool.breaker_open" } else { "tool.failing" };
+            let fault = Fault::new(code, message).classed(FaultClass::Unavailable);
+            let entry = self.entry(at, ExplainedSubject::Forecast, &fault);
+            self.entries.push(ExplainedEvent {
+                step_number: Some(step),
+                scene_name: self.scene(step),
+                tool: Some(told.tool.clone()),
+                then: ExplainedResult::Told,
+                ..entry
+            });
+        }
     }
 
     fn push_question(&mut self, question: u32, mut entry: ExplainedEvent) {

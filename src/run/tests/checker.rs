@@ -262,6 +262,9 @@ impl RunChecker {
                 let may_skip = self.settings.mode != Some(ExecutionMode::Strict) && !call.uncertain;
                 assert!(*chosen != PolicyChoice::Skip || may_skip, "{call:?} is left out");
             }
+            Event::Forecast { tools, .. } => {
+                assert!(self.settings.mode.is_some() && !tools.is_empty(), "a forecast of nothing");
+            }
             Event::BackedOff { call, delay_ms, .. } => {
                 self.waited_ms += delay_ms;
                 assert!(self.waited_ms <= self.settings.policies.max_wait_per_run_ms, "it waits too long");
