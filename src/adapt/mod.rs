@@ -14,5 +14,5 @@ pub use backoff::{MAX_TIMER_MS, backoff_ms};
 pub use capabilities::{Capabilities, capabilities, capabilities_table};
 pub use health::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
 pub use level::{AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, completed};
-pub use policy::{FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
+pub use policy::{AlternativeTool, FaultPolicy, PolicyAction, PolicyDefaults, ToolPolicies};
 pub use respond::{CallFailure, PolicyChoice, RefusedAction, Repetition, WeighedAction, respond};

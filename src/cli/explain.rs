@@ -76,6 +76,9 @@ fn entry(out: &mut impl Write, event: &ExplainedEvent) -> io::Result<()> {
     };
     let chosen = event.chosen.as_deref().map(|chosen| format!("{chosen}, ")).unwrap_or_default();
     writeln!(out, "   Decided: {chosen}by {by}")?;
+    if let Some(tool) = &event.replaced_by {
+        writeln!(out, "   In its place: {}", one_line(tool))?;
+    }
     writeln!(out, "   Then: {}", then_text(event.then))?;
     writeln!(out, "   Cost: {}", cost_text(event.cost))
 }
@@ -105,6 +108,8 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::FailedAgain => "the next attempt failed, too",
         ExplainedResult::GivenUp => "it was not attempted again",
         ExplainedResult::LeftOut => "it was left out",
+        ExplainedResult::Replaced => "the tool in its place succeeded",
+        ExplainedResult::PutToUser => "the tool in its place writes, so the user is asked first",
         ExplainedResult::PutToPerson => "a person is asked what it did",
         ExplainedResult::EmbeddedRules => "the embedded rules took over",
         ExplainedResult::AskedAgain => "the question was asked again",

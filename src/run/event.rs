@@ -3,6 +3,7 @@
 //! An event is appended before it takes effect, so these types are a storage format: fields are
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
+mod adaptation;
 mod facts;
 mod payload;
 mod request;
@@ -20,6 +21,7 @@ use crate::adapt::{PolicyChoice, ToolForecast, WeighedAction};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
+pub use adaptation::Adaptation;
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, UnpreparedCall, Usage,
@@ -352,6 +354,11 @@ pub enum Event {
     TimerFired {
         /// Which.
         timer: TimerSubject,
+    },
+    /// Predefined logic changed the calls of the run.
+    Adapted {
+        /// How.
+        change: Adaptation,
     },
     /// A call was not executed because an equal one of this run already was.
     ToolSkipped {

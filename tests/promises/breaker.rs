@@ -168,3 +168,36 @@ async fn open_breaker_is_known_after_a_restart() {
     assert_eq!(code(&test.chat("later", "Look cell x").await), "tool.breaker_open");
     assert_eq!(hanging.wire("GET /Look/x"), 4);
 }
+
+#[tokio::test]
+async fn tool_that_hangs_is_avoided_by_its_alternative() {
+    let backend = FaultyBackend::start(|place, _| match place.contains("Elsewhere") {
+        true => Misbehaviour::Answer,
+        false => Misbehaviour::Silence(Duration::from_secs(2)),
+    });
+    let (llm, scenes) = (model(), TempDir::new().unwrap());
+    // Declared for timeouts only.
+    let more = "alternative = { tool = \"{tool}Elsewhere\", arguments = { cell = \"/arguments/cell\" } }\n\
+                policies = { timeout = { do = [\"alternative\"] } }";
+    write_scene(scenes.path(), backend.address(), more);
+    let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.level", "basic");
+    let setup = setup.set("scenes.allow_private_addresses", true).set("execution.language", "en");
+    let served = ServedEngine::start(setup).await;
+    let mut last = Value::Null;
+    for _ in 0..5 {
+        last = served.post("/api/chat", &ask("Look cell x")).await.json();
+        assert_eq!(last["status"], "completed", "{last:#}");
+    }
+    let wire = |place: &str| backend.requests(place).len();
+    assert_eq!((wire("GET /Look/x"), wire("GET /LookElsewhere/x")), (4, 5));
+    let path = format!("/api/runs/{}/explain", last["run_id"].as_str().unwrap());
+    let explained = served.get(&path).await.json();
+    let entries = explained["unexpected"].as_array().unwrap();
+    let view = |entry: &Value| json!([entry["about"], entry["code"], entry["chosen"], entry["then"]]);
+    let expected = [
+        json!(["forecast", "tool.breaker_open", null, "told"]),
+        json!(["call", "tool.breaker_open", "alternative", "replaced"]),
+    ];
+    assert_eq!(entries.iter().map(view).collect::<Vec<_>>(), expected, "{explained:#}");
+    assert_eq!(entries[1]["replaced_by"], "LookElsewhere");
+}

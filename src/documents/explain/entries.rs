@@ -10,8 +10,8 @@ use super::{
 };
 use crate::adapt::{PolicyAction, PolicyChoice, ToolForecast, WeighedAction};
 use crate::run::{
-    ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, RunState, Subject, TimerSubject,
-    UnexpectedSubject, Usage,
+    Adaptation, ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, RunState, Subject,
+    TimerSubject, UNCONFIRMED, UnexpectedSubject, Usage,
 };
 
 /// The entries so far, and what later events refer to.
@@ -29,6 +29,8 @@ pub(super) struct Entries<'r> {
     questions: BTreeMap<u32, (Subject, Usage, u64)>,
     /// The last entry about each subject, as an index.
     of_subject: BTreeMap<Subject, usize>,
+    /// The entry about the call whose place a call takes, as an index.
+    replaced: BTreeMap<u32, usize>,
     /// Since when a call waits for its next attempt.
     waits: BTreeMap<u32, Timestamp>,
 }
@@ -44,6 +46,7 @@ impl<'r> Entries<'r> {
             of_outcome: BTreeMap::new(),
             questions: BTreeMap::new(),
             of_subject: BTreeMap::new(),
+            replaced: BTreeMap::new(),
             waits: BTreeMap::new(),
         }
     }
@@ -71,6 +74,15 @@ impl<'r> Entries<'r> {
             Event::ToolCompleted { call, outcome, millis, .. } => self.completed(at, *call, outcome, *millis),
             Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, weighed, chosen, .. } => {
                 self.decided(*call, weighed, *chosen);
+            }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                if let Some(entry) = self.call_entry(*call) {
+                    entry.replaced_by = Some(requested.tool.clone());
+                    entry.then = ExplainedResult::Pending;
+                }
+                if let Some(index) = self.of_call.get(call) {
+                    self.replaced.insert(requested.call, *index);
+                }
             }
             Event::BackedOff { call, .. } => {
                 self.waits.insert(*call, at);
@@ -144,6 +156,13 @@ impl<'r> Entries<'r> {
             let failed_again = failed || !matches!(outcome, Outcome::Ok { .. });
             entry.then = if failed_again { ExplainedResult::FailedAgain } else { ExplainedResult::Succeeded };
         }
+        if let Some(entry) = self.replaced.get(&call).and_then(|index| self.entries.get_mut(*index)) {
+            entry.then = match outcome {
+                Outcome::Ok { .. } => ExplainedResult::Replaced,
+                Outcome::Refused { error } if error.code == UNCONFIRMED => ExplainedResult::PutToUser,
+                _ => ExplainedResult::FailedAgain,
+            };
+        }
         let Some(fault) = outcome.fault().filter(|_| failed) else { return };
         let mut entry = self.entry(at, ExplainedSubject::Call, fault);
         self.describe(&mut entry, call);
@@ -166,7 +185,7 @@ impl<'r> Entries<'r> {
         entry.chosen = Some(chosen.action().name().to_owned());
         entry.decided_by = ExplainedDecider::Policy;
         entry.then = match chosen {
-            PolicyChoice::Retry { .. } => ExplainedResult::Pending,
+            PolicyChoice::Retry { .. } | PolicyChoice::Alternative => ExplainedResult::Pending,
             PolicyChoice::Skip => ExplainedResult::LeftOut,
             PolicyChoice::Fail => entry.then,
         };
@@ -302,6 +321,7 @@ impl<'r> Entries<'r> {
             message: self.with_messages.then(|| fault.message.clone()),
             options: Vec::new(),
             chosen: None,
+            replaced_by: None,
             decided_by: ExplainedDecider::Rules,
             by: None,
             then: ExplainedResult::Pending,
