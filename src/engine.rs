@@ -18,6 +18,7 @@ mod sessions;
 mod stored_answer;
 mod switches;
 mod ticket;
+mod tool_health;
 mod unreadable;
 
 use std::sync::Arc;
@@ -287,6 +288,10 @@ impl Engine {
             telemetry::add_approvals(&mut text, waiting);
         }
         telemetry::add_gateway(&mut text, &self.gateway()).await;
+        let catalogue = self.catalogue();
+        let known = |(scene, tool): &(String, String)| catalogue.has_tool(&format!("{scene}.{tool}"));
+        let breakers = self.parts.health.states(jiff::Timestamp::now()).into_iter();
+        telemetry::add_tools(&mut text, breakers.filter(|(tool, _)| known(tool)));
         telemetry::add_queues(&mut text, outside, self.system.journal.stats().pending, kpis.backlog());
         let stored = self.parts.store.count_sessions().await;
         telemetry::add_sessions(&mut text, outside, stored.ok());

@@ -27,7 +27,8 @@ use super::journal;
 use super::recovery_gate::{GateOutcome, RunPermit};
 use super::scene;
 use super::scene_vectors::SceneRanking;
-use crate::adapt::ExecutionLevel;
+use super::tool_healths::ToolHealths;
+use crate::adapt::{ExecutionLevel, ToolBreakerConfig};
 use crate::config;
 use crate::crash;
 use crate::llm::budget::{AccountKey, Hold};
@@ -67,6 +68,10 @@ pub(crate) struct RunServices {
     pub(crate) live: ActiveRuns,
     /// What operators have switched off.
     pub(crate) switches: Switchboard,
+    /// How well the tools work lately.
+    pub(crate) health: ToolHealths,
+    /// When a tool is not called because of that.
+    pub(crate) breaker: ToolBreakerConfig,
     /// The parts that a library user has replaced.
     pub(crate) replaced: ReplacedParts,
     /// Ranks the scenes by embeddings.

@@ -21,3 +21,4 @@ pub(crate) mod scene_manager;
 pub(crate) mod scene_vectors;
 pub(crate) mod session_registry;
 pub(crate) mod supervised;
+pub(crate) mod tool_healths;

@@ -47,6 +47,8 @@ pub struct CallFailure<'a> {
     pub asked_ms: Option<u64>,
     /// Milliseconds until the run's deadline.
     pub left_ms: u64,
+    /// Whether an alternative was called in its place already, or it is called in place of another call.
+    pub used_alternative: bool,
     /// What the variable part of the delay depends on.
     pub seed: &'a str,
 }
@@ -60,6 +62,8 @@ pub enum PolicyChoice {
         /// After so many milliseconds.
         delay_ms: u64,
     },
+    /// The alternative tool is called in its place.
+    Alternative,
     /// The call is left out.
     Skip,
     /// The call has failed.
@@ -71,6 +75,7 @@ impl PolicyChoice {
     pub fn action(self) -> PolicyAction {
         match self {
             PolicyChoice::Retry { .. } => PolicyAction::Retry,
+            PolicyChoice::Alternative => PolicyAction::Alternative,
             PolicyChoice::Skip => PolicyAction::Skip,
             PolicyChoice::Fail => PolicyAction::Fail,
         }
@@ -108,7 +113,11 @@ pub enum RefusedAction {
     NoTimeLeft,
     /// The tool is not optional.
     NotOptional,
-    /// The write may have taken effect, so it cannot be left out.
+    /// The tool declares no alternative.
+    NotDeclared,
+    /// The alternative was called already, or the call is one itself.
+    Used,
+    /// The write may have taken effect, so it is neither left out nor done in another way.
     MayBeDone,
 }
 
@@ -128,13 +137,18 @@ impl RefusedAction {
             }
             RefusedAction::NoTimeLeft => "the run's deadline comes before",
             RefusedAction::NotOptional => "the tool is not optional",
-            RefusedAction::MayBeDone => "the write may have taken effect, so it cannot be left out",
+            RefusedAction::NotDeclared => "the tool declares no alternative",
+            RefusedAction::Used => "the alternative was called already, or the call is one itself",
+            RefusedAction::MayBeDone => {
+                "the write may have taken effect, so it is neither left out nor done in another way"
+            }
         }
     }
 }
 
 /// What predefined logic does about a failure, and what it considered before that. The last considered action is the
-/// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe.
+/// chosen one. No policy repeats a write that may have taken effect, unless its key makes that safe, and none does it in
+/// another way.
 pub fn respond(
     failure: &CallFailure<'_>,
     declared: Option<&ToolPolicies>,
@@ -143,9 +157,14 @@ pub fn respond(
 ) -> (PolicyChoice, Vec<WeighedAction>) {
     let policy = declared.and_then(|declared| declared.by_class.get(&failure.class));
     let mut weighed = Vec::new();
-    for action in actions(failure, policy) {
+    let mut actions = actions(failure, policy);
+    if failure.is_barred {
+        avoid(&mut actions, declared);
+    }
+    for action in actions {
         let considered = match action {
             PolicyAction::Retry => retry(failure, policy, defaults, may),
+            PolicyAction::Alternative => alternative(failure, declared, may),
             PolicyAction::Skip => skip(failure, declared, may),
             PolicyAction::Fail => Ok(PolicyChoice::Fail),
         };
@@ -178,6 +197,15 @@ fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<Polic
         let sure = matches!(failure.repetition, Repetition::Harmless | Repetition::SurelyNothingDone);
         if sure && is_transient(failure.class) { vec![PolicyAction::Retry] } else { Vec::new() }
     })
+}
+
+/// A tool that is not called at present is avoided by its alternative, whatever class of failure that is declared for.
+fn avoid(actions: &mut Vec<PolicyAction>, declared: Option<&ToolPolicies>) {
+    let has_alternative = declared.is_some_and(|declared| declared.alternative.is_some());
+    if has_alternative && !actions.contains(&PolicyAction::Alternative) && *actions != [PolicyAction::Fail] {
+        let at = usize::from(actions.first() == Some(&PolicyAction::Retry));
+        actions.insert(at, PolicyAction::Alternative);
+    }
 }
 
 fn retry(
@@ -216,6 +244,26 @@ fn retry(
         Err(RefusedAction::NoTimeLeft)
     } else {
         Ok(PolicyChoice::Retry { delay_ms })
+    }
+}
+
+fn alternative(
+    failure: &CallFailure<'_>,
+    declared: Option<&ToolPolicies>,
+    may: Capabilities,
+) -> Result<PolicyChoice, RefusedAction> {
+    if !may.alternatives {
+        Err(RefusedAction::NotAllowed)
+    } else if matches!(failure.repetition, Repetition::Keyed | Repetition::Unsafe) {
+        Err(RefusedAction::MayBeDone)
+    } else if failure.used_alternative {
+        Err(RefusedAction::Used)
+    } else if declared.is_none_or(|declared| declared.alternative.is_none()) {
+        Err(RefusedAction::NotDeclared)
+    } else if failure.left_ms <= MIN_ATTEMPT_MS {
+        Err(RefusedAction::NoTimeLeft)
+    } else {
+        Ok(PolicyChoice::Alternative)
     }
 }
 

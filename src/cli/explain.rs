@@ -76,6 +76,9 @@ fn entry(out: &mut impl Write, event: &ExplainedEvent) -> io::Result<()> {
     };
     let chosen = event.chosen.as_deref().map(|chosen| format!("{chosen}, ")).unwrap_or_default();
     writeln!(out, "   Decided: {chosen}by {by}")?;
+    if let Some(tool) = &event.replaced_by {
+        writeln!(out, "   In its place: {}", one_line(tool))?;
+    }
     writeln!(out, "   Then: {}", then_text(event.then))?;
     writeln!(out, "   Cost: {}", cost_text(event.cost))
 }
@@ -86,6 +89,8 @@ fn place(event: &ExplainedEvent) -> String {
         (ExplainedSubject::Call, Some(tool)) => one_line(tool),
         (ExplainedSubject::Outcome, Some(tool)) => format!("what {} did is unknown", one_line(tool)),
         (ExplainedSubject::Call | ExplainedSubject::Outcome, None) => "a call".to_owned(),
+        (ExplainedSubject::Forecast, Some(tool)) => format!("{} does not work at present", one_line(tool)),
+        (ExplainedSubject::Forecast, None) => "a tool does not work at present".to_owned(),
         (ExplainedSubject::Model, _) => "a model gave no reply".to_owned(),
         (ExplainedSubject::Reply, _) => "a model's reply could not be used".to_owned(),
         (ExplainedSubject::Plan, _) => "no plan could be made".to_owned(),
@@ -103,9 +108,12 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::FailedAgain => "the next attempt failed, too",
         ExplainedResult::GivenUp => "it was not attempted again",
         ExplainedResult::LeftOut => "it was left out",
+        ExplainedResult::Replaced => "the tool in its place succeeded",
+        ExplainedResult::PutToUser => "the tool in its place writes, so the user is asked first",
         ExplainedResult::PutToPerson => "a person is asked what it did",
         ExplainedResult::EmbeddedRules => "the embedded rules took over",
         ExplainedResult::AskedAgain => "the question was asked again",
+        ExplainedResult::Told => "the user was told, and the step began",
         ExplainedResult::Decided => "a person said what it did",
     }
 }

@@ -77,6 +77,9 @@ pub struct ExplainedEvent {
     /// What was done; absent as long as it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
+    /// The tool that was called in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
     /// Who decided that.
     pub decided_by: ExplainedDecider,
     /// The person's name, if a person decided.
@@ -102,6 +105,8 @@ pub enum ExplainedSubject {
     Reply,
     /// No plan could be made.
     Plan,
+    /// Tools of a step that is about to begin do not work at present.
+    Forecast,
 }
 
 /// Who decided what followed.
@@ -141,6 +146,10 @@ pub enum ExplainedResult {
     GivenUp,
     /// The call was left out.
     LeftOut,
+    /// The tool that was called in its place succeeded.
+    Replaced,
+    /// The tool in its place writes, so the user is asked first.
+    PutToUser,
     /// A person was asked what the write did.
     PutToPerson,
     /// The embedded rules answered in place of the models.
@@ -149,6 +158,8 @@ pub enum ExplainedResult {
     AskedAgain,
     /// A person said what the write did.
     Decided,
+    /// The user was told, and the step began.
+    Told,
 }
 
 /// What something unexpected cost.
@@ -205,11 +216,15 @@ impl Explanation {
             words.push_str(match last.then {
                 ExplainedResult::Succeeded => " then succeeded",
                 ExplainedResult::LeftOut => " left out",
+                ExplainedResult::Replaced => " replaced by ",
+                ExplainedResult::PutToUser => " to be replaced, if the user agrees, by ",
                 ExplainedResult::PutToPerson => " outcome unknown",
                 ExplainedResult::Decided => " outcome decided by a person",
                 ExplainedResult::Pending => " not decided yet",
                 _ => " failed",
             });
+            let is_replaced = matches!(last.then, ExplainedResult::Replaced | ExplainedResult::PutToUser);
+            words.push_str(last.replaced_by.as_deref().filter(|_| is_replaced).unwrap_or_default());
             notes.entry(step).or_default().push(words);
         }
         notes

@@ -12,6 +12,7 @@ use super::cast::Cast;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
 use super::switches::SwitchReader;
+use super::tool_health::restore_health;
 use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
@@ -142,6 +143,7 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
     };
     tokio::spawn(teller.run_forever());
     let (store, board, models) = (parts.store.clone(), parts.switches.clone(), parts.cast.disabled.clone());
+    tokio::spawn(restore_health(parts.store.clone(), parts.health.clone(), config.execution.breaker));
     tokio::spawn(SwitchReader { store, board, models }.run_forever());
     Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
@@ -194,6 +196,8 @@ pub(super) fn run_services(
         tenants: Arc::new(current.config.tenants.clone()),
         live: parts.active_runs.clone(),
         switches: parts.switches.clone(),
+        health: parts.health.clone(),
+        breaker: current.config.execution.breaker,
         replaced: parts.sources.replaced.clone(),
         ranking: parts.vectors.ranking(
             current.gateway.clone(),

@@ -14,6 +14,7 @@ use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
 use crate::actors::scene_vectors::SceneVectors;
+use crate::actors::tool_healths::ToolHealths;
 use crate::config::Config;
 use crate::fairness::Sharers;
 use crate::llm::Gateway;
@@ -164,6 +165,7 @@ impl Builder {
             is_serving: Arc::default(),
             tenants: Sharers::default(),
             switches,
+            health: ToolHealths::default(),
         };
         match ActorSystem::start(parts.clone()).await {
             Ok(system) => {
@@ -215,6 +217,8 @@ pub(super) struct EngineParts {
     pub(super) tenants: Sharers<TenantId>,
     /// What operators have switched off.
     pub(super) switches: Switchboard,
+    /// How well the tools work lately, which outlives a reload.
+    pub(super) health: ToolHealths,
 }
 
 /// What is made from the configuration, and replaced by a reload.

@@ -320,9 +320,7 @@ impl Gateway {
     pub fn reserved(&self, request: &Request) -> Option<AskReservation> {
         let mut models = self.core.models_for(request.purpose);
         let model = models.find(|model| !self.guards.disabled.contains(model.provider.name()))?;
-        if model.identity.is_none() {
-            return None;
-        }
+        model.identity.as_ref()?;
         // What is free need not be counted.
         if model.price.most(1, 1) == 0 {
             return None;

@@ -11,11 +11,13 @@
 //! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; for a plan its `version`, otherwise `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
+//! | `forecast` | `run_id`, `step_number`, `scene_name`, `tools` that the step may call and that do not work at present: `tool`, `open` (its calls end at once), `success_percent` and `latency_ms` of its recent calls |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
-//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `skip` or `fail`; for a retry `delay_ms`) |
+//! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `skip` or `fail`; for a retry `delay_ms`) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |
+//! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change` (`substituted`), `by`: the `call`, `tool` and `arguments` that take its place |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
 //! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |
 //! | `step_failed` | `run_id`, `step_number`, `scene_name`, `status`, `error` |

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
-    ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall,
-    RequiredApproval, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
+    Adaptation, ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade,
+    RequestedCall, RequiredApproval, RunId, RunStarted, RunStatus, UnexpectedSubject, Verdict,
 };
 
 /// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
@@ -92,6 +92,10 @@ impl PublicProjection {
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                let step = self.calls.get(call).map_or(0, |(step, _)| *step);
+                self.calls.insert(requested.call, (step, (**requested).clone()));
+            }
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |(step, _)| *step);
                 self.calls.insert(requested.call, (step, requested.clone()));
@@ -137,6 +141,7 @@ impl PublicProjection {
             } => {
                 json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
             }
+            Event::Forecast { step, tools } => self.with_step(*step, json!({"tools": tools})),
             Event::StepStarted { step } => self.started_step_data(*step),
             Event::ToolStarted { call, attempt } => self.started_call_data(*call, *attempt),
             Event::ToolCompleted { call, outcome, millis } => {
@@ -147,6 +152,11 @@ impl PublicProjection {
             } => self.with_call(*call, json!({"attempt": attempt, "class": class, "chosen": chosen})),
             Event::BackedOff { call, attempt, delay_ms, .. } => {
                 self.with_call(*call, json!({"attempt": attempt, "delay_ms": delay_ms}))
+            }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                let RequestedCall { call: number, tool, arguments, .. } = &**requested;
+                let by = json!({"call": number, "tool": tool, "arguments": arguments});
+                self.with_call(*call, json!({"change": "substituted", "by": by}))
             }
             Event::ToolSkipped { call, first } => self.skipped_call_data(*call, *first),
             Event::StepCompleted { step, result } => {

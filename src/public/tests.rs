@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::adapt::PolicyChoice;
+use crate::adapt::{PolicyChoice, ToolForecast};
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker, Repeat,
-    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
-    TimerSubject, UnexpectedSubject, Verdict,
+    Adaptation, Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker,
+    Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject,
+    TenantId, TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -124,6 +124,18 @@ fn events() -> Vec<Event> {
         },
         Event::BackedOff { call: 1, attempt: 2, delay_ms: 250, asked_ms: None },
         Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 2 } },
+        Event::Adapted {
+            change: Adaptation::Substituted { call: 1, requested: Box::new(call(3, "GetElsewhere")) },
+        },
+        Event::Forecast {
+            step: 1,
+            tools: vec![ToolForecast {
+                tool: "Get".to_owned(),
+                open: true,
+                success_percent: 20,
+                latency_ms: 400,
+            }],
+        },
     ]
 }
 
@@ -183,6 +195,12 @@ fn every_public_event_has_its_documented_shape() {
         ),
         format!(
             r#"21.0.0 backed_off {{{milan},"attempt":2,"call":1,"delay_ms":250,{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"23.0.0 adapted {{{milan},"by":{{{milan},"call":3,"tool":"GetElsewhere"}},"call":1,"change":"substituted",{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"24.0.0 forecast {{{run},{step},"step_number":1,"tools":[{{"latency_ms":400,"open":true,"success_percent":20,"tool":"Get"}}]}}"#
         ),
     ];
     assert_eq!(text, expected);

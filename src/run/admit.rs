@@ -2,7 +2,9 @@
 
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, Decision};
-use super::event::{Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus, Subject};
+use super::event::{
+    Adaptation, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus, Subject,
+};
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::plan::{self, StepStatus};
 
@@ -60,6 +62,12 @@ impl RunState {
             Event::TimerFired { timer } => {
                 require(self.timers().any(|running| running.timer == *timer), "that timer does not run")
             }
+            Event::Forecast { step, tools } => {
+                let is_due = |a: &Action| *a == Action::Record { event: Event::StepStarted { step: *step } };
+                require(!tools.is_empty(), "nothing is told")?;
+                require(self.adapts(), "predefined logic has no part in the run")?;
+                require(self.asks_for(is_due), "the step does not begin now")
+            }
             Event::PlanCreated(_)
             | Event::PlanEdited(_)
             | Event::Replanned(_)
@@ -74,6 +82,7 @@ impl RunState {
             | Event::Prepared { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. } => self.admit_step(event),
+            Event::Adapted { change } => self.admit_adaptation(change),
             Event::Continuation { round, .. } => self.at(Subject::Continuation { round: *round }),
             Event::Answered { .. } => self.at(Subject::Answer),
             Event::RunCancelled { .. } => require(
@@ -293,6 +302,17 @@ impl RunState {
         }
     }
 
+    /// A change of the calls must be due, and concern the next ordinal.
+    fn admit_adaptation(&self, change: &Adaptation) -> Result<(), String> {
+        match change {
+            Adaptation::Substituted { call, requested } => {
+                let due = Action::Substitute { call: *call };
+                require(self.asks_for(|a| *a == due), "no other call takes its place now")?;
+                require(requested.call == self.next_call(), "call ordinals must increase by one")
+            }
+        }
+    }
+
     fn admit_plan(&self, made: &PlanMade) -> Result<(), String> {
         let limits = plan::PlanLimits { max_steps: self.settings().max_steps };
         let changes = matches!(made.cause, PlanCause::Feedback | PlanCause::Edit);
@@ -374,7 +394,7 @@ impl RunState {
                 _ => false,
             },
             Action::Take { version } => subject == Subject::Plan { version: *version },
-            Action::Start | Action::Prepare { .. } | Action::Call { .. } => false,
+            Action::Start | Action::Prepare { .. } | Action::Substitute { .. } | Action::Call { .. } => false,
         });
         require(here, "it is not due")
     }

@@ -3,6 +3,7 @@
 //! An event is appended before it takes effect, so these types are a storage format: fields are
 //! added with a default, never renamed or given another meaning without raising [`SCHEMA`].
 
+mod adaptation;
 mod facts;
 mod payload;
 mod request;
@@ -16,10 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
-use crate::adapt::{PolicyChoice, WeighedAction};
+use crate::adapt::{PolicyChoice, ToolForecast, WeighedAction};
 use crate::plan::PlanProblem;
 
 pub use crate::fault::{Fault, FaultClass};
+pub use adaptation::Adaptation;
 pub use facts::{Durability, EventFacts, Origin, StatusChange};
 pub use payload::{
     Effect, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, UnpreparedCall, Usage,
@@ -264,6 +266,13 @@ pub enum Event {
         /// The call that undoes it.
         requested: RequestedCall,
     },
+    /// Tools that a step may call do not work at present, as recent calls of them show.
+    Forecast {
+        /// The step, which is about to begin.
+        step: u32,
+        /// The tools, with how they worked lately.
+        tools: Vec<ToolForecast>,
+    },
     /// A step began.
     StepStarted {
         /// Its number.
@@ -345,6 +354,11 @@ pub enum Event {
     TimerFired {
         /// Which.
         timer: TimerSubject,
+    },
+    /// Predefined logic changed the calls of the run.
+    Adapted {
+        /// How.
+        change: Adaptation,
     },
     /// A call was not executed because an equal one of this run already was.
     ToolSkipped {

@@ -24,7 +24,9 @@ impl RunState {
         let fault = outcome.fault()?;
         let mut may = self.may();
         // A confirmation executes exactly the confirmed calls.
-        may.skips &= !self.is_confirmation();
+        if self.is_confirmation() {
+            (may.alternatives, may.skips) = (false, false);
+        }
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
         let failure = CallFailure {
             class: fault.class,
@@ -35,6 +37,7 @@ impl RunState {
             waited_ms: self.waited_ms,
             asked_ms: fault.retry_after_ms,
             left_ms: self.left_ms(),
+            used_alternative: self.has_used_alternative(number, call),
             seed: &seed,
         };
         let declared = call.requested.policies.as_deref();

@@ -12,7 +12,7 @@ impl FailureKind {
         Some(match (area, rest) {
             ("http", "status") => Self::of_status(status),
             ("http" | "tool" | "llm", "timeout") | ("run", "deadline" | "slow") => Self::Late,
-            ("tool", "disabled" | "breaker_open") => Self::Unavailable,
+            ("tool", "disabled" | "breaker_open" | "failing") => Self::Unavailable,
             ("http", "argument") | ("tool", "arguments") => Self::Invalid,
             ("tool", _) if rest.starts_with("arguments_") => Self::Invalid,
             ("approval", "refused") => Self::NotApproved,

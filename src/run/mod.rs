@@ -26,6 +26,7 @@ pub mod recovery;
 mod session;
 mod settings;
 mod state;
+mod substitution;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -40,10 +41,11 @@ pub use calls::Calls;
 pub use confirmation::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
-    Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL, Origin,
-    Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall, RequestIdentity,
-    RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
-    SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
+    Adaptation, Durability, Effect, Envelope, Event, EventFacts, Fault, FaultClass, Idempotency, NO_APPROVAL,
+    Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question, Repeat, Reply, ReplyCall,
+    RequestIdentity, RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange,
+    Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict,
+    parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};

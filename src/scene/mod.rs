@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a scene is data. Nothing here knows a scene by name.
 
+mod alternative;
 pub mod arguments;
 mod builder;
 mod check;
@@ -184,8 +185,11 @@ pub struct Catalogue {
     /// By [`PlannedCalls`].
     plan_schemas: Arc<[OnceLock<(PlanShape, Schema)>; 3]>,
     /// The last view without some tools.
-    view: Arc<Mutex<Option<(Vec<String>, Catalogue)>>>,
+    view: Arc<Mutex<Option<CatalogueView>>>,
 }
+
+/// A catalogue without the named tools.
+type CatalogueView = (Vec<String>, Catalogue);
 
 /// What the schema of plans depends on besides the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

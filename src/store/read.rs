@@ -10,6 +10,7 @@ use sqlx::{Row as _, SqliteConnection};
 use super::Store;
 use super::error::{Error, ErrorCode};
 use super::owners::OwnerScope;
+use super::recent_requests::first_run_id;
 use super::record::{Record, StreamId};
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, parse_event};
 
@@ -254,6 +255,25 @@ impl Store {
         .fetch_all(self.pool())
         .await
         .map_err(|e| self.list_error(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+    }
+
+    /// The runs of all tenants that were accepted at `since` or later: the newest, at most `limit`, newest first.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub(crate) async fn runs_accepted_since(
+        &self,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, Error> {
+        // Ids sort by time.
+        let rows = sqlx::query("SELECT * FROM runs WHERE run >= ? ORDER BY run DESC LIMIT ?")
+            .bind(first_run_id(since).to_string())
+            .bind(i64::from(limit))
+            .fetch_all(self.pool())
+            .await
+            .map_err(|e| self.list_error(&e))?;
         rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
     }
 

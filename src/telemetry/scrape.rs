@@ -2,6 +2,7 @@
 
 use super::exposition::Exposition;
 use super::{Component, ServerMetrics};
+use crate::adapt::ToolBreakerState;
 use crate::llm::Gateway;
 use crate::llm::breaker::BreakerState;
 use crate::llm::budget::BudgetReport;
@@ -97,6 +98,24 @@ fn add_models(to: &mut Exposition, gateway: &Gateway) {
         "Fallbacks to another model because this one did not reply.",
         &["model"],
         gateway.fallbacks().into_iter().map(|(model, count)| (vec![model], count as f64)),
+    );
+}
+
+/// Adds the states of the breakers of tools, by scene and tool.
+pub fn add_tools(to: &mut Exposition, breakers: impl Iterator<Item = ((String, String), ToolBreakerState)>) {
+    to.gauge(
+        "tool_breaker_state",
+        "State of a tool's circuit breaker, the worst of all tenants: 0 closed, 1 half open (the next call decides), \
+         2 open. Tools that were called.",
+        &["scene", "tool"],
+        breakers.map(|((scene, tool), state)| {
+            let value = match state {
+                ToolBreakerState::Closed => 0.0,
+                ToolBreakerState::HalfOpen => 1.0,
+                ToolBreakerState::Open => 2.0,
+            };
+            (vec![scene, tool], value)
+        }),
     );
 }
 

@@ -24,7 +24,8 @@ use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, ServedEngine, Se
 const INTERVAL: &str = "40s";
 
 /// Panels that show only zero, each with the reason why the load has none of it.
-const ZERO: [(&str, &str); 3] = [
+const ZERO: [(&str, &str); 4] = [
+    ("Tool breakers", "no tool fails four times in a row"),
     ("Policies", "no level or mode is set"),
     ("Runs resumed after a restart", "no server was restarted with unfinished runs"),
     ("Restarts of actors", "no actor panicked"),

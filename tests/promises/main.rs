@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers fail like tests")]
 
+mod alternatives;
 mod approvals_api;
 mod approvals_in_words;
 mod approvals_restart;
 mod audit;
+mod breaker;
 mod browser;
 mod check;
 mod cli;

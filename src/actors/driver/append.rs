@@ -84,6 +84,7 @@ impl Driver {
         }
         for envelope in envelopes {
             crash::point(crash::AFTER, envelope.body.name(), self.state.request());
+            self.report_health(&envelope);
             self.state.apply_checked(&envelope.body, envelope.at);
             self.live.feed.apply_event(envelope.seq, &envelope.body);
             if durable {
@@ -92,6 +93,14 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Records how an ended call went, for the calls after it.
+    fn report_health(&self, envelope: &Envelope<Event>) {
+        let Event::ToolCompleted { call, outcome, millis, .. } = &envelope.body else { return };
+        let Some(call) = self.state.calls.get(call) else { return };
+        let (shared, tenant) = (&self.shared, &self.principal.tenant);
+        shared.health.record(tenant, call, (outcome, *millis), envelope.at, shared.breaker);
     }
 
     fn must_be_durable(&self, events: &[Event]) -> bool {

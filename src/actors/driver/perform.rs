@@ -1,8 +1,10 @@
 //! Performs the machine's actions: model calls and tool calls start here and complete in the driver's loop.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
@@ -11,7 +13,7 @@ use crate::adapt::{self, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
 use crate::run::{
-    Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
+    Action, Attempt, CallState, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
     idempotency_key,
 };
 use crate::store::SwitchKind;
@@ -73,6 +75,9 @@ impl Driver {
             Action::Start => self.start_run(context.take().unwrap_or_default()).await,
             Action::Record { event: event @ Event::StepStarted { .. } } => {
                 let event = self.check_plan_in_force().await.unwrap_or(event);
+                if let Some(forecast) = self.forecast(&event) {
+                    self.record(forecast).await?;
+                }
                 self.append(event).await
             }
             Action::Record { event } => self.append(event).await,
@@ -82,6 +87,10 @@ impl Driver {
             }
             Action::Prepare { step } => {
                 let event = planner::prepared(&self.state, &self.shared.catalogue, step);
+                self.record(event).await
+            }
+            Action::Substitute { call } => {
+                let event = planner::substitute(&self.state, &self.shared.catalogue, call);
                 self.record(event).await
             }
             Action::Read { call, subject } => {
@@ -213,7 +222,29 @@ impl Driver {
         let name = format!("{}.{}", call.scene, call.requested.tool);
         let off = self.shared.switches.load();
         let disabled = off.get(SwitchKind::Tool, &name).map(|row| Outcome::Failed { error: row.into() });
-        disabled.or_else(|| planner::changed_tool(&self.state, &self.shared.catalogue, number))
+        disabled
+            .or_else(|| planner::changed_tool(&self.state, &self.shared.catalogue, number))
+            .or_else(|| self.breaker_refusal(call))
+    }
+
+    /// The outcome of a call whose tool's breaker is open. What undoes a write is tried nevertheless.
+    fn breaker_refusal(&self, call: &CallState) -> Option<Outcome> {
+        let counts = self.state.settings().mode.is_some() && call.undoes.is_none();
+        let (health, tenant) = (&self.shared.health, &self.principal.tenant);
+        let refused = counts.then(|| health.refusal(tenant, call, &self.shared.catalogue, Timestamp::now()));
+        refused.flatten().map(|error| Outcome::Failed { error })
+    }
+
+    /// What is to be told before a step begins: that tools which it is expected to call do not work at present.
+    fn forecast(&self, begins: &Event) -> Option<Event> {
+        let Event::StepStarted { step: number } = begins else { return None };
+        let step = self.state.steps.get(number).filter(|_| self.state.settings().mode.is_some())?;
+        let prepared = step.step.prepared_calls.iter().map(|call| &call.tool);
+        let tools: BTreeSet<&str> =
+            step.step.expected_tools.iter().chain(prepared).map(String::as_str).collect();
+        let (health, scene) = (&self.shared.health, &step.step.scene_name);
+        let tools = health.forecast(&self.principal.tenant, scene, tools.into_iter(), Timestamp::now());
+        (!tools.is_empty()).then(|| Event::Forecast { step: *number, tools })
     }
 
     /// Ends an attempt of a call without calling its tool.

@@ -8,10 +8,10 @@ use strum::VariantArray;
 use super::{
     ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject,
 };
-use crate::adapt::{PolicyAction, PolicyChoice, WeighedAction};
+use crate::adapt::{PolicyAction, PolicyChoice, ToolForecast, WeighedAction};
 use crate::run::{
-    ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, RunState, Subject, TimerSubject,
-    UnexpectedSubject, Usage,
+    Adaptation, ApprovalSubject, Envelope, Event, Fault, FaultClass, Outcome, RunState, Subject,
+    TimerSubject, UNCONFIRMED, UnexpectedSubject, Usage,
 };
 
 /// The entries so far, and what later events refer to.
@@ -29,6 +29,8 @@ pub(super) struct Entries<'r> {
     questions: BTreeMap<u32, (Subject, Usage, u64)>,
     /// The last entry about each subject, as an index.
     of_subject: BTreeMap<Subject, usize>,
+    /// The entry about the call whose place a call takes, as an index.
+    replaced: BTreeMap<u32, usize>,
     /// Since when a call waits for its next attempt.
     waits: BTreeMap<u32, Timestamp>,
 }
@@ -44,6 +46,7 @@ impl<'r> Entries<'r> {
             of_outcome: BTreeMap::new(),
             questions: BTreeMap::new(),
             of_subject: BTreeMap::new(),
+            replaced: BTreeMap::new(),
             waits: BTreeMap::new(),
         }
     }
@@ -72,6 +75,15 @@ impl<'r> Entries<'r> {
             Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, weighed, chosen, .. } => {
                 self.decided(*call, weighed, *chosen);
             }
+            Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
+                if let Some(entry) = self.call_entry(*call) {
+                    entry.replaced_by = Some(requested.tool.clone());
+                    entry.then = ExplainedResult::Pending;
+                }
+                if let Some(index) = self.of_call.get(call) {
+                    self.replaced.insert(requested.call, *index);
+                }
+            }
             Event::BackedOff { call, .. } => {
                 self.waits.insert(*call, at);
             }
@@ -88,6 +100,7 @@ impl<'r> Entries<'r> {
                     entry.cost.waited_ms = millis_between(entry.at, at);
                 }
             }
+            Event::Forecast { step, tools } => self.told(at, *step, tools),
             _ => self.fold_models(envelope),
         }
     }
@@ -143,6 +156,13 @@ impl<'r> Entries<'r> {
             let failed_again = failed || !matches!(outcome, Outcome::Ok { .. });
             entry.then = if failed_again { ExplainedResult::FailedAgain } else { ExplainedResult::Succeeded };
         }
+        if let Some(entry) = self.replaced.get(&call).and_then(|index| self.entries.get_mut(*index)) {
+            entry.then = match outcome {
+                Outcome::Ok { .. } => ExplainedResult::Replaced,
+                Outcome::Refused { error } if error.code == UNCONFIRMED => ExplainedResult::PutToUser,
+                _ => ExplainedResult::FailedAgain,
+            };
+        }
         let Some(fault) = outcome.fault().filter(|_| failed) else { return };
         let mut entry = self.entry(at, ExplainedSubject::Call, fault);
         self.describe(&mut entry, call);
@@ -165,7 +185,7 @@ impl<'r> Entries<'r> {
         entry.chosen = Some(chosen.action().name().to_owned());
         entry.decided_by = ExplainedDecider::Policy;
         entry.then = match chosen {
-            PolicyChoice::Retry { .. } => ExplainedResult::Pending,
+            PolicyChoice::Retry { .. } | PolicyChoice::Alternative => ExplainedResult::Pending,
             PolicyChoice::Skip => ExplainedResult::LeftOut,
             PolicyChoice::Fail => entry.then,
         };
@@ -233,6 +253,25 @@ impl<'r> Entries<'r> {
         self.entries.push(entry);
     }
 
+    /// The user was told that tools do not work at present.
+    fn told(&mut self, at: Timestamp, step: u32, tools: &[ToolForecast]) {
+        for told in tools {
+            let (success, latency) = (told.success_percent, told.latency_ms);
+            let message =
+                format!("{success} % of its recent calls worked; they took {latency} ms on the average");
+            let code = if told.open { "tool.breaker_open" } else { "tool.failing" };
+            let fault = Fault::new(code, message).classed(FaultClass::Unavailable);
+            let entry = self.entry(at, ExplainedSubject::Forecast, &fault);
+            self.entries.push(ExplainedEvent {
+                step_number: Some(step),
+                scene_name: self.scene(step),
+                tool: Some(told.tool.clone()),
+                then: ExplainedResult::Told,
+                ..entry
+            });
+        }
+    }
+
     fn push_question(&mut self, question: u32, mut entry: ExplainedEvent) {
         if let Some((subject, _, _)) = self.questions.get(&question) {
             entry.step_number = subject.facts().step;
@@ -282,6 +321,7 @@ impl<'r> Entries<'r> {
             message: self.with_messages.then(|| fault.message.clone()),
             options: Vec::new(),
             chosen: None,
+            replaced_by: None,
             decided_by: ExplainedDecider::Rules,
             by: None,
             then: ExplainedResult::Pending,

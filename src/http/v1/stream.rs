@@ -185,6 +185,7 @@ fn progress_line(event: &PublicEvent) -> Option<String> {
             });
             lines.collect()
         }
+        "forecast" => format!("Step {}, {}: may not work at present\n", number(), text("scene_name")),
         "step_started" => format!("Step {}, {}: started\n", number(), text("scene_name")),
         "backed_off" => {
             let delay = event.data.get("delay_ms").and_then(Value::as_u64).unwrap_or_default();

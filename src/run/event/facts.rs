@@ -235,6 +235,7 @@ impl Event {
                 internal(0).external().durable().sets(RunStatus::Running).plan(PlanStatus::Executing)
             }
             Event::Compensating { undoes, .. } => internal(*undoes),
+            Event::Forecast { step, .. } => public(*step).external(),
             Event::StepStarted { step } => public(*step).plan(PlanStatus::Executing),
             Event::SceneReplied { call, .. } => internal(*call),
             Event::Prepared { step, .. } => internal(*step),
@@ -252,6 +253,7 @@ impl Event {
             Event::TimerFired { timer: TimerSubject::Retry { call, .. } } => {
                 internal(*call).from(Origin::Outside { awaited: true })
             }
+            Event::Adapted { change } => public(change.call()),
             Event::ToolSkipped { call, .. } => public(*call),
             Event::StepCompleted { step, .. } => public(*step),
             Event::StepFailed { step, .. } => public(*step),

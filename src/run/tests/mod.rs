@@ -14,4 +14,5 @@ mod properties;
 mod script;
 mod sim;
 mod state_view;
+mod substitutes;
 mod world;

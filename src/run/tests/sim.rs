@@ -226,10 +226,11 @@ impl Sim {
                     let action = left.remove(self.dice.pick(left.len()));
                     // Parallel steps are limited: a step that became ready by another's end may come first.
                     // What is done about a failure depends on the retries of the run and on time, and a write that
-                    // fails for good is put to a person before anything else.
+                    // fails for good is put to a person before anything else. Equal calls wait for a substitute.
                     let is_policy = matches!(
                         action,
-                        Action::Record { event: Event::Unexpected { .. } | Event::BackedOff { .. } }
+                        Action::Substitute { .. }
+                            | Action::Record { event: Event::Unexpected { .. } | Event::BackedOff { .. } }
                     );
                     decided |= is_policy;
                     let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
@@ -365,9 +366,10 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
-            Action::Read { .. } | Action::Take { .. } | Action::Prepare { .. } => {
-                self.state.next().contains(action)
-            }
+            Action::Read { .. }
+            | Action::Take { .. }
+            | Action::Prepare { .. }
+            | Action::Substitute { .. } => self.state.next().contains(action),
         }
     }
 
@@ -390,6 +392,10 @@ impl Sim {
             }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
+                self.record(event);
+            }
+            Action::Substitute { call } => {
+                let event = planner::substitute(&self.state, self.catalogue(), *call);
                 self.record(event);
             }
             Action::Prepare { step } => {

@@ -1,0 +1,172 @@
+//! How well each tool works lately, for each tenant: fed by the drivers as outcomes are appended, and asked before a
+//! call is made. Like the breakers of models, it is a lock around pure rules ([`ToolHealth`]), so that the next call
+//! already knows of the last outcome.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::adapt::{HealthReport, ToolBreakerConfig, ToolBreakerState, ToolForecast, ToolHealth, ToolUse};
+use crate::run::{CallState, CallStatus, Effect, Event, Fault, FaultClass, Outcome, RunState, TenantId};
+use crate::scene::Catalogue;
+
+/// Most tools of all tenants; of more, the one that was not called for the longest time is forgotten.
+const MAX_TOOLS: usize = 20_000;
+
+/// Codes of outcomes that say nothing about a tool.
+const SILENT: [&str; 6] = [
+    "tool.breaker_open",
+    "tool.disabled",
+    "tool.changed",
+    "tool.cancelled",
+    "tool.interrupted",
+    "scene.lost",
+];
+
+/// A tool of a tenant: scene, then tool.
+type ToolKey = (TenantId, String, String);
+
+/// The health of all tools. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolHealths(Arc<Mutex<HashMap<ToolKey, ToolHealth>>>);
+
+impl ToolHealths {
+    /// Records how a call ended.
+    pub(crate) fn record(
+        &self,
+        tenant: &TenantId,
+        call: &CallState,
+        (outcome, took_ms): (&Outcome, u64),
+        at: Timestamp,
+        config: ToolBreakerConfig,
+    ) {
+        let Some(report) = report(call, outcome) else { return };
+        let key = (tenant.clone(), call.scene.clone(), call.requested.tool.clone());
+        let mut all = self.lock();
+        if !all.contains_key(&key) && all.len() >= MAX_TOOLS {
+            let oldest = all.iter().min_by_key(|(_, health)| health.last_call()).map(|(key, _)| key.clone());
+            oldest.map(|key| all.remove(&key));
+        }
+        all.entry(key).or_insert_with(|| ToolHealth::new(at)).record(report, took_ms, at, config);
+    }
+
+    /// Why a call is not to be made: its tool's breaker is open.
+    pub(crate) fn refusal(
+        &self,
+        tenant: &TenantId,
+        call: &CallState,
+        catalogue: &Catalogue,
+        at: Timestamp,
+    ) -> Option<Fault> {
+        let mut all = self.lock();
+        let key = (tenant.clone(), call.scene.clone(), call.requested.tool.clone());
+        all.get(&key).filter(|health| health.state(at) != ToolBreakerState::Closed)?;
+        let scene = catalogue.get(&call.scene)?;
+        let asks = match call.requested.effect {
+            Effect::Read => ToolUse::Read { timeout_ms: scene.tool(&call.requested.tool)?.timeout_ms },
+            Effect::Write => {
+                let reads = scene.tools.iter().filter(|tool| tool.effect == Effect::Read);
+                let open = reads.filter_map(|tool| {
+                    let key = (tenant.clone(), call.scene.clone(), tool.name.clone());
+                    all.get(&key)?.open_ms(at)
+                });
+                ToolUse::Write { reads_open_ms: open.max() }
+            }
+        };
+        let left_ms = all.get_mut(&key)?.admit(asks, at).err()?;
+        let message = format!(
+            "{} did not answer several times in a row, so it is not called for {left_ms} ms; \
+             `execution.breaker` sets when and how long",
+            call.requested.tool
+        );
+        let fault = Fault::new("tool.breaker_open", message).classed(FaultClass::Unavailable);
+        Some(Fault { retry_after_ms: Some(left_ms), ..fault })
+    }
+
+    /// What is worth telling about these tools of a scene.
+    pub(crate) fn forecast<'t>(
+        &self,
+        tenant: &TenantId,
+        scene: &str,
+        tools: impl Iterator<Item = &'t str>,
+        at: Timestamp,
+    ) -> Vec<ToolForecast> {
+        let all = self.lock();
+        if all.is_empty() {
+            return Vec::new();
+        }
+        let told = tools.filter_map(|tool| {
+            all.get(&(tenant.clone(), scene.to_owned(), tool.to_owned()))?.forecast(tool, at)
+        });
+        told.collect()
+    }
+
+    /// The state of each tool's breaker, by scene and tool: the worst of all tenants.
+    pub(crate) fn states(&self, at: Timestamp) -> BTreeMap<(String, String), ToolBreakerState> {
+        let mut worst = BTreeMap::new();
+        for ((_, scene, tool), health) in self.lock().iter() {
+            let state = worst.entry((scene.clone(), tool.clone())).or_insert(ToolBreakerState::Closed);
+            *state = health.state(at).max(*state);
+        }
+        worst
+    }
+
+    /// Records the calls of runs of an earlier process, unless calls of the same tools have been recorded here.
+    pub(crate) fn restore(&self, ended: Vec<EndedCall>, config: ToolBreakerConfig) {
+        let earlier = Self::default();
+        for call in &ended {
+            earlier.record(&call.tenant, &call.call, (&call.outcome, call.took_ms), call.at, config);
+        }
+        let restored = std::mem::take(&mut *earlier.lock());
+        let mut all = self.lock();
+        restored.into_iter().take(MAX_TOOLS).for_each(|(key, health)| {
+            all.entry(key).or_insert(health);
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ToolKey, ToolHealth>> {
+        // Plain values: no update can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call of an earlier process, as its run's journal tells it.
+pub(crate) struct EndedCall {
+    tenant: TenantId,
+    call: CallState,
+    outcome: Outcome,
+    took_ms: u64,
+    at: Timestamp,
+}
+
+/// The ended calls of a run's journal, in order.
+pub(crate) fn ended_calls(state: &RunState, journal: &[crate::run::Envelope<Event>]) -> Vec<EndedCall> {
+    let ended = journal.iter().filter_map(|envelope| {
+        let Event::ToolCompleted { call, outcome, millis, .. } = &envelope.body else { return None };
+        Some(EndedCall {
+            tenant: envelope.tenant.clone(),
+            call: state.calls.get(call)?.clone(),
+            outcome: outcome.clone(),
+            took_ms: *millis,
+            at: envelope.at,
+        })
+    });
+    ended.collect()
+}
+
+/// In the order in which they ended.
+pub(crate) fn sort_ended(calls: &mut [EndedCall]) {
+    calls.sort_by_key(|call| call.at);
+}
+
+/// What an outcome says about the call's tool; `None` if nothing.
+fn report(call: &CallState, outcome: &Outcome) -> Option<HealthReport> {
+    // A dry run and a refusal by the state machine start nothing.
+    let started = call.attempts > 0 || matches!(call.status, CallStatus::InFlight { .. });
+    let fault = outcome.fault();
+    if !started || fault.is_some_and(|fault| SILENT.contains(&fault.code.as_str())) {
+        return None;
+    }
+    Some(HealthReport::of(fault.map(|fault| fault.class)))
+}
