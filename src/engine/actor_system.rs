@@ -11,7 +11,6 @@ use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_
 use super::cast::Cast;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
-use super::switches::SwitchReader;
 use super::tool_health::restore_health;
 use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
@@ -142,9 +141,8 @@ pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, S
         is_serving: serves,
     };
     tokio::spawn(teller.run_forever());
-    let (store, board, models) = (parts.store.clone(), parts.switches.clone(), parts.cast.disabled.clone());
     tokio::spawn(restore_health(parts.store.clone(), parts.health.clone(), config.execution.breaker));
-    tokio::spawn(SwitchReader { store, board, models }.run_forever());
+    tokio::spawn(parts.switches.clone().run_forever());
     Ok(StartedActors { registry, journal, kpis, arbiters, services: shared })
 }
 
@@ -195,7 +193,7 @@ pub(super) fn run_services(
         approval: Arc::new(current.config.approval.clone()),
         tenants: Arc::new(current.config.tenants.clone()),
         live: parts.active_runs.clone(),
-        switches: parts.switches.clone(),
+        switches: parts.switches.board.clone(),
         health: parts.health.clone(),
         breaker: current.config.execution.breaker,
         replaced: parts.sources.replaced.clone(),

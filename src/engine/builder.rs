@@ -22,7 +22,7 @@ use crate::notify::WebhookTarget;
 use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::{Fault, TenantId};
 use crate::scene::{self, Catalogue, Scene, SceneFolder};
-use crate::store::{self, DataDir, Store, Switchboard};
+use crate::store::{self, DataDir, Store};
 use crate::telemetry::ServerMetrics;
 use crate::tools::NativeTools;
 
@@ -137,9 +137,8 @@ impl Builder {
         store.limit_tenant_bytes(config.store.max_tenant_bytes);
         // Before anything is accepted or resumed here.
         let earlier = earlier_requests::EarlierRequests::read(&store).await?;
-        let switches = Switchboard::default();
-        let board = switches.clone();
-        SwitchReader { store: store.clone(), board, models: cast.disabled.clone() }.read().await?;
+        let switches = SwitchReader::new(&store, &cast.disabled);
+        switches.read().await?;
         apply_scene_schemas(&store, &loaded.scenes).await?;
         let workers = tool_runtime()?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
@@ -216,7 +215,7 @@ pub(super) struct EngineParts {
     /// The tenants that use this process.
     pub(super) tenants: Sharers<TenantId>,
     /// What operators have switched off.
-    pub(super) switches: Switchboard,
+    pub(super) switches: SwitchReader,
     /// How well the tools work lately, which outlives a reload.
     pub(super) health: ToolHealths,
 }

@@ -79,7 +79,8 @@ impl Engine {
         answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     ) -> Result<(), CommandRefusal> {
         let refused = |fault: Fault| CommandRefusal { fault, difference: Box::default(), record: None };
-        let drained = self.parts.switches.load().get(SwitchKind::Tenant, tenant.as_str()).map(Fault::from);
+        let drained =
+            self.parts.switches.board.load().get(SwitchKind::Tenant, tenant.as_str()).map(Fault::from);
         if let (CommandAction::Reopen, Some(fault)) = (&command.action, drained) {
             return Err(refused(fault));
         }

@@ -11,12 +11,17 @@ const READ_INTERVAL: Duration = Duration::from_millis(500);
 /// Reads the switches, and applies their changes.
 #[derive(Clone)]
 pub(super) struct SwitchReader {
-    pub(super) store: Store,
+    store: Store,
     pub(super) board: Switchboard,
-    pub(super) models: DisabledModels,
+    models: DisabledModels,
 }
 
 impl SwitchReader {
+    /// A reader that has not read anything.
+    pub(super) fn new(store: &Store, models: &DisabledModels) -> Self {
+        Self { store: store.clone(), board: Switchboard::default(), models: models.clone() }
+    }
+
     /// Reads the switches once.
     ///
     /// # Errors

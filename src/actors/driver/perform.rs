@@ -103,24 +103,7 @@ impl Driver {
                 self.record(event).await
             }
             Action::Ask { call, subject, attempt, fallback } => {
-                let request = planner::request(&self.state, &self.shared.catalogue, subject);
-                let request = DigestedRequest::new(request);
-                let prompt_hash = request.digest().hex();
-                let replaced = self.replaced_part(subject, request.request(), fallback);
-                let unfit = planner::unfit_request(&self.state).filter(|_| !fallback);
-                let priced = !fallback && replaced.is_none() && unfit.is_none();
-                let reserved = if priced { self.shared.gateway.reserved(request.request()) } else { None };
-                let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
-                self.append(asked).await?;
-                if let Some(error) = unfit {
-                    let (usage, attempts) = (Usage::default(), Vec::new());
-                    return self.record(Event::ModelFailed { call, error, usage, millis: 0, attempts }).await;
-                }
-                match subject {
-                    Subject::Ranking => self.start_ranking(call, request.into_request()),
-                    _ => self.start_model_call(call, subject, request, fallback, replaced),
-                }
-                Ok(())
+                self.ask(call, subject, attempt, fallback).await
             }
             Action::Call { call, attempt } => {
                 self.append(Event::ToolStarted { call, attempt }).await?;
@@ -131,6 +114,27 @@ impl Driver {
                 Ok(())
             }
         }
+    }
+
+    async fn ask(&mut self, call: u32, subject: Subject, attempt: u32, fallback: bool) -> Result<(), Fault> {
+        let request = planner::request(&self.state, &self.shared.catalogue, subject);
+        let request = DigestedRequest::new(request);
+        let prompt_hash = request.digest().hex();
+        let replaced = self.replaced_part(subject, request.request(), fallback);
+        let unfit = planner::unfit_request(&self.state).filter(|_| !fallback);
+        let priced = !fallback && replaced.is_none() && unfit.is_none();
+        let reserved = if priced { self.shared.gateway.reserved(request.request()) } else { None };
+        let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
+        self.append(asked).await?;
+        if let Some(error) = unfit {
+            let (usage, attempts) = (Usage::default(), Vec::new());
+            return self.record(Event::ModelFailed { call, error, usage, millis: 0, attempts }).await;
+        }
+        match subject {
+            Subject::Ranking => self.start_ranking(call, request.into_request()),
+            _ => self.start_model_call(call, subject, request, fallback, replaced),
+        }
+        Ok(())
     }
 
     /// Ends a run that cannot continue. Writes whose outcome is unknown are sent for confirmation.
