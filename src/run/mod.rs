@@ -27,6 +27,7 @@ pub mod recovery;
 mod session;
 mod settings;
 mod state;
+mod substitution;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -42,11 +43,11 @@ pub use confirmation::UNCONFIRMED;
 pub use consult::{AskOrigin, ConsultationState};
 pub use context::{ConfirmedCall, Context, PendingQuestion, Turn, TurnCall};
 pub use event::{
-    ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts, Fault,
-    FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose, Question,
-    Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall, RunQueued, RunStarted,
-    RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject,
-    UnpreparedCall, Usage, Verdict, parse_event,
+    Adaptation, ConsultationChoice, ConsultationSubject, Durability, Effect, Envelope, Event, EventFacts,
+    Fault, FaultClass, Idempotency, NO_APPROVAL, Origin, Outcome, PlanCause, PlanMade, PlanMaker, Purpose,
+    Question, Repeat, Reply, ReplyCall, RequestIdentity, RequestOptions, RequestedCall, RunQueued,
+    RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed,
+    UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};

@@ -226,15 +226,17 @@ impl Sim {
                     let action = left.remove(self.dice.pick(left.len()));
                     // Parallel steps are limited: a step that became ready by another's end may come first.
                     // What is done about a failure depends on the retries of the run and on time, and a write that
-                    // fails for good is put to a person before anything else.
+                    // fails for good is put to a person before anything else. Equal calls wait for a substitute.
                     // The bound of consultations counts questions, and the end of one may stop its step.
                     let is_policy = matches!(
                         action,
-                        Action::Record {
-                            event: Event::Unexpected { .. }
-                                | Event::BackedOff { .. }
-                                | Event::Consultation { .. }
-                        } | Action::Ask { subject: Subject::Consultation { .. }, .. }
+                        Action::Substitute { .. }
+                            | Action::Record {
+                                event: Event::Unexpected { .. }
+                                    | Event::BackedOff { .. }
+                                    | Event::Consultation { .. }
+                            }
+                            | Action::Ask { subject: Subject::Consultation { .. }, .. }
                             | Action::Read { subject: Subject::Consultation { .. }, .. }
                     );
                     decided |= is_policy;
@@ -371,9 +373,10 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
-            Action::Read { .. } | Action::Take { .. } | Action::Prepare { .. } => {
-                self.state.next().contains(action)
-            }
+            Action::Read { .. }
+            | Action::Take { .. }
+            | Action::Prepare { .. }
+            | Action::Substitute { .. } => self.state.next().contains(action),
         }
     }
 
@@ -396,6 +399,10 @@ impl Sim {
             }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);
+                self.record(event);
+            }
+            Action::Substitute { call } => {
+                let event = planner::substitute(&self.state, self.catalogue(), *call);
                 self.record(event);
             }
             Action::Prepare { step } => {
