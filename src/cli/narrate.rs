@@ -208,8 +208,8 @@ impl Narrator {
                 line(Mark::Note, format!("{called}: tries again in {}", duration(delay_ms as f64)))
             }
             PolicyChoice::Skip => line(Mark::Note, format!("{called}: left out, since it is optional")),
-            // What takes its place follows.
-            PolicyChoice::Alternative | PolicyChoice::Fail => Vec::new(),
+            // What takes its place, or the end of the consultation, follows.
+            PolicyChoice::Alternative | PolicyChoice::Fail | PolicyChoice::Consult { .. } => Vec::new(),
         }
     }
 

@@ -7,7 +7,8 @@ use tracing_subscriber::filter::ParseError;
 
 use super::approval::TenantApprovalConfig;
 use crate::adapt::{
-    AVAILABLE_LEVELS, AVAILABLE_MODES, ExecutionLevel, ExecutionMode, PolicyDefaults, ToolBreakerConfig,
+    AVAILABLE_LEVELS, AVAILABLE_MODES, ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults,
+    ToolBreakerConfig,
 };
 use crate::nearest::nearest;
 use crate::run::{
@@ -183,6 +184,8 @@ pub struct ExecutionConfig {
     pub policies: PolicyDefaults,
     /// When a tool that does not answer is not called for a while.
     pub breaker: ToolBreakerConfig,
+    /// The bounds of a run's consultations.
+    pub consultations: ConsultationLimits,
     /// Which writes the user is asked to confirm.
     pub confirm: ConfirmPolicy,
     /// Whether scenes are asked for what a plan did not prepare.
@@ -213,6 +216,7 @@ impl Default for ExecutionConfig {
             mode: settings.mode,
             policies: settings.policies,
             breaker: ToolBreakerConfig::default(),
+            consultations: settings.consultations,
             confirm: settings.confirm,
             scenes: settings.scenes,
             max_writes: MAX_WRITES,
@@ -250,6 +254,9 @@ impl ExecutionConfig {
         review.range("execution.policies.max_wait_per_run_ms", max_wait_per_run_ms, 0..=DAY_MS);
         review.range("execution.breaker.failures", self.breaker.failures, 0..=10_000);
         review.range("execution.breaker.pause_ms", self.breaker.pause_ms, 0..=300_000);
+        let ConsultationLimits { max_per_run, timeout_ms } = self.consultations;
+        review.range("execution.consultations.max_per_run", max_per_run, 0..=100);
+        review.range("execution.consultations.timeout_ms", timeout_ms, 100..=120_000);
         check_available(&mut review, "execution", self.level, self.mode);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);

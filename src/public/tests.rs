@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::adapt::{PolicyChoice, ToolForecast};
+use crate::adapt::{AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, ToolForecast};
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Adaptation, Context, Effect, Envelope, Event, Fault, FaultClass, Outcome, PlanCause, PlanMade, PlanMaker,
-    Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject,
-    TenantId, TimerSubject, UnexpectedSubject, Verdict,
+    Adaptation, ConsultationChoice, ConsultationSubject, Context, Effect, Envelope, Event, Fault, FaultClass,
+    Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall, RunId, RunQueued, RunStarted, RunStatus,
+    SCHEMA, SessionId, Settings, Subject, TenantId, TimerSubject, UnexpectedSubject, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -121,6 +121,8 @@ fn events() -> Vec<Event> {
             code: "secret.code".to_owned(),
             weighed: Vec::new(),
             chosen: PolicyChoice::Retry { delay_ms: 250 },
+            unasked: Some(AskRefusal::Decided),
+            options: Vec::new(),
         },
         Event::BackedOff { call: 1, attempt: 2, delay_ms: 250, asked_ms: None },
         Event::TimerFired { timer: TimerSubject::Retry { call: 1, attempt: 2 } },
@@ -135,6 +137,18 @@ fn events() -> Vec<Event> {
                 success_percent: 20,
                 latency_ms: 400,
             }],
+        },
+        Event::Consultation {
+            consultation: 1,
+            subject: ConsultationSubject::Recovery { call: 1, attempt: 1 },
+            question: Some(3),
+            how: ConsultationOutcome::Asked,
+            chosen: Some(ConsultationChoice::Recovery { action: RecoveryAction::Retry { delay_ms: 250 } }),
+            refused: None,
+            reason: "secret".to_owned(),
+            model: Some("secret".to_owned()),
+            ask: None,
+            error: None,
         },
     ]
 }
@@ -201,6 +215,9 @@ fn every_public_event_has_its_documented_shape() {
         ),
         format!(
             r#"24.0.0 forecast {{{run},{step},"step_number":1,"tools":[{{"latency_ms":400,"open":true,"success_percent":20,"tool":"Get"}}]}}"#
+        ),
+        format!(
+            r#"25.0.0 consultation {{{milan},"call":1,"chosen":"retry","consultation":1,"how":"asked","kind":"recovery",{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
     ];
     assert_eq!(text, expected);

@@ -1,5 +1,6 @@
 //! `RunState::apply`: checks one event and folds it into the state.
 
+mod consultations;
 mod decisions;
 mod outcomes;
 mod resumption;
@@ -129,6 +130,7 @@ impl RunState {
             | Event::ToolSkipped { .. }
             | Event::Compensating { .. } => self.fold_call(event),
             Event::Unexpected { .. }
+            | Event::Consultation { .. }
             | Event::BackedOff { .. }
             | Event::TimerFired { .. }
             | Event::Adapted { .. } => self.fold_failure(event),
@@ -147,17 +149,23 @@ impl RunState {
                     fallback: *fallback,
                     status: AskStatus::InFlight,
                     reserved: reserved.clone(),
+                    origin: None,
                 };
+                if let Subject::Consultation { consultation, .. } = subject {
+                    self.fold_consultation_question(*consultation, *call);
+                }
                 self.asks.insert(*call, ask);
                 self.open_asks.insert(*call);
             }
-            Event::ModelReplied { call, reply, usage, .. } => {
+            Event::ModelReplied { call, reply, usage, attempts, .. } => {
                 self.usage += *usage;
+                self.keep_origin(*call, None, attempts);
                 self.set_ask(*call, AskStatus::Replied { reply: reply.clone() });
                 self.settle_ask(*call);
             }
-            Event::ModelFailed { call, error, usage, .. } => {
+            Event::ModelFailed { call, error, usage, attempts, .. } => {
                 self.usage += *usage;
+                self.keep_origin(*call, Some(error), attempts);
                 // For an interrupted question, the event only carries its cost: the question is asked
                 // again.
                 if !self.is_cut_off(*call) {
@@ -441,6 +449,7 @@ impl RunState {
                 result: None,
                 error: None,
                 prepared: false,
+                stopped: false,
             };
             self.steps.insert(step.step_number, state);
         }
@@ -504,7 +513,7 @@ impl RunState {
     }
 
     /// The last reply about `subject` led to its result.
-    fn use_reply_about(&mut self, subject: Subject) {
+    pub(super) fn use_reply_about(&mut self, subject: Subject) {
         if let Some(call) = self.tries.remove(&subject).and_then(|tries| tries.last().copied()) {
             self.mark_reply_used(call);
         }

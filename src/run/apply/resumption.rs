@@ -34,6 +34,7 @@ impl RunState {
         self.stalls = 0;
         self.retries = 0;
         self.waited_ms = 0;
+        self.forget_consultations();
         self.restart_check();
         let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
         let last = self.plans.len() as u32;
@@ -58,6 +59,7 @@ impl RunState {
             step.question = None;
             step.error = None;
             step.prepared = false;
+            step.stopped = false;
         }
         // Replies to reads and questions that were in flight will not arrive any more. Calls that were
         // requested and never ended were not done; a write that was begun is `unknown` by now.
