@@ -17,6 +17,7 @@ mod follow;
 mod followed_run;
 mod ids;
 mod keys;
+mod learned;
 mod narrate;
 mod output;
 mod pending_questions;
@@ -131,6 +132,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         CliCommand::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         CliCommand::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
+        CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
         CliCommand::Check(_) => Ok(Exit::Completed),

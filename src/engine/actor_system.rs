@@ -11,7 +11,7 @@ use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_
 use super::cast::Cast;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
-use crate::actors::driver::RunServices;
+use crate::actors::driver::{LearnedPlans, RunServices};
 use crate::actors::journal::{self, Journal};
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
 use crate::notify::WebhookNotifier;
@@ -191,6 +191,10 @@ pub(super) fn run_services(
         tenants: Arc::new(current.config.tenants.clone()),
         live: parts.active_runs.clone(),
         replaced: parts.sources.replaced.clone(),
+        learned: LearnedPlans {
+            store: parts.store.clone(),
+            after: current.config.planning.learn_after,
+        },
         ranking: parts.vectors.ranking(
             current.gateway.clone(),
             current.catalogue.clone(),

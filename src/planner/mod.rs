@@ -10,6 +10,7 @@ mod approval;
 mod command;
 mod completed_work;
 mod confirmation;
+mod constraints;
 pub mod consent;
 mod grounding;
 mod plan_prompt;
@@ -29,17 +30,18 @@ mod window;
 mod work;
 
 pub use answer_preview::AnswerPreview;
-pub use approval::{expects_writes, lapsed_approval, required_plan_approval};
+pub use approval::{expects_writes, lapsed_approval, required_plan_approval, tool_definitions};
 #[cfg(test)]
 pub(crate) use approval::{required_call_approval, with_approval};
 pub use command::{ApproverChoice, Command, CommandAction, CommandRefusal, LapseEvent, events_for_command};
 pub use confirmation::confirmed;
+pub use constraints::check_constraints;
 pub use planned_calls::prepared;
 pub use preflight::plan_problems_before_start;
 pub use prompt::{offered, request};
 pub use read::read;
 pub use shortlist::{MAX_RANKED, needs_shortlist};
-pub use supplied_plan::supplied_plan;
+pub use supplied_plan::{supplied_plan, usable_learned_plan};
 pub use tool_changes::{changed_tool, scene_levels};
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
 pub use window::unfit_request;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
 use super::approval::{effective_definition, required_call_approval};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
+use super::constraints::forbidden_call;
 use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered};
 use super::required_reply::{RequiredReply, required_reply, was_sent_back, write_is_open, writes_not_called};
@@ -563,6 +564,7 @@ pub(super) fn read_call(
         return unusable(reply, ordinal, bare, Fault::new("tool.unknown", message));
     };
     let (arguments, problem) = read_arguments(state, scene, step, tool, written);
+    let problem = problem.or_else(|| forbidden_call(state, scene, tool));
     let number = step.step.step_number;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
     let occurrence = occurrence(state, number, tool, &key, before);

@@ -16,8 +16,10 @@ mod event;
 mod failure;
 mod failure_text;
 mod guard;
+mod guidance;
 mod ids;
 mod key;
+mod learned;
 mod levels;
 mod next;
 mod omissions;
@@ -45,7 +47,12 @@ pub use event::{
     RequestOptions, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, StatusChange, Subject,
     SubjectFacts, TimerSubject, Unconfirmed, UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
+pub use guidance::{PlanConstraints, PlanGuidance};
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
+pub use learned::{
+    Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS, PlanHint, PlanLesson,
+    PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
+};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{

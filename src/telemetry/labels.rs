@@ -61,6 +61,14 @@ pub(super) enum PolicyLabel {
     Fail,
 }
 
+/// A person's judgement of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum RatingLabel {
+    Good,
+    Bad,
+}
+
 /// Why a plan replaced another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -94,6 +102,7 @@ pub(super) enum InFlightState {
 #[strum(serialize_all = "snake_case")]
 pub(super) enum PlanKind {
     Scene,
+    Learned,
     Fallback,
     None,
 }

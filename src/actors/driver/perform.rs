@@ -51,6 +51,7 @@ impl Driver {
         Settings {
             approval: self.shared.approval.policy_of(&self.principal.tenant, &tenant.approval),
             confirm_at_least: tenant.confirm,
+            learn: tenant.learn.unwrap_or(configured.learn),
             level,
             mode: adapt::completed(level, mode),
             embeddings_timeout_ms: self.shared.embeddings_timeout_ms(),
@@ -73,7 +74,11 @@ impl Driver {
                 let event = self.check_plan_in_force().await.unwrap_or(event);
                 self.append(event).await
             }
-            Action::Record { event } => self.append(event).await,
+            Action::Record { event } => self.append_machine_event(event).await,
+            Action::LookUpPlan => {
+                let event = self.look_up_plan().await;
+                self.record(event).await
+            }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
                 self.record(event).await
