@@ -74,6 +74,12 @@ pub enum AccessAction {
     Erase,
     /// Read the usage of the whole tenant.
     ReadUsage,
+    /// Rate its plan.
+    Rate,
+    /// Read the tenant's learned plans.
+    ReadLearned,
+    /// Delete learned plans of the tenant.
+    EraseLearned,
 }
 
 /// Who owns the resource.
@@ -102,18 +108,22 @@ pub enum AccessVerdict {
 pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict {
     use AccessVerdict::{Allowed, Forbidden, Hidden};
     match (role, action, whose) {
-        (Role::Auditor, AccessAction::Read | AccessAction::ReadUsage, _) => Allowed,
+        (Role::Auditor, AccessAction::Read | AccessAction::ReadUsage | AccessAction::ReadLearned, _) => {
+            Allowed
+        }
         (Role::Auditor, ..) => Forbidden,
         // A message in a conversation counts as its user's, so even an administrator may not send one.
         (Role::Admin, AccessAction::Ask, Ownership::SentForApproval | Ownership::Others) => Forbidden,
         (Role::Admin, ..) => Allowed,
+        // They hold words of other users.
+        (_, AccessAction::ReadLearned | AccessAction::EraseLearned, _) => Forbidden,
         (Role::User | Role::Service, AccessAction::ReadUsage, _) => Forbidden,
         (Role::Approver, AccessAction::ReadUsage, _) => Allowed,
         (Role::User | Role::Service | Role::Approver, _, Ownership::Own) => Allowed,
         (Role::User | Role::Service, ..) => Hidden,
         (
             Role::Approver,
-            AccessAction::Read | AccessAction::Decide | AccessAction::ModifyPlan,
+            AccessAction::Read | AccessAction::Decide | AccessAction::ModifyPlan | AccessAction::Rate,
             Ownership::SentForApproval,
         ) => Allowed,
         (Role::Approver, AccessAction::Ask, _) => Hidden,
@@ -126,7 +136,7 @@ pub fn may(role: Role, action: AccessAction, whose: Ownership) -> AccessVerdict 
 mod tests {
     use super::*;
 
-    const ACTIONS: [AccessAction; 8] = [
+    const ACTIONS: [AccessAction; 11] = [
         AccessAction::Ask,
         AccessAction::Read,
         AccessAction::Decide,
@@ -135,6 +145,9 @@ mod tests {
         AccessAction::Resume,
         AccessAction::Erase,
         AccessAction::ReadUsage,
+        AccessAction::Rate,
+        AccessAction::ReadLearned,
+        AccessAction::EraseLearned,
     ];
 
     #[test]
@@ -154,23 +167,23 @@ mod tests {
                 table.push_str(&format!("{name:<13} {:<8} {}\n", role.name(), cells.join(" ")));
             }
         }
-        // The columns: ask, read, decide, change, stop, resume, erase, read usage.
+        // The columns: ask, read, decide, change, stop, resume, erase, read usage, rate, read learned, erase learned.
         insta::assert_snapshot!(table, @r"
-        own           user     yes yes yes yes yes yes yes 403
-        own           approver yes yes yes yes yes yes yes yes
-        own           auditor  403 yes 403 403 403 403 403 yes
-        own           admin    yes yes yes yes yes yes yes yes
-        own           service  yes yes yes yes yes yes yes 403
-        put to people user     404 404 404 404 404 404 404 403
-        put to people approver 404 yes yes yes 403 403 403 yes
-        put to people auditor  403 yes 403 403 403 403 403 yes
-        put to people admin    403 yes yes yes yes yes yes yes
-        put to people service  404 404 404 404 404 404 404 403
-        others'       user     404 404 404 404 404 404 404 403
-        others'       approver 404 404 404 404 404 404 404 yes
-        others'       auditor  403 yes 403 403 403 403 403 yes
-        others'       admin    403 yes yes yes yes yes yes yes
-        others'       service  404 404 404 404 404 404 404 403
+        own           user     yes yes yes yes yes yes yes 403 yes 403 403
+        own           approver yes yes yes yes yes yes yes yes yes 403 403
+        own           auditor  403 yes 403 403 403 403 403 yes 403 yes 403
+        own           admin    yes yes yes yes yes yes yes yes yes yes yes
+        own           service  yes yes yes yes yes yes yes 403 yes 403 403
+        put to people user     404 404 404 404 404 404 404 403 404 403 403
+        put to people approver 404 yes yes yes 403 403 403 yes yes 403 403
+        put to people auditor  403 yes 403 403 403 403 403 yes 403 yes 403
+        put to people admin    403 yes yes yes yes yes yes yes yes yes yes
+        put to people service  404 404 404 404 404 404 404 403 404 403 403
+        others'       user     404 404 404 404 404 404 404 403 404 403 403
+        others'       approver 404 404 404 404 404 404 404 yes 404 403 403
+        others'       auditor  403 yes 403 403 403 403 403 yes 403 yes 403
+        others'       admin    403 yes yes yes yes yes yes yes yes yes yes
+        others'       service  404 404 404 404 404 404 404 403 404 403 403
         ");
     }
 

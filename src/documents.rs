@@ -3,6 +3,7 @@
 
 mod approval;
 mod explain;
+mod learned;
 
 use std::time::Duration;
 
@@ -13,14 +14,17 @@ use utoipa::ToSchema;
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
 use crate::plan::{self, Plan, PlanStatus, TaskId, diff};
 use crate::run::{
-    ApprovalId, Envelope, Event, Fault, PlanCause, PlanMade, PlanMaker, RunId, RunState, RunStatus, SessionId,
+    ApprovalId, Envelope, Event, Fault, PlanCause, PlanMade, PlanMaker, PlanScore, RunId, RunState,
+    RunStatus, SessionId,
 };
 use crate::store::PlanRow;
 
+pub use learned::LearnedDocument;
+
 pub use approval::{ApprovalDecision, ApprovalDocument, CallDocument, SubjectDocument};
 pub use explain::{
-    ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject,
-    Explanation,
+    ExplainedConsultation, ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedOption, ExplainedResult,
+    ExplainedSubject, Explanation,
 };
 
 /// A plan with its versions and progress.
@@ -76,6 +80,9 @@ pub struct PlanDocument {
     /// Why the last requested modification failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmodified: Option<Fault>,
+    /// What people think of it, the last rating of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ratings: Vec<RatingDocument>,
     /// When it was requested.
     #[schema(value_type = String, format = "date-time")]
     pub created_at: Timestamp,
@@ -86,6 +93,22 @@ pub struct PlanDocument {
     pub usage: AnswerUsage,
 }
 
+/// A person's judgement of a plan.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct RatingDocument {
+    /// 1 (good) or -1 (bad).
+    #[schema(value_type = i8)]
+    pub score: PlanScore,
+    /// Whose.
+    pub by: String,
+    /// The person's reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// When.
+    #[schema(value_type = String, format = "date-time")]
+    pub at: Timestamp,
+}
+
 /// One version of a plan.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanVersion {
@@ -94,7 +117,7 @@ pub struct PlanVersion {
     /// Why it was made: `request`, `continuation`, `feedback` or `edit`.
     #[schema(value_type = String)]
     pub cause: PlanCause,
-    /// What made it: `deterministic`, `fallback` or `person`.
+    /// What made it: `deterministic`, `learned`, `fallback` or `person`.
     #[schema(value_type = String)]
     pub maker: PlanMaker,
     /// The person who made or requested it.
@@ -197,11 +220,26 @@ impl PlanDocument {
             answer: state.answer.as_ref().map(|answer| answer.text.clone()),
             error: state.aside.clone().or_else(|| state.error.clone()),
             unmodified: state.unmodified.clone(),
+            ratings: ratings(journal),
             created_at: first.at,
             updated_at: last.at,
             usage: answer.usage,
         })
     }
+}
+
+/// The last rating of each person, in the order of the first ones.
+fn ratings(journal: &[Envelope<Event>]) -> Vec<RatingDocument> {
+    let mut found: Vec<RatingDocument> = Vec::new();
+    for envelope in journal {
+        let Event::PlanRated { score, by, note, .. } = &envelope.body else { continue };
+        let rating = RatingDocument { score: *score, by: by.clone(), note: note.clone(), at: envelope.at };
+        match found.iter_mut().find(|earlier| earlier.by == rating.by) {
+            Some(earlier) => *earlier = rating,
+            None => found.push(rating),
+        }
+    }
+    found
 }
 
 /// Whether the current version of a plan was approved, or needed no approval. A later end does not change it.

@@ -9,6 +9,7 @@ mod command;
 pub(crate) mod earlier_requests;
 mod expiry;
 mod idempotency;
+mod learned;
 mod pending_question;
 mod plans;
 mod reads;
@@ -36,6 +37,7 @@ use crate::actors::scene_manager::RequestMessage;
 use crate::answer::Answer;
 use crate::config::{Config, KeyLimitsConfig};
 use crate::fairness::Sharers;
+use crate::learning;
 use crate::llm::Gateway;
 use crate::nesting;
 use crate::plan;
@@ -108,6 +110,7 @@ impl Engine {
             history: request.history,
             instructions: request.instructions,
             options: request.options,
+            guidance: request.guidance.map(Box::new),
             plan: request.plan,
             pending: found.as_ref().map(|found| found.pending.clone()),
             received,
@@ -286,6 +289,10 @@ impl Engine {
         text.add_server(outside);
         if let Some(waiting) = waiting {
             telemetry::add_approvals(&mut text, waiting);
+        }
+        let learned = self.parts.store.learned_counts(self.proven_after(), jiff::Timestamp::now()).await;
+        if let Ok(learned) = learned {
+            telemetry::add_learned(&mut text, learning::counted(&learned));
         }
         telemetry::add_gateway(&mut text, &self.gateway()).await;
         let catalogue = self.catalogue();

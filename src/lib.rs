@@ -36,6 +36,7 @@ mod host;
 #[cfg(feature = "server")]
 pub mod http;
 mod language;
+mod learning;
 pub mod llm;
 pub mod memory;
 mod nearest;
@@ -67,12 +68,13 @@ pub use answer::{
 };
 pub use config::Config;
 pub use documents::{
-    ApprovalDecision, ApprovalDocument, CallDocument, ExplainedCost, ExplainedDecider, ExplainedEvent,
-    ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, PlanDocument, PlanSummary, PlanVersion,
-    SubjectDocument, VersionPage,
+    ApprovalDecision, ApprovalDocument, CallDocument, ExplainedConsultation, ExplainedCost, ExplainedDecider,
+    ExplainedEvent, ExplainedOption, ExplainedResult, ExplainedSubject, Explanation, LearnedDocument,
+    PlanDocument, PlanSummary, PlanVersion, RatingDocument, SubjectDocument, VersionPage,
 };
 pub use engine::{
     Builder, ChatRequest, Engine, PlanModification, RunTicket, StartError, Submitted, UserPlans, fold,
 };
+pub use learning::LearnedStanding;
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;

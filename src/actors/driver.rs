@@ -3,6 +3,7 @@
 
 mod append;
 mod commands;
+mod learning;
 mod perform;
 mod preflight;
 mod replaced_parts;
@@ -43,6 +44,7 @@ use crate::scene::Catalogue;
 use crate::store::Switchboard;
 use crate::tools::Principal;
 use commands::next_command;
+pub(crate) use learning::LearnedPlans;
 use run_timers::{RunTimers, TimerDriver};
 use wait_timer::WaitTimer;
 
@@ -76,6 +78,8 @@ pub(crate) struct RunServices {
     pub(crate) replaced: ReplacedParts,
     /// Ranks the scenes by embeddings.
     pub(crate) ranking: SceneRanking,
+    /// Plans of earlier executions.
+    pub(crate) learned: LearnedPlans,
 }
 
 impl RunServices {

@@ -68,6 +68,8 @@ pub enum CliCommand {
     Models(super::switches_args::Models),
     /// Lists tenants, drains them before maintenance, and resumes them
     Tenants(super::switches_args::Tenants),
+    /// Lists, shows, exports and deletes plans learned from executions
+    Learned(LearnedArgs),
     /// Shows who decided what and when, erased runs included, and verifies the audit log
     Audit(AuditArgs),
 }
@@ -297,6 +299,40 @@ fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
         now.checked_add(jiff::SignedDuration::from_hours(number * hours)).map_err(|_| bad())?
     };
     if at > now { Ok(at) } else { Err("that is not in the future".to_owned()) }
+}
+
+/// `learned`
+#[derive(Debug, Clone, Args)]
+pub struct LearnedArgs {
+    /// The subcommand
+    #[command(subcommand)]
+    pub what: LearnedCommand,
+    /// The tenant [default: auth.default_tenant]
+    #[arg(long, global = true, value_name = "ID", value_parser = tenant)]
+    pub tenant: Option<proscenium::run::TenantId>,
+}
+
+/// `learned list`, `learned show`, `learned export` and `learned delete`
+#[derive(Debug, Clone, Subcommand)]
+pub enum LearnedCommand {
+    /// Lists the learned plans
+    List {
+        /// Print only JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows one, as JSON: its steps, and where each argument comes from
+    Show {
+        /// Its id, or a unique prefix
+        id: String,
+    },
+    /// Prints all of them, one JSON object per line
+    Export,
+    /// Deletes one: the next such request is planned
+    Delete {
+        /// Its id, or a unique prefix
+        id: String,
+    },
 }
 
 /// `audit`

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use jiff::tz::TimeZone;
 use proscenium::config::LoadedConfig;
 use proscenium::{
-    ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedResult, ExplainedSubject, Explanation,
+    ExplainedConsultation, ExplainedCost, ExplainedDecider, ExplainedEvent, ExplainedResult,
+    ExplainedSubject, Explanation,
 };
 
 use super::failure::{Exit, Failure};
@@ -68,10 +69,15 @@ fn entry(out: &mut impl Write, event: &ExplainedEvent) -> io::Result<()> {
         let sign = if option.allowed { "+" } else { "-" };
         writeln!(out, "   {sign} {}: {}", option.action, option.why)?;
     }
+    if let Some(told) = &event.consultation {
+        writeln!(out, "   Consulted: {}", consulted_text(told))?;
+    }
     let by = match (event.decided_by, &event.by) {
         (ExplainedDecider::Policy, _) => "policies".to_owned(),
         (ExplainedDecider::Rules, _) => "the rules of every run".to_owned(),
         (ExplainedDecider::Person, Some(by)) => one_line(by),
+        (ExplainedDecider::Model, Some(model)) => format!("the model {}", one_line(model)),
+        (ExplainedDecider::Model, None) => "an answer to an equal question".to_owned(),
         (ExplainedDecider::Person, None) => "a person, who has not decided yet".to_owned(),
     };
     let chosen = event.chosen.as_deref().map(|chosen| format!("{chosen}, ")).unwrap_or_default();
@@ -101,6 +107,27 @@ fn place(event: &ExplainedEvent) -> String {
     }
 }
 
+/// `asked, of retry, skip, abort: retry, because …`, or why no model was asked.
+fn consulted_text(told: &ExplainedConsultation) -> String {
+    let mut text = told.how.clone().unwrap_or_else(|| "not answered yet".to_owned());
+    if let Some(why) = &told.why {
+        text.push_str(&format!(" ({})", one_line(why)));
+    }
+    if !told.offered.is_empty() {
+        text.push_str(&format!(", of {}", told.offered.join(", ")));
+    }
+    if let Some(chosen) = &told.chosen {
+        text.push_str(&format!(": {chosen}"));
+    }
+    if let Some(refused) = &told.refused {
+        text.push_str(&format!(", not done: {refused}"));
+    }
+    if let Some(reason) = &told.reason {
+        text.push_str(&format!(", because {}", short(reason, WORDS)));
+    }
+    text
+}
+
 fn then_text(result: ExplainedResult) -> &'static str {
     match result {
         ExplainedResult::Pending => "in progress, or not decided yet",
@@ -110,6 +137,7 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::LeftOut => "it was left out",
         ExplainedResult::Replaced => "the tool in its place succeeded",
         ExplainedResult::PutToUser => "the tool in its place writes, so the user is asked first",
+        ExplainedResult::AskedUser => "the user was asked how to continue",
         ExplainedResult::PutToPerson => "a person is asked what it did",
         ExplainedResult::EmbeddedRules => "the embedded rules took over",
         ExplainedResult::AskedAgain => "the question was asked again",
@@ -160,6 +188,8 @@ mod tests {
             code: "http.status".to_owned(),
             weighed,
             chosen,
+            unasked: None,
+            options: Vec::new(),
         }
     }
 

@@ -18,6 +18,7 @@ mod follow;
 mod followed_run;
 mod ids;
 mod keys;
+mod learned;
 mod narrate;
 mod output;
 mod pending_questions;
@@ -138,6 +139,7 @@ async fn run<W: Write, E: Write>(
         CliCommand::Tools(tools) => self::switches::tools(tools.what, &loaded, out).await,
         CliCommand::Models(models) => self::switches::models(models.what, &loaded, out).await,
         CliCommand::Tenants(tenants) => self::switches::tenants(tenants.what, &loaded, out).await,
+        CliCommand::Learned(learned) => self::learned::run(learned, &loaded, out).await,
         CliCommand::Keys(keys) => self::keys::run(keys.what, &loaded, out, errors).await,
         // Answered above.
         CliCommand::Check(_) => Ok(Exit::Completed),

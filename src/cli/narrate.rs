@@ -6,7 +6,7 @@ use proscenium::adapt::PolicyChoice;
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Adaptation, ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker,
-    Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
+    PlanScore, Question, RequestedCall, UNCONFIRMED, UnexpectedSubject, Verdict,
 };
 use serde_json::Value;
 
@@ -90,6 +90,7 @@ impl Narrator {
             Event::ReplyRejected { .. } if self.modifying => Vec::new(),
             Event::ModelFailed { error, .. } if !self.is_news(error) => Vec::new(),
             Event::ModelFailed { .. } | Event::ReplyRejected { .. } => narrate_model(event),
+            Event::PlanRated { score, by, note, .. } => narrate_rating(*score, by, note.as_deref()),
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.plan(made),
             Event::PlanningFailed { .. } if std::mem::take(&mut self.modifying) => Vec::new(),
             Event::PlanningFailed { .. } | Event::ModificationAsked { .. } | Event::PlanRefused { .. } => {
@@ -328,6 +329,7 @@ impl Narrator {
         let by = match (maker, person) {
             (PlanMaker::Person, Some(person)) => format!(" (by {})", one_line(person)),
             (PlanMaker::Deterministic | PlanMaker::Person, _) => String::new(),
+            (PlanMaker::Learned, _) => " (from earlier executions, without a planner)".to_owned(),
             (PlanMaker::Fallback, _) => {
                 " (degraded: by the embedded rules, since no model gave one)".to_owned()
             }
@@ -469,6 +471,12 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
 
 fn line(mark: Mark, text: String) -> Vec<NarrationLine> {
     vec![NarrationLine { mark, text }]
+}
+
+/// A person's judgement of the plan.
+fn narrate_rating(score: PlanScore, by: &str, note: Option<&str>) -> Vec<NarrationLine> {
+    let judged = if score == PlanScore::Good { "good" } else { "bad" };
+    line(Mark::Note, format!("plan: rated {judged} by {}{}", one_line(by), behind(note.unwrap_or_default())))
 }
 
 fn narrate_model(event: &Event) -> Vec<NarrationLine> {

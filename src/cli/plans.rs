@@ -68,6 +68,7 @@ pub async fn run<W: Write, E: Write>(
             (task, modification(words, file, version)?, note, json)
         }
         PlansCommand::Cancel { task, note, json } => (task, CommandAction::Cancel, note, json),
+        PlansCommand::Rate { task, score, note, json } => (task, CommandAction::Rate { score }, note, json),
         PlansCommand::Resume { task, json } => (task, CommandAction::Reopen, None, json),
     };
     let row = stored.plan_named(&task).await?;
@@ -225,7 +226,12 @@ impl RunRequest {
                 writeln!(out, "Plan {} is {}.", of.task, state.plan_status.name())?;
                 out.flush()?;
             }
-            if !changes {
+            let rates = matches!(wish, CommandAction::Rate { .. });
+            if rates {
+                writeln!(out, "Plan {} is rated.", of.task)?;
+                out.flush()?;
+            }
+            if !changes && !rates {
                 output::answer(out, errors, &run.answer, true)?;
             }
             pending_questions::write_all(errors, &state, run.shown_plan)?;
@@ -243,6 +249,7 @@ fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
         matches!(wish, CommandAction::Decide { choice: ApproverChoice::Done | ApproverChoice::NotDone, .. });
     match status {
         RunStatus::Cancelled if stops => Exit::Completed,
+        _ if matches!(wish, CommandAction::Rate { .. }) => Exit::Completed,
         status if status.is_terminal() && reports_outcome => Exit::Completed,
         RunStatus::Waiting if matches!(wish, CommandAction::Approve { hold: true, .. }) => Exit::Completed,
         status => Exit::of(status),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use proscenium::plan::PlanStatus;
 use proscenium::planner::ApproverChoice;
+use proscenium::run::PlanScore;
 use serde_json::Value;
 
 use super::args::user;
@@ -96,6 +97,21 @@ pub enum PlansCommand {
         /// Plan id, or a unique prefix
         #[arg(value_name = "TASK_ID")]
         task: IdPrefix,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        /// Print only the plan as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Rates a plan whose run has ended; a bad rating stops it from being reused
+    Rate {
+        /// Plan id, or a unique prefix
+        #[arg(value_name = "TASK_ID")]
+        task: IdPrefix,
+        /// good or bad
+        #[arg(value_name = "SCORE", value_parser = score)]
+        score: PlanScore,
         /// Why
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
@@ -208,6 +224,14 @@ impl DecisionWord {
             (DecisionWord::NotDone, None) => Some(ApproverChoice::NotDone),
             (DecisionWord::Again, None) => Some(ApproverChoice::Again),
         }
+    }
+}
+
+fn score(given: &str) -> Result<PlanScore, String> {
+    match given {
+        "good" | "1" => Ok(PlanScore::Good),
+        "bad" | "-1" => Ok(PlanScore::Bad),
+        _ => Err("say good or bad".to_owned()),
     }
 }
 

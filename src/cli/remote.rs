@@ -250,6 +250,10 @@ fn command_request(of: OrderTarget, order: &RunOrder) -> Result<(String, Value),
             (format!("/api/plans/{task}/modify"), [fields, note("why")].concat())
         }
         CommandAction::Cancel => (format!("/api/plans/{task}/cancel"), note("why")),
+        CommandAction::Rate { score } => {
+            let fields = vec![("score".to_owned(), json!(score))];
+            (format!("/api/plans/{task}/rating"), [fields, note("note")].concat())
+        }
         CommandAction::Reopen => (format!("/api/plans/{task}/resume"), Vec::new()),
         CommandAction::Decide { approval, choice, hash } => {
             let (decision, arguments) = match choice {
@@ -300,6 +304,7 @@ impl Office for RemoteServer {
 #[cfg(test)]
 mod tests {
     use proscenium::plan::Plan;
+    use proscenium::run::PlanScore;
 
     use super::super::recorded;
     use super::*;
@@ -326,6 +331,10 @@ mod tests {
             (plans("modify"), json!({"plan": plan, "version": 1, "why": "less"}))
         );
         assert_eq!(request(CommandAction::Cancel, None), (plans("cancel"), json!({})));
+        assert_eq!(
+            request(CommandAction::Rate { score: PlanScore::Bad }, Some("wrong day")),
+            (plans("rating"), json!({"score": -1, "note": "wrong day"}))
+        );
         assert_eq!(request(CommandAction::Reopen, None), (plans("resume"), json!({})));
         let choice = ApproverChoice::Edited(json!({"to": "2026-06-16"}));
         assert_eq!(

@@ -183,6 +183,7 @@ impl Config {
                 false => 0,
             },
             scenes: self.execution.scenes,
+            learn: self.planning.learn,
             level: self.execution.level,
             mode: self.execution.mode,
             policies: self.execution.policies,

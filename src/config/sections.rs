@@ -12,7 +12,8 @@ use crate::adapt::{
 };
 use crate::nearest::nearest;
 use crate::run::{
-    ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode, Settings, TenantId,
+    ConfirmPolicy, Duplicates, LearnMode, MAX_WRITES, OutOfScope, PrepareMode, ReaderMode, SceneMode,
+    Settings, TenantId,
 };
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 use crate::tools::phrase;
@@ -108,6 +109,10 @@ pub struct PlanningConfig {
     pub system_prompt: String,
     /// Which calls a plan prepares.
     pub prepare: PrepareMode,
+    /// What is learned from executions.
+    pub learn: LearnMode,
+    /// How often a plan has to succeed before it is reused without a planner.
+    pub learn_after: u32,
     /// The number of scenes that a prompt for a plan describes in full; 0 describes all.
     pub shortlist: u32,
     /// Milliseconds for ranking the scenes of a request by embeddings, where a model offers them; after that, and with
@@ -129,6 +134,8 @@ impl Default for PlanningConfig {
             reader: settings.reader,
             system_prompt: settings.planner_instructions,
             prepare: PrepareMode::Always,
+            learn: settings.learn,
+            learn_after: LEARN_AFTER,
             shortlist: SHORTLIST,
             embeddings_timeout_ms: EMBEDDINGS_TIMEOUT_MS,
         }
@@ -143,6 +150,7 @@ impl PlanningConfig {
         review.range("planning.max_retries", self.max_retries, 0..=10);
         review.range("planning.max_steps", self.max_steps, 1..=100);
         review.range("planning.max_replans", self.max_replans, 0..=20);
+        review.range("planning.learn_after", self.learn_after, 1..=100);
         review.range("planning.shortlist", self.shortlist, 0..=1000);
         review.range("planning.embeddings_timeout_ms", self.embeddings_timeout_ms, 0..=60_000);
         let length = self.system_prompt.chars().count();
@@ -153,6 +161,9 @@ impl PlanningConfig {
         review.into_problems()
     }
 }
+
+/// Default for the number of successes that prove a plan.
+const LEARN_AFTER: u32 = 3;
 
 /// Default for the number of scenes that a prompt for a plan describes in full.
 const SHORTLIST: u32 = 24;
@@ -314,6 +325,8 @@ pub struct TenantConfig {
     pub level: Option<ExecutionLevel>,
     /// As `execution.mode`, where it is lower.
     pub mode: Option<ExecutionMode>,
+    /// As `planning.learn`, in place of it.
+    pub learn: Option<LearnMode>,
     /// As `[approval]`.
     pub approval: TenantApprovalConfig,
 }

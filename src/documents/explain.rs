@@ -1,5 +1,6 @@
 //! What happened unexpectedly in a run, and what followed: a fold of its journal alone.
 
+mod consulted;
 mod entries;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+pub use self::consulted::ExplainedConsultation;
 use self::entries::Entries;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::run::{Envelope, Event, FaultClass, RunId, RunState, RunStatus};
@@ -74,6 +76,9 @@ pub struct ExplainedEvent {
     /// What could have been done, in the order of consideration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ExplainedOption>,
+    /// Whether a model was consulted about it, where level and mode are set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consultation: Option<ExplainedConsultation>,
     /// What was done; absent as long as it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
@@ -82,7 +87,7 @@ pub struct ExplainedEvent {
     pub replaced_by: Option<String>,
     /// Who decided that.
     pub decided_by: ExplainedDecider,
-    /// The person's name, if a person decided.
+    /// The person's name, if a person decided; the model's, if a model did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// What came of it.
@@ -119,6 +124,8 @@ pub enum ExplainedDecider {
     Rules,
     /// A person.
     Person,
+    /// A model that was consulted.
+    Model,
 }
 
 /// Something that could have been done.
@@ -150,6 +157,8 @@ pub enum ExplainedResult {
     Replaced,
     /// The tool in its place writes, so the user is asked first.
     PutToUser,
+    /// The user was asked how to continue.
+    AskedUser,
     /// A person was asked what the write did.
     PutToPerson,
     /// The embedded rules answered in place of the models.

@@ -12,7 +12,7 @@ use super::cast::Cast;
 use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
 use super::tool_health::restore_health;
-use crate::actors::driver::RunServices;
+use crate::actors::driver::{LearnedPlans, RunServices};
 use crate::actors::journal::{self, Journal};
 use crate::actors::{kpis, scene as scene_actor, scene_manager, session_registry};
 use crate::notify::WebhookNotifier;
@@ -197,6 +197,7 @@ pub(super) fn run_services(
         health: parts.health.clone(),
         breaker: current.config.execution.breaker,
         replaced: parts.sources.replaced.clone(),
+        learned: LearnedPlans { store: parts.store.clone(), after: current.config.planning.learn_after },
         ranking: parts.vectors.ranking(
             current.gateway.clone(),
             current.catalogue.clone(),

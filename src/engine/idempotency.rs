@@ -9,10 +9,14 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use super::{ChatRequest, Engine, RunTicket, earlier_requests};
+use crate::nesting;
+use crate::planner;
 use crate::public::EventId;
 use crate::run::{
-    Fault, Idempotency, RequestIdentity, RequestOptions, RunId, SessionId, TenantId, canonical_json,
+    Fault, Idempotency, PlanGuidance, RequestIdentity, RequestOptions, RunId, SessionId, TenantId,
+    canonical_json,
 };
+use crate::scene::Catalogue;
 
 /// Maximum length of an idempotency key, in characters.
 const MAX_KEY_CHARS: usize = 255;
@@ -39,8 +43,8 @@ impl Engine {
     /// a restart, until its conversation is erased. A message that decides about a waiting run decides once,
     /// and its run is the one that it decided about. Of concurrent equal requests one is accepted, and the
     /// others get its run. Requests are equal if message, user, conversation (as named by the client, if it
-    /// was), history, instructions, `plan_only`, `require_approval`, `dry_run`, level, mode and the supplied plan are
-    /// equal.
+    /// was), history, instructions, `plan_only`, `require_approval`, `dry_run`, level, mode, constraints, the given
+    /// state and the supplied plan are equal.
     ///
     /// The submission continues even if the caller drops this future.
     ///
@@ -50,6 +54,9 @@ impl Engine {
     /// many requests wait, and those of [`Engine::submit`].
     pub async fn submit_once(&self, mut request: ChatRequest) -> Result<Submitted, Fault> {
         let intake = self.intake();
+        if let Some(guidance) = &request.guidance {
+            check_guidance(&self.catalogue(), guidance)?;
+        }
         let Some(key) = request.idempotency.take() else {
             return Self::accept_request(&intake, request, None).await.map(Submitted::New);
         };
@@ -101,6 +108,23 @@ impl Engine {
     }
 }
 
+/// The largest `current_state`, in bytes of JSON.
+const MAX_STATE_BYTES: usize = 16 * 1024;
+
+fn check_guidance(catalogue: &Catalogue, guidance: &PlanGuidance) -> Result<(), Fault> {
+    planner::check_constraints(catalogue, &guidance.constraints)?;
+    let Some(given) = &guidance.current_state else { return Ok(()) };
+    if nesting::is_too_deep([given]) {
+        let what = format!("`current_state` is nested deeper than {} levels", nesting::MAX_DEPTH);
+        return Err(Fault::new("request.too_deep", what));
+    }
+    if given.to_string().len() > MAX_STATE_BYTES {
+        let what = format!("`current_state` has more than {MAX_STATE_BYTES} bytes: send what the plan needs");
+        return Err(Fault::new("request.current_state", what));
+    }
+    Ok(())
+}
+
 /// Hashes what the client sent, not what was made of it: a request without a conversation gets a new one each
 /// time. Absent parts are not hashed, so that new optional parts do not change existing hashes.
 fn request_hash(request: &ChatRequest) -> String {
@@ -117,11 +141,12 @@ fn request_hash(request: &ChatRequest) -> String {
         idempotency: _,
         fingerprint: _,
         options: RequestOptions { cache: _, require_approval, dry_run, level, mode },
+        guidance,
         plan,
     } = request;
     let said = |flag: &bool| flag.then_some(true);
     let (approval, dry_run) = (said(require_approval), said(dry_run));
-    let parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan,
+    let parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan, "guidance": guidance,
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());

@@ -11,7 +11,7 @@ use crate::actors::journal;
 use crate::actors::session_registry;
 use crate::answer::Answer;
 use crate::public::{EventId, EventSource, PublicStream};
-use crate::run::{Envelope, Event, Fault, RequestOptions, RunId, SessionId, TenantId, Turn};
+use crate::run::{Envelope, Event, Fault, PlanGuidance, RequestOptions, RunId, SessionId, TenantId, Turn};
 use crate::store::Store;
 
 /// Maximum length of a message, in characters.
@@ -41,6 +41,8 @@ pub struct ChatRequest {
     pub plan_only: bool,
     /// Whether the plan needs approval, nothing is written, and how the cache is used.
     pub options: RequestOptions,
+    /// Constraints of its plan, and the state of things as the caller knows it.
+    pub guidance: Option<PlanGuidance>,
     /// A plan made by a person; no model is asked for one.
     pub plan: Option<crate::plan::Plan>,
     /// The idempotency key, so that retries are not carried out again: 1 to 255 printable ASCII characters.
@@ -65,6 +67,7 @@ impl ChatRequest {
             instructions: None,
             plan_only: false,
             options: RequestOptions::default(),
+            guidance: None,
             plan: None,
             idempotency: None,
             fingerprint: None,

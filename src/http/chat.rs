@@ -3,6 +3,7 @@
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -14,7 +15,7 @@ use super::problem::Problem;
 use super::sse;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::llm::cache::Mode;
-use crate::run::RequestOptions;
+use crate::run::{PlanConstraints, RequestOptions};
 use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
@@ -50,6 +51,13 @@ pub(crate) struct ChatBody {
     /// Who may be asked when something unexpected happens; has an effect where it is lower than configured.
     #[serde(default)]
     pub(crate) level: Option<ExecutionLevel>,
+    /// What the plan has to keep to.
+    #[serde(default)]
+    pub(crate) constraints: Option<PlanConstraints>,
+    /// The state of things as the caller knows it, for the planner; at most 16 KiB of JSON. With the caller's own key, a
+    /// write's values may come from it.
+    #[serde(default)]
+    pub(crate) current_state: Option<Value>,
 }
 
 /// One message.
@@ -101,6 +109,7 @@ impl ChatBody {
             },
             text: message.content,
         };
+        let guidance = who.guidance(self.constraints, self.current_state);
         let chat = messages::parse_messages(self.messages.into_iter().map(said).collect(), max)?;
         let session = self.session_id.as_deref().map(intake::parse_session_id).transpose()?;
         let request = chat.into_request(who, session, idempotency);
@@ -112,6 +121,7 @@ impl ChatBody {
                 level: self.level,
                 mode: self.mode,
             },
+            guidance,
             ..request
         })
     }

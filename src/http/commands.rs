@@ -72,7 +72,10 @@ fn needs_permit(wish: &CommandAction) -> bool {
             matches!(choice, ApproverChoice::Yes | ApproverChoice::Edited(_) | ApproverChoice::Again)
         }
         CommandAction::Modify { .. } | CommandAction::Reopen => true,
-        CommandAction::Edit { .. } | CommandAction::Cancel | CommandAction::Expire { .. } => false,
+        CommandAction::Edit { .. }
+        | CommandAction::Cancel
+        | CommandAction::Rate { .. }
+        | CommandAction::Expire { .. } => false,
     }
 }
 

@@ -12,6 +12,7 @@ mod commands;
 mod connections;
 mod intake;
 mod key_limits;
+mod learned;
 mod messages;
 mod middleware;
 mod openapi;
@@ -82,6 +83,7 @@ fn route_table() -> Vec<RouteEntry> {
         ("/api/plans/{task_id}/approve", post(web::post().to(control::approve))),
         ("/api/plans/{task_id}/modify", post(web::post().to(control::modify))),
         ("/api/plans/{task_id}/cancel", post(web::post().to(control::cancel))),
+        ("/api/plans/{task_id}/rating", post(web::post().to(control::rate))),
         ("/api/plans/{task_id}/resume", post(web::post().to(control::resume))),
         ("/api/approvals", get(web::get().to(approvals::list))),
         (
@@ -97,6 +99,14 @@ fn route_table() -> Vec<RouteEntry> {
             vec![
                 (Method::GET, web::get().to(sessions::one)),
                 (Method::DELETE, web::delete().to(sessions::erase)),
+            ],
+        ),
+        ("/api/learned", get(web::get().to(learned::list))),
+        (
+            "/api/learned/{id}",
+            vec![
+                (Method::GET, web::get().to(learned::one)),
+                (Method::DELETE, web::delete().to(learned::delete)),
             ],
         ),
         ("/api/usage", get(web::get().to(usage::usage))),

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions, usage, v1};
+use super::{approvals, chat, learned, operations, planning, plans, runs, scenes, sessions, usage, v1};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -29,6 +29,7 @@ use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions
         plans::control::approve,
         plans::control::modify,
         plans::control::cancel,
+        plans::control::rate,
         plans::control::resume,
         approvals::list,
         approvals::one,
@@ -36,6 +37,9 @@ use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions
         sessions::list,
         sessions::one,
         sessions::erase,
+        learned::list,
+        learned::one,
+        learned::delete,
         usage::usage,
         serve,
         operations::metrics,

@@ -9,6 +9,7 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -24,7 +25,7 @@ use crate::access::AccessAction;
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
-use crate::run::{RequestOptions, RunId, TenantId};
+use crate::run::{PlanConstraints, RequestOptions, RunId, TenantId};
 use crate::store::{MAX_PAGE, PlanFilter};
 use crate::{Answer, ChatRequest};
 
@@ -54,6 +55,13 @@ pub(crate) struct CreatePlanBody {
     /// The chatbot's instructions.
     #[serde(default)]
     pub(crate) instructions: Option<String>,
+    /// What the plan has to keep to.
+    #[serde(default)]
+    pub(crate) constraints: Option<PlanConstraints>,
+    /// The state of things as the caller knows it, for the planner; at most 16 KiB of JSON. With the caller's own key, a
+    /// write's values may come from it.
+    #[serde(default)]
+    pub(crate) current_state: Option<Value>,
 }
 
 /// Filters for the list of plans.
@@ -139,6 +147,7 @@ pub(crate) async fn create(
             mode: body.mode,
             ..RequestOptions::default()
         },
+        guidance: who.guidance(body.constraints, body.current_state),
         plan: body.plan,
         idempotency: intake::idempotency_header(&request)?,
         ..who.chat_request(body.message)

@@ -8,6 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use futures::future::LocalBoxFuture;
+use serde_json::Value;
 
 use super::app::{AnonymousAccess, App};
 use super::browser;
@@ -16,7 +17,7 @@ use crate::ChatRequest;
 use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
 use crate::invisible::is_invisible;
 use crate::planner::{Command, CommandAction};
-use crate::run::{RunId, SessionId, TenantId};
+use crate::run::{PlanConstraints, PlanGuidance, RunId, SessionId, TenantId};
 use crate::store::{ApiKey, OwnerScope};
 
 /// The alternative header for a key.
@@ -49,6 +50,18 @@ impl RequestPrincipal {
         ChatRequest { no_own_approval, own_session, ..ChatRequest::new(message, self.tenant, self.user) }
     }
 
+    /// What a request says about its plan; `None` if nothing.
+    pub(crate) fn guidance(
+        &self,
+        constraints: Option<PlanConstraints>,
+        current_state: Option<Value>,
+    ) -> Option<PlanGuidance> {
+        let constraints = constraints.unwrap_or_default();
+        let is_vouched = current_state.is_some() && self.role != Role::Service;
+        let says = !constraints.is_empty() || current_state.is_some();
+        says.then_some(PlanGuidance { constraints, current_state, is_vouched })
+    }
+
     /// Checks whether the principal may start a run, in this conversation if one is named.
     ///
     /// # Errors
@@ -78,6 +91,14 @@ impl RequestPrincipal {
     /// `auth.role` (403).
     pub(crate) fn authorize_usage(&self) -> Result<(), Problem> {
         self.authorize(AccessAction::ReadUsage, Ownership::Others, || self.forbidden(AccessAction::ReadUsage))
+    }
+
+    /// Checks whether the principal may do `action` with the tenant's learned plans.
+    ///
+    /// # Errors
+    /// `auth.role` (403).
+    pub(crate) fn authorize_learned(&self, action: AccessAction) -> Result<(), Problem> {
+        self.authorize(action, Ownership::Others, || self.forbidden(action))
     }
 
     /// Checks whether the principal may do `action` with a run, its plan or its approvals.
@@ -167,6 +188,9 @@ impl RequestPrincipal {
             AccessAction::Resume => "may not resume another user's run",
             AccessAction::Erase => "may not erase this",
             AccessAction::ReadUsage => "may not read the tenant's usage",
+            AccessAction::Rate => "may not rate this",
+            AccessAction::ReadLearned => "may not read learned plans",
+            AccessAction::EraseLearned => "may not delete learned plans",
         };
         let detail = format!(
             "a key of the role `{}` {what}; change the role with `proscenium keys set-role`",

@@ -179,7 +179,7 @@ impl ErrorKind {
     }
 
     /// All classes.
-    pub const CLASSES: [&str; 20] = [
+    pub const CLASSES: [&str; 21] = [
         "connect",
         "silence",
         "too_slow",

@@ -60,7 +60,7 @@ pub fn required_plan_approval(
     if why.is_empty() {
         return None;
     }
-    let tools = definitions(catalogue, &made.plan);
+    let tools = tool_definitions(catalogue, &made.plan);
     Some(RequiredApproval { hash: plan_hash(made.version, &made.plan, &tools), why, tools })
 }
 
@@ -232,7 +232,7 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
         (state.plan_approval(), state.plan(), state.has_begun())
         && !matches!(put.decided, Some((Decision::No, _)))
     {
-        let now = definitions(catalogue, &made.plan);
+        let now = tool_definitions(catalogue, &made.plan);
         let why = changed_tools(&put.needed.tools, &now);
         if !why.is_empty() {
             let hash = plan_hash(made.version, &made.plan, &now);
@@ -328,7 +328,8 @@ pub(super) fn writes<'a>(
     })
 }
 
-fn definitions(catalogue: &Catalogue, plan: &Plan) -> BTreeMap<String, String> {
+/// SHA-256 in hex of the definition of each tool that a plan expects, by `Scene.tool`; `gone` for a tool that is not there.
+pub fn tool_definitions(catalogue: &Catalogue, plan: &Plan) -> BTreeMap<String, String> {
     let tools = plan.steps.iter().flat_map(|step| step.expected_tools.iter().map(move |tool| (step, tool)));
     tools
         .map(|(step, tool)| {

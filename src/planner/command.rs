@@ -5,11 +5,12 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::approval::{call_hash, lapsed_approval, required_plan_approval, unfit_calls};
+use super::constraints::constraint_problems;
 use super::supplied_plan::invalid_plan_fault;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
     ApprovalSubject, CallStatus, Decision, EditedCall, Event, Fault, PlanCause, PlanMade, PlanMaker,
-    RequiredApproval, RunState, RunStatus, call_key,
+    PlanScore, RequiredApproval, RunState, RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
@@ -72,6 +73,11 @@ pub enum CommandAction {
     Reopen,
     /// Cancel the run.
     Cancel,
+    /// Judge the plan, after its run.
+    Rate {
+        /// The judgement.
+        score: PlanScore,
+    },
     /// The approval expired without a decision.
     Expire {
         /// The approval's ordinal in the run.
@@ -177,6 +183,7 @@ fn command_events(
             edit(state, catalogue, command, plan).map(|event| vec![event])
         }
         CommandAction::Reopen => reopen(state, &command.by).map(|event| vec![event]),
+        CommandAction::Rate { score } => rate(state, command, *score).map(|event| vec![event]),
         CommandAction::Cancel if state.status.is_terminal() => Err(run_ended(state)),
         CommandAction::Cancel => Ok(vec![Event::CancelRequested {
             by: command.by.clone(),
@@ -458,6 +465,7 @@ pub(super) fn plan_from_person(
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
     let mut problems = plan::validate(&plan, catalogue.known_names(), limits, &state.finished_steps(), last);
     problems.extend(unfit_calls(catalogue, &plan));
+    problems.extend(constraint_problems(state, catalogue, &plan));
     if problems.is_empty() {
         Ok(PlanMade::new(version, cause, PlanMaker::Person, plan))
     } else {
@@ -480,6 +488,25 @@ fn reopen(state: &RunState, by: &str) -> Result<Event, CommandRefusal> {
             "run.not_resumable",
             format!("a run that is {} cannot be resumed: {}", name(&state.status), illegal.why),
         )),
+    }
+}
+
+fn rate(state: &RunState, command: &Command, score: PlanScore) -> Result<Event, CommandRefusal> {
+    if state.plans.is_empty() {
+        return Err(refusal("plan.not_made", "there is no plan to rate"));
+    }
+    if !state.status.is_terminal() {
+        return Err(refusal("plan.not_ended", "the plan can be rated once its run has ended"));
+    }
+    let event = Event::PlanRated {
+        template: state.learned_template().map(str::to_owned),
+        score,
+        by: command.by.clone(),
+        note: command.note.clone(),
+    };
+    match state.check(&event) {
+        Ok(()) => Ok(event),
+        Err(illegal) => Err(refusal("plan.too_many_ratings", illegal.why)),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::approval::{definition, stand_in_reason, with_approval};
 use super::command::plan_from_person;
 use super::consent;
+use super::constraints;
 use super::grounding::{GroundingSources, is_optional_text, untraced};
 use super::prompt::binding_calls;
 use super::supplied_plan::invalid_plan_fault;
@@ -79,7 +80,12 @@ pub(super) fn required_confirmation(
     if !settings.has_rules(1) || asked.tool.effect != Effect::Write || state.is_dry_run() {
         return None;
     }
-    let policy = settings.confirm_for(asked.scene.confirm);
+    let configured = settings.confirm_for(asked.scene.confirm);
+    // Nobody considered this request: no policy exempts a write from being traced to it.
+    let policy = match state.is_planned_by_learning(asked.step.step.step_number) {
+        true => configured.max(ConfirmPolicy::Unclear),
+        false => configured,
+    };
     if is_authorised_by_people(state, asked) {
         return None;
     }
@@ -336,6 +342,7 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
             });
         }
     }
+    found.extend(constraints::vouched_state(state).map(Cow::Borrowed));
     let context = &started.context;
     // A model wrote the summary: it may pass on names, but no values.
     let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::approval::planned_calls;
 use super::completed_work::completed_work;
+use super::constraints::{allowed, push_guidance};
 use super::prompt::{common, context, conversation, forced, pending};
 use super::shortlist::{is_shortlisted, shortlist};
 use super::tools::{CREATE_PLAN, create_plan};
@@ -77,6 +78,9 @@ const SHORTLISTED: &str = "
 <shortlist> may serve the request better, write its name (or the topic, if no name fits) in more_scenes, with \
 needs_execution false and no steps: you are then shown its tools. Otherwise more_scenes is empty.";
 
+const HINTS: &str = "Plans that answered similar requests; words in braces stand for values. They are examples, not instructions, and \
+the request below may need another plan.";
+
 const OPERATOR: &str = "\nFurther instructions, from the operator; the rules above hold in any case:\n";
 
 const REPLAN: &str = "
@@ -99,9 +103,12 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     let mut data = String::new();
     // Who writes arguments has to know what they mean.
     let described = shape.calls == PlannedCalls::All;
-    let scenes = match shape.shortlisted {
-        true => catalogue.overview(overview),
-        false => catalogue.description(described, |catalogue| scenes(catalogue, described)),
+    let allowed = allowed(state, catalogue);
+    let narrowed = allowed.as_ref().map(|scenes| narrowed(scenes, described));
+    let scenes = match (&narrowed, shape.shortlisted) {
+        (_, true) => catalogue.overview(overview),
+        (Some(narrowed), false) => narrowed.as_str(),
+        (None, false) => catalogue.description(described, |catalogue| scenes(catalogue, described)),
     };
     if state.settings().has_rules(3) {
         data.push_str(scenes);
@@ -119,9 +126,20 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     }
     if shape.shortlisted {
         let listed = shortlist(state, catalogue, version);
-        sections::push(&mut data, "shortlist", &lines(listed.into_iter(), described));
+        let text = match &allowed {
+            None => lines(listed.into_iter().map(Arc::as_ref), described),
+            Some(allowed) => {
+                let is_listed = |scene: &&Scene| listed.iter().any(|listed| listed.name == scene.name);
+                lines(allowed.iter().filter(is_listed), described)
+            }
+        };
+        sections::push(&mut data, "shortlist", &text);
     }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    push_guidance(state, &mut data);
+    if version == 1 && feedback.is_none() {
+        push_hints(state, &mut data);
+    }
     if let Some(feedback) = feedback {
         system.push_str(MODIFY);
         if !state.finished_steps().is_empty() {
@@ -152,6 +170,17 @@ pub(super) fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> Pl
         max_steps: state.settings().max_steps,
         answers: version == 1 && !changes && state.settings().has_rules(3) && !state.is_plan_only(),
         shortlisted: is_shortlisted(state, catalogue),
+    }
+}
+
+/// Adds the plans that succeeded for similar requests. What they are is said here, so that prompts begin alike with and
+/// without them.
+fn push_hints(state: &RunState, data: &mut String) {
+    let hints = state.recall.iter().flat_map(|recall| &recall.hints);
+    let lines: Vec<String> = hints.map(|hint| json!(hint).to_string()).collect();
+    if !lines.is_empty() {
+        let text = format!("{HINTS}\n{}", lines.join("\n"));
+        sections::push(data, "similar_plans", &text);
     }
 }
 
@@ -191,7 +220,14 @@ fn instructions(state: &RunState, shape: PlanShape) -> String {
 /// The section with every scene in full.
 fn scenes(catalogue: &Catalogue, described: bool) -> String {
     let mut section = String::new();
-    sections::push(&mut section, "scenes", &lines(catalogue.iter(), described));
+    sections::push(&mut section, "scenes", &lines(catalogue.iter().map(Arc::as_ref), described));
+    section
+}
+
+/// The section with the scenes and tools that a request's constraints allow.
+fn narrowed(scenes: &[Scene], described: bool) -> String {
+    let mut section = String::new();
+    sections::push(&mut section, "scenes", &lines(scenes.iter(), described));
     section
 }
 
@@ -211,7 +247,7 @@ fn overview(catalogue: &Catalogue) -> String {
 
 /// One line for each scene. Examples are listed with the tool that serves them, and arguments by their signature: complete
 /// schemas would double the prompt without better plans. Who prepares calls gets arguments `described`.
-fn lines<'a>(scenes: impl Iterator<Item = &'a Arc<Scene>>, described: bool) -> String {
+fn lines<'a>(scenes: impl Iterator<Item = &'a Scene>, described: bool) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
         scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
     };

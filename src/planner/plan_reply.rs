@@ -1,6 +1,7 @@
 //! Reads the reply to a question for a plan.
 
 use super::approval::{unfit_calls, with_approval};
+use super::constraints::constraint_problems;
 use super::plan_prompt::shape;
 use super::planned_calls;
 use super::read::{from_arguments, only_repeats};
@@ -66,7 +67,8 @@ fn usable_plan(
         planned_calls::drop_unusable(&mut plan, catalogue, &state.finished_steps());
     }
     let limits = plan::PlanLimits { max_steps: state.settings().max_steps };
-    let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
+    let mut problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
+    problems.extend(constraint_problems(state, catalogue, &plan));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::completed_work::{completed_work, dependency_results};
+use super::constraints::push_current_state;
 use super::consult;
 use super::plan_prompt;
 use super::required_reply::{RequiredReply, choices, required_reply};
@@ -331,6 +332,7 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     sections::push(&mut data, "scene", &step.step.scene_name);
     data.push_str(&common(state));
     sections::push(&mut data, "user", state.queued.as_ref().map_or("", |q| q.user.as_str()));
+    push_current_state(state, &mut data);
     let context = context(state);
     sections::push(
         &mut data,

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::answer_figures::{days_from_people, results_of_scene, untraced_figures};
 use super::approval::{ApprovableCall, call_approval, effective_definition};
 use super::confirmation::{PlanDoubts, ProposedWrite, occurrence, required_confirmation};
+use super::constraints::forbidden_call;
 use super::consult;
 use super::plan_reply;
 use super::prompt::{answer_sources, binding_calls, offered, offered_catalogue};
@@ -570,6 +571,7 @@ pub(super) fn read_call(
         return unusable(reply, ordinal, bare, Fault::new("tool.unknown", message));
     };
     let (arguments, problem) = read_arguments(state, scene, step, tool, written);
+    let problem = problem.or_else(|| forbidden_call(state, scene, tool));
     let number = step.step.step_number;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
     let occurrence = match stands_for {

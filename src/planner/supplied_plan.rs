@@ -1,10 +1,10 @@
-//! A plan supplied with the request by a person.
+//! A plan that no planner is asked for: supplied with the request by a person, or recalled from earlier executions.
 
 use super::approval::with_approval;
 use super::command::plan_from_person;
 use super::confirmation::confirmed_plan;
-use crate::plan::PlanProblem;
-use crate::run::{Event, Fault, PlanCause, PlanMade, RunState};
+use crate::plan::{Plan, PlanProblem};
+use crate::run::{Event, Fault, PlanCause, PlanMade, PlanMaker, PlanRecall, RecallOutcome, RunState};
 use crate::scene::Catalogue;
 
 /// The event that puts the supplied plan in force as `version`, or rejects it.
@@ -13,6 +13,10 @@ pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> E
         return confirmed_plan(state, catalogue, version);
     }
     let queued = state.queued.as_ref();
+    if let Some(recall) = state.recall.as_ref().filter(|_| queued.is_some_and(|queued| queued.plan.is_none()))
+    {
+        return recalled_plan(state, catalogue, recall);
+    }
     let Some((plan, user)) = queued.and_then(|queued| Some((queued.plan.as_ref()?, &queued.user))) else {
         let error = Fault::new("plan.none", "no plan came with the request");
         return Event::PlanningFailed { version, error };
@@ -24,6 +28,32 @@ pub fn supplied_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> E
         }
         Err(problems) => Event::PlanningFailed { version, error: invalid_plan_fault(&problems) },
     }
+}
+
+/// The event that puts the recalled plan in force, or withdraws it: then the planner is asked.
+fn recalled_plan(state: &RunState, catalogue: &Catalogue, recall: &PlanRecall) -> Event {
+    let plan = recall.plan.as_ref().and_then(|plan| usable_learned_plan(state, catalogue, plan).ok());
+    match plan {
+        Some(plan) => {
+            let made = PlanMade::new(1, PlanCause::Request, PlanMaker::Learned, plan);
+            Event::PlanCreated(with_approval(state, catalogue, made))
+        }
+        None => {
+            Event::PlanRecalled(PlanRecall { outcome: RecallOutcome::Unusable, plan: None, ..recall.clone() })
+        }
+    }
+}
+
+/// A plan from earlier executions as it may be executed now.
+///
+/// # Errors
+/// Every problem of it.
+pub fn usable_learned_plan(
+    state: &RunState,
+    catalogue: &Catalogue,
+    plan: &Plan,
+) -> Result<Plan, Vec<PlanProblem>> {
+    plan_from_person(state, catalogue, plan, 1, PlanCause::Request).map(|made| made.plan)
 }
 
 /// All problems of a plan as one fault.

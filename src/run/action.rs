@@ -28,8 +28,10 @@ pub enum Action {
         /// Whether to ask the embedded rules instead of the configured models.
         fallback: bool,
     },
-    /// Validate the plan that came with the request, and append the event that puts it in force or rejects
-    /// it.
+    /// Look for plans of earlier executions, and append `plan_recalled`.
+    LookUpPlan,
+    /// Validate the plan that came with the request or was recalled, and append the event that puts it in force, rejects
+    /// it or withdraws it.
     Take {
         /// Its version.
         version: u32,
@@ -65,6 +67,7 @@ impl Action {
     pub fn id(&self) -> String {
         match self {
             Action::Start => "start".to_owned(),
+            Action::LookUpPlan => "look_up_plan".to_owned(),
             Action::Record { event } => format!("record/{}", event.key()),
             Action::Ask { call, .. } => format!("ask/{call}"),
             Action::Take { version } => format!("take/{version}"),

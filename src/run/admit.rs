@@ -6,6 +6,7 @@ use super::event::{
     Adaptation, ConsultationChoice, Effect, Event, NO_APPROVAL, Outcome, PlanCause, PlanMade, RunStatus,
     Subject,
 };
+use super::learned::MAX_RATINGS;
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::adapt::RecoveryAction;
 use crate::plan::{self, StepStatus};
@@ -41,6 +42,7 @@ impl RunState {
                 return self.admit_outcome(*approval, *call, decision);
             }
             Event::RunReopened { .. } => return self.admit_reopening(),
+            Event::PlanRated { by, .. } => return self.admit_rating(by),
             _ => require(!self.status.is_terminal(), "the run has ended")?,
         }
         if let Event::RunQueued(_) = event {
@@ -54,7 +56,15 @@ impl RunState {
                 require(*epoch > self.epoch, "a later epoch has taken the run over")
             }
             Event::RunPutAside { .. } => require(self.status != RunStatus::Waiting, "the run waits already"),
-            Event::RunReopened { .. } => Err("the run has not ended".to_owned()),
+            Event::RunReopened { .. } | Event::PlanRated { .. } => Err("the run has not ended".to_owned()),
+            Event::PlanRecalled(_) => {
+                let taken = |a: &Action| matches!(a, Action::Take { .. }) && self.recalled_plan().is_some();
+                require(self.asks_for(|a| *a == Action::LookUpPlan || taken(a)), "no plan is looked up now")
+            }
+            Event::PlanObserved(_) => {
+                let ends = |a: &Action| matches!(a, Action::Record { event } if event.is_terminal());
+                require(self.template.is_none() && self.asks_for(ends), "the run does not end now")
+            }
             Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
@@ -104,6 +114,14 @@ impl RunState {
             | Event::ToolSkipped { .. }
             | Event::RunCompleted { .. } => self.is_requested(event),
         }
+    }
+
+    /// A plan is rated after its run, by each person once; a later rating replaces the earlier one.
+    fn admit_rating(&self, by: &str) -> Result<(), String> {
+        require(self.status.is_terminal(), "the run has not ended")?;
+        require(!self.plans.is_empty(), "there is no plan to rate")?;
+        let has_room = self.ratings.len() < MAX_RATINGS || self.ratings.contains_key(by);
+        require(has_room, "the plan has as many ratings as it may have")
     }
 
     fn admit_reopening(&self) -> Result<(), String> {
@@ -420,7 +438,11 @@ impl RunState {
                 _ => false,
             },
             Action::Take { version } => subject == Subject::Plan { version: *version },
-            Action::Start | Action::Prepare { .. } | Action::Substitute { .. } | Action::Call { .. } => false,
+            Action::Start
+            | Action::LookUpPlan
+            | Action::Prepare { .. }
+            | Action::Substitute { .. }
+            | Action::Call { .. } => false,
         });
         require(here, "it is not due")
     }

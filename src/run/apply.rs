@@ -94,6 +94,9 @@ impl RunState {
                 self.aside = Some(error.clone());
                 self.status = RunStatus::Waiting;
             }
+            Event::PlanRecalled(recall) => self.recall = Some(recall.clone()),
+            Event::PlanObserved(lesson) => self.template = Some(lesson.template.clone()),
+            Event::PlanRated { score, by, .. } => _ = self.ratings.insert(by.clone(), *score),
             Event::RunWaiting {} => self.status = RunStatus::Waiting,
             Event::CancelRequested { by, deadline, .. } => self.request_cancellation(by, *deadline),
             Event::RunCompleted { status } => self.end(*status),

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::approval::{ApprovalSubject, Decision, EditedCall, RequiredApproval};
 use super::attempt::{AskReservation, Attempt};
 use super::ids::{RunId, SessionId, TenantId};
+use super::learned::{PlanLesson, PlanRecall, PlanScore};
 use crate::adapt::{
     AskRefusal, ConsultationOutcome, PolicyChoice, RecoveryAction, RefusedAction, ToolForecast, WeighedAction,
 };
@@ -121,6 +122,23 @@ pub enum Event {
         version: u32,
         /// Why.
         cause: PlanCause,
+    },
+    /// Plans of earlier executions were looked up. A second one of a run withdraws the plan of the first.
+    PlanRecalled(PlanRecall),
+    /// What the run says about the plan of its template; in one commit with the run's end.
+    PlanObserved(PlanLesson),
+    /// A person has judged the plan, after the run's end.
+    PlanRated {
+        /// The template of the plan, if one was learned or recalled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        template: Option<String>,
+        /// The judgement.
+        score: PlanScore,
+        /// Whose.
+        by: String,
+        /// The person's reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// A question to a model. Appended before it is sent.
     ModelAsked {

@@ -17,8 +17,10 @@ mod event;
 mod failure;
 mod failure_text;
 mod guard;
+mod guidance;
 mod ids;
 mod key;
+mod learned;
 mod levels;
 mod next;
 mod omissions;
@@ -49,8 +51,13 @@ pub use event::{
     RunStarted, RunStatus, SCHEMA, StatusChange, Subject, SubjectFacts, TimerSubject, Unconfirmed,
     UnexpectedSubject, UnpreparedCall, Usage, Verdict, parse_event,
 };
+pub use guidance::{PlanConstraints, PlanGuidance};
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
+pub use learned::{
+    Demotion, HintStep, LearnMode, LearnedCall, LearnedPlan, LearnedStep, LessonResult, MAX_RATINGS,
+    PlanHint, PlanLesson, PlanRecall, PlanScore, RecallOutcome, SpanForm, ValueBinding,
+};
 pub use session::SessionEvent;
 pub use settings::{
     ApprovalPolicy, ApprovalScope, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, PrepareMode,

@@ -64,6 +64,12 @@ impl RunState {
             if planning.version == 1 && (given || self.is_confirmation()) {
                 return vec![Action::Take { version: 1 }];
             }
+            if planning.version == 1 && self.must_look_up_plan() {
+                return vec![Action::LookUpPlan];
+            }
+            if planning.version == 1 && self.recalled_plan().is_some() {
+                return vec![Action::Take { version: 1 }];
+            }
             if planning.version == 1
                 && let Some(due) = self.due_ranking()
             {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::learned::LearnMode;
 use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults};
 
 /// The settings of one run. A changed configuration affects new runs only.
@@ -78,6 +79,9 @@ pub struct Settings {
     /// model offers embeddings, or the prompt describes all scenes.
     #[serde(skip_serializing_if = "is_default")]
     pub embeddings_timeout_ms: u32,
+    /// Whether a plan is looked up among those learned from executions before a planner is asked.
+    #[serde(skip_serializing_if = "is_default")]
+    pub learn: LearnMode,
     /// Who may be asked when something unexpected happens.
     #[serde(skip_serializing_if = "is_default")]
     pub level: Option<ExecutionLevel>,
@@ -212,6 +216,7 @@ impl Default for Settings {
             shortlist: 0,
             prompt_tokens: 0,
             embeddings_timeout_ms: 0,
+            learn: LearnMode::Off,
             level: None,
             mode: None,
             policies: PolicyDefaults::default(),

@@ -17,11 +17,12 @@ use super::event::{
     RunStarted, RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
+use super::learned::{LearnMode, PlanRecall, PlanScore};
 use super::levels::level_fault;
 use super::settings::Settings;
 use super::work::{SceneWork, StepWork};
 use crate::adapt::PolicyChoice;
-use crate::plan::{PlanProblem, PlanStatus, Reference, Step, StepStatus};
+use crate::plan::{Plan, PlanProblem, PlanStatus, Reference, Step, StepStatus};
 
 /// How often a question is asked again because its driver panicked (in journals of earlier releases:
 /// because its process died). Then it counts as failed, so that a question that crashes its driver cannot
@@ -60,6 +61,15 @@ pub struct RunState {
     /// were not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Vec<String>>,
+    /// What is known of requests like this one, once it was looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<PlanRecall>,
+    /// The template about whose plan the run's end said something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The judgements of the plan, by person.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ratings: BTreeMap<String, PlanScore>,
     /// Every plan that was in force, oldest first; the last one is in force now.
     pub plans: Vec<PlanMade>,
     /// Every step of every version, by number.
@@ -471,6 +481,9 @@ impl RunState {
             started: None,
             planning: None,
             ranking: None,
+            recall: None,
+            template: None,
+            ratings: BTreeMap::new(),
             plans: Vec::new(),
             steps: BTreeMap::new(),
             calls: Calls::default(),
@@ -522,6 +535,28 @@ impl RunState {
     /// Whether writes are reported and not executed.
     pub fn is_dry_run(&self) -> bool {
         self.queued.as_ref().is_some_and(|q| q.options.dry_run)
+    }
+
+    /// Whether plans of earlier executions are looked up now: once, before the first plan.
+    pub(super) fn must_look_up_plan(&self) -> bool {
+        self.settings().learn != LearnMode::Off && self.recall.is_none() && !self.is_plan_only()
+    }
+
+    /// The plan of earlier executions that serves the request.
+    pub fn recalled_plan(&self) -> Option<&Plan> {
+        self.recall.as_ref().and_then(|recall| recall.plan.as_ref())
+    }
+
+    /// The template of the plan, if one was recalled or learned from it.
+    pub fn learned_template(&self) -> Option<&str> {
+        let recalled = self.recalled_plan().and_then(|_| self.recall.as_ref()?.template.as_deref());
+        self.template.as_deref().or(recalled)
+    }
+
+    /// Whether the plan that added `step` comes from earlier executions.
+    pub fn is_planned_by_learning(&self, step: u32) -> bool {
+        let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
+        version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == PlanMaker::Learned)
     }
 
     /// The plan in force.

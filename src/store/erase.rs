@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::Store;
 use super::erased_usage::keep_usage;
 use super::error::{Error, ErrorCode};
+use super::learned;
 use super::record::StreamId;
 use super::tenant_bytes::subtract_erased;
 use super::usage::SESSION_STREAMS;
@@ -105,6 +106,7 @@ impl Store {
             "DELETE FROM audit_keys WHERE run = ?",
             "DELETE FROM plans WHERE run = ?",
             "DELETE FROM approvals WHERE run = ?",
+            learned::FORGET_RUN,
             "DELETE FROM journal WHERE stream = 'run:' || ?",
             // The owner of the conversation is kept while anything else of it is left.
             "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
@@ -207,6 +209,9 @@ async fn delete_session(
         "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+        // A template of fewer than three users is theirs.
+        learned::FORGET_SESSION,
+        "DELETE FROM learned_sources WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
         "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",

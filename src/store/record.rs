@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::approvals::ApprovalChange;
 use super::audit::AuditDecision;
 use super::error::{Error, ErrorCode};
+use super::learned::LearnedChange;
 use super::plans::PlanChange;
 use crate::nesting;
 use crate::run::{
@@ -83,6 +84,8 @@ pub(crate) struct ListChange {
     pub(crate) plan: PlanChange,
     /// The change of the run's approvals.
     pub(crate) approval: Option<ApprovalChange>,
+    /// What the event teaches about the plan of a template.
+    pub(crate) learned: Option<Box<(String, LearnedChange)>>,
     /// The human decision that the event records.
     pub(crate) audit_decision: Option<AuditDecision>,
 }
@@ -167,6 +170,7 @@ fn run_change(event: &Event) -> ListChange {
         status: event.facts().status,
         plan,
         approval,
+        learned: LearnedChange::of(event).map(Box::new),
         audit_decision: AuditDecision::of(event),
         ..ListChange::default()
     };

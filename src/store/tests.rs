@@ -1,5 +1,6 @@
 mod approvals;
 mod audit;
+mod learned;
 mod plans;
 
 use std::path::Path;

@@ -14,6 +14,7 @@ use super::audit;
 use super::claims::Claims;
 use super::error::Error;
 use super::heads::{self, StreamHead, advance};
+use super::learned;
 use super::plans::{self, PlanTuple};
 use super::record::{JournalRow, StreamId};
 use super::tenant_bytes::{self, StoredBytes};
@@ -156,7 +157,8 @@ async fn commit(
 ) -> Result<(), sqlx::Error> {
     let changes = approvals::approval_changes(rows, heads);
     let decisions = audit::audit_decisions(rows);
-    let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty();
+    let learned: Vec<&JournalRow> = rows.iter().copied().filter(|row| row.change.learned.is_some()).collect();
+    let alone = claims.is_empty() && changes.is_empty() && decisions.is_empty() && learned.is_empty();
     // SQLite accepts this setting only outside a transaction.
     let synchronous = if synced { "FULL" } else { "NORMAL" };
     let mut sql = QueryBuilder::new(format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
@@ -172,6 +174,7 @@ async fn commit(
         claims.write(connection).await?;
         approvals::write_approvals(connection, &changes).await?;
         audit::write(connection, &decisions).await?;
+        learned::write_learned(connection, &learned).await?;
         sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())

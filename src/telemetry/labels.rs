@@ -52,6 +52,14 @@ pub(super) enum ToolOutcome {
     Skipped,
 }
 
+/// A person's judgement of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum RatingLabel {
+    Good,
+    Bad,
+}
+
 /// Why a plan replaced another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -85,6 +93,7 @@ pub(super) enum InFlightState {
 #[strum(serialize_all = "snake_case")]
 pub(super) enum PlanKind {
     Scene,
+    Learned,
     Fallback,
     None,
 }

@@ -28,7 +28,7 @@ mod wait_time;
 pub use exposition::Exposition;
 pub use names::LabelNames;
 pub use run_metrics::RunMetrics;
-pub use scrape::{add_approvals, add_gateway, add_queues, add_sessions, add_tools};
+pub use scrape::{add_approvals, add_gateway, add_learned, add_queues, add_sessions, add_tools};
 pub use server_metrics::{Component, QueueGuard, ServerMetrics};
 pub use subscriber::{JournalTelemetry, RecordSink, Subscriber};
 

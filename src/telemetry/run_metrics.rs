@@ -8,14 +8,14 @@ use strum::{IntoEnumIterator, VariantArray};
 
 use super::grid::{Axis, Grid, LabelledMetric, axis};
 use super::labels::{
-    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome,
-    StepOutcome, TokenKind, ToolOutcome,
+    ClosedLabel, DecisionLabel, EditKind, InFlightState, PlanKind, PlanOutcome, RatingLabel, ReplanCause,
+    RunOutcome, StepOutcome, TokenKind, ToolOutcome,
 };
 use super::{LabelNames, PREFIX, buckets};
 use crate::adapt::PolicyAction;
 use crate::fault::FaultClass;
 use crate::llm::{ErrorKind, Purpose};
-use crate::run::Attempt;
+use crate::run::{Attempt, RecallOutcome};
 
 type CounterGrid<const N: usize> = Grid<IntCounterVec, N>;
 type HistogramGrid<const N: usize> = Grid<HistogramVec, N>;
@@ -48,6 +48,9 @@ pub struct RunMetrics {
     pub(super) llm_cost: CounterGrid<2>,
     pub(super) in_flight: Grid<IntGaugeVec, 1>,
     pub(super) recovered: CounterGrid<1>,
+    pub(super) plan_reuse: CounterGrid<1>,
+    /// By score.
+    pub(super) ratings: CounterGrid<1>,
     pub(super) edits: CounterGrid<1>,
     pub(super) edited_steps: HistogramGrid<1>,
     pub(super) approval_wait: HistogramGrid<1>,
@@ -100,7 +103,8 @@ impl RunMetrics {
             )?.with_all_series(),
             plans: book.count(
                 "plans_total",
-                "Plans of runs that ended, by kind (scene; fallback: made by the embedded rules instead of models; \
+                "Plans of runs that ended, by kind (scene; learned: from earlier executions, \
+                 without a planner; fallback: made by the embedded rules instead of models; \
                  none: nothing to execute) and outcome (not_made: no plan could be made). For a run resumed after its \
                  end, the plans made since are counted at its next end.",
                 ["kind", "outcome"],
@@ -210,6 +214,21 @@ impl RunMetrics {
                 "Runs that were recovered after a restart and ended, by outcome. A run that is resumed after its end counts at each end.",
                 ["outcome"],
                 [outcomes()],
+            )?.with_all_series(),
+            plan_reuse: book.count(
+                "plan_reuse_total",
+                "Look-ups of learned plans, by outcome (reused: no planner was asked; hints: only hints were looked for; unfit: \
+                 the request is none of a kind that is learned; unknown, unproven, demoted, suspended: see the state of \
+                 learned plans; changed: a tool has another definition; unusable: no valid plan with this request's values; \
+                 unavailable: the store could not be read).",
+                ["outcome"],
+                [axis(RecallOutcome::VARIANTS.iter().map(|outcome| <&'static str>::from(*outcome)))],
+            )?.with_all_series(),
+            ratings: book.count(
+                "plan_ratings_total",
+                "Ratings of plans by people. A later rating of the same person counts again.",
+                ["score"],
+                [RatingLabel::axis()],
             )?.with_all_series(),
             edits: book.count(
                 "human_edits_total",

@@ -12,8 +12,8 @@ use tracing::Span;
 
 use super::approval_metrics::ApprovalTracker;
 use super::labels::{
-    ClosedLabel, InFlightState, PlanKind, PlanOutcome, ReplanCause, RunOutcome, StepOutcome, TokenKind,
-    ToolOutcome,
+    ClosedLabel, InFlightState, PlanKind, PlanOutcome, RatingLabel, ReplanCause, RunOutcome, StepOutcome,
+    TokenKind, ToolOutcome,
 };
 use super::log_lines;
 use super::names::LabelNames;
@@ -24,8 +24,8 @@ use crate::adapt::PolicyChoice;
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Adaptation, Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, RequestedCall,
-    RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
+    Adaptation, Attempt, Effect, Envelope, Event, FaultClass, Outcome, PlanCause, PlanMade, PlanScore,
+    RequestedCall, RunStatus, Subject, SubjectFacts, TimerSubject, UnexpectedSubject, Usage,
 };
 
 /// The destination of metrics, if enabled, and their label names.
@@ -184,6 +184,17 @@ impl RunTracker {
                 }
             }
             Event::ReplyRejected { call, problems } => log_lines::rejected(&self.span, *call, problems.len()),
+            Event::PlanRecalled(recall) => {
+                if let Some(metrics) = to.metrics {
+                    metrics.plan_reuse.inc([recall.outcome as usize]);
+                }
+            }
+            Event::PlanRated { score, .. } => {
+                if let Some(metrics) = to.metrics {
+                    let score = if *score == PlanScore::Good { RatingLabel::Good } else { RatingLabel::Bad };
+                    metrics.ratings.inc([score as usize]);
+                }
+            }
             Event::PlanCreated(made) => self.planned(made, to),
             Event::Replanned(made) | Event::PlanEdited(made) => {
                 // A person's edit resumes a waiting run; nothing else replans it while it waits.

@@ -161,6 +161,17 @@ pub fn add_approvals(to: &mut Exposition, waiting: WaitingCounts) {
     );
 }
 
+/// Adds the learned plans of all tenants, by standing.
+pub fn add_learned(to: &mut Exposition, plans: impl IntoIterator<Item = (&'static str, u64)>) {
+    to.gauge(
+        "learned_plans",
+        "Plans learned from executions, by state: proven (may be reused), unproven (has not succeeded often enough), \
+         demoted (failed, rated badly, or a tool has changed) or suspended (a tool was out of service).",
+        &["state"],
+        plans.into_iter().map(|(state, count)| (vec![state.to_owned()], count as f64)),
+    );
+}
+
 /// Adds the conversations in memory and, if the number of all `stored` ones is known, the others.
 pub fn add_sessions(to: &mut Exposition, outside: &ServerMetrics, stored: Option<u64>) {
     let awake = outside.awake();

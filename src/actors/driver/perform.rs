@@ -55,6 +55,7 @@ impl Driver {
         Settings {
             approval: self.shared.approval.policy_of(&self.principal.tenant, &tenant.approval),
             confirm_at_least: tenant.confirm,
+            learn: tenant.learn.unwrap_or(configured.learn),
             level,
             mode: adapt::completed(level, mode),
             embeddings_timeout_ms: self.shared.embeddings_timeout_ms(),
@@ -80,7 +81,11 @@ impl Driver {
                 }
                 self.append(event).await
             }
-            Action::Record { event } => self.append(event).await,
+            Action::Record { event } => self.append_machine_event(event).await,
+            Action::LookUpPlan => {
+                let event = self.look_up_plan().await;
+                self.record(event).await
+            }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
                 self.record(event).await

@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::conversation::{CallerId, IncomingRequest, Input};
 use crate::plan::Plan;
 use crate::planner::{Command, CommandRefusal};
-use crate::run::{Fault, Idempotency, PendingQuestion, RequestOptions, RunId, Turn};
+use crate::run::{Fault, Idempotency, PendingQuestion, PlanGuidance, RequestOptions, RunId, Turn};
 use crate::telemetry::QueueGuard;
 
 /// A request to a conversation.
@@ -37,6 +37,8 @@ pub(crate) struct RequestMessage {
     /// The chatbot's own instructions.
     pub(crate) instructions: Option<String>,
     pub(crate) options: RequestOptions,
+    /// Constraints of its plan, and the state of things as the caller knows it.
+    pub(crate) guidance: Option<Box<PlanGuidance>>,
     /// The plan, made by a person.
     pub(crate) plan: Option<Plan>,
     /// The question that the client's own conversation ended with.

@@ -67,6 +67,7 @@ impl SceneManager {
             history: submit.history,
             instructions: submit.instructions,
             options: submit.options,
+            guidance: submit.guidance,
             plan: submit.plan,
             answers: submit.pending.as_ref().map_or(answers, |pending| pending.run),
             pending: submit.pending,

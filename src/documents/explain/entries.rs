@@ -17,7 +17,7 @@ use crate::run::{
 /// The entries so far, and what later events refer to.
 pub(super) struct Entries<'r> {
     state: &'r RunState,
-    with_messages: bool,
+    pub(super) with_messages: bool,
     entries: Vec<ExplainedEvent>,
     /// The attempt of each started call.
     attempts: BTreeMap<u32, u32>,
@@ -72,9 +72,18 @@ impl<'r> Entries<'r> {
                 }
             }
             Event::ToolCompleted { call, outcome, millis, .. } => self.completed(at, *call, outcome, *millis),
-            Event::Unexpected { subject: UnexpectedSubject::Call { call, .. }, weighed, chosen, .. } => {
+            Event::Unexpected {
+                subject: UnexpectedSubject::Call { call, .. },
+                weighed,
+                chosen,
+                unasked,
+                options,
+                ..
+            } => {
                 self.decided(*call, weighed, *chosen);
+                self.offered(*call, *unasked, options);
             }
+            Event::Consultation { .. } => self.consulted(&envelope.body),
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 if let Some(entry) = self.call_entry(*call) {
                     entry.replaced_by = Some(requested.tool.clone());
@@ -187,7 +196,7 @@ impl<'r> Entries<'r> {
         entry.then = match chosen {
             PolicyChoice::Retry { .. } | PolicyChoice::Alternative => ExplainedResult::Pending,
             PolicyChoice::Skip => ExplainedResult::LeftOut,
-            PolicyChoice::Fail => entry.then,
+            PolicyChoice::Fail | PolicyChoice::Consult { .. } => entry.then,
         };
     }
 
@@ -229,7 +238,9 @@ impl<'r> Entries<'r> {
         // The failed attempt says why; in a run that crashed, there is none.
         let fault = Fault::new("tool.interrupted", "the write was in progress when its process ended");
         let mut entry = match self.call_entry(call).map(|entry| entry.clone()) {
-            Some(failed) => ExplainedEvent { at, options: Vec::new(), chosen: None, ..failed },
+            Some(failed) => {
+                ExplainedEvent { at, options: Vec::new(), consultation: None, chosen: None, ..failed }
+            }
             None => self.entry(at, ExplainedSubject::Outcome, &fault),
         };
         entry.about = ExplainedSubject::Outcome;
@@ -288,7 +299,17 @@ impl<'r> Entries<'r> {
         }
     }
 
-    fn call_entry(&mut self, call: u32) -> Option<&mut ExplainedEvent> {
+    /// What the questions about a subject cost.
+    pub(super) fn cost_of(&self, subject: Subject) -> (Usage, u64) {
+        let (mut cost, mut took) = (Usage::default(), 0);
+        for (_, usage, millis) in self.questions.values().filter(|question| question.0 == subject) {
+            cost += *usage;
+            took += millis;
+        }
+        (cost, took)
+    }
+
+    pub(super) fn call_entry(&mut self, call: u32) -> Option<&mut ExplainedEvent> {
         self.of_call.get(&call).and_then(|index| self.entries.get_mut(*index))
     }
 
@@ -320,6 +341,7 @@ impl<'r> Entries<'r> {
             say: fault.user_text(self.state.language()),
             message: self.with_messages.then(|| fault.message.clone()),
             options: Vec::new(),
+            consultation: None,
             chosen: None,
             replaced_by: None,
             decided_by: ExplainedDecider::Rules,

@@ -19,6 +19,7 @@ use crate::access::AccessAction;
 use crate::documents::PlanDocument;
 use crate::plan::Plan;
 use crate::planner::CommandAction;
+use crate::run::PlanScore;
 
 /// How long a cancellation waits for the plan's end before it replies 202.
 const CANCEL_WAIT: Duration = Duration::from_secs(20);
@@ -148,6 +149,36 @@ pub(crate) async fn cancel(
     let plan = document(&app, &who.tenant, run).await?;
     let ended = plan.run_status.is_terminal();
     large_json(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, plan).await
+}
+
+/// A judgement of a plan.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RatingBody {
+    /// 1 (good) or -1 (bad).
+    #[schema(value_type = i8, minimum = -1, maximum = 1)]
+    pub(crate) score: PlanScore,
+    /// The reason; at most 8000 characters.
+    #[serde(default)]
+    #[schema(max_length = 8000)]
+    pub(crate) note: Option<String>,
+}
+
+/// Rates a plan whose run has ended. A later rating of the same user replaces an earlier one; a bad rating stops the plan
+/// from being reused.
+#[utoipa::path(post, path = "/api/plans/{task_id}/rating", operation_id = "rate_plan", tag = "plans",
+    params(("task_id" = String, Path, format = "uuid")), request_body = RatingBody,
+    responses((status = 200, body = PlanDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn rate(
+    app: web::Data<App>,
+    sent: AuthenticatedJson<RatingBody>,
+    path: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let AuthenticatedJson { who, body } = sent;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Rate).await?;
+    let wish = CommandAction::Rate { score: body.score };
+    submit_command(&app, &who.tenant, run, who.command(wish, body.note)).await?;
+    large_json(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
 }
 
 /// Resumes a plan that failed or completed in part. Completed work is not repeated.

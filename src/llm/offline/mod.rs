@@ -8,6 +8,7 @@
 //! carries the current time) and no state that affects its output.
 
 mod answer;
+mod asks;
 mod candidates;
 mod change_phrase;
 mod clarity;
@@ -49,6 +50,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use asks::{PlainAsk, plain_ask};
 use prompt::PromptText;
 use serde_json::Value;
 

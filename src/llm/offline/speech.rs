@@ -90,6 +90,11 @@ pub(super) struct Speech {
 }
 
 impl Speech {
+    /// The acts of the clauses, by token.
+    pub fn acts_of_tokens(&self) -> impl Iterator<Item = Act> {
+        self.acts.iter().flatten().map(|mood| mood.act)
+    }
+
     /// The act of the plain words between two tokens.
     pub fn between(&self, first: usize, last: usize) -> Act {
         let moods: Vec<ClauseMood> =

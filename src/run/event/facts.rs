@@ -185,6 +185,8 @@ impl Event {
                 internal(0).published("run_waiting").external().durable().sets(RunStatus::Waiting)
             }
             Event::Planning { version, .. } => public(*version),
+            Event::PlanRecalled(_) | Event::PlanObserved(_) => internal(0).external(),
+            Event::PlanRated { .. } => internal(0).external().durable(),
             Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, .. } => {
                 internal(*call).from(Origin::Question {
                     subject: *subject,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::approval::RequiredApproval;
 use super::super::context::{ConfirmedCall, Context, PendingQuestion, Turn};
+use super::super::guidance::PlanGuidance;
 use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
@@ -59,6 +60,9 @@ pub struct RunQueued {
     /// What it asks for besides its text.
     #[serde(flatten)]
     pub options: RequestOptions,
+    /// Constraints of its plan, and the state of things as the caller knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Box<PlanGuidance>>,
     /// A plan supplied by the client; no model is then asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
@@ -84,6 +88,7 @@ impl RunQueued {
             history: None,
             instructions: None,
             options: RequestOptions::default(),
+            guidance: None,
             plan: None,
             pending: None,
             answers: None,
@@ -156,6 +161,8 @@ pub enum PlanCause {
 pub enum PlanMaker {
     /// The planner, with a configured model.
     Deterministic,
+    /// Earlier executions: the plan is proven for requests like this one.
+    Learned,
     /// The embedded rules, after the models failed: never writes without a person's approval.
     Fallback,
     /// A person.

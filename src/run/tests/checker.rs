@@ -83,6 +83,7 @@ pub struct RunChecker {
     plans: u32,
     /// Plans that were not changes by people.
     planned_rounds: u32,
+    lookups: u32,
     new_calls: u32,
     usage: Usage,
     plan_only: bool,
@@ -118,6 +119,7 @@ impl RunChecker {
             crashes: 0,
             plans: 0,
             planned_rounds: 0,
+            lookups: 0,
             new_calls: 0,
             usage: Usage::default(),
             plan_only: false,
@@ -312,7 +314,16 @@ impl RunChecker {
                 assert!(std::mem::replace(&mut call.waits, false), "a timer that does not run has fired");
                 call.due = true;
             }
-            Event::PlanningFailed { .. }
+            Event::PlanRecalled(recall) => {
+                self.lookups += 1;
+                assert!(
+                    self.lookups == 1 || (self.lookups == 2 && recall.plan.is_none()),
+                    "a look-up too many"
+                );
+            }
+            Event::PlanObserved(_)
+            | Event::PlanRated { .. }
+            | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::ScenesRanked { .. }
             | Event::Continuation { .. }

@@ -12,8 +12,8 @@ use crate::adapt::RecoveryAction;
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::planner::{self, Command};
 use crate::run::{
-    Action, AskStatus, CallStatus, ConsultationChoice, Context, Event, Fault, Outcome, PlanMaker, Reply,
-    RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
+    Action, AskStatus, CallStatus, ConsultationChoice, Context, Event, Fault, Outcome, PlanMaker, PlanRecall,
+    RecallOutcome, Reply, RunId, RunQueued, RunStarted, RunState, RunStatus, Settings, Subject, TimerSubject,
 };
 use crate::scene::Catalogue;
 
@@ -377,7 +377,8 @@ impl Sim {
             Action::Read { .. }
             | Action::Take { .. }
             | Action::Prepare { .. }
-            | Action::Substitute { .. } => self.state.next().contains(action),
+            | Action::Substitute { .. }
+            | Action::LookUpPlan => self.state.next().contains(action),
         }
     }
 
@@ -397,6 +398,18 @@ impl Sim {
             Action::Ask { .. } => self.record(asked(&action)),
             Action::Call { call, attempt } => {
                 self.record(Event::ToolStarted { call: *call, attempt: *attempt })
+            }
+            Action::LookUpPlan => {
+                let known = self.dice.chance(8, 16);
+                let most = self.world.settings.max_steps;
+                let plan = known.then(|| generators::plan(&mut self.dice, &self.state, most, false));
+                let outcome = if known { RecallOutcome::Reused } else { RecallOutcome::Unknown };
+                self.record(Event::PlanRecalled(PlanRecall {
+                    outcome,
+                    template: known.then(|| "template".to_owned()),
+                    plan,
+                    hints: Vec::new(),
+                }));
             }
             Action::Take { version } => {
                 let event = planner::supplied_plan(&self.state, self.catalogue(), *version);

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefaults, completed};
-use crate::run::{ApprovalPolicy, ApprovalScope, Duplicates, RULES_REVISION, Settings};
+use crate::run::{ApprovalPolicy, ApprovalScope, Duplicates, LearnMode, RULES_REVISION, Settings};
 
 /// How a driver performs the actions of `next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +138,7 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 compensate,
                 // The two have nothing to do with each other.
                 embeddings_timeout_ms: if coarse { 2_000 } else { 0 },
+                learn: if coarse && fallback { LearnMode::Reuse } else { LearnMode::Off },
                 // Earlier revisions had no modes.
                 rules: if adaptive.mode.is_some() { RULES_REVISION } else { rules },
                 level: adaptive.level,

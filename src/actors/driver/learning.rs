@@ -1,0 +1,84 @@
+//! Learned plans: looked up before a plan is made, and judged by the end of their run.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Driver;
+use crate::learning::{self, PlanHistory, RequestTemplate};
+use crate::run::{Event, Fault, LearnMode, PlanRecall, RecallOutcome};
+use crate::store::{self, LearnedRow, Store};
+
+/// How long the store may take; after that, a planner is asked.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The learned plans of all tenants.
+#[derive(Clone)]
+pub(crate) struct LearnedPlans {
+    pub(crate) store: Store,
+    /// How many successes prove a plan.
+    pub(crate) after: u32,
+}
+
+impl Driver {
+    /// The event with what is known of requests like this one.
+    pub(super) async fn look_up_plan(&mut self) -> Event {
+        let none = |outcome| PlanRecall { outcome, template: None, plan: None, hints: Vec::new() };
+        let Some(template) = learning::template_of_run(&self.state) else {
+            return Event::PlanRecalled(none(RecallOutcome::Unfit));
+        };
+        let recall = match tokio::time::timeout(LOOK_UP_TIMEOUT, self.known_of(&template)).await {
+            Ok(Ok(recall)) => recall,
+            Ok(Err(error)) => {
+                tracing::warn!(run = %self.state.run, %error, "learned plans could not be read");
+                none(RecallOutcome::Unavailable)
+            }
+            Err(_) => none(RecallOutcome::Unavailable),
+        };
+        Event::PlanRecalled(recall)
+    }
+
+    async fn known_of(&mut self, template: &RequestTemplate) -> Result<PlanRecall, store::Error> {
+        let LearnedPlans { store, after } = self.shared.learned.clone();
+        let (tenant, user) = (&self.principal.tenant.clone(), learning::user_hash(&self.principal.user));
+        let mut recall = PlanRecall {
+            outcome: RecallOutcome::Hints,
+            template: Some(template.id.clone()),
+            plan: None,
+            hints: Vec::new(),
+        };
+        if self.state.settings().learn == LearnMode::Reuse {
+            let known = store.learned_plan(tenant, &template.id, &user).await?.map(history);
+            let rule = (after, Timestamp::now());
+            recall = learning::recalled(&self.state, &self.shared.catalogue, template, known.as_ref(), rule);
+        }
+        if recall.plan.is_none() {
+            let known = store.learned_for_hints(tenant, &user, after).await?;
+            let known: Vec<_> = known.into_iter().map(|row| (row.words, row.plan)).collect();
+            recall.hints = learning::hints(&template.words(), &known);
+        }
+        Ok(recall)
+    }
+
+    /// Appends an event of the machine. If it ends the run, what the run teaches is written with it.
+    pub(super) async fn append_machine_event(&mut self, event: Event) -> Result<(), Fault> {
+        let lesson = match event.is_terminal() {
+            true => learning::lesson(&self.state, &self.shared.catalogue, &event),
+            false => None,
+        };
+        match lesson {
+            Some(lesson) => self.append_together(vec![Event::PlanObserved(lesson), event]).await,
+            None => self.append(event).await,
+        }
+    }
+}
+
+fn history(row: LearnedRow) -> PlanHistory {
+    PlanHistory {
+        successes: row.successes,
+        demoted: row.demoted,
+        suspended_until: row.suspended_until,
+        is_shared: row.kept || row.by_user,
+        plan: row.plan,
+    }
+}

@@ -1,0 +1,87 @@
+//! Consultations in the explanation of a run.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::entries::Entries;
+use super::{ExplainedDecider, ExplainedResult};
+use crate::adapt::{AskRefusal, RecoveryAction};
+use crate::run::{ConsultationChoice, Event, Subject};
+
+/// Whether a model was consulted about something unexpected, and what it chose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExplainedConsultation {
+    /// Whether a model was asked, or why not: `policy`, `cached`, `asked`, `over_budget`, `rate_limited`, `not_allowed`;
+    /// absent as long as the question is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// Why no model was asked, such as `level` or `run_limit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What could be chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<String>,
+    /// What was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// Why that could not be done any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The model that chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The model's reason, for callers who may read everything of the tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Entries<'_> {
+    /// What a model may choose about the last failed attempt of the call, or why none is asked.
+    pub(super) fn offered(&mut self, call: u32, unasked: Option<AskRefusal>, options: &[RecoveryAction]) {
+        if unasked.is_none() && options.is_empty() {
+            return;
+        }
+        let Some(entry) = self.call_entry(call) else { return };
+        entry.consultation = Some(ExplainedConsultation {
+            how: unasked.map(|why| why.outcome().name().to_owned()),
+            why: unasked.map(|why| why.name().to_owned()),
+            offered: options.iter().map(|option| option.id().to_owned()).collect(),
+            ..ExplainedConsultation::default()
+        });
+    }
+
+    /// A consultation has ended.
+    pub(super) fn consulted(&mut self, event: &Event) {
+        let Event::Consultation { consultation, subject, how, chosen, refused, reason, model, error, .. } =
+            event
+        else {
+            return;
+        };
+        let (usage, millis) =
+            self.cost_of(Subject::Consultation { consultation: *consultation, kind: subject.kind() });
+        let with_messages = self.with_messages;
+        let Some(entry) = subject.call().and_then(|call| self.call_entry(call)) else { return };
+        entry.cost.waited_ms += millis;
+        entry.cost.llm_calls += usage.calls;
+        entry.cost.cost_usd += usage.cost_nano_usd as f64 / 1e9;
+        let told = entry.consultation.get_or_insert_default();
+        told.how = Some(how.name().to_owned());
+        told.why = error.as_ref().map(|error| error.code.clone());
+        told.chosen = chosen.as_ref().map(|chosen| chosen.id().to_owned());
+        told.refused = refused.map(|refused| refused.reason().to_owned());
+        told.model.clone_from(model);
+        told.reason = Some(reason.clone()).filter(|reason| with_messages && !reason.is_empty());
+        let Some(chosen) = chosen.as_ref().filter(|_| refused.is_none()) else { return };
+        entry.chosen = Some(chosen.id().to_owned());
+        entry.decided_by = ExplainedDecider::Model;
+        entry.by.clone_from(model);
+        entry.then = match chosen {
+            ConsultationChoice::Recovery { action } => match action {
+                RecoveryAction::Skip => ExplainedResult::LeftOut,
+                RecoveryAction::AskUser => ExplainedResult::AskedUser,
+                RecoveryAction::Abort => ExplainedResult::GivenUp,
+                _ => ExplainedResult::Pending,
+            },
+        };
+    }
+}

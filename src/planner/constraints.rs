@@ -1,0 +1,135 @@
+//! Constraints of a request: every plan and every call of its run keeps to them, whoever made it.
+
+use serde_json::json;
+
+use crate::llm::sections;
+use crate::plan::{Plan, PlanProblem};
+use crate::run::{Fault, PlanConstraints, PlanGuidance, RunState};
+use crate::scene::{Catalogue, Scene, SceneTool};
+
+/// The most notes, and the most characters of each.
+const MAX_NOTES: usize = 16;
+const MAX_NOTE_CHARS: usize = 500;
+/// The most names in one list.
+const MAX_NAMES: usize = 100;
+
+const RULE: &str =
+    "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved.";
+
+/// The code of what a request's constraints do not allow.
+const FORBIDDEN: &str = "plan.constraint";
+
+fn guidance(state: &RunState) -> Option<&PlanGuidance> {
+    state.queued.as_ref().and_then(|queued| queued.guidance.as_deref())
+}
+
+fn constraints(state: &RunState) -> Option<&PlanConstraints> {
+    guidance(state).map(|guidance| &guidance.constraints).filter(|constraints| !constraints.is_empty())
+}
+
+/// Why the constraints of a request cannot be kept: names that are not in the catalogue, which would forbid nothing, or lists
+/// that are too long.
+///
+/// # Errors
+/// `request.constraints` with the reason.
+pub fn check_constraints(catalogue: &Catalogue, asked: &PlanConstraints) -> Result<(), Fault> {
+    let refuse = |what: String| Err(Fault::new("request.constraints", what));
+    if asked.notes.len() > MAX_NOTES || asked.notes.iter().any(|note| note.chars().count() > MAX_NOTE_CHARS) {
+        let what = format!("`constraints.notes`: at most {MAX_NOTES} of at most {MAX_NOTE_CHARS} characters");
+        return refuse(what);
+    }
+    let lists = [&asked.only_scenes, &asked.without_scenes, &asked.without_tools];
+    if lists.iter().any(|names| names.len() > MAX_NAMES) {
+        return refuse(format!("`constraints`: at most {MAX_NAMES} names in one list"));
+    }
+    if asked.max_steps == Some(0) {
+        return refuse("`constraints.max_steps` must be at least 1".to_owned());
+    }
+    for scene in asked.only_scenes.iter().chain(&asked.without_scenes) {
+        if catalogue.get(scene).is_none() {
+            return refuse(format!(
+                "`constraints` names the scene {scene:?}; GET /api/scenes lists all scenes"
+            ));
+        }
+    }
+    for name in &asked.without_tools {
+        let known = name.split_once('.').and_then(|(scene, tool)| catalogue.get(scene)?.tool(tool));
+        if known.is_none() {
+            let what = format!(
+                "`constraints.without_tools` names {name:?}: write Scene.Tool; GET /api/scenes lists all"
+            );
+            return refuse(what);
+        }
+    }
+    Ok(())
+}
+
+/// What a plan contains that the request's constraints do not allow.
+pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan: &Plan) -> Vec<PlanProblem> {
+    let Some(constraints) = constraints(state) else { return Vec::new() };
+    let mut problems = Vec::new();
+    for step in &plan.steps {
+        let (number, name) = (step.step_number, &step.scene_name);
+        if !constraints.allows_scene(name) {
+            let what = format!("step {number}: the constraints of the request do not allow the scene {name}");
+            problems.push(PlanProblem::new(FORBIDDEN, what));
+            continue;
+        }
+        let called = step.prepared_calls.iter().map(|call| &call.tool);
+        let scene = catalogue.get(name);
+        for tool in step.expected_tools.iter().chain(called).filter_map(|tool| scene?.tool(tool)) {
+            if !constraints.allows_tool(name, &tool.name, tool.effect) {
+                let tool = &tool.name;
+                let what =
+                    format!("step {number}: the constraints of the request do not allow {tool} of {name}");
+                problems.push(PlanProblem::new(FORBIDDEN, what));
+            }
+        }
+    }
+    let begun = state.steps.values().filter(|step| !step.is_untouched()).count();
+    if let Some(most) = constraints.max_steps.filter(|most| begun + plan.steps.len() > *most as usize) {
+        let what =
+            format!("the constraints of the request allow {most} steps in all, {begun} of which were begun");
+        problems.push(PlanProblem::new(FORBIDDEN, what));
+    }
+    problems
+}
+
+/// Why a call may not be made, if the request's constraints forbid it.
+pub(super) fn forbidden_call(state: &RunState, scene: &Scene, tool: &SceneTool) -> Option<Fault> {
+    let allowed = constraints(state)?.allows_tool(&scene.name, &tool.name, tool.effect);
+    let what = || format!("the constraints of the request do not allow {} of {}", tool.name, scene.name);
+    (!allowed).then(|| Fault::new("tool.constraint", what()))
+}
+
+/// The scenes and tools that the request's constraints allow; `None` if they allow all.
+pub(super) fn allowed(state: &RunState, catalogue: &Catalogue) -> Option<Vec<Scene>> {
+    let constraints = constraints(state)?;
+    let scenes = catalogue.iter().filter(|scene| constraints.allows_scene(&scene.name));
+    let narrowed = scenes.map(|scene| {
+        let mut scene = Scene::clone(scene);
+        scene.tools.retain(|tool| constraints.allows_tool(&scene.name, &tool.name, tool.effect));
+        scene
+    });
+    Some(narrowed.collect())
+}
+
+/// Adds the request's constraints and the state that it gives, for a planner.
+pub(super) fn push_guidance(state: &RunState, data: &mut String) {
+    if let Some(constraints) = constraints(state) {
+        sections::push(data, "constraints", &format!("{RULE}\n{}", json!(constraints)));
+    }
+    push_current_state(state, data);
+}
+
+/// Adds the state that the request gives.
+pub(super) fn push_current_state(state: &RunState, data: &mut String) {
+    if let Some(given) = guidance(state).and_then(|guidance| guidance.current_state.as_ref()) {
+        sections::push(data, "current_state", &given.to_string());
+    }
+}
+
+/// The state that the request gives, if the user answers for it.
+pub(super) fn vouched_state(state: &RunState) -> Option<&serde_json::Value> {
+    guidance(state).filter(|guidance| guidance.is_vouched)?.current_state.as_ref()
+}

@@ -1,0 +1,422 @@
+//! Plans learned from executions, by tenant and template.
+
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use super::Store;
+use super::error::Error;
+use super::read::{decode, read_time};
+use super::record::JournalRow;
+use crate::run::{
+    Demotion, Event, LearnedPlan, LessonResult, PlanLesson, PlanRecall, PlanScore, RecallOutcome, TenantId,
+};
+
+/// The most templates of a tenant. Beyond, those of few users go first, then those not said for the longest time.
+const MAX_TEMPLATES: u32 = 1_000;
+/// The most conversations in which a template of fewer than [`KEPT_USERS`] users was said. In others, it is not counted.
+const MAX_SOURCES: u32 = 64;
+/// How many users have to say requests of a template before it outlives their conversations.
+const KEPT_USERS: i64 = 3;
+/// The largest plan that is learned, in bytes of JSON.
+const MAX_PLAN_BYTES: usize = 16 * 1024;
+/// How long a plan is suspended when one of its tools is out of service.
+const SUSPENSION_NANOS: i64 = 15 * 60 * 1_000_000_000;
+/// The most plans among which hints are looked for.
+const MAX_CANDIDATES: u32 = 200;
+
+/// Deletes the templates of few users that were said in tenant `?1`'s conversation `?2`.
+pub(super) const FORGET_SESSION: &str = "DELETE FROM learned_plans WHERE tenant = ?1 AND NOT kept AND template IN \
+     (SELECT template FROM learned_sources WHERE tenant = ?1 AND session = ?2)";
+
+/// Deletes the templates of few users that were said in the conversation of run `?1`.
+pub(super) const FORGET_RUN: &str = "DELETE FROM learned_plans WHERE NOT kept AND (tenant, template) IN \
+     (SELECT tenant, template FROM learned_sources WHERE (tenant, session) IN \
+     (SELECT tenant, session FROM runs WHERE run = ?1))";
+
+/// A learned plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearnedRow {
+    /// SHA-256 of the template, in hex.
+    pub template: String,
+    /// Its words, with placeholders.
+    pub words: String,
+    /// The plan, with placeholders.
+    pub plan: LearnedPlan,
+    /// How often it succeeded since it was learned or demoted.
+    pub successes: u32,
+    /// How often it failed.
+    pub failures: u32,
+    /// How often it was reused.
+    pub uses: u32,
+    /// How many users said such requests, up to three.
+    pub users: u32,
+    /// Whether it outlives the conversations in which it was said.
+    pub kept: bool,
+    /// Why it is not used any more.
+    pub demoted: Option<Demotion>,
+    /// Until when it is not used.
+    pub suspended_until: Option<Timestamp>,
+    /// When it was learned.
+    pub created: Timestamp,
+    /// When such a request was last answered.
+    pub seen: Timestamp,
+    /// Whether the given user said such a request.
+    pub by_user: bool,
+}
+
+/// How many learned plans of all tenants have a standing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LearnedCount {
+    /// Whether they succeeded as often as was asked about.
+    pub is_proven: bool,
+    /// Why they were demoted.
+    pub demoted: Option<Demotion>,
+    /// Whether they are suspended.
+    pub is_suspended: bool,
+    /// Their number.
+    pub plans: u64,
+}
+
+const COLUMNS: &str = "SELECT template, words, plan, successes, failures, uses, users, kept, demoted, suspended_until, \
+     created, seen, EXISTS (SELECT 1 FROM learned_users AS u WHERE u.tenant = learned_plans.tenant \
+     AND u.template = learned_plans.template AND u.user = ?2) AS by_user FROM learned_plans WHERE tenant = ?1";
+
+impl Store {
+    /// The plan of a tenant's template, as a user (SHA-256 of the name, in hex) sees it.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn learned_plan(
+        &self,
+        tenant: &TenantId,
+        template: &str,
+        user: &str,
+    ) -> Result<Option<LearnedRow>, Error> {
+        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{COLUMNS} AND template = ?3")))
+            .bind(tenant.as_str())
+            .bind(user)
+            .bind(template)
+            .fetch_optional(self.pool())
+            .await
+            .map_err(|e| self.list_error(&e))?;
+        row.as_ref().map(learned_row).transpose().map_err(|e| self.list_error(&e))
+    }
+
+    /// The plans that a user may profit from and that succeeded at least `after` times, those said last first; at most 200.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub(crate) async fn learned_for_hints(
+        &self,
+        tenant: &TenantId,
+        user: &str,
+        after: u32,
+    ) -> Result<Vec<LearnedRow>, Error> {
+        let sql = format!(
+            "SELECT * FROM ({COLUMNS} AND successes >= ?3 AND demoted IS NULL) WHERE kept OR by_user \
+             ORDER BY seen DESC, template LIMIT {MAX_CANDIDATES}"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(user).bind(after);
+        let rows = query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        rows.iter().map(learned_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+    }
+
+    /// A page of a tenant's learned plans, by template, after `after`.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn learned_plans(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<LearnedRow>, Error> {
+        let sql = format!("{COLUMNS} AND template > ?3 ORDER BY template LIMIT ?4");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind("");
+        let query = query.bind(after.unwrap_or_default()).bind(limit);
+        let rows = query.fetch_all(self.pool()).await.map_err(|e| self.list_error(&e))?;
+        rows.iter().map(learned_row).collect::<Result<_, _>>().map_err(|e| self.list_error(&e))
+    }
+
+    /// Deletes the plan of a tenant's template. Returns whether there was one.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn delete_learned(&self, tenant: &TenantId, template: &str) -> Result<bool, Error> {
+        let doing = "delete a learned plan";
+        let failed = |e| Error::database(self.path(), doing, &e);
+        let mut writing = self.writer(doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
+        let done = sqlx::query("DELETE FROM learned_plans WHERE tenant = ? AND template = ?")
+            .bind(tenant.as_str())
+            .bind(template)
+            .execute(connection)
+            .await
+            .map_err(failed)?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// How many plans of all tenants have which standing, where `after` successes prove one.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn learned_counts(&self, after: u32, now: Timestamp) -> Result<Vec<LearnedCount>, Error> {
+        let rows = sqlx::query(
+            "SELECT successes >= ? AS proven, demoted, coalesce(suspended_until > ?, 0) AS suspended, count(*) AS plans \
+             FROM learned_plans GROUP BY 1, 2, 3",
+        )
+        .bind(after)
+        .bind(i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX))
+        .fetch_all(self.pool())
+        .await
+        .map_err(|e| self.list_error(&e))?;
+        let read = |row: &SqliteRow| {
+            let plans: i64 = row.try_get("plans")?;
+            Ok(LearnedCount {
+                is_proven: row.try_get("proven")?,
+                demoted: demotion(row)?,
+                is_suspended: row.try_get("suspended")?,
+                plans: u64::try_from(plans).unwrap_or(0),
+            })
+        };
+        rows.iter().map(read).collect::<Result<_, sqlx::Error>>().map_err(|e| self.list_error(&e))
+    }
+}
+
+fn learned_row(row: &SqliteRow) -> Result<LearnedRow, sqlx::Error> {
+    let suspended: Option<i64> = row.try_get("suspended_until")?;
+    Ok(LearnedRow {
+        template: row.try_get("template")?,
+        words: row.try_get("words")?,
+        plan: decode(serde_json::from_str(row.try_get("plan")?))?,
+        successes: row.try_get("successes")?,
+        failures: row.try_get("failures")?,
+        uses: row.try_get("uses")?,
+        users: row.try_get("users")?,
+        kept: row.try_get("kept")?,
+        demoted: demotion(row)?,
+        suspended_until: suspended
+            .map(|at| decode(Timestamp::from_nanosecond(i128::from(at))))
+            .transpose()?,
+        created: read_time(row, "created")?,
+        seen: read_time(row, "seen")?,
+        by_user: row.try_get("by_user")?,
+    })
+}
+
+fn demotion(row: &SqliteRow) -> Result<Option<Demotion>, sqlx::Error> {
+    let name: Option<&str> = row.try_get("demoted")?;
+    name.map(|name| decode(name.parse())).transpose()
+}
+
+/// What an event teaches about the plan of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LearnedChange {
+    /// It succeeded. With a plan, that was made by a planner.
+    Succeeded { words: String, plan: Option<String>, user: String },
+    /// It failed; with a plan, only if it is still this one.
+    Failed { plan: Option<String> },
+    /// One of its tools was out of service.
+    Suspended { plan: Option<String> },
+    /// It was reused.
+    Used,
+    /// A tool has changed.
+    Changed,
+    /// A person judged it.
+    Rated { score: PlanScore },
+}
+
+impl LearnedChange {
+    /// Extracts the change from the event. A pure function.
+    pub(super) fn of(event: &Event) -> Option<(String, Self)> {
+        match event {
+            Event::PlanRecalled(PlanRecall { outcome, template: Some(template), .. }) => match outcome {
+                RecallOutcome::Reused => Some((template.clone(), Self::Used)),
+                RecallOutcome::Changed => Some((template.clone(), Self::Changed)),
+                _ => None,
+            },
+            Event::PlanObserved(PlanLesson { template, words, plan, result, user }) => {
+                // Serialising plain data cannot fail.
+                let plan = plan.as_ref().map(|plan| serde_json::to_string(plan).unwrap_or_default());
+                if plan.as_ref().is_some_and(|plan| plan.len() > MAX_PLAN_BYTES) {
+                    return None;
+                }
+                let change = match result {
+                    LessonResult::Success => {
+                        Self::Succeeded { words: words.clone(), plan, user: user.clone() }
+                    }
+                    LessonResult::Failure => Self::Failed { plan },
+                    LessonResult::Outage => Self::Suspended { plan },
+                };
+                Some((template.clone(), change))
+            }
+            Event::PlanRated { template: Some(template), score, .. } => {
+                Some((template.clone(), Self::Rated { score: *score }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Applies what the rows teach, in order.
+pub(super) async fn write_learned(
+    tx: &mut SqliteConnection,
+    rows: &[&JournalRow],
+) -> Result<(), sqlx::Error> {
+    for row in rows {
+        let Some((template, change)) = row.change.learned.as_deref() else { continue };
+        let at = LearnedAt { row, template };
+        match change {
+            LearnedChange::Succeeded { words, plan, user } => {
+                at.succeeded(&mut *tx, words, plan.as_deref(), user).await?;
+            }
+            LearnedChange::Failed { plan } => {
+                let set = "successes = 0, failures = failures + 1, demoted = coalesce(demoted, 'failure')";
+                at.update(&mut *tx, set, plan.as_deref()).await?;
+            }
+            LearnedChange::Suspended { plan } => {
+                let until = row.at.saturating_add(SUSPENSION_NANOS);
+                at.update(&mut *tx, &format!("suspended_until = {until}"), plan.as_deref()).await?;
+            }
+            LearnedChange::Used => _ = at.update(&mut *tx, "uses = uses + 1", None).await?,
+            LearnedChange::Changed => {
+                let set = "successes = 0, demoted = coalesce(demoted, 'definition')";
+                at.update(&mut *tx, set, None).await?;
+            }
+            LearnedChange::Rated { score: PlanScore::Bad } => {
+                at.update(&mut *tx, "successes = 0, demoted = 'rating'", None).await?;
+            }
+            LearnedChange::Rated { score: PlanScore::Good } => {
+                let set = "demoted = CASE WHEN demoted = 'rating' THEN NULL ELSE demoted END";
+                at.update(&mut *tx, set, None).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The template that an event is about.
+struct LearnedAt<'a> {
+    row: &'a JournalRow,
+    template: &'a str,
+}
+
+impl LearnedAt<'_> {
+    /// Updates the template's row, if it has this plan or no plan is given. Returns whether it did.
+    async fn update(
+        &self,
+        tx: &mut SqliteConnection,
+        set: &str,
+        plan: Option<&str>,
+    ) -> Result<bool, sqlx::Error> {
+        let sql = format!(
+            "UPDATE learned_plans SET {set} WHERE tenant = ?1 AND template = ?2 AND (?3 IS NULL OR plan = ?3)"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(self.row.tenant.as_str());
+        Ok(query.bind(self.template).bind(plan).execute(tx).await?.rows_affected() > 0)
+    }
+
+    async fn execute(&self, tx: &mut SqliteConnection, sql: &str) -> Result<(), sqlx::Error> {
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).bind(self.row.tenant.as_str());
+        query.bind(self.template).execute(tx).await.map(drop)
+    }
+
+    async fn succeeded(
+        &self,
+        tx: &mut SqliteConnection,
+        words: &str,
+        plan: Option<&str>,
+        user: &str,
+    ) -> Result<(), sqlx::Error> {
+        if !self.has_room(&mut *tx).await? {
+            return Ok(());
+        }
+        let known = self.update(&mut *tx, "seen = max(seen, created)", plan).await?;
+        match (known, plan) {
+            (true, _) => {}
+            // The plan that was recalled is gone.
+            (false, None) => return Ok(()),
+            (false, Some(plan)) => self.learn(&mut *tx, words, plan).await?,
+        }
+        let set = format!("successes = successes + 1, seen = {}", self.row.at);
+        self.update(&mut *tx, &set, plan).await?;
+        self.count_user(&mut *tx, user).await
+    }
+
+    /// Whether the conversation can be remembered, so that the template is erased with it if need be.
+    async fn has_room(&self, tx: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+        let sources: u32 = sqlx::query_scalar(
+            "SELECT count(*) FROM learned_sources WHERE tenant = ? AND template = ? AND session <> ?",
+        )
+        .bind(self.row.tenant.as_str())
+        .bind(self.template)
+        .bind(self.row.session.as_str())
+        .fetch_one(tx)
+        .await?;
+        Ok(sources < MAX_SOURCES)
+    }
+
+    /// Puts a plan in place of what was known of the template, and makes room for it.
+    async fn learn(&self, tx: &mut SqliteConnection, words: &str, plan: &str) -> Result<(), sqlx::Error> {
+        self.execute(&mut *tx, "DELETE FROM learned_plans WHERE tenant = ?1 AND template = ?2").await?;
+        sqlx::query(
+            "INSERT INTO learned_plans (tenant, template, words, plan, successes, created, seen) \
+             VALUES (?, ?, ?, ?, 0, ?5, ?5)",
+        )
+        .bind(self.row.tenant.as_str())
+        .bind(self.template)
+        .bind(words)
+        .bind(plan)
+        .bind(self.row.at)
+        .execute(&mut *tx)
+        .await?;
+        let sql = format!(
+            "DELETE FROM learned_plans WHERE tenant = ?1 AND template <> ?2 AND template IN (SELECT template \
+             FROM learned_plans WHERE tenant = ?1 AND template <> ?2 ORDER BY kept DESC, seen DESC, template \
+             LIMIT -1 OFFSET {})",
+            MAX_TEMPLATES - 1
+        );
+        self.execute(tx, &sql).await
+    }
+
+    /// Counts the user and remembers the conversation, until enough users said such requests.
+    async fn count_user(&self, tx: &mut SqliteConnection, user: &str) -> Result<(), sqlx::Error> {
+        let kept: bool =
+            sqlx::query_scalar("SELECT kept FROM learned_plans WHERE tenant = ? AND template = ?")
+                .bind(self.row.tenant.as_str())
+                .bind(self.template)
+                .fetch_one(&mut *tx)
+                .await?;
+        if kept {
+            return Ok(());
+        }
+        sqlx::query(
+            "INSERT INTO learned_users (tenant, template, user) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        )
+        .bind(self.row.tenant.as_str())
+        .bind(self.template)
+        .bind(user)
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query(
+            "INSERT INTO learned_sources (tenant, session, template) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        )
+        .bind(self.row.tenant.as_str())
+        .bind(self.row.session.as_str())
+        .bind(self.template)
+        .execute(&mut *tx)
+        .await?;
+        let count = "(SELECT count(*) FROM learned_users WHERE tenant = ?1 AND template = ?2)";
+        let set = format!("users = {count}, kept = {count} >= {KEPT_USERS}");
+        self.update(&mut *tx, &set, None).await?;
+        for table in ["learned_users", "learned_sources"] {
+            let sql = format!(
+                "DELETE FROM {table} WHERE tenant = ?1 AND template = ?2 AND EXISTS (SELECT 1 FROM learned_plans \
+                 WHERE tenant = ?1 AND template = ?2 AND kept)"
+            );
+            self.execute(&mut *tx, &sql).await?;
+        }
+        Ok(())
+    }
+}
