@@ -13,7 +13,7 @@
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
-//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
+//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms`; `unexpected_result` (true) if the write was done and its result is not as its tool declares |
 //! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `skip` or `fail`; for a retry `delay_ms`) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |
 //! | `adapted` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `change` (`substituted`), `by`: the `call`, `tool` and `arguments` that take its place |

@@ -2,7 +2,10 @@
 
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, Repeat, UnexpectedSubject};
 use super::state::{CallState, CallStatus, RunState};
-use crate::adapt::{self, CallFailure, Repetition};
+use crate::adapt::{self, CallFailure, PolicyAction, PolicyChoice, Repetition, WeighedAction};
+
+/// The fault code of a result that is not as its tool declares.
+pub const POSTCONDITION: &str = "tool.postcondition";
 
 /// Fault codes by which this process itself knows that a call did nothing: it was not sent.
 const UNSENT: [&str; 2] = ["scene.busy", "http.unreachable"];
@@ -18,6 +21,13 @@ impl RunState {
         let (CallStatus::Failing { outcome, .. } | CallStatus::Done { outcome }) = &call.status else {
             return None;
         };
+        let subject = UnexpectedSubject::Call { call: number, attempt: call.attempts };
+        if matches!(outcome, Outcome::Ok { .. }) && !call.breaches.is_empty() {
+            // It was done: it is neither repeated nor replaced.
+            let weighed = vec![WeighedAction { action: PolicyAction::Fail, refused: None }];
+            let (class, code) = (FaultClass::BadData, POSTCONDITION.to_owned());
+            return Some(Event::Unexpected { subject, class, code, weighed, chosen: PolicyChoice::Fail });
+        }
         let fault = outcome.fault()?;
         let mut may = self.may();
         // A confirmation executes exactly the confirmed calls.
@@ -38,13 +48,7 @@ impl RunState {
         };
         let declared = call.requested.policies.as_deref();
         let (chosen, weighed) = adapt::respond(&failure, declared, &self.settings().policies, may);
-        Some(Event::Unexpected {
-            subject: UnexpectedSubject::Call { call: number, attempt: call.attempts },
-            class: fault.class,
-            code: fault.code.clone(),
-            weighed,
-            chosen,
-        })
+        Some(Event::Unexpected { subject, class: fault.class, code: fault.code.clone(), weighed, chosen })
     }
 
     /// The event that begins the wait for the next attempt of a call.

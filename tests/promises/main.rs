@@ -23,6 +23,7 @@ mod durability;
 mod embeddings;
 mod eval;
 mod example;
+mod expectations;
 mod failure_wording;
 mod fairness;
 mod fault_matrix;
