@@ -178,7 +178,7 @@ mod tests {
         let error = Fault::new("http.status", message)
             .classed(FaultClass::Unavailable)
             .saying(Some("Il servizio al momento non è disponibile: riprova più tardi.".to_owned()));
-        Event::ToolCompleted { call, outcome: Outcome::Failed { error }, millis: 12 }
+        Event::ToolCompleted { call, outcome: Outcome::Failed { error }, millis: 12, notes: None }
     }
 
     fn unexpected(attempt: u32, weighed: Vec<WeighedAction>, chosen: PolicyChoice) -> Event {
@@ -224,7 +224,7 @@ mod tests {
         let matter = ApprovalSubject::Outcome { call: 2 };
         events.extend([
             Event::ToolStarted { call: 2, attempt: 1 },
-            Event::ToolCompleted { call: 2, outcome: Outcome::Unknown { error }, millis: 5_000 },
+            Event::ToolCompleted { call: 2, outcome: Outcome::Unknown { error }, millis: 5_000, notes: None },
             Event::ApprovalRequired { approval: 1, matter, needed: RequiredApproval::default() },
             recorded::decided(1, matter, Decision::Done, None),
         ]);

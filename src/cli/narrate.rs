@@ -119,7 +119,10 @@ impl Narrator {
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
             }
-            Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
+            Event::ToolCompleted { call, outcome, millis, notes } => {
+                let breaches = notes.as_ref().map(|notes| notes.breaches.as_slice()).unwrap_or_default();
+                self.outcome(*call, outcome, *millis, breaches)
+            }
             Event::Unexpected { subject, chosen, .. } => self.unexpected(*subject, *chosen),
             Event::Adapted { change: Adaptation::Substituted { call, requested } } => {
                 self.substituted(*call, requested)
@@ -416,7 +419,13 @@ impl Narrator {
         !nothing && calls().all(|asked| !asked.writes || done(&asked.tool))
     }
 
-    fn outcome(&mut self, call: u32, outcome: &Outcome, millis: u64) -> Vec<NarrationLine> {
+    fn outcome(
+        &mut self,
+        call: u32,
+        outcome: &Outcome,
+        millis: u64,
+        breaches: &[String],
+    ) -> Vec<NarrationLine> {
         self.set_success(call, matches!(outcome, Outcome::Ok { .. }));
         if self.calls.get(&call).is_some_and(|asked| asked.refused) {
             return Vec::new();
@@ -438,7 +447,13 @@ impl Narrator {
                 (Mark::Failed, format!("its outcome is unknown [{}] ({took})", error.code))
             }
         };
-        vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }]
+        let mut lines = vec![NarrationLine { mark, text: format!("{}: {how}", self.called(call)) }];
+        if matches!(outcome, Outcome::Ok { .. }) && !breaches.is_empty() {
+            let why = short(&breaches.join("; "), WORDS);
+            let text = format!("{}: its result is not as expected: {why}", self.called(call));
+            lines.push(NarrationLine { mark: Mark::Failed, text });
+        }
+        lines
     }
 }
 

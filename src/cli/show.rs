@@ -244,6 +244,10 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
             json(&call.requested.arguments, 400),
             went(call, millis)
         )?;
+        if !call.breaches.is_empty() {
+            let why = short(&call.breaches.join("; "), 300);
+            writeln!(out, "     its result is not as expected: {why}")?;
+        }
         if let Some(original) = call.replaces {
             writeln!(out, "     in place of call {original}")?;
         }

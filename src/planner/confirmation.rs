@@ -332,7 +332,7 @@ fn sources<'a>(state: &'a RunState, catalogue: &Catalogue) -> Option<GroundingSo
     }
     for number in state.calls.keys() {
         // A result comes with the arguments of the call that has it.
-        let by = state.calls.get(&state.resolved(*number));
+        let by = state.calls.get(&state.resolved(*number)).filter(|by| by.breaches.is_empty());
         if let (Some(call), Some(Outcome::Ok { result, .. })) = (by, state.outcome(*number)) {
             let is_read = call.requested.effect == Effect::Read;
             found.push(if strict && is_read {

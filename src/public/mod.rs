@@ -14,7 +14,7 @@
 //! | `forecast` | `run_id`, `step_number`, `scene_name`, `tools` that the step may call and that do not work at present: `tool`, `open` (its calls end at once), `success_percent` and `latency_ms` of its recent calls |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; for an undo `undoes`: the `call` of the write that it undoes |
-//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
+//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms`; `unexpected_result` (true) if the write was done and its result is not as its tool declares |
 //! | `unexpected` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt`, `class` of the failure, `chosen` (`action`: `retry`, `alternative`, `skip`, `fail` or `consult`; for a retry `delay_ms`) |
 //! | `consultation` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `consultation`, `kind` (`recovery`), `how` (`asked`, `cached`, `policy`, `over_budget`, `rate_limited`), `chosen` (`retry`, `alternative`, `skip`, `ask_user` or `abort`; absent where predefined logic decides), `refused` (why the choice is not carried out) |
 //! | `backed_off` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `attempt` to come, `delay_ms` until then |

@@ -2,7 +2,13 @@
 
 use super::event::{Effect, Event, Fault, FaultClass, Outcome, Repeat, UnexpectedSubject};
 use super::state::{CallState, CallStatus, RunState};
-use crate::adapt::{self, AskingFacts, CallFailure, Capabilities, PolicyChoice, Repetition, ToolPolicies};
+use crate::adapt::{
+    self, AskRefusal, AskingFacts, CallFailure, Capabilities, PolicyAction, PolicyChoice, Repetition,
+    ToolPolicies, WeighedAction,
+};
+
+/// The fault code of a result that is not as its tool declares.
+pub const POSTCONDITION: &str = "tool.postcondition";
 
 /// Fault codes by which this process itself knows that a call did nothing: it was not sent.
 const UNSENT: [&str; 4] = ["scene.busy", "http.unreachable", "tool.disabled", "tool.breaker_open"];
@@ -18,6 +24,11 @@ impl RunState {
 
     /// The event with what predefined logic decides about a failed attempt. `None` if none is left to be decided.
     pub(super) fn unexpected(&self, number: u32, call: &CallState) -> Option<Event> {
+        if matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+            && !call.breaches.is_empty()
+        {
+            return Some(self.odd_result(number, call));
+        }
         let failing = matches!(call.status, CallStatus::Failing { .. });
         // After a substitute has failed, the call whose place it took is decided about.
         let others_decide = call.replaces.is_some() || self.steps.get(&call.step).is_some_and(|s| s.stopped);
@@ -53,6 +64,20 @@ impl RunState {
                 options,
             })
         })?
+    }
+
+    /// The event about a write that was done and whose result is not as its tool declares: it is neither repeated nor
+    /// replaced.
+    fn odd_result(&self, number: u32, call: &CallState) -> Event {
+        Event::Unexpected {
+            subject: UnexpectedSubject::Call { call: number, attempt: call.attempts },
+            class: FaultClass::BadData,
+            code: POSTCONDITION.to_owned(),
+            weighed: vec![WeighedAction { action: PolicyAction::Fail, refused: None }],
+            chosen: PolicyChoice::Fail,
+            unasked: Some(AskRefusal::Decided).filter(|_| self.settings().has_rules(5)),
+            options: Vec::new(),
+        }
     }
 
     /// Passes the facts of a failed attempt to `decide`, with what its tool declares and what may happen in its step.

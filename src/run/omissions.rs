@@ -55,6 +55,7 @@ impl RunState {
             lines.push(format!("{} {part}", words.unserved));
         }
         lines.extend(self.cut_line(words));
+        lines.extend(self.odd_lines(words));
         lines.extend(self.left_out_line(&text, words));
         lines.extend(self.undecided_line(words));
         lines.dedup();
@@ -134,6 +135,15 @@ impl RunState {
             .collect();
         let tool = &call.requested.tool;
         if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
+    }
+
+    /// The lines for writes that were done and whose results are not as their tools declare.
+    fn odd_lines(&self, words: &OmissionTexts) -> Vec<String> {
+        let odd = self.calls.values().filter(|call| !call.breaches.is_empty() && !self.is_undone(call));
+        let line = |call: &CallState| {
+            separate_lines(&format!("{}: {}", self.describe_call(call), words.odd), &call.requested.arguments)
+        };
+        odd.map(line).collect()
     }
 
     /// The line for optional calls that failed and were left out, and that the text does not mention.

@@ -269,6 +269,9 @@ pub struct CallState {
     /// The call whose place it takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<u32>,
+    /// In which ways the result of a write that was done is not as its tool declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breaches: Vec<String>,
     /// Whether its end is unexpected and was not recorded as such yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) unnoted: bool,
@@ -443,6 +446,7 @@ impl CallState {
             left_out: false,
             replaced_by: None,
             replaces: None,
+            breaches: Vec::new(),
             unnoted: false,
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::check::{CheckContext, check};
 use super::document::{Located, PointerLines};
 use super::draft::{
-    AlternativeDraft, CallDraft, ExampleDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
+    AlternativeDraft, CallDraft, ExampleDraft, ExpectDraft, PolicyDraft, SceneDraft, ToolDraft, UndoDraft,
 };
 use super::fault::{FaultReport, SceneFault};
 use super::{Scene, SceneTool, ToolApproval, parameters};
@@ -210,6 +210,7 @@ impl SceneTool {
                 volatile: None,
                 optional: None,
                 alternative: None,
+                expect: ExpectDraft::default(),
                 policies: Vec::new(),
                 call: Some(CallDraft::Ready(Arc::new(tool))),
             },
@@ -274,6 +275,27 @@ impl ToolBuilder {
     /// Its calls may be left out when they fail, if a policy says so.
     pub fn optional(mut self) -> Self {
         self.draft.optional = Some(Located::without_line(true));
+        self
+    }
+
+    /// Places of its results, as JSON Pointers (RFC 6901), that are not empty; `""` is the whole result. In a run with a
+    /// level or a mode, a result that breaks this has failed.
+    pub fn expect_not_empty(mut self, places: &[&str]) -> Self {
+        let places = places.iter().map(|place| Located::without_line((*place).to_owned()));
+        self.draft.expect.not_empty.extend(places);
+        self
+    }
+
+    /// The place of its results, as a JSON Pointer (RFC 6901), that repeats an argument.
+    pub fn expect_same(mut self, argument: &str, place: &str) -> Self {
+        let place = Located::without_line(place.to_owned());
+        self.draft.expect.same.insert(argument.to_owned(), place);
+        self
+    }
+
+    /// The JSON Schema of its results.
+    pub fn expect_schema(mut self, schema: Value) -> Self {
+        self.draft.expect.schema = Some(Located::without_line(schema));
         self
     }
 

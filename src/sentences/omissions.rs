@@ -9,6 +9,8 @@ pub(crate) struct OmissionTexts {
     pub(crate) cut: &'static str,
     /// Follows a write whose outcome is unknown.
     pub(crate) unknown: &'static str,
+    /// Follows a write that was done and whose result is not as its tool declares.
+    pub(crate) odd: &'static str,
     /// Precedes optional calls that failed and were left out.
     pub(crate) left_out: &'static str,
     /// Precedes tools that might have been needed, where no model was asked to decide.
@@ -22,6 +24,7 @@ const OMISSION_TEXTS: [OmissionTexts; 5] = [
         unserved: "Not done:",
         cut: "Not everything was done; the limit of calls for one step was reached. Left out:",
         unknown: "it is not known whether this was done",
+        odd: "done, but its result is not as expected",
         left_out: "Left out, since it is not available now:",
         undecided: "Not done, since it was not decided whether it is needed:",
     },
@@ -30,6 +33,7 @@ const OMISSION_TEXTS: [OmissionTexts; 5] = [
         unserved: "Non fatto:",
         cut: "Non è stato fatto tutto: è stato raggiunto il limite di chiamate di un passo. Mancano:",
         unknown: "non si sa se sia stato fatto",
+        odd: "fatto, ma il risultato non è quello atteso",
         left_out: "Tralasciato, perché ora non è disponibile:",
         undecided: "Non fatto, perché non è stato deciso se serva:",
     },
@@ -38,6 +42,7 @@ const OMISSION_TEXTS: [OmissionTexts; 5] = [
         unserved: "Nicht erledigt:",
         cut: "Nicht alles wurde erledigt: die Höchstzahl an Aufrufen eines Schritts war erreicht. Es fehlt:",
         unknown: "es ist nicht bekannt, ob dies getan wurde",
+        odd: "getan, doch das Ergebnis ist nicht wie erwartet",
         left_out: "Ausgelassen, da es zurzeit nicht verfügbar ist:",
         undecided: "Nicht getan, da nicht entschieden wurde, ob es nötig ist:",
     },
@@ -46,6 +51,7 @@ const OMISSION_TEXTS: [OmissionTexts; 5] = [
         unserved: "Non fait :",
         cut: "Tout n'a pas été fait : la limite d'appels d'une étape a été atteinte. Il manque :",
         unknown: "on ne sait pas si cela a été fait",
+        odd: "fait, mais le résultat n'est pas celui attendu",
         left_out: "Omis, car indisponible pour le moment :",
         undecided: "Non fait, car il n'a pas été décidé si c'était nécessaire :",
     },
@@ -54,6 +60,7 @@ const OMISSION_TEXTS: [OmissionTexts; 5] = [
         unserved: "No hecho:",
         cut: "No se ha hecho todo: se alcanzó el límite de llamadas de un paso. Falta:",
         unknown: "no se sabe si se hizo",
+        odd: "hecho, pero el resultado no es el esperado",
         left_out: "Omitido, porque ahora no está disponible:",
         undecided: "No hecho, porque no se decidió si hace falta:",
     },

@@ -255,6 +255,7 @@ mod tests {
                 call: 1,
                 outcome: Outcome::Ok { result: value.clone(), say: None, whole: None },
                 millis: 1,
+                notes: None,
             },
             Event::Decided { approval: 1, matter, decision, by, note: None, word: None },
         ]

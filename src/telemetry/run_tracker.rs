@@ -225,7 +225,7 @@ impl RunTracker {
                 }
             }
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
-            Event::ToolCompleted { call, outcome, millis } => {
+            Event::ToolCompleted { call, outcome, millis, .. } => {
                 self.tool_ended(*call, outcome, *millis, at, to);
             }
             Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),

@@ -25,6 +25,7 @@ mod durability;
 mod embeddings;
 mod eval;
 mod example;
+mod expectations;
 mod explain;
 mod failure_wording;
 mod fairness;

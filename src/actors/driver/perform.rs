@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, FinishedAction, replaced_parts};
-use crate::actors::scene;
+use crate::actors::scene::{self, CallEnd};
 use crate::adapt::{self, ExecutionLevel, ExecutionMode};
 use crate::llm::{self, Caller, DigestedRequest, Sink};
 use crate::planner::{self, AnswerPreview};
@@ -258,7 +258,7 @@ impl Driver {
 
     /// Ends an attempt of a call without calling its tool.
     fn end_uncalled(&mut self, call: u32, outcome: Outcome) {
-        let event = Event::ToolCompleted { call, outcome, millis: 0 };
+        let event = Event::ToolCompleted { call, outcome, millis: 0, notes: None };
         self.in_flight.push(Box::pin(std::future::ready((event, None))));
     }
 
@@ -278,22 +278,23 @@ impl Driver {
             step: call.step,
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
             cancelled: self.stop.clone(),
+            is_judged: self.state.settings().mode.is_some(),
         };
         let executor = self.shared.replaced.executor.clone();
         let gateway = self.shared.gateway.clone();
         let name = call.scene.clone();
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
-            let outcome = match (handle, executor) {
+            let CallEnd { outcome, notes } = match (handle, executor) {
                 (Some(scene), Some(executor)) => {
                     replaced_parts::execute_with(&gateway, executor, name, scene, work, writes).await
                 }
                 (Some(scene), None) => scene.call(work).await,
                 (None, _) => {
-                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }
+                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }.into()
                 }
             };
-            (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked) }, None)
+            (Event::ToolCompleted { call: number, outcome, millis: elapsed_millis(asked), notes }, None)
         }));
     }
 

@@ -333,7 +333,7 @@ impl Sim {
                 Some(Action::Call { call, attempt }) => {
                     state.apply(&Event::ToolStarted { call, attempt }).unwrap();
                     let outcome = Outcome::Ok { result: serde_json::Value::Null, say: None, whole: None };
-                    Event::ToolCompleted { call, outcome, millis: 0 }
+                    Event::ToolCompleted { call, outcome, millis: 0, notes: None }
                 }
                 other => panic!("a run that waited is not cancelled but {other:?}: {state:#?}"),
             };
@@ -546,6 +546,7 @@ impl Sim {
                 call,
                 outcome: generators::outcome(&mut self.dice, trouble),
                 millis: 1,
+                notes: None,
             },
         };
         self.record(event);

@@ -396,6 +396,7 @@ fn policies_are_read_and_their_mistakes_are_reported() {
         assert_eq!(faults[0].code, format!("scene.{code}"));
     }
     alternatives_are_checked();
+    expectations_are_checked();
     let optional = GOOD.replace("effect = \"read\"", "effect = \"read\"\noptional = true");
     assert_eq!(load_one(&optional).faults[0].code, "scene.policy_unused");
     let skips = format!("{optional}[tools.policies.timeout]\ndo = ['skip']\n");
@@ -415,6 +416,31 @@ fn with_alternative(tool: &str, arguments: &str) -> LoadedScenes {
         "[tools.policies.timeout]\ndo = ['alternative']\n[tools.alternative]\ntool = {tool:?}\narguments = {arguments}\n"
     );
     load_one(&format!("{GOOD}{of_first}{}{}", other("Backup", "read"), other("Order", "write")))
+}
+
+fn expectations_are_checked() {
+    let with = |text: &str| load_one(&format!("{GOOD}[tools.expect]\n{text}\n"));
+    let loaded = with(
+        "not_empty = ['', '/x']\nranges = { '/c' = { min = -1, max = 2.5 } }\nsame = { city = '/city' }\nschema = { type = 'object' }",
+    );
+    assert!(loaded.faults.is_empty(), "{:?}", loaded.faults);
+    let expectations = &loaded.scenes[0].tools[0].expectations;
+    assert!(expectations.schema.is_some() && expectations.not_empty.len() == 2);
+    assert_eq!(expectations.ranges["/c"].max, Some(2.5));
+    for (text, code) in [
+        ("not_empty = ['x']", "expect_pointer"),
+        ("same = { citty = '/city' }", "expect_argument"),
+        ("same = { city = 'city' }", "expect_pointer"),
+        ("ranges = { '/c' = { min = 2, max = 1 } }", "expect_range"),
+        ("ranges = { '/c' = { least = 2 } }", "expect_range"),
+        ("ranges = { '/c' = 2 }", "expect_range"),
+        ("schema = { type = 'thing' }", "expect_schema"),
+    ] {
+        let faults = with(text).faults;
+        let codes: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
+        assert_eq!(codes, [format!("scene.{code}")], "{text}");
+        assert!(faults[0].line.is_some() && !faults[0].remedy.is_empty());
+    }
 }
 
 fn alternatives_are_checked() {
