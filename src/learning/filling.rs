@@ -9,9 +9,10 @@ use crate::run::{LearnedPlan, LearnedStep, SpanForm, ValueBinding};
 /// The plan for the request; `None` if a placeholder has no value there.
 pub(super) fn fill(learned: &LearnedPlan, template: &RequestTemplate, successes: u32) -> Option<Plan> {
     let steps = learned.steps.iter().map(|step| filled_step(step, template)).collect::<Option<Vec<_>>>()?;
+    let requests = if successes == 1 { "request" } else { "requests" };
     Some(Plan {
         needs_execution: true,
-        reasoning: format!("This plan has answered {successes} requests of this kind."),
+        reasoning: format!("This plan has answered {successes} {requests} of this kind."),
         steps,
         unserved: Vec::new(),
         answer: None,

@@ -73,7 +73,7 @@ fn dashboard_layout_units_and_queries_are_valid() {
     assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
     assert_eq!(
         dashboard.rows(),
-        ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals"]
+        ["Requests", "Scenes and plans", "Models and cost", "Approvals", "Internals", "Learning"]
     );
     let source = &whole["templating"]["list"][0];
     assert_eq!(source["name"], "datasource");

@@ -37,6 +37,7 @@ mod hostile_provider;
 mod imports;
 mod keys;
 mod learning;
+mod learning_cli;
 mod learning_drift;
 mod learning_worth;
 mod levels;
